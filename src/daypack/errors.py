@@ -1,0 +1,110 @@
+"""Every error daypack raises, in one tree.
+
+    DaypackError              carries operation, place, cause and hint
+    ├── BadInput              the caller gave something that cannot be used; nothing was written
+    │   ├── BadName           a session, agent, user or pin name
+    │   ├── BadMessage        a message or event that cannot be stored
+    │   ├── BadSource         a source reference that is not in the grammar
+    │   ├── BadConfig         a setting of a flag, variable or file
+    │   └── KeyConflict       a client key that already stands for another payload
+    ├── NotFound
+    │   ├── SessionMissing    no such session
+    │   └── SourceMissing     a reference to something that is not in this session
+    ├── StorageFailed         the file system said no; the message names the call and the file
+    │   ├── LockUnavailable   the file system has no locks, or the lock could not be taken
+    │   ├── WriteFailed       bytes could not be written; the file is as it was before
+    │   ├── SyncFailed        bytes were written but not proved to be on disk; nobody was acknowledged
+    │   ├── PoisonedLog       a handle that saw a failed sync refuses all further appends
+    │   └── UnsafePath        a symbolic link, or a file of the wrong kind, inside a session
+    └── Damaged               stored bytes are not what was written
+
+Warnings: DamageWarning (a damaged line was met while reading; the others were returned).
+"""
+
+
+class DaypackError(Exception):
+    """Base of all errors: what was attempted, where, why it failed and what to do."""
+
+    def __init__(self, problem: str, *, operation: str = "", place: str = "", hint: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.operation = operation
+        self.place = place
+        self.hint = hint
+
+    @property
+    def cause(self) -> BaseException | None:
+        """The lower-level exception, when there is one."""
+        return self.__cause__
+
+    def __str__(self) -> str:
+        text = ": ".join(part for part in (self.operation, self.place, self.problem) if part)
+        return f"{text} ({self.hint})" if self.hint else text
+
+
+class BadInput(DaypackError):
+    """The caller gave something that cannot be used; nothing was written."""
+
+
+class BadName(BadInput):
+    """A session, agent, user or pin name that cannot be a path component."""
+
+
+class BadMessage(BadInput):
+    """A message or event that cannot be stored as one JSON line."""
+
+
+class BadSource(BadInput):
+    """A source reference that is not in the grammar."""
+
+
+class BadConfig(BadInput):
+    """A setting with a value that is not allowed."""
+
+
+class KeyConflict(BadInput):
+    """A client key that already stands for another payload."""
+
+
+class NotFound(DaypackError):
+    """Something that was named does not exist."""
+
+
+class SessionMissing(NotFound):
+    """No session of that name."""
+
+
+class SourceMissing(NotFound):
+    """A reference to something that is not in this session."""
+
+
+class StorageFailed(DaypackError):
+    """The file system refused a call."""
+
+
+class LockUnavailable(StorageFailed):
+    """The session's lock could not be taken."""
+
+
+class WriteFailed(StorageFailed):
+    """Bytes could not be written; the file is as it was before."""
+
+
+class SyncFailed(StorageFailed):
+    """Bytes were written but not proved to be on disk; nobody was acknowledged."""
+
+
+class PoisonedLog(StorageFailed):
+    """This handle saw a failed sync and refuses all further appends."""
+
+
+class UnsafePath(StorageFailed):
+    """A symbolic link, or a file of the wrong kind, where a plain file or folder must be."""
+
+
+class Damaged(DaypackError):
+    """Stored bytes are not what was written."""
+
+
+class DamageWarning(UserWarning):
+    """A damaged line was met while reading; the other lines were returned."""

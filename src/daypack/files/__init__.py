@@ -1,0 +1,1 @@
+"""Bytes on disk: this package knows no word of the domain."""

@@ -1,0 +1,1 @@
+"""The truth: append-only logs of one session, and every path they live at."""

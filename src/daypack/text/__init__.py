@@ -1,0 +1,1 @@
+"""Pure text: values in, values out."""

@@ -1,0 +1,98 @@
+"""Messages and events: one value per line of the two logs.
+
+    {"seq":12,"id":"msg-12","ts":"2026-11-15T21:10:20.123Z","role":"user","content":"…","crc":"1a2b3c4d"}
+    {"seq":9,"id":"ev-9","ts":"2026-11-15T21:10:20.125Z","type":"pin.set","data":{…},"crc":"5e6f7a8b"}
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from daypack.types.kinds import Role
+
+
+class Text(Struct, frozen=True, tag_field="type", tag="text", omit_defaults=True):
+    """Words."""
+
+    text: str
+    meta: dict[str, Any] | None = None
+
+
+class Thinking(Struct, frozen=True, tag_field="type", tag="thinking", omit_defaults=True):
+    """A model's reasoning; `signature` is what its provider needs to accept it again."""
+
+    text: str
+    signature: str | None = None
+    meta: dict[str, Any] | None = None
+
+
+class Image(Struct, frozen=True, tag_field="type", tag="image", omit_defaults=True):
+    """A picture by reference: a path, an address or a digest, never the bytes."""
+
+    source: str
+    media_type: str | None = None
+    meta: dict[str, Any] | None = None
+
+
+class File(Struct, frozen=True, tag_field="type", tag="file", omit_defaults=True):
+    """A document by reference."""
+
+    source: str
+    media_type: str | None = None
+    meta: dict[str, Any] | None = None
+
+
+class Other(Struct, frozen=True, tag_field="type", tag="other"):
+    """A part of a type daypack does not know, kept whole in `value`."""
+
+    value: dict[str, Any]
+
+
+Part = Text | Thinking | Image | File | Other
+
+
+class ToolCall(Struct, frozen=True, omit_defaults=True):
+    """One call a model asked for; `arguments` is the JSON text exactly as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str = ""
+    meta: dict[str, Any] | None = None
+
+
+class Message(Struct, frozen=True, omit_defaults=True):
+    """One line of `messages.jsonl`.
+
+    A line written by hand may leave out `seq`, `id`, `ts` and `crc`; readers fill in the first two by position.
+    """
+
+    seq: int
+    id: str
+    ts: str
+    role: Role
+    content: str | tuple[Part, ...] = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    client_key: str | None = None
+    meta: dict[str, Any] | None = None
+    crc: str = ""
+
+    @property
+    def text(self) -> str:
+        """The words of the content, without thinking, pictures and files."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part.text for part in self.content if isinstance(part, Text))
+
+
+class Event(Struct, frozen=True, omit_defaults=True):
+    """One line of `events.jsonl`: something that happened, with references to the messages it concerns."""
+
+    seq: int
+    id: str
+    ts: str
+    type: str
+    run: str | None = None
+    data: dict[str, Any] = {}
+    crc: str = ""

@@ -1,0 +1,1 @@
+"""Upkeep of sessions: what is wrong, and what may go."""
