@@ -1,7 +1,7 @@
 """Messages and events: one value per line of the two logs.
 
-    {"seq":12,"id":"msg-12","ts":"2026-11-15T21:10:20.123Z","role":"user","content":"…","crc":"1a2b3c4d"}
-    {"seq":9,"id":"ev-9","ts":"2026-11-15T21:10:20.125Z","type":"pin.set","data":{…},"crc":"5e6f7a8b"}
+{"seq":12,"id":"msg-12","ts":"2026-11-15T21:10:20.123Z","role":"user","content":"…","crc":"1a2b3c4d"}
+{"seq":9,"id":"ev-9","ts":"2026-11-15T21:10:20.125Z","type":"pin.set","data":{…},"crc":"5e6f7a8b"}
 """
 
 from typing import Any
@@ -60,15 +60,15 @@ class ToolCall(Struct, frozen=True, omit_defaults=True):
     meta: dict[str, Any] | None = None
 
 
-class Message(Struct, frozen=True, omit_defaults=True):
+class Message(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One line of `messages.jsonl`.
 
-    A line written by hand may leave out `seq`, `id`, `ts` and `crc`; readers fill in the first two by position.
+    A line written by hand may leave out `seq`, `id`, `ts` and `crc`: readers fill in the first two by position.
     """
 
-    seq: int
-    id: str
-    ts: str
+    seq: int = 0
+    id: str = ""
+    ts: str = ""
     role: Role
     content: str | tuple[Part, ...] = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -86,13 +86,26 @@ class Message(Struct, frozen=True, omit_defaults=True):
         return "\n".join(part.text for part in self.content if isinstance(part, Text))
 
 
-class Event(Struct, frozen=True, omit_defaults=True):
+class Event(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One line of `events.jsonl`: something that happened, with references to the messages it concerns."""
 
-    seq: int
-    id: str
-    ts: str
+    seq: int = 0
+    id: str = ""
+    ts: str = ""
     type: str
     run: str | None = None
     data: dict[str, Any] = {}
     crc: str = ""
+
+
+class Damage(Struct, frozen=True):
+    """A place in a log where the bytes are not what was written."""
+
+    path: str
+    line: int
+    offset: int
+    length: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: line {self.line}, offset {self.offset}: {self.reason}"

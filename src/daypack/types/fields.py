@@ -1,0 +1,34 @@
+"""Field types: the open vocabularies as strings, and the ranges numbers must keep.
+
+The known members of a vocabulary appear in the schema as examples, so another value stays valid. These stand apart
+from `kinds` because the log, which every command reads, needs none of them.
+"""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from daypack.types.kinds import VOCABULARIES
+
+Scope = Annotated[str, Meta(examples=list(VOCABULARIES["scope"]))]
+Lifecycle = Annotated[str, Meta(examples=list(VOCABULARIES["lifecycle"]))]
+ContentMode = Annotated[str, Meta(examples=list(VOCABULARIES["content_mode"]))]
+SurfaceKind = Annotated[str, Meta(examples=list(VOCABULARIES["surface_kind"]))]
+SelectorType = Annotated[str, Meta(examples=list(VOCABULARIES["selector_type"]))]
+RankingSignal = Annotated[str, Meta(examples=list(VOCABULARIES["ranking_signal"]))]
+OmissionReason = Annotated[str, Meta(examples=list(VOCABULARIES["omission_reason"]))]
+OverflowStrategy = Annotated[str, Meta(examples=list(VOCABULARIES["overflow_strategy"]))]
+InjectionPoint = Annotated[str, Meta(examples=list(VOCABULARIES["injection_point"]))]
+CompactionMethod = Annotated[str, Meta(examples=list(VOCABULARIES["compaction_method"]))]
+CompactionTrigger = Annotated[str, Meta(examples=list(VOCABULARIES["compaction_trigger"]))]
+ReplacementPolicy = Annotated[str, Meta(examples=list(VOCABULARIES["replacement_policy"]))]
+Severity = Annotated[str, Meta(examples=list(VOCABULARIES["severity"]))]
+MissingStatus = Annotated[str, Meta(examples=list(VOCABULARIES["missing_status"]))]
+RedactionState = Annotated[str, Meta(examples=list(VOCABULARIES["redaction_state"]))]
+EventType = Annotated[str, Meta(examples=list(VOCABULARIES["event_type"]))]
+RefKind = Annotated[str, Meta(examples=list(VOCABULARIES["ref_kind"]))]
+SwapKind = Annotated[str, Meta(examples=list(VOCABULARIES["swap_kind"]))]
+
+Count = Annotated[int, Meta(ge=0)]
+Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
+Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]

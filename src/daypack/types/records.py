@@ -1,0 +1,151 @@
+"""Derived records: one value per line of the files under `context/`, and the pack.
+
+    facts.jsonl        {"id":"f1","text":"…","source":"messages:12-18"}
+    swap/index.jsonl   {"id":"sha256-…","kind":"message_range","source":"messages.jsonl","range":"1-120",…}
+
+Records keep their id across compactions; `source` says which part of history they were read from, `compaction`
+which event recorded them.
+"""
+
+from msgspec import Struct, field
+
+from daypack.types.fields import Count, RefKind, SwapKind
+from daypack.types.kinds import ContextKind, PackKind, Target
+
+PACK_VERSION = "1"
+
+
+class Fact(Struct, frozen=True, omit_defaults=True):
+    """A stable fact; a line of `facts.jsonl`."""
+
+    id: str
+    text: str
+    source: str
+    compaction: str | None = None
+
+
+class Decision(Struct, frozen=True, omit_defaults=True):
+    """An accepted decision; a line of `decisions.jsonl`."""
+
+    id: str
+    decision: str
+    source: str
+    compaction: str | None = None
+
+
+class Todo(Struct, frozen=True, omit_defaults=True):
+    """Open work; a line of `todo.md`."""
+
+    id: str
+    text: str
+    source: str
+    done: bool = False
+    compaction: str | None = None
+
+
+class ErrorRecord(Struct, frozen=True, omit_defaults=True):
+    """An error and how it was resolved, when it was; a line of `errors.jsonl`."""
+
+    id: str
+    error: str
+    source: str
+    resolution: str | None = None
+    compaction: str | None = None
+
+
+class Ref(Struct, frozen=True, omit_defaults=True):
+    """A file, artifact, tool output or swapped chunk that is named, not copied; a line of `refs.jsonl`."""
+
+    id: str
+    path: str
+    kind: RefKind
+    summary: str
+    source: str | None = None
+    hash: str | None = None
+    tokens: Count | None = None
+    compaction: str | None = None
+
+
+class Summary(Struct, frozen=True, omit_defaults=True):
+    """The current task in words; the value of `summary.md`."""
+
+    text: str
+    source: str
+    compaction: str | None = None
+
+
+class ContextDoc(Struct, frozen=True, omit_defaults=True):
+    """What `CONTEXT.md` says: a task and four lists of one-sentence bullets."""
+
+    task: str = ""
+    decisions: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+class SwapRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Content that left the window; a line of `swap/index.jsonl`."""
+
+    id: str
+    kind: SwapKind
+    source: str
+    range: str | None = None
+    event: str | None = None
+    summary: str
+    tokens: Count
+
+
+class SwapReference(Struct, frozen=True, omit_defaults=True):
+    """A swap chunk that points into raw history instead of holding a copy."""
+
+    source: str
+    start_event: str
+    end_event: str
+    hash: str
+
+
+class DedupRecord(Struct, frozen=True, omit_defaults=True):
+    """One content, stored once, and everything that refers to it; a line of `dedup/index.jsonl`."""
+
+    hash: str
+    refs: tuple[str, ...]
+    bytes: Count
+    tokens: Count
+
+
+class PackItem(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One thing in a pack: what it is, where it comes from and what it costs."""
+
+    kind: PackKind
+    source: str
+    range: str | None = None
+    tokens: Count
+    context_kind: ContextKind | None = None
+    item_ref: str | None = None
+    # What stands for the content until the item is chosen: then it is expanded.
+    hash: str | None = None
+    refs: tuple[str, ...] = ()
+
+
+class Pack(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The working set of one model call; the value of `pack.json`."""
+
+    # A factory, because a plain default would be left out when written.
+    schema_version: str = field(default_factory=lambda: PACK_VERSION)
+    session: str
+    agent: str
+    budget_tokens: Count
+    items: tuple[PackItem, ...]
+    target: Target = "model"
+    context_id: str | None = None
+    token_method: str | None = None
+    # What the provider's prompt cache can reuse: the digest and size of the part that does not change.
+    prefix_sha256: str | None = None
+    stable_tokens: Count | None = None
+    expected_cached_tokens: Count | None = None
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of all items."""
+        return sum(item.tokens for item in self.items)

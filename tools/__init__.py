@@ -1,0 +1,1 @@
+"""Commands for those who work on daypack; nothing here is installed."""
