@@ -1,0 +1,141 @@
+"""Whole-file replacement: a reader sees the former bytes or the new ones, also after a power cut.
+
+unique temporary name in the same folder → write → fsync → rename → fsync of the folder
+"""
+
+import os
+import stat
+from contextlib import suppress
+
+from daypack.errors import StorageFailed, UnsafePath, WriteFailed
+from daypack.files.jsonl import write_all
+
+TEMPORARY = ".tmp-"
+_count = iter(range(1 << 62))
+
+
+def replace(path: str, data: bytes, *, durable: bool = True) -> None:
+    """Put `data` at `path`; when not durable, a power cut may bring the former bytes back, never a mixture."""
+    _place(path, data, durable=durable, exclusive=False)
+
+
+def create(path: str, data: bytes, *, durable: bool = True) -> bool:
+    """Put `data` at `path` unless something is there; say whether it was put."""
+    return _place(path, data, durable=durable, exclusive=True)
+
+
+def _place(path: str, data: bytes, *, durable: bool, exclusive: bool) -> bool:
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f"{TEMPORARY}{name}.{os.getpid()}.{next(_count)}")
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            write_all(fd, data)
+            if durable:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+        if exclusive:
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                os.unlink(temporary)
+                return False
+            os.unlink(temporary)
+        else:
+            os.replace(temporary, path)
+    except OSError as error:
+        discard(temporary)
+        raise WriteFailed(
+            error.strerror or str(error),
+            operation="replace",
+            place=path,
+            hint="the former file is untouched; free space or fix permissions, then try again",
+        ) from error
+    if durable:
+        sync_folder(folder)
+    return True
+
+
+def discard(path: str) -> None:
+    """Remove a file if it can be removed."""
+    with suppress(OSError):
+        os.unlink(path)
+
+
+def sync_folder(folder: str) -> None:
+    """Make the names in a folder durable."""
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            release(fd)
+    except OSError as error:
+        raise StorageFailed(
+            error.strerror or str(error),
+            operation="sync folder",
+            place=folder,
+            hint="check the disk, then try again",
+        ) from error
+
+
+def make_folders(folder: str, *, durable: bool = True) -> None:
+    """Create `folder` and what is missing above it, private to the user, each durable in its parent."""
+    missing: list[str] = []
+    here = folder
+    while not os.path.isdir(here) and here != os.path.dirname(here):
+        missing.append(here)
+        here = os.path.dirname(here)
+    for path in reversed(missing):
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(path, 0o700)
+        except OSError as error:
+            raise StorageFailed(
+                error.strerror or str(error),
+                operation="create folder",
+                place=path,
+                hint="choose another home with --home or DAYPACK_HOME, or fix permissions",
+            ) from error
+        if durable:
+            sync_folder(os.path.dirname(path))
+
+
+def read(path: str) -> bytes | None:
+    """Return the bytes of a plain file, or None when there is none; never through a symbolic link."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise refusal(path, error, "read") from error
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise UnsafePath("not a plain file", operation="read", place=path, hint="move it away")
+        parts: list[bytes] = []
+        while data := os.read(fd, 1 << 20):
+            parts.append(data)
+        return b"".join(parts)
+    except OSError as error:
+        raise refusal(path, error, "read") from error
+    finally:
+        release(fd)
+
+
+def release(fd: int) -> None:
+    """Close a descriptor that has nothing more to lose: what mattered was synced, or it was only read."""
+    with suppress(OSError):
+        os.close(fd)
+
+
+def refusal(path: str, error: OSError, operation: str) -> StorageFailed:
+    """Turn a failed open or read into the error that names the reason."""
+    if os.path.islink(path):
+        return UnsafePath(
+            "is a symbolic link", operation=operation, place=path, hint="replace the link by the file itself"
+        )
+    return StorageFailed(
+        error.strerror or str(error), operation=operation, place=path, hint="check permissions and the disk"
+    )

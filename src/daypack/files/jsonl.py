@@ -1,0 +1,104 @@
+"""Lines of a log: one JSON object each, ended by LF, sealed by a checksum in the last key.
+
+    {"seq":12,"id":"msg-12", … ,"crc":"1a2b3c4d"}⏎
+
+The checksum is CRC-32 of the bytes before `,"crc"`. A line without it is *unsealed*: somebody wrote it by
+hand, which is allowed. A line whose checksum is wrong is *broken*. Only byte 0x0A ends a line.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Literal
+from zlib import crc32
+
+Verdict = Literal["sealed", "unsealed", "broken"]
+
+_KEY = b',"crc":"'
+_SEAL = len(_KEY) + 8 + len(b'"}')
+_HEAD = b'{"seq":'
+_CHUNK = 1 << 20
+
+
+def seal(body: bytes) -> tuple[bytes, str]:
+    """Return the line for one encoded JSON object, with its LF, and the checksum it carries."""
+    crc = f"{crc32(body[:-1]):08x}"
+    return b'%b,"crc":"%b"}\n' % (body[:-1], crc.encode()), crc
+
+
+def check(line: bytes) -> Verdict:
+    """Say whether a line (without its LF) is what its writer sealed."""
+    tail = line[-_SEAL:]
+    sealed = tail[-10:-2] == b"%08x" % crc32(line[:-_SEAL])
+    if tail.startswith(_KEY) and tail.endswith(b'"}'):
+        return "sealed" if sealed else "broken"
+    # A right checksum behind a wrong key is a seal whose own bytes were damaged, not a hand-written line.
+    return "broken" if sealed else "unsealed"
+
+
+def salvage(line: bytes) -> bytes | None:
+    """Find the sealed line at the end of a broken one, behind a torn write or a block of zeros."""
+    start = line.find(_HEAD, 1)
+    while start != -1:
+        if check(line[start:]) == "sealed":
+            return line[start:]
+        start = line.find(_HEAD, start + 1)
+    return None
+
+
+def complete(tail: bytes) -> bytes:
+    """Return the whole line in an unterminated tail: all of it, all but a wrong last byte, or nothing."""
+    for line in (tail, tail[:-1]):
+        if check(line) == "sealed":
+            return line
+    return b""
+
+
+def read_at(fd: int, offset: int, length: int) -> bytes:
+    """Read `length` bytes at `offset`; fewer only where the file ends."""
+    data = os.pread(fd, length, offset)
+    if len(data) == length or not data:
+        return data
+    parts = [data]
+    missing = length - len(data)
+    while missing and parts[-1]:
+        parts.append(os.pread(fd, missing, offset + length - missing))
+        missing -= len(parts[-1])
+    return b"".join(parts)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write every byte; a short write goes on where it stopped."""
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, memoryview(data)[written:])
+
+
+def scan(fd: int, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the offset and bytes (with LF) of every terminated line between two offsets."""
+    rest = b""
+    position = start
+    while position < stop:
+        data = os.pread(fd, min(_CHUNK, stop - position), position)
+        if not data:
+            return
+        lines = (rest + data).split(b"\n") if rest else data.split(b"\n")
+        offset = position - len(rest)
+        rest = lines.pop()
+        position += len(data)
+        for line in lines:
+            yield offset, line + b"\n"
+            offset += len(line) + 1
+
+
+def unterminated(fd: int, start: int, stop: int) -> bytes:
+    """Return the bytes behind the last LF between two offsets (nothing when the last line is whole)."""
+    tail = b""
+    while stop > start:
+        step = min(_CHUNK, stop - start)
+        data = read_at(fd, stop - step, step)
+        cut = data.rfind(b"\n")
+        if cut != -1:
+            return data[cut + 1 :] + tail
+        tail = data + tail
+        stop -= step
+    return tail

@@ -1,0 +1,145 @@
+"""Which line holds a key: a hash table in one file that grows without ever being rewritten.
+
+    header, 64 bytes: magic "daypkey1" · boot id (16) · covered lines (u64) · keys (u64) · synced lines (u64) · 16 spare
+    levels: 1,024 cells, then 2,048, 4,096, … each filled to a half before the next begins
+    cell, 16 bytes: hash of the key u64 (never 0) · line number u64
+
+A key is looked for in every level (eleven for a million keys). The file is a cache: `covered` says how many lines
+of the log it has taken in. After a reboot it is believed only if all of it had been synced.
+"""
+
+import os
+import struct
+from collections.abc import Iterator
+from hashlib import blake2b
+from struct import Struct
+
+from daypack.files.atomic import discard, make_folders, release
+from daypack.files.offsets import boot_id
+
+MAGIC = b"daypkey1"
+_HEADER = Struct("<8s16sQQQ16x")
+_CELL = Struct("<QQ")
+_FIRST = 1024
+_WINDOW = 8  # cells read at once
+
+
+class Keys:
+    """The table of one log, opened for writing by whoever holds the session's lock."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.covered = 0
+        self._count = 0
+        self._fd = -1
+
+    def open(self) -> None:
+        """Read the header, creating the file; a table that cannot be believed starts empty."""
+        self.close()
+        make_folders(os.path.dirname(self.path), durable=False)
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            magic, boot, covered, count, synced = _HEADER.unpack(os.pread(self._fd, _HEADER.size, 0))
+        except struct.error:
+            magic, boot, covered, count, synced = b"", b"", 0, 0, 0
+        if magic == MAGIC and (boot == boot_id() or synced == covered):
+            self.covered, self._count = covered, count
+        else:
+            os.ftruncate(self._fd, 0)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file is open."""
+        return self._fd >= 0
+
+    def refresh(self) -> None:
+        """Take in what other processes have added."""
+        if not self.is_open or _moved(self._fd, self.path):
+            self.open()
+            return
+        header = os.pread(self._fd, _HEADER.size, 0)
+        if len(header) == _HEADER.size:
+            _, _, self.covered, self._count, _ = _HEADER.unpack(header)
+        else:
+            self.covered = self._count = 0
+
+    def find(self, key: str) -> Iterator[int]:
+        """Yield the line numbers that may hold `key` (another key can share its hash)."""
+        wanted = _hash(key)
+        start, size = _HEADER.size, _FIRST
+        for _ in range(_level(self._count)[0] + 1):
+            for _, cell, line in self._probe(start, size, wanted):
+                if cell == wanted:
+                    yield line
+            start, size = start + size * _CELL.size, size * 2
+
+    def put(self, key: str, line: int) -> None:
+        """Enter a key and count its line, and all before it, as covered."""
+        _, start, size = _level(self._count)
+        wanted = _hash(key)
+        for position, cell, _ in self._probe(start, size, wanted):
+            if cell == 0:
+                os.pwrite(self._fd, _CELL.pack(wanted, line), position)
+                break
+        self._count += 1
+        self.cover(line)
+
+    def cover(self, lines: int, *, synced: bool = False) -> None:
+        """Note that the first `lines` lines of the log have been taken in."""
+        self.covered = lines
+        header = _HEADER.pack(MAGIC, boot_id(), lines, self._count, lines if synced else 0)
+        os.pwrite(self._fd, header, 0)
+
+    def sync(self) -> None:
+        """Make the table durable, so that it is believed after a reboot too."""
+        if self.is_open:
+            os.fdatasync(self._fd)
+            self.cover(self.covered, synced=True)
+
+    def drop(self) -> None:
+        """Remove a table that cannot be kept right; it is built again when it is needed."""
+        self.close()
+        discard(self.path)
+
+    def close(self) -> None:
+        """Close the file."""
+        fd, self._fd = self._fd, -1
+        self.covered = self._count = 0
+        if fd >= 0:
+            release(fd)
+
+    def _probe(self, start: int, size: int, wanted: int) -> Iterator[tuple[int, int, int]]:
+        # A level is never more than half full, so a run of cells from any place soon meets an empty one.
+        index = wanted % size
+        while True:
+            window = min(_WINDOW, size - index)
+            position = start + index * _CELL.size
+            data = os.pread(self._fd, window * _CELL.size, position)
+            data += bytes(window * _CELL.size - len(data))
+            for cell, line in _CELL.iter_unpack(data):
+                yield position, cell, line
+                if cell == 0:
+                    return
+                position += _CELL.size
+            index = (index + window) % size
+
+
+def _level(count: int) -> tuple[int, int, int]:
+    """Return number, offset and size of the level that takes the next key."""
+    level, start, size = 0, _HEADER.size, _FIRST
+    while count >= size // 2:
+        count -= size // 2
+        level, start, size = level + 1, start + size * _CELL.size, size * 2
+    return level, start, size
+
+
+def _hash(key: str) -> int:
+    digest = blake2b(key.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") or 1
+
+
+def _moved(fd: int, path: str) -> bool:
+    try:
+        return os.stat(path).st_ino != os.fstat(fd).st_ino
+    except FileNotFoundError:
+        return True

@@ -1,0 +1,103 @@
+"""The exclusive lock of a session: `flock` on its message log, for threads and processes alike."""
+
+import fcntl
+import os
+import threading
+
+from daypack.errors import LockUnavailable
+from daypack.files.atomic import refusal, release
+
+
+class Forks:
+    """Counts the forks this process came through: what a parent opened is not its child's."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        self.count += 1
+
+
+forks = Forks()
+
+
+class Lock:
+    """Held with `with`; the thread that holds it may take it again.
+
+    The file is opened anew when the path names another one than the one locked (the log was replaced), and
+    after a fork, because a child would share its parent's lock.
+    """
+
+    def __init__(self, path: str, *, flock: bool = True) -> None:
+        self.path = path
+        self.inode = 0  # of the locked file, while the lock is held
+        self._flock = flock
+        self._fd = -1
+        self._depth = 0
+        self._forks = forks.count
+        self._threads = threading.RLock()
+
+    def __enter__(self) -> "Lock":
+        if self._forks != forks.count:
+            # A thread of the parent may have held these at the fork; it does not exist here.
+            self._threads = threading.RLock()
+            self._depth = 0
+            self._forks = forks.count
+            self._close()
+        self._threads.acquire()
+        if self._depth == 0:
+            try:
+                self._take()
+            except BaseException:
+                self._threads.release()
+                raise
+        self._depth += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._flock:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+            except OSError:
+                self._close()  # closing gives the lock back whatever the file system says
+        self._threads.release()
+
+    def _take(self) -> None:
+        while True:
+            if self._fd < 0:
+                self._open()
+            try:
+                if self._flock:
+                    fcntl.flock(self._fd, fcntl.LOCK_EX)
+                named = os.stat(self.path).st_ino
+            except OSError as error:
+                self._close()
+                raise LockUnavailable(
+                    error.strerror or str(error),
+                    operation="lock",
+                    place=self.path,
+                    hint="on a file system without locks, with one writing process, set locking=single_writer",
+                ) from error
+            if named == self.inode:
+                return
+            self._close()
+
+    def _open(self) -> None:
+        try:
+            self._fd = os.open(self.path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            self.inode = os.fstat(self._fd).st_ino
+        except OSError as error:
+            raise refusal(self.path, error, "open for append") from error
+
+    def _close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            release(fd)
+
+    def close(self) -> None:
+        """Close the file; the lock can still be taken and opens it anew."""
+        with self._threads:
+            if self._depth == 0:
+                self._close()
