@@ -1,0 +1,78 @@
+"""Settings: one typed value, put together from layers. The first layer that has a setting decides.
+
+argument or flag > environment > the session's meta.json > home/<uid>/config.toml > default
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict, get_args
+
+from msgspec import Struct
+
+from daypack.errors import BadConfig
+
+Durability = Literal["sync", "os"]
+Locking = Literal["flock", "single_writer"]
+
+
+class Config(Struct, frozen=True):
+    """Everything that can be set.
+
+    `durability`: "sync" acknowledges an append when it is on disk, "os" when the operating system has it.
+    `locking`: "single_writer" promises that one process writes, for file systems without locks.
+    `model`: the model the session is for; it decides how tokens are counted.
+    """
+
+    durability: Durability = "sync"
+    locking: Locking = "flock"
+    model: str | None = None
+
+
+class Settings(TypedDict, total=False):
+    """The same settings as keyword arguments; what is left out is decided by the other layers."""
+
+    durability: Durability
+    locking: Locking
+    model: str
+
+
+_ALLOWED: dict[str, tuple[str, ...]] = {"durability": get_args(Durability), "locking": get_args(Locking)}
+
+
+def settle(layers: Sequence[tuple[str, Mapping[str, Any]]]) -> Config:
+    """Return the settings of named layers, highest first; keys that are no setting are left alone."""
+    chosen: dict[str, Any] = {}
+    for name in Config.__struct_fields__:
+        for layer, values in layers:
+            value = values.get(name)
+            if value is not None:
+                chosen[name] = _checked(name, value, layer)
+                break
+    return Config(**chosen)
+
+
+def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings in DAYPACK_DURABILITY, DAYPACK_LOCKING, DAYPACK_MODEL."""
+    names = ((name, f"DAYPACK_{name.upper()}") for name in Config.__struct_fields__)
+    return {name: environ[variable] for name, variable in names if environ.get(variable)}
+
+
+def from_file(path: str) -> dict[str, Any]:
+    """Return the settings of a config.toml; a missing file has none."""
+    if not os.path.exists(path):
+        return {}
+    import tomllib  # noqa: PLC0415 — 15 ms that nobody without such a file has to pay
+
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except (OSError, ValueError) as error:
+        raise BadConfig(str(error), operation="read settings", place=path, hint="mend or remove the file") from error
+
+
+def _checked(name: str, value: object, layer: str) -> object:
+    allowed = _ALLOWED.get(name)
+    if not isinstance(value, str) or (allowed and value not in allowed):
+        choice = f"one of {', '.join(allowed)}" if allowed else "text"
+        raise BadConfig(f"{name} is {value!r}", operation="read settings", place=layer, hint=f"it must be {choice}")
+    return value

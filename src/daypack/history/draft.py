@@ -1,0 +1,210 @@
+"""From what a caller gives to a message or event that is sure to be stored and read back as it is."""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import msgspec
+
+from daypack.errors import BadMessage
+from daypack.types.history import Event, File, Image, Message, Other, Part, Text, Thinking, ToolCall
+from daypack.types.kinds import ROLES
+
+FIELDS = ("tool_calls", "tool_call_id", "name", "client_key", "meta", "ts")
+STAMPED = ("seq", "id", "crc")  # given by the log; ignored in what a caller hands in
+MAX_DEPTH = 100
+MAX_KEY_CHARS = 256
+
+
+def draft_message(role: str, content: object, fields: Mapping[str, Any]) -> Message:
+    """Return the message for an append; `seq`, `id` and `crc` are stamped by the log."""
+    if role not in ROLES:
+        raise _bad(f"role {role!r} is not one of {', '.join(ROLES)}", "role")
+    for name in fields:
+        if name not in FIELDS:
+            raise _bad(f"unknown field {name!r}", name, f"allowed: {', '.join(FIELDS)}; put your own values into meta")
+    if content.__class__ is str and not fields:
+        return Message(role=role, content=cast(str, content))
+    return Message(
+        ts=_time(fields.get("ts")),
+        role=role,
+        content=_content(content),
+        tool_calls=tuple(_tool_call(call) for call in _listed(fields.get("tool_calls"), "tool_calls")),
+        tool_call_id=_name(fields.get("tool_call_id"), "tool_call_id"),
+        name=_name(fields.get("name"), "name"),
+        client_key=_name(fields.get("client_key"), "client_key"),
+        meta=_mapping(fields.get("meta"), "meta"),
+    )
+
+
+def draft_from(message: Message | Mapping[str, Any]) -> Message:
+    """Return the message for one element of an `append_many`: a message, or a mapping with the same keys."""
+    if isinstance(message, Message):
+        given = {name: getattr(message, name) for name in FIELDS}
+        return draft_message(message.role, message.content, {name: value for name, value in given.items() if value})
+    if not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] — the edge: anything may come
+        raise _bad(f"a message is an object with role and content, not {_kind(message)}", "message")
+    fields = {name: value for name, value in message.items() if name not in STAMPED}
+    role = fields.pop("role", None)
+    return draft_message(role if isinstance(role, str) else repr(role), fields.pop("content", ""), fields)
+
+
+def draft_event(kind: str, data: Mapping[str, Any] | None, run: str | None = None) -> Event:
+    """Return the event for an append."""
+    if not kind:
+        raise _bad("an event needs a type", "type")
+    return Event(type=kind, run=_name(run, "run"), data=_mapping(data, "data") or {})
+
+
+def same_payload(one: Message, other: Message) -> bool:
+    """Whether two messages say the same, whenever and wherever they were stored."""
+    names = ("role", "content", "tool_calls", "tool_call_id", "name", "client_key", "meta")
+    return all(getattr(one, name) == getattr(other, name) for name in names)
+
+
+def plain(value: object, place: str, depth: int = 0) -> Any:  # noqa: ANN401 — a JSON value
+    """Return a copy of a JSON value that reads back equal; refuse what JSON cannot carry."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 64:
+            raise _bad("an integer beyond 64 bits cannot be stored", place, "store it as a string")
+        return int(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise _bad(f"{value} is not a JSON number", place, "use null or a string")
+        return float(value)
+    if depth >= MAX_DEPTH:
+        raise _bad(f"nested deeper than {MAX_DEPTH} levels", place)
+    if isinstance(value, Mapping):
+        return _plain_mapping(cast(Mapping[object, object], value), place, depth)
+    if isinstance(value, (list, tuple)):
+        items = cast(Sequence[object], value)
+        return [plain(item, f"{place}[{index}]", depth + 1) for index, item in enumerate(items)]
+    raise _bad(f"{_kind(value)} cannot be stored as JSON", place, "convert it to text, numbers, lists or objects first")
+
+
+def _plain_mapping(value: Mapping[object, object], place: str, depth: int) -> dict[str, Any]:
+    copy: dict[str, Any] = {}
+    for name, item in value.items():
+        if not isinstance(name, str):
+            raise _bad(f"object key {name!r} is not a string", place)
+        copy[name] = plain(item, f"{place}.{name}", depth + 1)
+    return copy
+
+
+def _content(content: object) -> str | tuple[Part, ...]:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    return tuple(_part(part, f"content[{index}]") for index, part in enumerate(_listed(content, "content")))
+
+
+def _part(part: object, place: str) -> Part:
+    if isinstance(part, str):
+        return Text(part)
+    if isinstance(part, (Text, Thinking, Image, File, Other)):
+        part = msgspec.to_builtins(part)
+    if not isinstance(part, Mapping):
+        raise _bad(f"a content part is text or an object with a type, not {_kind(part)}", place)
+    value = plain(cast(object, part), place)
+    kind = value.get("type")
+    if not isinstance(kind, str):
+        raise _bad("a content part needs a type", place)
+    if kind == "other" and value.keys() == {"type", "value"} and isinstance(value["value"], dict):
+        return Other(value["value"])
+    for shape, words in (
+        (Text, "text"),
+        (Thinking, "text"),
+        (Thinking, "thinking"),
+        (Image, "source"),
+        (File, "source"),
+    ):
+        if kind == shape.__struct_config__.tag and isinstance(value.get(words), str):
+            return _shaped(shape, value, words)
+    return Other(value)
+
+
+def _shaped(shape: type[Text | Thinking | Image | File], value: dict[str, Any], words: str) -> Part:
+    """Fit a mapping to a part; what the part has no field for goes into its meta."""
+    given = {"text" if words == "thinking" else words: value[words]}
+    rest = {name: item for name, item in value.items() if name not in ("type", words)}
+    for name in shape.__struct_fields__:
+        if name != "meta" and isinstance(rest.get(name), str):
+            given[name] = rest.pop(name)
+    return shape(**given, meta=_gathered(rest))
+
+
+def _gathered(rest: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the keys without a field of their own, beside those already gathered under meta."""
+    own = rest.pop("meta", None)
+    if isinstance(own, dict):
+        return {**cast(dict[str, Any], own), **rest} or None
+    return rest or None
+
+
+def _tool_call(call: object) -> ToolCall:
+    if isinstance(call, ToolCall):
+        call = msgspec.to_builtins(call)
+    if not isinstance(call, Mapping):
+        raise _bad(f"a tool call is an object with id, name and arguments, not {_kind(call)}", "tool_calls")
+    value = plain(cast(object, call), "tool_calls")
+    if isinstance(value.get("function"), dict):
+        # The shape of OpenAI's chat API: {"id", "type": "function", "function": {"name", "arguments"}}.
+        function = value.pop("function")
+        value.pop("type", None)
+        value = {**function, **value}
+    arguments = value.pop("arguments", "")
+    if not isinstance(arguments, str):
+        arguments = msgspec.json.encode(arguments).decode()
+    identity, name = value.pop("id", None), value.pop("name", None)
+    if not isinstance(identity, str) or not isinstance(name, str) or not name:
+        raise _bad("a tool call needs an id and a name", "tool_calls")
+    return ToolCall(id=identity, name=name, arguments=arguments, meta=_gathered(value))
+
+
+def _listed(value: object, place: str) -> Sequence[object]:
+    if value is None:
+        return ()
+    if isinstance(value, (list, tuple)):
+        return cast(Sequence[object], value)
+    raise _bad(f"must be a list, not {_kind(value)}", place)
+
+
+def _mapping(value: object, place: str) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise _bad(f"must be an object, not {_kind(value)}", place)
+    return plain(cast(object, value), place) or None
+
+
+def _name(value: object, place: str) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value or len(value) > MAX_KEY_CHARS:
+        raise _bad(f"must be a string of 1 to {MAX_KEY_CHARS} characters", place)
+    return value
+
+
+def _time(value: object) -> str:
+    if value is None or value == "":
+        return ""
+    try:
+        moment = datetime.fromisoformat(cast(str, value))
+        if moment.tzinfo is None:
+            raise ValueError
+    except (TypeError, ValueError):
+        hint = "write 2026-11-15T21:10:20Z, with a time zone"
+        raise _bad(f"{value!r} is not a point in time", "ts", hint) from None
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
+
+
+def _bad(problem: str, place: str, hint: str = "") -> BadMessage:
+    return BadMessage(problem, operation="append", place=place, hint=hint)

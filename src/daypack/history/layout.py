@@ -1,0 +1,186 @@
+"""Every path of daypack, once: where things are, and which names may be part of a path.
+
+<root>/home/<uid>/config.toml
+<root>/home/<uid>/agent/<agent>/session/<session>/messages.jsonl …
+"""
+
+import os
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from daypack.errors import BadName, UnsafePath
+
+MAX_NAME_BYTES = 128
+_SYSTEM_ROOT = "/ctx"
+_REFUSED = {"Cc": "a control character", "Cf": "an invisible character", "Cs": "a lone surrogate"} | dict.fromkeys(
+    ("Zl", "Zp"), "a line separator"
+)
+
+
+def check_name(name: str, what: str) -> str:
+    """Return `name` if it can be one component of a path, everywhere and for everybody."""
+    problem = _problem(name)
+    if problem:
+        raise BadName(
+            f"{name!r} {problem}",
+            operation="check name",
+            place=what,
+            hint=f"use letters, digits, '.', '_' and '-', at most {MAX_NAME_BYTES} bytes",
+        )
+    return name
+
+
+def _problem(name: object) -> str:
+    if not isinstance(name, str):
+        return "is not text"
+    if not name:
+        return "is empty"
+    for character in name:
+        if character in "/\\":
+            return "has a path separator"
+        if refused := _REFUSED.get(unicodedata.category(character)):
+            return f"has {refused}"
+    if name.startswith("."):
+        return "begins with a dot"
+    if name != name.strip():
+        return "begins or ends with a space"
+    if unicodedata.normalize("NFC", name) != name:
+        return "is not in Unicode normal form C, so two spellings of it would be two names"
+    if (length := len(name.encode())) > MAX_NAME_BYTES:
+        return f"has {length} bytes"
+    return ""
+
+
+def default_root(environ: Mapping[str, str]) -> str:
+    """Return the root when nobody named one: DAYPACK_HOME, else /ctx if it can be written, else ~/.daypack."""
+    if named := environ.get("DAYPACK_HOME"):
+        return os.path.abspath(named)
+    if os.path.isdir(_SYSTEM_ROOT) and os.access(_SYSTEM_ROOT, os.W_OK):
+        return _SYSTEM_ROOT
+    return os.path.join(os.path.expanduser("~"), ".daypack")
+
+
+class Home(NamedTuple):
+    """The part of the root that belongs to one user."""
+
+    root: str
+    uid: str
+
+    @property
+    def folder(self) -> str:
+        """The user's folder."""
+        return os.path.join(self.root, "home", check_name(self.uid, "uid"))
+
+    @property
+    def config(self) -> str:
+        """The user's settings."""
+        return os.path.join(self.folder, "config.toml")
+
+    def sessions(self, agent: str) -> str:
+        """The folder that holds an agent's sessions."""
+        return os.path.join(self.folder, "agent", check_name(agent, "agent"), "session")
+
+    def session(self, agent: str, name: str) -> "Layout":
+        """The paths of one session."""
+        return Layout(self.root, os.path.join(self.sessions(agent), check_name(name, "session")))
+
+    def agents(self) -> list[str]:
+        """The names of the agents that have a folder."""
+        return _folders(os.path.join(self.folder, "agent"))
+
+    def list(self, agent: str) -> list[str]:
+        """The names of an agent's sessions."""
+        return _folders(self.sessions(agent))
+
+
+def _folders(path: str) -> list[str]:
+    try:
+        with os.scandir(path) as found:
+            return sorted(one.name for one in found if not _problem(one.name) and one.is_dir(follow_symlinks=False))
+    except FileNotFoundError:
+        return []
+
+
+class Layout:
+    """The files of one session."""
+
+    def __init__(self, root: str, folder: str) -> None:
+        self.root = root
+        self.folder = folder
+        self.messages = os.path.join(folder, "messages.jsonl")
+        self.events = os.path.join(folder, "events.jsonl")
+        self.meta = os.path.join(folder, "meta.json")
+        self.latest = os.path.join(folder, "latest.md")
+        self.state = os.path.join(folder, "state")
+        self.cwd = os.path.join(folder, "cwd")
+        self.created_at = os.path.join(folder, "created_at")
+        self.updated_at = os.path.join(folder, "updated_at")
+        self.blob = os.path.join(folder, "blob")
+        self.context = os.path.join(folder, "context")
+
+    @property
+    def name(self) -> str:
+        """The session's name."""
+        return os.path.basename(self.folder)
+
+    # Under context/: all of it can be deleted and comes back.
+
+    @property
+    def offsets(self) -> str:
+        """The sidecars of the logs."""
+        return os.path.join(self.context, "offsets")
+
+    def index(self, log: str) -> str:
+        """The sidecar of one log, named like it: messages.idx, events.idx, keys.idx."""
+        return os.path.join(self.offsets, f"{log}.idx")
+
+    @property
+    def pinned(self) -> str:
+        """The folder of pinned texts."""
+        return os.path.join(self.context, "pinned")
+
+    def pin(self, name: str) -> str:
+        """One pinned text; a name without an ending gets .md."""
+        return os.path.join(self.pinned, check_name(name if "." in name else f"{name}.md", "pin"))
+
+    def derived(self, name: str) -> str:
+        """One of the other derived files and folders (`DERIVED`)."""
+        return os.path.join(self.context, DERIVED[name])
+
+    def guard(self) -> None:
+        """Refuse a session that is reached through a symbolic link below the root, or whose folders are links."""
+        root = os.path.realpath(self.root)
+        expected = root + self.folder[len(self.root) :]
+        if os.path.realpath(self.folder) != expected:
+            raise UnsafePath(
+                "a symbolic link leads out of the home",
+                operation="open session",
+                place=self.folder,
+                hint="replace the link by a real folder",
+            )
+        for folder in (self.context, self.offsets, self.pinned, self.blob):
+            if os.path.islink(folder):
+                raise UnsafePath("is a symbolic link", operation="open session", place=folder, hint="replace the link")
+
+    def torn(self) -> Iterator[str]:
+        """Yield the files that hold torn tails, in order of name."""
+        for name in sorted(os.listdir(self.folder)):
+            if ".jsonl.torn-" in name:
+                yield os.path.join(self.folder, name)
+
+
+DERIVED = {
+    "budget": "budget",
+    "pack": "pack.json",
+    "pack_text": "pack.md",
+    "summary": "summary.md",
+    "facts": "facts.jsonl",
+    "decisions": "decisions.jsonl",
+    "todo": "todo.md",
+    "refs": "refs.jsonl",
+    "swap": "swap",
+    "dedup": "dedup",
+    "child": "child",
+    "gc_policy": "gc.policy",
+}

@@ -1,0 +1,54 @@
+"""One append-only log: a reader without locks and a writer under the session's lock, over the same file."""
+
+from collections.abc import Callable, Sequence
+from typing import Generic
+
+from daypack.files.commit import Handle
+from daypack.files.lock import Lock
+from daypack.files.offsets import Offsets
+from daypack.history.reader import Reader, Record, Records
+from daypack.history.writer import Repair, Weigh, Writer
+
+
+class Log(Generic[Record]):
+    """The records of one file, oldest first, numbered from 1."""
+
+    def __init__(
+        self, shape: type[Record], path: str, lock: Lock, sidecar: tuple[str, str], weigh: Weigh[Record]
+    ) -> None:
+        self.path = path
+        self.lock = lock
+        self.reader = Reader(path, Offsets(*sidecar), shape)
+        self.writer = Writer(path, lock, Offsets(*sidecar), shape, weigh)
+
+    def begin(self) -> Handle:
+        """Under the lock: get ready to write."""
+        if self.reader.distrusts:
+            self.writer.rebuild()
+            self.reader.close()
+        return self.writer.begin()
+
+    def append(self, records: Sequence[Record], now: float) -> Callable[[], None]:
+        """Append records, all or none; the answer waits until they are on disk."""
+        with self.lock:
+            handle = self.begin()
+            end = self.writer.write(handle, records, now)
+        return lambda: self.writer.commit(handle, end)
+
+    def tail(self, count: int) -> tuple[Record, ...]:
+        """Return the last `count` records, oldest first."""
+        return self.reader.tail(count)
+
+    def records(self, start: int = 1, stop: int | None = None) -> Records[Record]:
+        """Return the records numbered `start` to `stop`, both included."""
+        return Records(self.reader, start, stop)
+
+    def take_repairs(self) -> list[Repair]:
+        """Return what appends have mended since the last call."""
+        repairs, self.writer.repairs = self.writer.repairs, []
+        return repairs
+
+    def close(self) -> None:
+        """Close the files; the log can still be used and opens them again."""
+        self.reader.close()
+        self.writer.close()

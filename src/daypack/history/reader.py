@@ -1,0 +1,228 @@
+"""Reading a log without a lock: the newest lines, a range, all of them, however long the log is."""
+
+import os
+import threading
+import warnings
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Generic, TypeVar
+from zlib import crc32
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from daypack.errors import DamageWarning
+from daypack.files import jsonl
+from daypack.files.atomic import refusal, release
+from daypack.files.lock import forks
+from daypack.files.offsets import DAMAGED, SLOT, SPECIAL, START, UNCOUNTED, Offsets, Slot
+from daypack.history.lines import examine, extend
+from daypack.types.history import Damage, Event, Message
+
+Record = TypeVar("Record", Message, Event)
+PREFIX: dict[type, str] = {Message: "msg", Event: "ev"}
+_BATCH = 1000
+
+
+class _Reading:
+    """One thread at a time, and a failed call told as an error of ours."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._forks = forks.count
+        self._threads = threading.RLock()
+
+    def __enter__(self) -> None:
+        if self._forks != forks.count:
+            # A thread of the parent may have held it at the fork; it does not exist here.
+            self._forks = forks.count
+            self._threads = threading.RLock()
+        self._threads.acquire()
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._threads.release()
+        if isinstance(error, OSError):
+            raise refusal(self._path, error, "read") from error
+
+
+class Reader(Generic[Record]):
+    """The records of one log, by position.
+
+    A damaged line is not a record: it is warned of, once, and kept in `damage` under its line number.
+    """
+
+    def __init__(self, path: str, offsets: Offsets, shape: type[Record]) -> None:
+        self.path = path
+        self.damage: dict[int, Damage] = {}
+        self.distrusts = False  # the sidecar was seen to be wrong; whoever writes next builds it anew
+        self._offsets = offsets
+        self._decoder = msgspec.json.Decoder(shape)
+        self._prefix = PREFIX[shape]
+        self._fd = -1
+        self._inode = 0
+        self._size = 0
+        self._reading = _Reading(path)
+
+    def tail(self, count: int) -> tuple[Record, ...]:
+        """Return the last `count` records, oldest first.
+
+        A torn last line is not a record yet: it is skipped here and moved aside by the next append.
+        """
+        with self._reading:
+            stop = self._cover()
+            records: list[Record] = []
+            while len(records) < count and stop > 0:
+                start = max(0, stop - (count - len(records)))
+                records[:0] = self._decode(start, stop)
+                stop = start
+            return tuple(records)
+
+    def count(self) -> int:
+        """Return how many lines the log has, damaged ones included."""
+        with self._reading:
+            return self._cover()
+
+    def position(self, seq: int) -> int:
+        """Return the position of the first line whose sequence number is not below `seq`."""
+        with self._reading:
+            lines = self._cover()
+            near = seq - 1
+            if 0 < near < lines and self._seq(near - 1) == near:  # no number is missing before it
+                return near
+            return bisect_left(range(lines), seq, key=self._seq)
+
+    def read(self, start: int, stop: int) -> list[Record]:
+        """Return the records of a range of positions."""
+        with self._reading:
+            return self._decode(max(0, start), min(stop, self._cover()))
+
+    def slots(self, start: int, stop: int) -> list[Slot]:
+        """Return where the lines of a range are and what is known of them."""
+        with self._reading:
+            return self._offsets.read(start, min(stop, self._cover()))
+
+    def newest_within(self, tokens: int, measure: Callable[[Record], int]) -> int:
+        """Return how many of the newest records fit into `tokens`, going back until one does not."""
+        fitting, stop = 0, self.count()
+        while stop > 0:
+            start = max(0, stop - _BATCH)
+            for at, slot in zip(range(stop - 1, start - 1, -1), reversed(self.slots(start, stop)), strict=True):
+                if slot.tokens != UNCOUNTED:
+                    costs = [slot.tokens]
+                else:
+                    costs = [measure(record) for record in self.read(at, at + 1)]
+                tokens -= sum(costs)
+                if tokens < 0:
+                    return fitting
+                fitting += len(costs)
+            stop = start
+        return fitting
+
+    def close(self) -> None:
+        """Close the files; reading opens them again."""
+        with self._reading:
+            self._close()
+
+    def _cover(self) -> int:
+        """Make the slots reach the last terminated line and return how many there are."""
+        if self._fd < 0 or os.stat(self.path).st_ino != self._inode:
+            self._open()
+        count = self._offsets.refresh()
+        # The size comes after the slots: writers add the line first, so no slot points behind it.
+        self._size = os.lseek(self._fd, 0, os.SEEK_END)
+        if self._offsets.last().end == self._size:
+            return count
+        if self._offsets.replaced:
+            self._offsets.reopen()
+        extend(self._offsets, self._fd, self._size, None)
+        return len(self._offsets)
+
+    def _open(self) -> None:
+        self._close()
+        self._fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        self._inode = os.fstat(self._fd).st_ino
+
+    def _close(self) -> None:
+        fd, self._fd = self._fd, -1
+        self._offsets.close()
+        if fd >= 0:
+            release(fd)
+
+    def _seq(self, position: int) -> int:
+        return self._offsets.read(position, position + 1)[0].seq
+
+    def _decode(self, start: int, stop: int) -> list[Record]:
+        if stop <= start:
+            return []
+        before = self._offsets.read(start - 1, start)[0] if start else START
+        packed = self._offsets.raw(start, stop)
+        last = Slot._make(SLOT.unpack_from(packed, len(packed) - SLOT.size))
+        if before.end < last.end <= self._size:
+            data = jsonl.read_at(self._fd, before.end, last.end - before.end)
+            plain = not any(slot[5] & SPECIAL for slot in SLOT.iter_unpack(packed))
+            if plain and crc32(data, before.crc) == last.crc:
+                try:
+                    return self._decoder.decode_lines(data)
+                except msgspec.DecodeError:
+                    pass  # sealed, but not of our shape: the way line by line says which and why
+        return self._decode_each(before, start, stop)
+
+    def _decode_each(self, before: Slot, start: int, stop: int) -> list[Record]:
+        """Decode line by line, because one is damaged or hand-written, or the slots are not about this log."""
+        slots = self._offsets.read(start, stop)
+        ends = [before.end, *(slot.end for slot in slots)]
+        framed = ends[-1] <= self._size and all(slot.offset == end for slot, end in zip(slots, ends, strict=False))
+        lines = [jsonl.read_at(self._fd, slot.offset, slot.length) for slot in slots] if framed else []
+        framed = framed and all(line.find(b"\n") == len(line) - 1 for line in lines)
+        examined = [examine(line[:-1]) for line in lines]
+        changed = not framed or crc32(b"".join(lines), before.crc) != slots[-1].crc
+        explained = framed and any(one.flags & DAMAGED for one in examined)
+        if changed and not explained and self._offsets.filed:
+            self.distrusts = True
+            self._offsets.ignore()
+            extend(self._offsets, self._fd, self._size, None)
+            return self._decode(start, min(stop, len(self._offsets)))
+        records: list[Record] = []
+        for line, (slot, one) in enumerate(zip(slots, examined, strict=True), start + 1):
+            reason = one.reason
+            try:
+                if one.record:
+                    records.append(self._stamped(self._decoder.decode(one.record), slot.seq))
+            except msgspec.DecodeError as error:
+                reason = reason or str(error)
+            if reason and line not in self.damage:
+                self.damage[line] = Damage(self.path, line, slot.offset, slot.length, reason)
+                warnings.warn(DamageWarning(str(self.damage[line])), stacklevel=6)
+        return records
+
+    def _stamped(self, record: Record, seq: int) -> Record:
+        """Give a hand-written line the number and name it did not bring."""
+        if not record.seq:
+            force_setattr(record, "seq", seq)
+        if not record.id:
+            force_setattr(record, "id", f"{self._prefix}-{record.seq}")
+        return record
+
+
+class Records(Generic[Record]):
+    """A range of a log by sequence number, read while one iterates over it."""
+
+    def __init__(self, reader: Reader[Record], start: int, stop: int | None) -> None:
+        self._reader = reader
+        self._start = reader.position(start)
+        self._stop = reader.count() if stop is None else reader.position(stop + 1)
+
+    def __iter__(self) -> Iterator[Record]:
+        for start in range(self._start, self._stop, _BATCH):
+            yield from self._reader.read(start, min(start + _BATCH, self._stop))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __getitem__(self, index: int) -> Record:
+        if index < 0:
+            return tuple(self)[index]
+        for record in islice(self, index, None):
+            return record
+        raise IndexError(index)

@@ -1,0 +1,82 @@
+"""From a source reference to what it stands for."""
+
+from collections.abc import Callable
+
+from daypack.errors import SourceMissing
+from daypack.history.session import History
+from daypack.types.history import Event, Message
+from daypack.types.source import EventRef, Messages, Source, SwapRef, Tail, ToolRef, UserLatest
+
+_BATCH = 256
+
+
+def settle(history: History, source: Source) -> Source:
+    """Return a reference that will always mean the same: `user:latest` and a tail become numbers."""
+    if isinstance(source, UserLatest):
+        message = _newest(history, lambda one: one.role == "user")
+        if message is None:
+            raise _missing(history, source, "there is no user message yet")
+        return Messages(message.seq, message.seq)
+    if isinstance(source, Tail):
+        newest = history.messages.tail(source.count)
+        if not newest:
+            raise _missing(history, source, "there is no message yet")
+        return Messages(newest[0].seq, newest[-1].seq)
+    return source
+
+
+def resolve(history: History, source: Source) -> tuple[Message, ...] | Event:
+    """Return the messages or the event a reference names; what is not in the session is an error."""
+    source = settle(history, source)
+    if isinstance(source, Messages):
+        return _messages(history, source)
+    if isinstance(source, EventRef):
+        return _event(history, source)
+    if isinstance(source, ToolRef):
+        message = _newest(history, lambda one: one.role == "tool" and one.tool_call_id == source.call_id)
+        if message is None:
+            raise _missing(history, source, "no message has the result of that call")
+        return (message,)
+    if isinstance(source, SwapRef):
+        raise _missing(history, source, "nothing is swapped out in this session")
+    raise _missing(history, source, "it cannot be resolved")
+
+
+def text_of(found: tuple[Message, ...] | Event) -> str:
+    """Return the words of what a reference named, messages separated by a blank line."""
+    if isinstance(found, Event):
+        return str(found.data.get("text", ""))
+    return "\n\n".join(message.text for message in found)
+
+
+def _messages(history: History, source: Messages) -> tuple[Message, ...]:
+    found = tuple(history.messages.records(source.start, source.stop))
+    if not found:
+        raise _missing(history, source, f"the session has {history.messages.reader.count()} messages")
+    return found
+
+
+def _event(history: History, source: EventRef) -> Event:
+    number = source.id.removeprefix("ev-")
+    if number.isdecimal():
+        for event in history.events.records(int(number), int(number)):
+            return event
+    raise _missing(history, source, f"the session has {history.events.reader.count()} events")
+
+
+def _newest(history: History, wanted: Callable[[Message], bool]) -> Message | None:
+    reader = history.messages.reader
+    stop = reader.count()
+    while stop > 0:
+        start = max(0, stop - _BATCH)
+        for message in reversed(reader.read(start, stop)):
+            if wanted(message):
+                return message
+        stop = start
+    return None
+
+
+def _missing(history: History, source: Source, problem: str) -> SourceMissing:
+    return SourceMissing(
+        f"{source}: {problem}", operation="resolve", place=history.layout.folder, hint="see `daypack log`"
+    )

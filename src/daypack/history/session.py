@@ -1,0 +1,225 @@
+"""The history of one session: its two logs, what was captured from outside, and the pins."""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from daypack.config import Config
+from daypack.errors import BadMessage, DaypackError, SessionMissing
+from daypack.files import atomic, blobs
+from daypack.files.atomic import refusal
+from daypack.files.lock import Lock
+from daypack.history.draft import draft_event
+from daypack.history.facets import Facets, State, moment
+from daypack.history.keys import ClientKeys
+from daypack.history.layout import Layout
+from daypack.history.lines import CALLS, KEYED, ROLE_SHIFT
+from daypack.history.log import Log
+from daypack.text.tokens import count_message, counter_for, counter_named
+from daypack.types.history import Event, Message
+from daypack.types.kinds import ROLES
+from daypack.types.source import digest_of
+
+INLINE_BYTES = 4096  # text from outside up to here stands in its event, above it in blob/
+_ROLE_FLAGS = {role: (number + 1) << ROLE_SHIFT for number, role in enumerate(ROLES)}
+
+
+def create(layout: Layout, meta: Mapping[str, Any], clock: Callable[[], float] = time.time) -> None:
+    """Make what a session needs and does not have yet; a session that exists is left as it is."""
+    atomic.make_folders(layout.folder)
+    layout.guard()
+    now = f"{moment(clock())}\n".encode()
+    for path in (layout.messages, layout.events):
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise refusal(path, error, "create session") from error
+    for path, data in (
+        (layout.created_at, now),
+        (layout.updated_at, now),
+        (layout.cwd, os.fsencode(os.getcwd()) + b"\n"),
+        (layout.state, b"active\n"),
+    ):
+        atomic.create(path, data, durable=False)
+    # Last, and durable: once it is there all the names above are too.
+    if atomic.read(layout.meta) is None:
+        Facets(layout).write_meta(meta)
+
+
+class History:
+    """Append and read. Everything else in daypack is a fold of what is here."""
+
+    def __init__(self, layout: Layout, config: Config, clock: Callable[[], float] = time.time) -> None:
+        if not os.path.lexists(layout.messages):
+            raise SessionMissing(
+                "no such session", operation="open session", place=layout.folder, hint="see `daypack session list`"
+            )
+        layout.guard()
+        self.layout = layout
+        self.config = config
+        self.facets = Facets(layout)
+        self.lock = Lock(layout.messages, flock=config.locking == "flock")
+        self._clock = clock
+        # How a session's tokens are counted is settled when it is made: its sidecar holds one kind of count.
+        self.counter = counter_named(self.facets.meta().get("tokenizer") or counter_for(config.model).name)
+        sidecar = layout.index("messages"), self.counter.name
+        self.messages = Log(Message, layout.messages, self.lock, sidecar, self._weigh)
+        self.events = Log(Event, layout.events, self.lock, (layout.index("events"), "none"), _weightless)
+        self._keys = ClientKeys(layout.index("keys"), self.messages.reader)
+
+    def append(self, drafts: Sequence[Message]) -> tuple[Message, ...]:
+        """Append messages, all or none, and return them as stored; a known client key answers with its message."""
+        if not drafts:
+            return ()
+        writer, now, answers, new = self.messages.writer, self._clock(), drafts, drafts
+        keyed = any(one.client_key for one in drafts)
+        with self.lock:
+            handle = self.messages.begin()
+            if keyed:
+                answers, new = self._replay(drafts)
+            if new:
+                writer.write(handle, new, now)
+            if keyed:
+                for line, message in enumerate(new, writer.lines - len(new) + 1):
+                    self._keys.enter(message, line)
+            end = handle.written
+        if self.config.durability == "sync":
+            # Also when nothing is new: the first answer may have been lost before its line was on disk.
+            writer.commit(handle, end)
+        self._after_append(now)
+        for message in reversed(new):
+            if message.role == "assistant" and message.text:
+                self.facets.note_latest(message.text)
+                break
+        return tuple(answers)
+
+    def append_event(self, draft: Event) -> Event:
+        """Append one event and return it as stored."""
+        now = self._clock()
+        committed = self.events.append((draft,), now)
+        if self.config.durability == "sync":
+            committed()
+        self._after_append(now)
+        return draft
+
+    def capture(self, data: bytes) -> dict[str, Any]:
+        """Keep text from outside, whatever becomes of its file; the answer belongs into an event."""
+        digest = digest_of(blobs.name_of(data))
+        if len(data) <= INLINE_BYTES:
+            return {"digest": digest, "text": data.decode()}
+        atomic.make_folders(self.layout.blob)
+        return {"digest": digest, "blob": blobs.put(self.layout.blob, data), "bytes": len(data)}
+
+    def captured(self, kept: Mapping[str, Any]) -> bytes:
+        """Return text that `capture` kept."""
+        return kept["text"].encode() if "text" in kept else blobs.get(self.layout.blob, kept["blob"])
+
+    def pin(self, name: str, text: str) -> Event:
+        """Pin a text: it stands in every pack until it is taken off."""
+        path = self.layout.pin(name)
+        try:
+            data = text.encode()
+        except UnicodeEncodeError as error:
+            raise BadMessage(
+                "has a lone surrogate", operation="pin", place=name, hint="decode the text first"
+            ) from error
+        with self.lock:
+            event = self.append_event(draft_event("pin.set", {"name": os.path.basename(path), **self.capture(data)}))
+            atomic.make_folders(self.layout.pinned)
+            atomic.replace(path, data)
+        return event
+
+    def unpin(self, name: str) -> Event | None:
+        """Take a pinned text off; None when there is none."""
+        path = self.layout.pin(name)
+        with self.lock:
+            if os.path.basename(path) not in self.pins():
+                return None
+            event = self.append_event(draft_event("pin.removed", {"name": os.path.basename(path)}))
+            atomic.discard(path)
+        return event
+
+    def pins(self) -> dict[str, str]:
+        """Return the pinned texts by file name, in order of name; a deleted folder comes back from the events."""
+        if not os.path.isdir(self.layout.pinned):
+            return self._restore_pins()
+        return {
+            name: (atomic.read(self.layout.pin(name)) or b"").decode("utf-8", "replace")
+            for name in sorted(os.listdir(self.layout.pinned))
+            if not name.startswith(".")
+        }
+
+    def set_state(self, state: State) -> Event:
+        """Change the state and record the change."""
+        with self.lock:
+            former = self.facets.state()
+            self.facets.write_state(state)
+            return self.append_event(draft_event("session.state", {"from": former, "to": state}))
+
+    def newest_within(self, tokens: int) -> int:
+        """Return how many of the newest messages fit into `tokens`."""
+        return self.messages.reader.newest_within(tokens, lambda message: count_message(self.counter, message))
+
+    def close(self) -> None:
+        """Bring the small files and the sidecars up to date and close everything."""
+        self.facets.flush()
+        if self.messages.writer.dirty or self.events.writer.dirty:
+            with suppress(DaypackError), self.lock:
+                counters = {"messages": self.messages.reader.count(), "events": self.events.reader.count()}
+                self.facets.write_meta({"counters": counters})
+        for part in (self._keys, self.messages, self.events, self.lock):
+            part.close()
+
+    def _replay(self, drafts: Sequence[Message]) -> tuple[list[Message], list[Message]]:
+        """Split a batch into answers for everybody and the messages that are really new."""
+        answers: list[Message] = []
+        new: dict[str, Message] = {}
+        fresh: list[Message] = []
+        for draft in drafts:
+            stored = self._known(draft, new) if draft.client_key else None
+            answers.append(stored or draft)
+            if stored is None:
+                fresh.append(draft)
+                if draft.client_key:
+                    new[draft.client_key] = draft
+        return answers, fresh
+
+    def _known(self, draft: Message, new: Mapping[str, Message]) -> Message | None:
+        earlier = new.get(draft.client_key or "")
+        return self._keys.match(draft, (earlier,)) if earlier else self._keys.find(draft)
+
+    def _after_append(self, now: float) -> None:
+        self.facets.touch(now)
+        if not self.messages.writer.repairs and not self.events.writer.repairs:
+            return
+        for log in (self.messages, self.events):
+            for repair in log.take_repairs():
+                self.append_event(draft_event("log.torn", repair.describe()))
+
+    def _restore_pins(self) -> dict[str, str]:
+        kept: dict[str, Mapping[str, Any]] = {}
+        for event in self.events.records():
+            if event.type == "pin.set":
+                kept[event.data["name"]] = event.data
+            elif event.type == "pin.removed":
+                kept.pop(event.data["name"], None)
+        texts = {name: self.captured(kept[name]) for name in sorted(kept)}
+        with suppress(DaypackError):  # on a read-only file system they are read off the events each time
+            for name, data in texts.items():
+                atomic.make_folders(self.layout.pinned)
+                atomic.replace(self.layout.pin(name), data)
+        return {name: data.decode() for name, data in texts.items()}
+
+    def _weigh(self, message: Message) -> tuple[int, int]:
+        flags = _ROLE_FLAGS[message.role]
+        if message.tool_calls:
+            flags |= CALLS
+        if message.client_key:
+            flags |= KEYED
+        return count_message(self.counter, message), flags
+
+
+def _weightless(_: Event) -> tuple[int, int]:
+    return 0, 0

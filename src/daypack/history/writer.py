@@ -1,0 +1,259 @@
+"""Appending to a log: whole lines under the session's lock, acknowledged when the durability asked for is reached."""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Generic
+from zlib import crc32
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from daypack.errors import BadMessage, PoisonedLog, StorageFailed, SyncFailed, WriteFailed
+from daypack.files import atomic, jsonl
+from daypack.files.atomic import refusal
+from daypack.files.commit import Handle
+from daypack.files.lock import Lock, forks
+from daypack.files.offsets import START, Offsets, Slot
+from daypack.history.lines import extend, fits
+from daypack.history.reader import PREFIX, Record
+from daypack.types.history import Event, Message
+
+MAX_LINE_BYTES = 64 << 20
+_SIDECAR_SYNC = 8192  # slots a power cut may cost: so many lines are read again after one
+
+Weigh = Callable[[Record], tuple[int, int]]  # tokens and flags of a record
+_encode = msgspec.json.Encoder().encode
+
+
+@lru_cache(maxsize=4)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def timestamp(now: float) -> str:
+    """Return a point in time as the logs spell it: UTC, to the millisecond."""
+    seconds = int(now)
+    return f"{_second(seconds)}.{int((now - seconds) * 1000):03d}Z"
+
+
+def encode(record: Message | Event) -> bytes:
+    """Return the JSON of a record, without seal and LF."""
+    try:
+        body = _encode(record)
+    except UnicodeEncodeError as error:
+        raise BadMessage(
+            f"a lone surrogate (character {error.start}) cannot be stored as UTF-8",
+            operation="append",
+            place=record.id,
+            hint="decode the text with errors='replace' first",
+        ) from error
+    if len(body) > MAX_LINE_BYTES:
+        raise BadMessage(
+            f"{len(body)} bytes in one line, the limit is {MAX_LINE_BYTES}",
+            operation="append",
+            place=record.id,
+            hint="keep large content in a file and refer to it",
+        )
+    return body
+
+
+class Repair(msgspec.Struct, frozen=True):
+    """A torn tail that an append found and moved aside."""
+
+    log: str
+    offset: int
+    bytes: int
+    file: str | None  # where the bytes are now; None when the line was whole and only lacked its end
+
+    def describe(self) -> dict[str, object]:
+        """Return the data of the event that tells of it."""
+        return {"log": self.log, "offset": self.offset, "bytes": self.bytes, "file": self.file}
+
+
+class Writer(Generic[Record]):
+    """The one place that appends to a log."""
+
+    def __init__(self, path: str, lock: Lock, offsets: Offsets, shape: type[Record], weigh: Weigh[Record]) -> None:
+        self.path = path
+        self.lock = lock
+        self.repairs: list[Repair] = []
+        self._offsets = offsets
+        self._prefix = PREFIX[shape]
+        self._decoder = msgspec.json.Decoder(shape)
+        self._weigh = weigh
+        self._handle: Handle | None = None
+        self._forks = forks.count
+        self._last = START
+        self._lines = 0
+        self.dirty = False  # something was written since the files were opened
+        self._floor = 0  # bytes before this offset may be another process's: never taken back
+
+    @property
+    def lines(self) -> int:
+        """How many lines the log has; known while the lock is held and after `begin`."""
+        return self._lines
+
+    def begin(self) -> Handle:
+        """Under the lock: make sure that the file ends with a whole line and that its state is known."""
+        handle = self._handle
+        try:
+            inode = self.lock.inode if self.path == self.lock.path else os.stat(self.path).st_ino
+            if handle is None or handle.inode != inode or self._forks != forks.count:
+                handle = self._open(inode)
+            size = os.lseek(handle.fd, 0, os.SEEK_END)
+            if size != self._last.end and not handle.failure:
+                self._catch_up(handle, size)
+        except OSError as error:
+            raise refusal(self.path, error, "open for append") from error
+        if handle.failure:
+            raise PoisonedLog(
+                f"a sync failed before ({handle.failure.strerror})",
+                operation="append",
+                place=self.path,
+                hint="check the disk, then open the session again; what was acknowledged is safe",
+            )
+        return handle
+
+    def write(self, handle: Handle, records: Sequence[Record], now: float) -> int:
+        """Under the lock: stamp the records, append them as lines, and return the log's new end."""
+        seq, crc, end = self._last.seq, self._last.crc, self._last.end
+        time = timestamp(now)
+        lines: list[bytes] = []
+        slots: list[Slot] = []
+        for record in records:
+            seq += 1
+            # Nobody has seen these values yet: stamping them in place saves a copy of each.
+            force_setattr(record, "seq", seq)
+            force_setattr(record, "id", f"{self._prefix}-{seq}")
+            if not record.ts:
+                force_setattr(record, "ts", time)
+            line, seal = jsonl.seal(encode(record))
+            force_setattr(record, "crc", seal)
+            tokens, flags = self._weigh(record)
+            crc = crc32(line, crc)
+            lines.append(line)
+            slots.append(Slot(end, len(line), tokens, seq, crc, flags))
+            end += len(line)
+        self._append(handle, b"".join(lines))
+        self.dirty = True
+        handle.written = end
+        self._offsets.add(slots)
+        self._lines += len(slots)
+        self._last = slots[-1]
+        if self._offsets.unsynced >= _SIDECAR_SYNC:
+            self._offsets.sync()
+        return end
+
+    def commit(self, handle: Handle, end: int) -> None:
+        """Without the lock: return when the bytes before `end` are on disk."""
+        try:
+            handle.commit(end)
+        except OSError as error:
+            taken_back = self._take_back(handle)
+            state = "the lines were taken back" if taken_back else "the lines may still be there"
+            raise SyncFailed(
+                f"{error.strerror or error}; {state}, nothing since the last good sync is acknowledged",
+                operation="sync",
+                place=self.path,
+                hint="check the disk, then open the session again and append anew",
+            ) from error
+
+    def rebuild(self) -> None:
+        """Under the lock: throw the sidecar away and read it off the log."""
+        self._offsets.ignore()
+        self._handle = None
+        self.begin()
+
+    def close(self) -> None:
+        """Close the files; the sidecar is synced so that it is believed after a reboot."""
+        self._offsets.sync()
+        self._offsets.close()
+        self._handle = None
+        self.dirty = False
+
+    def _open(self, inode: int) -> Handle:
+        self._handle = None
+        handle = Handle(os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC), inode)
+        self._offsets.close()
+        self._catch_up(handle, os.lseek(handle.fd, 0, os.SEEK_END))
+        self._handle, self._forks = handle, forks.count
+        return handle
+
+    def _catch_up(self, handle: Handle, size: int) -> None:
+        """Take in what others have appended, or everything when this is the first append."""
+        if size and jsonl.read_at(handle.fd, size - 1, 1) != b"\n":
+            size = self._mend(handle, size)
+        offsets = self._offsets
+        offsets.make_writable()
+        offsets.refresh()
+        if offsets.last().end != size or not fits(offsets, handle.fd, size):
+            if offsets.replaced:
+                offsets.reopen()
+            extend(offsets, handle.fd, size, self._measure)
+        self._last = offsets.last()
+        self._lines = len(offsets)
+        handle.written = self._floor = size
+
+    def _measure(self, record: bytes) -> tuple[int, int]:
+        try:
+            return self._weigh(self._decoder.decode(record))
+        except msgspec.DecodeError:
+            return 0, 0  # not of our shape: readers report it, and it costs nothing in a pack
+
+    def _mend(self, handle: Handle, size: int) -> int:
+        """Move a torn tail aside, keeping the whole line in it if there is one, and return the new size."""
+        tail = jsonl.unterminated(handle.fd, 0, size)
+        whole = jsonl.complete(tail)
+        offset = size - len(tail)
+        moved = None if whole == tail else self._set_aside(tail)
+        if whole != tail:
+            os.ftruncate(handle.fd, offset + len(whole))
+        if whole:
+            jsonl.write_all(handle.fd, b"\n")
+        self.repairs.append(Repair(os.path.basename(self.path), offset, len(tail), moved))
+        return offset + (len(whole) + 1 if whole else 0)
+
+    def _set_aside(self, tail: bytes) -> str:
+        number = 1
+        while (former := atomic.read(path := f"{self.path}.torn-{number}")) is not None:
+            if former == tail:
+                break  # a crash came between this copy and the cut
+            number += 1
+        if former is None:
+            atomic.create(path, tail)
+        return os.path.basename(path)
+
+    def _take_back(self, handle: Handle) -> bool:
+        """After a failed sync: cut off this process's lines that were never acknowledged, if nothing follows them."""
+        with self.lock:
+            start = max(handle.durable, self._floor)
+            try:
+                if os.fstat(handle.fd).st_size != handle.written or handle is not self._handle:
+                    return False
+                while self._lines and self._offsets.last().end > start:
+                    self._lines -= 1
+                    self._offsets.truncate(self._lines)
+                os.ftruncate(handle.fd, start)
+            except (OSError, StorageFailed):
+                return False
+            return True
+
+    def _append(self, handle: Handle, data: bytes) -> None:
+        start = self._last.end
+        try:
+            jsonl.write_all(handle.fd, data)
+        except BaseException as error:
+            # Where even this fails torn bytes stay: readers skip them and the next append moves them aside.
+            with suppress(OSError):
+                os.ftruncate(handle.fd, start)
+            if not isinstance(error, OSError):
+                raise
+            raise WriteFailed(
+                error.strerror or str(error),
+                operation="append",
+                place=self.path,
+                hint="nothing was appended; free space or fix the disk, then append again",
+            ) from error

@@ -1,0 +1,177 @@
+"""The public session: what an agent loop, a hook or a notebook works with."""
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Unpack
+from weakref import finalize
+
+from daypack.config import Config, Settings, from_environment, from_file, settle
+from daypack.errors import BadConfig
+from daypack.history import session as history_session
+from daypack.history.draft import draft_event, draft_from, draft_message
+from daypack.history.facets import Facets, State
+from daypack.history.layout import Home, default_root
+from daypack.history.reader import Records
+from daypack.history.session import History
+from daypack.text.tokens import counter_for
+from daypack.types.history import Damage, Event, Message
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HISTORY_FORMAT = "1"
+
+
+def open_session(
+    name: str,
+    *,
+    agent: str = "default",
+    home: "str | os.PathLike[str] | None" = None,
+    uid: str | None = None,
+    create: bool = True,
+    **settings: Unpack[Settings],
+) -> "Session":
+    """Open a session, creating it when it does not exist yet (unless `create` is false).
+
+    `home` is the root folder (default: DAYPACK_HOME, else /ctx if writable, else ~/.daypack), `uid` the user's
+    folder in it. Settings given here (durability, locking, model) decide over the environment, the session's
+    meta.json and the user's config.toml.
+    """
+    if unknown := settings.keys() - set(Config.__struct_fields__):
+        raise BadConfig(
+            f"no setting {', '.join(sorted(unknown))}",
+            operation="open session",
+            place=name,
+            hint=f"there are {', '.join(Config.__struct_fields__)}",
+        )
+    place = find_home(home, uid)
+    layout = place.session(agent, name)
+    layers: list[tuple[str, Mapping[str, Any]]] = [
+        ("argument", settings),
+        ("environment", from_environment(os.environ)),
+        (layout.meta, Facets(layout).meta()),
+        (place.config, from_file(place.config)),
+    ]
+    chosen = settle(layers)
+    if create and not os.path.lexists(layout.meta):
+        history_session.create(layout, _first_meta(name, agent, chosen))
+    return Session(History(layout, chosen), name=name, agent=agent)
+
+
+def find_home(home: "str | os.PathLike[str] | None" = None, uid: str | None = None) -> Home:
+    """Return where sessions live for these arguments."""
+    root: str = os.path.abspath(os.fspath(home)) if home else default_root(os.environ)
+    return Home(root, uid or os.environ.get("DAYPACK_UID") or str(os.getuid()))
+
+
+def _first_meta(name: str, agent: str, config: Config) -> dict[str, Any]:
+    from daypack import __version__  # noqa: PLC0415 — the package's root imports this module
+
+    return {
+        "session": name,
+        "agent": agent,
+        "scope": "session",
+        "client": f"daypack/{__version__}",
+        "model": config.model,
+        "tokenizer": counter_for(config.model).name,
+        "protocols": {"history": HISTORY_FORMAT},
+        "counters": {"messages": 0, "events": 0},
+    }
+
+
+class Session:
+    """One conversation of one agent: append to it from any thread or process, read it at any length."""
+
+    def __init__(self, history: History, *, name: str, agent: str) -> None:
+        self.name = name
+        self.agent = agent
+        self.history = history
+        self._closing = finalize(self, history.close)
+
+    @property
+    def path(self) -> "Path":
+        """The session's folder."""
+        from pathlib import Path  # noqa: PLC0415 — 14 ms that a hook need not pay
+
+        return Path(self.history.layout.folder)
+
+    # Append
+
+    def append(self, role: str, content: Any = "", **fields: Any) -> Message:  # noqa: ANN401 — parsed here, once
+        """Append one message and return it as stored.
+
+        `content` is text or a list of parts. Fields: tool_calls, tool_call_id, name, client_key, meta, ts.
+        """
+        return self.history.append((draft_message(role, content, fields),))[0]
+
+    def append_many(self, messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
+        """Append messages, all or none, with one sync."""
+        return self.history.append([draft_from(message) for message in messages])
+
+    def append_event(self, type: str, data: Mapping[str, Any] | None = None, *, run: str | None = None) -> Event:  # noqa: A002
+        """Append one event: something that happened and is not a message."""
+        return self.history.append_event(draft_event(type, data, run))
+
+    def pin(self, name: str, text: str) -> None:
+        """Pin a text under a name; it replaces the one pinned there before."""
+        self.history.pin(name, text)
+
+    def unpin(self, name: str) -> bool:
+        """Take a pinned text off; say whether there was one."""
+        return self.history.unpin(name) is not None
+
+    def set_state(self, state: State) -> None:
+        """Change the session's state: active, idle, done, error or cancelled."""
+        self.history.set_state(state)
+
+    # Read
+
+    def tail(self, count: int) -> tuple[Message, ...]:
+        """Return the newest `count` messages, oldest first."""
+        return self.history.messages.tail(count)
+
+    def messages(self, start: int = 1, stop: int | None = None) -> Records[Message]:
+        """Return the messages numbered `start` to `stop`, both included, read while one iterates."""
+        return self.history.messages.records(start, stop)
+
+    def events(self, start: int = 1, stop: int | None = None) -> Records[Event]:
+        """Return the events numbered `start` to `stop`, both included, read while one iterates."""
+        return self.history.events.records(start, stop)
+
+    def newest_within(self, tokens: int) -> int:
+        """Return how many of the newest messages fit into `tokens`."""
+        return self.history.newest_within(tokens)
+
+    @property
+    def pins(self) -> dict[str, str]:
+        """The pinned texts by file name."""
+        return self.history.pins()
+
+    @property
+    def state(self) -> State:
+        """The session's state."""
+        return self.history.facets.state()
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The session's meta.json."""
+        return self.history.facets.meta()
+
+    @property
+    def damage(self) -> list[Damage]:
+        """The damaged lines met so far while reading."""
+        logs = (self.history.messages, self.history.events)
+        return [damage for log in logs for _, damage in sorted(log.reader.damage.items())]
+
+    def close(self) -> None:
+        """Bring the small files up to date and close; a closed session opens its files again when it is used."""
+        self.history.close()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<daypack session {self.agent}/{self.name}>"

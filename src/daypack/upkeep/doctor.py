@@ -1,0 +1,208 @@
+"""What is wrong with a session, where, and what to do. It only reads."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Literal
+from zlib import crc32
+
+import msgspec
+
+from daypack.errors import DaypackError
+from daypack.files import atomic, blobs, jsonl
+from daypack.files.offsets import DAMAGED, UNSEALED, Offsets
+from daypack.history.facets import STATES
+from daypack.history.layout import Layout
+from daypack.history.lines import examine, next_seq
+from daypack.history.reader import PREFIX
+from daypack.types.history import Event, Message
+
+Severity = Literal["damage", "warning", "note"]
+
+
+class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing worth telling. Damage: bytes were lost or changed. A warning mends itself or is easily mended."""
+
+    severity: Severity
+    path: str
+    problem: str
+    advice: str
+    line: int | None = None
+    offset: int | None = None
+
+
+def examine_session(layout: Layout) -> Iterator[Finding]:
+    """Yield every finding of one session."""
+    try:
+        layout.guard()
+    except DaypackError as error:
+        yield Finding("damage", error.place, error.problem, error.hint)
+        return
+    for path, shape in ((layout.messages, Message), (layout.events, Event)):
+        yield from _examine_log(layout, path, shape)
+    yield from _examine_meta(layout)
+    yield from _examine_blobs(layout)
+    yield from _examine_tree(layout)
+
+
+def _examine_log(layout: Layout, path: str, shape: type[Message | Event]) -> Iterator[Finding]:
+    name = os.path.basename(path)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield Finding(
+            "damage", path, f"{name} is missing", "restore it from a backup; the rest of the session is derived from it"
+        )
+        return
+    except OSError as error:
+        refused = atomic.refusal(path, error, "read")
+        yield Finding("damage", path, refused.problem, refused.hint)
+        return
+    try:
+        size = os.fstat(fd).st_size
+        yield from _examine_lines(layout, path, fd, size, shape)
+        tail = jsonl.unterminated(fd, 0, size)
+        if tail and os.fstat(fd).st_size == size:
+            what = "a whole line without its end" if jsonl.complete(tail) else "a torn line"
+            yield Finding(
+                "warning",
+                path,
+                f"{what}, {len(tail)} bytes (a crash, or a write under way)",
+                "nothing to do: the next append moves it aside and goes on",
+                offset=size - len(tail),
+            )
+    finally:
+        os.close(fd)
+
+
+def _examine_lines(layout: Layout, path: str, fd: int, size: int, shape: type[Message | Event]) -> Iterator[Finding]:
+    decoder = msgspec.json.Decoder(shape)
+    sidecar = _Sidecar(layout, path)
+    seq = number = crc = 0
+    unsealed: list[int] = []
+    for number, (offset, line) in enumerate(jsonl.scan(fd, 0, size), 1):
+        examined = examine(line[:-1])
+        problem = examined.reason
+        try:
+            if examined.record:
+                decoder.decode(examined.record)
+        except msgspec.DecodeError as error:
+            problem = problem or f"not a {shape.__name__.lower()}: {error}"
+        if problem:
+            advice = "the other lines are whole; compare with a backup, or leave it: it is skipped and never deleted"
+            yield Finding("damage", path, problem, advice, number, offset)
+        if examined.flags & UNSEALED:
+            unsealed.append(number)
+        elif examined.record and examined.seq != seq + 1:
+            yield _misnumbered(path, shape, examined.seq, seq, (number, offset))
+        seq = next_seq(seq, examined)
+        crc = crc32(line, crc)
+        sidecar.compare(number, crc, damaged=bool(examined.flags & DAMAGED))
+    if unsealed:
+        shown = ", ".join(map(str, unsealed[:10])) + (" …" if len(unsealed) > 10 else "")
+        problem = f"{len(unsealed)} lines without a checksum (lines {shown})"
+        yield Finding("note", path, problem, "welcome if they were written by hand; a change in them cannot be noticed")
+    yield from sidecar.findings(number)
+
+
+def _misnumbered(path: str, shape: type, stated: int, former: int, place: tuple[int, int]) -> Finding:
+    prefix = PREFIX[shape]
+    if stated > former + 1:
+        missing = f"{prefix}-{former + 1}" + (f" to {prefix}-{stated - 1}" if stated > former + 2 else "")
+        problem = f"{missing} is missing before this line"
+    else:
+        problem = f"{prefix}-{stated} comes after {prefix}-{former}: a line was copied or moved"
+    return Finding("damage", path, problem, "restore the log from a backup, or leave it: reading goes on", *place)
+
+
+class _Sidecar:
+    """Compares the sidecar of a log with the log, line by line."""
+
+    def __init__(self, layout: Layout, log: str) -> None:
+        self.path = layout.index(os.path.basename(log).removesuffix(".jsonl"))
+        self._offsets = Offsets(self.path, None)
+        self._slots = iter(self._offsets.read(0, self._offsets.refresh()))
+        self._wrong = self._changed = 0
+
+    def compare(self, line: int, crc: int, *, damaged: bool) -> None:
+        slot = next(self._slots, None)
+        if slot and slot.crc != crc and not self._wrong:
+            self._wrong = line
+            self._changed = damaged
+
+    def findings(self, lines: int) -> Iterator[Finding]:
+        surplus = next(self._slots, None) is not None
+        self._offsets.close()
+        if self._wrong and not self._changed:
+            problem = f"does not agree with its log from line {self._wrong} on"
+        elif surplus:
+            problem = f"describes more lines than the {lines} its log has"
+        else:
+            return
+        advice = "nothing to do: it is derived and built anew; if the log was not edited by hand, look at that line"
+        yield Finding("warning", self.path, problem, advice)
+
+
+def _examine_meta(layout: Layout) -> Iterator[Finding]:
+    advice = "remove it and open the session again: it is made anew"
+    try:
+        data = atomic.read(layout.meta)
+        if data is None:
+            yield Finding("warning", layout.meta, "meta.json is missing", "open the session again: it is made anew")
+        elif not isinstance(msgspec.json.decode(data), dict):
+            yield Finding("damage", layout.meta, "meta.json is not an object", advice)
+    except DaypackError as error:
+        yield Finding("damage", layout.meta, error.problem, error.hint)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        yield Finding("damage", layout.meta, f"meta.json is not JSON: {error}", advice)
+    state = (atomic.read(layout.state) or b"active").decode("utf-8", "replace").strip()
+    if state not in STATES:
+        yield Finding("warning", layout.state, f"{state!r} is not a state", f"write one of {', '.join(STATES)}")
+
+
+def _examine_blobs(layout: Layout) -> Iterator[Finding]:
+    advice = "restore it from a backup; events refer to it"
+    names = sorted(os.listdir(layout.blob)) if os.path.isdir(layout.blob) else []
+    for name in names:
+        path = os.path.join(layout.blob, name)
+        try:
+            if not name.startswith(atomic.TEMPORARY) and blobs.name_of(atomic.read(path) or b"") != name:
+                yield Finding("damage", path, "the bytes do not match the name", advice)
+        except DaypackError as error:
+            yield Finding("damage", path, error.problem, error.hint)
+    for event in _events_with_blob(layout):
+        path = os.path.join(layout.blob, str(event.data["blob"]))
+        if not os.path.lexists(path):
+            yield Finding("damage", path, f"missing, and {event.id} ({event.type}) refers to it", advice)
+
+
+def _events_with_blob(layout: Layout) -> Iterator[Event]:
+    decoder = msgspec.json.Decoder(Event)
+    for line in (atomic.read(layout.events) or b"").split(b"\n"):
+        if b'"blob":' in line and (record := examine(line).record):
+            with suppress(msgspec.DecodeError):
+                event = decoder.decode(record)
+                if "blob" in event.data:
+                    yield event
+
+
+def _examine_tree(layout: Layout) -> Iterator[Finding]:
+    for folder, _, names in os.walk(layout.folder):
+        for path in (folder, *(os.path.join(folder, name) for name in sorted(names))):
+            try:
+                mode = os.lstat(path).st_mode
+            except OSError:
+                continue
+            name = os.path.basename(path)
+            if stat.S_ISLNK(mode):
+                yield Finding("damage", path, "a symbolic link, which daypack never follows", "replace it by the file")
+            elif mode & 0o077:
+                advice = f"chmod {'700' if stat.S_ISDIR(mode) else '600'} {path}"
+                yield Finding("note", path, f"others may access it (mode {mode & 0o777:o})", advice)
+            if name.startswith(atomic.TEMPORARY):
+                yield Finding("note", path, "left by a write that did not finish", "it can be deleted")
+            elif ".jsonl.torn-" in name:
+                yield Finding(
+                    "note", path, "a torn line that an append moved aside", "read it, then delete it if you like"
+                )

@@ -1,0 +1,129 @@
+"""The small files beside the logs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import daypack
+from daypack.config import Config
+from daypack.errors import BadInput
+from daypack.history.layout import Home
+from daypack.history.session import History, create
+from daypack.runtime import Session
+from daypack.types.history import Event, Message
+
+
+def read(session: Session, name: str) -> str:
+    return (session.path / name).read_text(encoding="utf-8")
+
+
+def fresh(session: Session) -> Session:
+    return daypack.open_session(session.name, home=session.history.layout.root)
+
+
+@pytest.mark.requirement("G17", "S4-F8")
+def test_meta_says_whose_session_it_is_and_keeps_count(home: str) -> None:
+    with daypack.open_session("talk", agent="coder", home=home, model="gpt-4o") as session:
+        session.append("user", "x")
+        session.append("user", "y")
+        session.append_event("z", {})
+    meta = json.loads(read(session, "meta.json"))
+    assert meta == session.meta
+    assert (meta["agent"], meta["session"], meta["scope"], meta["model"]) == ("coder", "talk", "session", "gpt-4o")
+    assert meta["client"] == f"daypack/{daypack.__version__}"
+    assert meta["tokenizer"] == "o200k_base"
+    assert meta["protocols"] == {"history": "1"}
+    assert meta["counters"] == {"messages": 2, "events": 1}
+
+
+def test_keys_that_others_put_into_meta_stay(session: Session) -> None:
+    path = session.path / "meta.json"
+    path.write_text(json.dumps({**session.meta, "mine": [1]}), encoding="utf-8")
+    session.append("user", "x")
+    session.close()
+    assert session.meta["mine"] == [1]
+    assert session.meta["counters"]["messages"] == 1
+
+
+@pytest.mark.requirement("X27")
+def test_a_session_with_nothing_but_its_logs_opens_and_gets_its_meta_back(session: Session) -> None:
+    session.append("user", "x")
+    session.close()
+    for name in ("latest.md", "state", "cwd", "created_at", "updated_at", "meta.json"):
+        (session.path / name).unlink(missing_ok=True)
+    opened = fresh(session)
+    assert [message.text for message in opened.messages()] == ["x"]
+    assert opened.state == "active"
+    assert opened.meta["session"] == "work"
+
+
+@pytest.mark.requirement("G17", "S4-F4")
+def test_the_state_changes_with_an_event(session: Session) -> None:
+    assert session.state == "active"
+    for state in ("idle", "done", "error", "cancelled", "active"):
+        session.set_state(state)
+        assert session.state == state
+        assert read(session, "state") == f"{state}\n"
+    assert next(event.data for event in session.events()) == {"from": "active", "to": "idle"}
+    with pytest.raises(BadInput, match="asleep"):
+        session.set_state("asleep")  # type: ignore[arg-type]
+    assert session.state == "active"
+    assert len(session.events()) == 5
+
+
+@pytest.mark.requirement("S4-F3")
+def test_latest_is_the_newest_assistant_text(session: Session) -> None:
+    session.append("assistant", "first")
+    assert read(session, "latest.md") == "first"
+    session.append("assistant", "second")
+    session.append("user", "a question")
+    session.append("assistant", "", tool_calls=[{"id": "c", "name": "f"}])
+    session.close()
+    assert read(session, "latest.md") == "second"
+
+
+def test_latest_is_brought_up_to_date_when_a_session_is_forgotten(home: str) -> None:
+    session = daypack.open_session("work", home=home)
+    session.append("assistant", "first")
+    session.append("assistant", "second")
+    path = session.path
+    del session
+    assert (path / "latest.md").read_text(encoding="utf-8") == "second"
+
+
+@pytest.mark.requirement("S4-F6", "S4-F7")
+def test_times_are_those_of_the_first_and_the_newest_append(home: str) -> None:
+    layout = Home(home, "u").session("default", "work")
+    times = iter([1_700_000_000.5, 1_700_000_061.9, 1_700_000_100.0])
+    create(layout, {}, clock=lambda: next(times))
+    path = Path(layout.folder)
+
+    def read(name: str) -> str:
+        return (path / name).read_text(encoding="utf-8")
+
+    assert read("created_at") == read("updated_at") == "2023-11-14T22:13:20Z\n"
+    history = History(layout, Config(), clock=lambda: next(times))
+    history.append((Message(role="user", content="x"),))
+    assert read("updated_at") == "2023-11-14T22:14:21Z\n"
+    history.append_event(Event(type="x"))
+    assert read("updated_at") == "2023-11-14T22:15:00Z\n"
+    assert read("created_at") == "2023-11-14T22:13:20Z\n"
+
+
+def test_a_closed_session_can_be_used_again(session: Session) -> None:
+    session.append("user", "a")
+    session.close()
+    session.close()
+    assert session.append("user", "b").seq == 2
+    assert [message.text for message in session.messages()] == ["a", "b"]
+
+
+def test_a_half_made_session_is_completed(home: str) -> None:
+    session = daypack.open_session("work", home=home)
+    (Path(session.path) / "meta.json").unlink()
+    (Path(session.path) / "events.jsonl").unlink()
+    session.close()
+    opened = daypack.open_session("work", home=home)
+    opened.append_event("x", {})
+    assert opened.meta["agent"] == "default"

@@ -1,0 +1,125 @@
+"""A fault at every file call of an append: nothing acknowledged is lost, the error is clear, the next run is clean."""
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from faults import ERRORS, Fault, Faults, injected
+
+import daypack
+from daypack.errors import DaypackError
+from daypack.runtime import Session
+from daypack.upkeep.doctor import examine_session
+
+Acknowledge = Callable[[str], None]
+
+
+def scenario(home: str, acknowledge: Acknowledge) -> None:
+    """Make a session and use every way to write to it; each content is acknowledged when its append returns."""
+    with daypack.open_session("work", home=home) as session:
+        session.append("user", "first")
+        acknowledge("first")
+        session.append("assistant", "second", client_key="k")
+        acknowledge("second")
+        session.append_many([{"role": "user", "content": f"batch {number}"} for number in range(3)])
+        for number in range(3):
+            acknowledge(f"batch {number}")
+        session.pin("rules", "Be brief. " * 1000)
+        session.append("tool", "third" * 50, tool_call_id="c")
+        acknowledge("third" * 50)
+
+
+def calls_of_scenario(folder: Path) -> int:
+    with injected(Faults()) as faults:
+        scenario(str(folder / "counting"), lambda _: None)
+    return faults.count
+
+
+def reopened(home: str) -> Session:
+    """Open the session as the next run would, and use it."""
+    session = daypack.open_session("work", home=home)
+    session.append("user", "next run")
+    return session
+
+
+def check(home: str, acknowledged: list[str]) -> None:
+    with reopened(home) as session:
+        messages = list(session.messages())
+        contents = [message.text for message in messages]
+        assert [content for content in acknowledged if content not in contents] == []
+        assert [message.seq for message in messages] == list(range(1, len(messages) + 1))
+        assert contents[-1] == "next run"
+        assert session.damage == []
+        assert [one for one in examine_session(session.history.layout) if one.severity == "damage"] == []
+        assert len({message.client_key for message in messages if message.client_key}) <= 1
+        assert sum(content == "second" for content in contents) <= 1
+
+
+def run_with(faults: Faults, home: str) -> list[str]:
+    acknowledged: list[str] = []
+    with injected(faults):
+        try:
+            scenario(home, acknowledged.append)
+        except DaypackError as error:
+            told = bool(error.operation and error.place and error.hint)
+        else:
+            told = True
+    assert told
+    return acknowledged
+
+
+@pytest.mark.requirement("G7", "S4-R2")
+@pytest.mark.parametrize("persistent", [False, True], ids=["once", "persistent"])
+@pytest.mark.parametrize("code", ERRORS, ids=[*map(os.strerror, ERRORS)])
+def test_an_error_at_any_call_loses_nothing_acknowledged(tmp_path: Path, code: int, persistent: bool) -> None:
+    total = calls_of_scenario(tmp_path)
+    assert total * len(ERRORS) * 2 >= 1000
+    for at in range(1, total + 1):
+        home = str(tmp_path / str(at))
+        acknowledged = run_with(Faults(at, "error", code, persistent=persistent), home)
+        check(home, acknowledged)
+        shutil.rmtree(home)
+
+
+@pytest.mark.requirement("G7")
+@pytest.mark.parametrize("persistent", [False, True], ids=["completed", "then full"])
+def test_a_short_write_is_completed_or_rolled_back(tmp_path: Path, persistent: bool) -> None:
+    for at in range(1, calls_of_scenario(tmp_path) + 1):
+        home = str(tmp_path / str(at))
+        acknowledged = run_with(Faults(at, "short", persistent=persistent), home)
+        check(home, acknowledged)
+        shutil.rmtree(home)
+
+
+@pytest.mark.requirement("G6", "G7")
+def test_a_kill_at_any_call_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    for at in range(1, calls_of_scenario(tmp_path) + 1):
+        home = str(tmp_path / str(at))
+        acknowledged = run_killed(at, "kill", home)
+        check(home, acknowledged)
+        shutil.rmtree(home)
+
+
+def run_killed(at: int, fault: Fault, home: str) -> list[str]:
+    """Run the scenario in a child that dies at a call; return what it had acknowledged."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        real_write = os.write
+
+        def acknowledge(content: str) -> None:
+            real_write(writing, f"{content}\n".encode())
+
+        with injected(Faults(at, fault)):
+            scenario(home, acknowledge)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        acknowledged = pipe.read().decode().splitlines()
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) in (0, -signal.SIGKILL)
+    return acknowledged

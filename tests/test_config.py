@@ -1,0 +1,64 @@
+"""Settings come from layers; the first that has one decides."""
+
+from pathlib import Path
+
+import pytest
+
+import daypack
+from daypack.config import Config, from_environment, from_file, settle
+from daypack.errors import BadConfig
+
+
+def test_the_first_layer_that_has_a_setting_decides() -> None:
+    layers = [
+        ("flag", {"model": "a"}),
+        ("environment", {"model": "b", "durability": "os"}),
+        ("file", {"locking": "flock"}),
+    ]
+    assert settle(layers) == Config(durability="os", locking="flock", model="a")
+    assert settle([]) == Config(durability="sync", locking="flock", model=None)
+
+
+@pytest.mark.parametrize(("name", "value"), [("durability", "never"), ("locking", "maybe"), ("model", 7)])
+def test_a_wrong_value_is_refused_with_the_layer_it_came_from(name: str, value: object) -> None:
+    with pytest.raises(BadConfig) as refused:
+        settle([("config.toml", {name: value})])
+    assert refused.value.place == "config.toml"
+    assert name in refused.value.problem
+
+
+def test_the_environment_has_one_variable_per_setting() -> None:
+    assert from_environment({"DAYPACK_DURABILITY": "os", "DAYPACK_MODEL": "", "OTHER": "x"}) == {"durability": "os"}
+
+
+def test_a_file_that_is_not_toml_is_refused_with_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    assert from_file(str(path)) == {}
+    path.write_text("durability = ", encoding="utf-8")
+    with pytest.raises(BadConfig) as refused:
+        from_file(str(path))
+    assert refused.value.place == str(path)
+
+
+def test_a_session_settles_argument_over_environment_over_meta_over_file(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(home) / "home" / "u"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text('durability = "os"\nmodel = "gpt-4"\n', encoding="utf-8")
+
+    def config(**settings: str) -> Config:
+        return daypack.open_session("work", home=home, uid="u", **settings).history.config  # type: ignore[arg-type]
+
+    assert config() == Config(durability="os", model="gpt-4")
+    (folder / "config.toml").write_text('durability = "os"\nmodel = "gpt-4o"\n', encoding="utf-8")
+    assert config().model == "gpt-4"  # of the session's meta.json
+    monkeypatch.setenv("DAYPACK_MODEL", "claude-x")
+    assert config().model == "claude-x"
+    assert config(model="qwen3", durability="sync") == Config(durability="sync", model="qwen3")
+
+
+def test_a_setting_that_does_not_exist_is_refused(home: str) -> None:
+    with pytest.raises(BadConfig, match="colour"):
+        daypack.open_session("work", home=home, colour="red")  # type: ignore[call-arg]
+    assert not Path(home).exists()
