@@ -1,0 +1,126 @@
+"""Append messages to a session: the given text, standard input, or one JSON object per line."""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
+
+import msgspec
+
+from daypack.cli.options import add_place
+from daypack.cli.terminal import Progress, json_text, say
+from daypack.config import Settings
+from daypack.errors import BadInput, BadMessage, DaypackError
+from daypack.history.draft import draft_from
+from daypack.runtime import Session, open_session
+from daypack.types.history import Message
+from daypack.types.kinds import ROLES
+
+_BATCH_LINES = 1000
+_BATCH_BYTES = 1 << 20
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_place(parser, session="the session's name; it is made if it does not exist")
+    parser.add_argument("text", nargs="?", help="what to append (default: standard input)")
+    parser.add_argument("--role", choices=ROLES, default="user", help="who says it (default: %(default)s)")
+    parser.add_argument("--jsonl", metavar="FILE", help="append one message per line of FILE (- is standard input)")
+    parser.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N lines of --jsonl")
+    parser.add_argument("--name", help="name of the speaker or tool")
+    parser.add_argument("--tool-call-id", metavar="ID", help="the call this is the result of (role tool)")
+    parser.add_argument("--client-key", metavar="KEY", help="sending the same key and text again changes nothing")
+    parser.add_argument("--meta", metavar="JSON", help="an object to keep with the message")
+    parser.add_argument("--durability", choices=("sync", "os"), help="sync waits for the disk (default), os does not")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Append and print what was stored."""
+    settings: Settings = {"durability": args.durability} if args.durability else {}
+    with open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, **settings) as session:
+        if args.jsonl:
+            return _append_lines(session, args)
+        content = args.text if args.text is not None else _read_input()
+        fields = {
+            "name": args.name,
+            "tool_call_id": args.tool_call_id,
+            "client_key": args.client_key,
+            "meta": _json(args.meta, "--meta") if args.meta else None,
+        }
+        message = session.append(args.role, content, **{name: value for name, value in fields.items() if value})
+    print(json_text(message) if args.json else message.id)
+    return 0
+
+
+def _append_lines(session: Session, args: argparse.Namespace) -> int:
+    progress = Progress("messages appended")
+    count, done, first, last = 0, args.skip, "", ""
+    with _open_lines(args.jsonl) as lines:
+        try:
+            for number, batch in _batches(lines, args.skip):
+                stored = session.append_many(batch)
+                count, done = count + len(stored), number
+                first, last = first or stored[0].id, stored[-1].id
+                progress.show(count)
+        except DaypackError:
+            progress.clear()
+            say(f"daypack: {count} messages were appended before the error; --skip {done} goes on from there")
+            raise
+    progress.clear()
+    if args.json:
+        print(json_text({"appended": count, "first": first or None, "last": last or None}))
+    else:
+        print(f"{count} messages appended" + (f" ({first} to {last})" if count else ""))
+    return 0
+
+
+def _batches(lines: Iterable[bytes], skip: int) -> Iterator[tuple[int, list[Message]]]:
+    """Yield messages in groups that share a sync, with the number of the last line; a bad line ends the last group."""
+    batch: list[Message] = []
+    size = number = 0
+    for number, line in enumerate(lines, 1):
+        if number <= skip or not line.strip():
+            continue
+        try:
+            batch.append(draft_from(_json(line, "JSON")))
+        except BadMessage as error:
+            if batch:
+                yield number - 1, batch
+            place = f"line {number}, {error.place}"
+            raise BadMessage(error.problem, operation="append", place=place, hint=error.hint) from error
+        size += len(line)
+        if len(batch) == _BATCH_LINES or size >= _BATCH_BYTES:
+            yield number, batch
+            batch, size = [], 0
+    if batch:
+        yield number, batch
+
+
+def _open_lines(name: str) -> BinaryIO:
+    if name == "-":
+        return sys.stdin.buffer
+    try:
+        return open(name, "rb")
+    except OSError as error:
+        raise BadInput(
+            error.strerror or str(error), operation="append", place=name, hint="name a readable file"
+        ) from error
+
+
+def _read_input() -> str:
+    if sys.stdin.isatty():
+        say("reading from the terminal; end with Ctrl-D")
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise BadMessage(
+            f"byte {error.start} is not UTF-8", operation="append", place="standard input", hint="convert it with iconv"
+        ) from error
+
+
+def _json(text: bytes | str, place: str) -> Any:  # noqa: ANN401 — whatever the JSON says; parsed by the draft
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise BadMessage(str(error), operation="append", place=place, hint="write one JSON object") from error

@@ -1,0 +1,85 @@
+"""The `daypack` command: finds the command group and imports only that one."""
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+
+from daypack.errors import BadInput, DamageWarning, DaypackError
+
+COMMANDS = {
+    "session": "make, list and show sessions",
+    "append": "append text, standard input or a JSONL stream",
+    "log": "show messages or events, follow them with -f",
+    "pin": "pin a text, list pins, take one off",
+    "doctor": "say what is wrong, where, and what to do",
+}
+EXIT_FAILED, EXIT_USAGE, EXIT_DAMAGE = 1, 2, 3
+_WITH_VALUE = ("--home", "--agent", "--uid")
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong use, 3 damage found."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    at = _command_at(arguments)
+    if at is None:
+        return _overview(arguments)
+    name = arguments.pop(at)
+    if name not in COMMANDS:
+        print(f"daypack: no command {name!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
+        return EXIT_USAGE
+    module = import_module(f"daypack.cli.{name}")
+    parser = argparse.ArgumentParser(prog=f"daypack {name}", description=module.__doc__, allow_abbrev=False)
+    module.configure(parser)
+    warnings.simplefilter("ignore", DamageWarning)  # commands tell of damage themselves
+    try:
+        return module.run(parser.parse_args(arguments))
+    except DaypackError as error:
+        return _explain(error)
+    except BrokenPipeError:
+        # Whoever read our output has gone; the interpreter must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def _command_at(arguments: Sequence[str]) -> int | None:
+    skip = False
+    for at, argument in enumerate(arguments):
+        if skip:
+            skip = False
+        elif argument in _WITH_VALUE:
+            skip = True
+        elif not argument.startswith("-"):
+            return at
+    return None
+
+
+def _overview(arguments: Sequence[str]) -> int:
+    if "--version" in arguments:
+        from daypack import __version__  # noqa: PLC0415 — only here
+
+        print(f"daypack {__version__}")
+        return 0
+    wrong = [argument for argument in arguments if argument not in ("-h", "--help")]
+    lines = [f"  {name:<9} {what}" for name, what in COMMANDS.items()]
+    text = "\n".join(["usage: daypack COMMAND … (daypack COMMAND --help tells more)", "", *lines])
+    print(text, file=sys.stderr if wrong or not arguments else sys.stdout)
+    return EXIT_USAGE if wrong or not arguments else 0
+
+
+def _explain(error: DaypackError) -> int:
+    from daypack.cli.terminal import safe_line  # noqa: PLC0415 — only when something went wrong
+
+    where = f" [{error.place}]" if error.place else ""
+    print(f"daypack: {safe_line(error.problem)}{safe_line(where)}", file=sys.stderr)
+    if error.hint:
+        print(f"  → {safe_line(error.hint)}", file=sys.stderr)
+    return EXIT_USAGE if isinstance(error, BadInput) else EXIT_FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(run())

@@ -1,0 +1,20 @@
+"""Options every command has, and the session they name."""
+
+import argparse
+
+from daypack.runtime import Session, open_session
+
+
+def add_place(parser: argparse.ArgumentParser, *, session: str | None = "the session's name") -> None:
+    """Add the session's name, where it lives, and --json."""
+    if session:
+        parser.add_argument("session", help=session)
+    parser.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
+    parser.add_argument("--agent", default="default", help="whose session it is (default: %(default)s)")
+    parser.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def open_named(args: argparse.Namespace, *, create: bool = False) -> Session:
+    """Open the session the arguments name."""
+    return open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=create)

@@ -1,0 +1,49 @@
+"""Pin a text to a session, list what is pinned, or take a text off."""
+
+import argparse
+import sys
+
+from daypack.cli.options import add_place, open_named
+from daypack.cli.terminal import json_text, safe, safe_line
+from daypack.errors import BadInput, NotFound
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_place(parser)
+    parser.add_argument("name", nargs="?", help="name of the pin, e.g. system (default: list the pins)")
+    parser.add_argument("text", nargs="?", help="the text (default: standard input)")
+    parser.add_argument("--file", metavar="FILE", help="pin the text of a file")
+    parser.add_argument("--remove", action="store_true", help="take the pin off")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do one of the three."""
+    with open_named(args) as session:
+        if not args.name:
+            pins = session.pins
+            if args.json:
+                print(json_text(pins))
+            for name, text in () if args.json else pins.items():
+                print(f"{safe_line(name)}  {len(text):,} characters  {safe_line(text[:60])}")
+            return 0
+        if args.remove:
+            if not session.unpin(args.name):
+                raise NotFound(f"nothing is pinned as {args.name!r}", hint=f"see `daypack pin {args.session}`")
+        else:
+            session.pin(args.name, _text(args))
+        print(json_text(session.pins) if args.json else f"{'removed' if args.remove else 'pinned'} {safe(args.name)}")
+    return 0
+
+
+def _text(args: argparse.Namespace) -> str:
+    if args.text is not None:
+        return args.text
+    try:
+        if args.file:
+            with open(args.file, "rb") as file:
+                return file.read().decode()
+        return sys.stdin.buffer.read().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        place = args.file or "standard input"
+        raise BadInput(str(error), operation="pin", place=place, hint="name a readable UTF-8 file") from error

@@ -1,0 +1,90 @@
+"""Make, list and show sessions."""
+
+import argparse
+from typing import Any
+
+from daypack.cli.options import add_place, open_named
+from daypack.cli.terminal import json_text, safe_line
+from daypack.config import Settings
+from daypack.errors import DaypackError
+from daypack.files.offsets import UNCOUNTED
+from daypack.runtime import Session, find_home, open_session
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="new|list|show")
+    new = actions.add_parser("new", help="make a session; one that exists is left as it is")
+    add_place(new)
+    new.add_argument("--model", help="the model it is for; decides how tokens are counted")
+    add_place(actions.add_parser("list", help="list an agent's sessions"), session=None)
+    add_place(actions.add_parser("show", help="tell all about a session"))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the action says."""
+    return {"new": _new, "list": _list, "show": _show}[args.action](args)
+
+
+def _new(args: argparse.Namespace) -> int:
+    settings: Settings = {"model": args.model} if args.model else {}
+    with open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, **settings) as session:
+        print(json_text(describe(session)) if args.json else safe_line(str(session.path)))
+    return 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    home = find_home(args.home, args.uid)
+    found: list[dict[str, Any]] = []
+    for name in home.list(args.agent):
+        try:
+            with open_session(name, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
+                found.append(describe(session))
+        except DaypackError as error:
+            found.append({"session": name, "agent": args.agent, "error": str(error)})
+    if args.json:
+        print(json_text(found))
+        return 0
+    for one in found:
+        what = one.get("error") or f"{one['state']:<9} {one['messages']:>9,} messages  updated {one['updated_at']}"
+        print(f"{safe_line(one['session']):<24} {safe_line(what)}")
+    if not found:
+        print(f"no session of agent {safe_line(args.agent)} in {safe_line(home.folder)}")
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    with open_named(args) as session:
+        pins = list(session.pins)
+        facts = describe(session) | {"tokens": _tokens(session), "pins": pins}
+    if args.json:
+        print(json_text(facts))
+        return 0
+    for name, value in (facts | {"pins": ", ".join(pins)}).items():
+        shown = f"{value:,}" if isinstance(value, int) else str(value or "–")
+        print(f"{name:<11} {safe_line(shown)}")
+    return 0
+
+
+def describe(session: Session) -> dict[str, Any]:
+    """Return what a person wants to know of a session."""
+    layout, facets = session.history.layout, session.history.facets
+    return {
+        "session": session.name,
+        "agent": session.agent,
+        "path": layout.folder,
+        "state": facets.state(),
+        "created_at": facets.read(layout.created_at),
+        "updated_at": facets.read(layout.updated_at),
+        "cwd": facets.read(layout.cwd),
+        "model": session.meta.get("model"),
+        "tokenizer": session.history.counter.name,
+        "messages": session.history.messages.reader.count(),
+        "events": session.history.events.reader.count(),
+    }
+
+
+def _tokens(session: Session) -> int | None:
+    reader = session.history.messages.reader
+    counts = [slot.tokens for slot in reader.slots(0, reader.count())]
+    return None if UNCOUNTED in counts else sum(counts)
