@@ -1,0 +1,117 @@
+"""The shape of the repository, checked: layers, file lengths, names."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAX_LINES = 400
+BANNED = {
+    "util",
+    "utils",
+    "helper",
+    "helpers",
+    "manager",
+    "base",
+    "service",
+    "handler",
+    "processor",
+    "factory",
+    "engine",
+    "impl",
+    "v2",
+}
+
+
+def sources(*folders: str) -> Iterator[Path]:
+    for folder in folders:
+        yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+def words(name: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)}
+
+
+def names(path: Path) -> Iterator[str]:
+    yield path.stem
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_no_file_holds_more_than_one_noun() -> None:
+    long = {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in sources("src", "tests", "bench", "tools")
+    }
+    assert {path: lines for path, lines in long.items() if lines > MAX_LINES} == {}
+
+
+def test_no_name_says_nothing() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sources("src", "bench", "tools")
+        for name in names(path)
+        if words(name) & BANNED
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("name", ["string_utils", "BaseReader", "session_manager", "parse_v2", "HTTPHandler"])
+def test_the_name_check_can_fail(name: str) -> None:
+    assert words(name) & BANNED
+
+
+def test_every_module_says_in_a_sentence_what_it_owns() -> None:
+    silent = [
+        str(path) for path in sources("src") if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert silent == []
+
+
+def test_functions_take_at_most_six_parameters() -> None:
+    wide: list[str] = []
+    for path in sources("src"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                given = [one.arg for one in node.args.args + node.args.kwonlyargs if one.arg not in ("self", "cls")]
+                if len(given) > 6:
+                    wide.append(f"{path.name}:{node.name}")
+    assert wide == []
+
+
+def test_nothing_imports_upwards() -> None:
+    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_source_is_formatted_and_has_no_lint() -> None:
+    for command in (("ruff", "format", "--check", "--quiet"), ("ruff", "check", "--quiet")):
+        done = run(*command)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_types_are_right_everywhere() -> None:
+    done = run("pyright")
+    assert done.returncode == 0, done.stdout
+
+
+def test_core_imports_stay_light() -> None:
+    code = "import sys, daypack; print(sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    for heavy in ("pydantic", "asyncio", "splintr", "pathlib", "dataclasses", "tomllib", "argparse", "json.decoder"):
+        assert f"'{heavy}'" not in loaded, heavy
