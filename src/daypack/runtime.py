@@ -13,7 +13,6 @@ from daypack.history.facets import Facets, State
 from daypack.history.layout import Home, default_root
 from daypack.history.reader import Records
 from daypack.history.session import History
-from daypack.text.tokens import counter_for
 from daypack.types.history import Damage, Event, Message
 
 if TYPE_CHECKING:
@@ -73,7 +72,6 @@ def _first_meta(name: str, agent: str, config: Config) -> dict[str, Any]:
         "scope": "session",
         "client": f"daypack/{__version__}",
         "model": config.model,
-        "tokenizer": counter_for(config.model).name,
         "protocols": {"history": HISTORY_FORMAT},
         "counters": {"messages": 0, "events": 0},
     }

@@ -1,4 +1,4 @@
-"""One grammar for references, two spellings for digests."""
+"""One grammar for references."""
 
 import pytest
 from hypothesis import given
@@ -13,8 +13,6 @@ from daypack.types.source import (
     Tail,
     ToolRef,
     UserLatest,
-    digest_of,
-    file_name_of,
     parse_source,
 )
 
@@ -74,14 +72,3 @@ def test_anything_else_is_refused_with_the_grammar(text: str) -> None:
     with pytest.raises(BadSource) as refused:
         parse_source(text)
     assert "messages:12-18" in refused.value.hint
-
-
-@pytest.mark.requirement("X24")
-def test_digests_have_one_spelling_in_fields_and_one_in_file_names_and_both_are_read() -> None:
-    digits = "0123456789abcdef" * 4
-    for spelling in (f"sha256:{digits}", f"sha256-{digits}"):
-        assert digest_of(spelling) == f"sha256:{digits}"
-        assert file_name_of(spelling) == f"sha256-{digits}"
-    for wrong in ("sha256-abc", f"sha1:{digits}", digits, f"sha256:{digits.upper()}", f"sha256:{digits}0"):
-        with pytest.raises(BadSource):
-            digest_of(wrong)

@@ -78,7 +78,7 @@ def describe(session: Session) -> dict[str, Any]:
         "updated_at": facets.read(layout.updated_at),
         "cwd": facets.read(layout.cwd),
         "model": session.meta.get("model"),
-        "tokenizer": session.history.counter.name,
+        "tokenizer": session.history.tokenizer,
         "messages": session.history.messages.reader.count(),
         "events": session.history.events.reader.count(),
     }

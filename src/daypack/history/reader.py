@@ -5,6 +5,7 @@ import threading
 import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import Generic, TypeVar
 from zlib import crc32
@@ -22,6 +23,7 @@ from daypack.types.history import Damage, Event, Message
 
 Record = TypeVar("Record", Message, Event)
 PREFIX: dict[type, str] = {Message: "msg", Event: "ev"}
+decoder_of = lru_cache(msgspec.json.Decoder)
 _BATCH = 1000
 
 
@@ -57,7 +59,7 @@ class Reader(Generic[Record]):
         self.damage: dict[int, Damage] = {}
         self.distrusts = False  # the sidecar was seen to be wrong; whoever writes next builds it anew
         self._offsets = offsets
-        self._decoder = msgspec.json.Decoder(shape)
+        self._decoder = decoder_of(shape)
         self._prefix = PREFIX[shape]
         self._fd = -1
         self._inode = 0

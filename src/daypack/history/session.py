@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property, partial
 from typing import Any
 
 from daypack.config import Config
@@ -17,10 +18,9 @@ from daypack.history.keys import ClientKeys
 from daypack.history.layout import Layout
 from daypack.history.lines import CALLS, KEYED, ROLE_SHIFT
 from daypack.history.log import Log
-from daypack.text.tokens import count_message, counter_for, counter_named
+from daypack.types.digest import digest_of
 from daypack.types.history import Event, Message
 from daypack.types.kinds import ROLES
-from daypack.types.source import digest_of
 
 INLINE_BYTES = 4096  # text from outside up to here stands in its event, above it in blob/
 _ROLE_FLAGS = {role: (number + 1) << ROLE_SHIFT for number, role in enumerate(ROLES)}
@@ -45,7 +45,7 @@ def create(layout: Layout, meta: Mapping[str, Any], clock: Callable[[], float] =
         atomic.create(path, data, durable=False)
     # Last, and durable: once it is there all the names above are too.
     if atomic.read(layout.meta) is None:
-        Facets(layout).write_meta(meta)
+        Facets(layout).write_meta({**meta, "tokenizer": _default_tokenizer(meta.get("model"))})
 
 
 class History:
@@ -62,12 +62,22 @@ class History:
         self.facets = Facets(layout)
         self.lock = Lock(layout.messages, flock=config.locking == "flock")
         self._clock = clock
-        # How a session's tokens are counted is settled when it is made: its sidecar holds one kind of count.
-        self.counter = counter_named(self.facets.meta().get("tokenizer") or counter_for(config.model).name)
-        sidecar = layout.index("messages"), self.counter.name
+        sidecar = layout.index("messages"), self.tokenizer
         self.messages = Log(Message, layout.messages, self.lock, sidecar, self._weigh)
         self.events = Log(Event, layout.events, self.lock, (layout.index("events"), "none"), _weightless)
         self._keys = ClientKeys(layout.index("keys"), self.messages.reader)
+
+    @cached_property
+    def tokenizer(self) -> str:
+        """How tokens are counted: settled when the session is made, because its sidecar holds one kind of count."""
+        return self.facets.meta().get("tokenizer") or _default_tokenizer(self.config.model)
+
+    @cached_property
+    def count_tokens(self) -> Callable[[Message], int]:
+        """Counts a message's tokens; the code for it is loaded by those who write, not by those who read."""
+        from daypack.text.tokens import count_message, counter_named  # noqa: PLC0415
+
+        return partial(count_message, counter_named(self.tokenizer))
 
     def append(self, drafts: Sequence[Message]) -> tuple[Message, ...]:
         """Append messages, all or none, and return them as stored; a known client key answers with its message."""
@@ -160,7 +170,7 @@ class History:
 
     def newest_within(self, tokens: int) -> int:
         """Return how many of the newest messages fit into `tokens`."""
-        return self.messages.reader.newest_within(tokens, lambda message: count_message(self.counter, message))
+        return self.messages.reader.newest_within(tokens, self.count_tokens)
 
     def close(self) -> None:
         """Bring the small files and the sidecars up to date and close everything."""
@@ -218,7 +228,13 @@ class History:
             flags |= CALLS
         if message.client_key:
             flags |= KEYED
-        return count_message(self.counter, message), flags
+        return self.count_tokens(message), flags
+
+
+def _default_tokenizer(model: str | None) -> str:
+    from daypack.text.tokens import counter_for  # noqa: PLC0415
+
+    return counter_for(model).name
 
 
 def _weightless(_: Event) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from daypack.files.commit import Handle
 from daypack.files.lock import Lock, forks
 from daypack.files.offsets import START, Offsets, Slot
 from daypack.history.lines import extend, fits
-from daypack.history.reader import PREFIX, Record
+from daypack.history.reader import PREFIX, Record, decoder_of
 from daypack.types.history import Event, Message
 
 MAX_LINE_BYTES = 64 << 20
@@ -82,7 +82,7 @@ class Writer(Generic[Record]):
         self.repairs: list[Repair] = []
         self._offsets = offsets
         self._prefix = PREFIX[shape]
-        self._decoder = msgspec.json.Decoder(shape)
+        self._decoder = decoder_of(shape)
         self._weigh = weigh
         self._handle: Handle | None = None
         self._forks = forks.count

@@ -36,8 +36,8 @@ import msgspec
 from daypack.errors import BadConfig, DaypackError
 from daypack.types.history import Message, Other, Part, Text, Thinking
 
-# Pictures and files are references: neither size nor page count is known. This is the dearest picture in use
-# (3.75 megapixels at 750 pixels a token; other providers stop below 4,000), and a dense page with its picture.
+# Pictures and files are references: neither size nor page count is known. This is the dearest picture we know of
+# (Claude 4.7: 3.75 megapixels at 750 pixels a token), and as much as a dense page sent as text and picture.
 # A file of many pages costs more: whoever puts its text into a call counts that text.
 MEDIA_TOKENS = 5_000
 
@@ -87,7 +87,7 @@ _WIDE = bytes(range(0xE2, 0xF0))  # Chinese, Japanese, Korean, symbols
 _EMOJI = bytes(range(0xF0, 0xF5))
 
 # In hundredths of a token. A row is never changed once counts have been recorded with it: a better one gets a new name.
-_ESTIMATES = {  #          bound token char  digit capital alphabets spelled wide emoji
+_ESTIMATES = {  # bound, then per token, character, digit, capital, alphabets, spelled, wide, emoji
     "o200k+est1-any": (0.25, 95, 5, 56, 6, 45, 190, 30, 175),
     "o200k+est1-gemini": (0.15, 110, 3, 50, 16, 5, 20, 15, 20),
     "o200k+est1-claude3": (0.25, 100, 6, 20, 14, 25, 110, 40, 40),
@@ -214,7 +214,7 @@ def _count_part(counter: Counter, part: Part) -> int:
 def _named_in_table(name: str) -> str | None:
     """Return the counter of the longest beginning of `name` that stands in the table and ends where a word ends."""
     name = re.sub(r"^(?:[a-z-]+\.)+", "", name)  # "us.anthropic.claude-…"
-    name = re.sub(r"(?<=[a-z])-(?=\d)", "", name, count=1)  # "llama-3.1" is "llama3.1"
+    name = re.sub(r"(?<=[a-z])-(?=\d)", "", name)  # "llama-3.1" is "llama3.1"
     for end in range(len(name), 0, -1):
         if (counter := _BY_PREFIX.get(name[:end])) and _ends_word(name[end - 1], name[end : end + 1]):
             return counter

@@ -5,7 +5,7 @@
     swap:<id>          a swapped chunk        tool:<call id>     the result of a tool call
 
 `1-120` and `tail:40` are read as message references too. `user:latest` is read, and written as the number it
-stands for. Digests are `sha256:<64 hex>` in fields and `sha256-<64 hex>` in file names; both are read everywhere.
+stands for.
 """
 
 import re
@@ -18,7 +18,6 @@ _MESSAGES = re.compile(
     r"(?:messages:)?(?:(?P<start>[1-9]\d{0,17})(?:-(?P<stop>[1-9]\d{0,17}))?|tail:(?P<tail>[1-9]\d{0,17}))"
 )
 _NAMED = re.compile(r"(events|swap|tool):([\x21-\x7e][\x20-\x7e]{0,254})")
-_DIGEST = re.compile(r"sha256[:-]([0-9a-f]{64})")
 
 
 class Messages(Struct, frozen=True):
@@ -93,24 +92,6 @@ def parse_source(text: str) -> Source:
         kind, name = match[1], match[2]
         return EventRef(name) if kind == "events" else SwapRef(name) if kind == "swap" else ToolRef(name)
     raise _bad(text, "is not a source reference")
-
-
-def digest_of(text: str) -> str:
-    """Return the digest spelling, `sha256:<hex>`, of a digest or a digest-named file."""
-    return f"sha256:{_hex(text)}"
-
-
-def file_name_of(text: str) -> str:
-    """Return the file-name spelling, `sha256-<hex>`, of a digest or a digest-named file."""
-    return f"sha256-{_hex(text)}"
-
-
-def _hex(text: str) -> str:
-    if match := _DIGEST.fullmatch(text):
-        return match[1]
-    raise BadSource(
-        f"{text!r} is not a digest", operation="parse digest", hint="write sha256: and 64 hexadecimal digits"
-    )
 
 
 def _bad(text: str, problem: str) -> BadSource:
