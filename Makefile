@@ -26,7 +26,7 @@ bench: .venv/ready  ## ratios against a plain baseline and a peer, in one run
 	$(BIN)/python -m compileall -q src  # as an installed package is: start-up is measured, not compilation
 	$(BIN)/python -m bench
 
-requirements: .venv/ready  ## covered / pending / deferred, per seed
+requirements: .venv/ready  ## covered / pending / deferred, per section
 	$(BIN)/python -m tools.requirements
 
 schemas: .venv/ready  ## write schemas/*.json from the types

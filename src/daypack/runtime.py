@@ -2,18 +2,19 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 from weakref import finalize
 
 from daypack.config import Config, Settings, from_environment, from_file, settle
-from daypack.errors import BadConfig
+from daypack.errors import BadConfig, StorageFailed
 from daypack.history import session as history_session
 from daypack.history.draft import draft_event, draft_from, draft_message
-from daypack.history.facets import Facets, State
+from daypack.history.facets import Facets
 from daypack.history.layout import Home, default_root
 from daypack.history.reader import Records
 from daypack.history.session import History
 from daypack.types.history import Damage, Event, Message
+from daypack.types.kinds import SessionState
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,15 +46,21 @@ def open_session(
         )
     place = find_home(home, uid)
     layout = place.session(agent, name)
+    meta = Facets(layout).meta()
     layers: list[tuple[str, Mapping[str, Any]]] = [
         ("argument", settings),
         ("environment", from_environment(os.environ)),
-        (layout.meta, Facets(layout).meta()),
+        (layout.meta, meta),
         (place.config, from_file(place.config)),
     ]
     chosen = settle(layers)
+    _check_format(layout.meta, meta)
     if create and not os.path.lexists(layout.meta):
-        history_session.create(layout, _first_meta(name, agent, chosen))
+        try:
+            history_session.create(layout, _first_meta(name, agent, chosen))
+        except StorageFailed:
+            if not os.path.lexists(layout.messages):
+                raise  # a session that lost its meta.json can still be read where nothing can be written
     return Session(History(layout, chosen), name=name, agent=agent)
 
 
@@ -61,6 +68,18 @@ def find_home(home: "str | os.PathLike[str] | None" = None, uid: str | None = No
     """Return where sessions live for these arguments."""
     root: str = os.path.abspath(os.fspath(home)) if home else default_root(os.environ)
     return Home(root, uid or os.environ.get("DAYPACK_UID") or str(os.getuid()))
+
+
+def _check_format(path: str, meta: Mapping[str, Any]) -> None:
+    protocols = meta.get("protocols")
+    written = cast(Mapping[str, Any], protocols).get("history") if isinstance(protocols, Mapping) else None
+    if written not in (None, HISTORY_FORMAT):
+        raise BadConfig(
+            f"the session is written in history format {written!r}, this daypack knows {HISTORY_FORMAT!r}",
+            operation="open session",
+            place=path,
+            hint="use the daypack that wrote it, or a newer one",
+        )
 
 
 def _first_meta(name: str, agent: str, config: Config) -> dict[str, Any]:
@@ -118,7 +137,7 @@ class Session:
         """Take a pinned text off; say whether there was one."""
         return self.history.unpin(name) is not None
 
-    def set_state(self, state: State) -> None:
+    def set_state(self, state: SessionState) -> None:
         """Change the session's state: active, idle, done, error or cancelled."""
         self.history.set_state(state)
 
@@ -146,7 +165,7 @@ class Session:
         return self.history.pins()
 
     @property
-    def state(self) -> State:
+    def state(self) -> SessionState:
         """The session's state."""
         return self.history.facets.state()
 

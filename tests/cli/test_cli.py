@@ -81,7 +81,7 @@ def test_a_stream_of_messages_is_appended_and_can_be_copied_with_log(run: Run, t
     (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
     assert (
         run("append", "talk", "--jsonl", str(tmp_path / "in.jsonl")).stdout
-        == "2500 messages appended (msg-1 to msg-2500)\n"
+        == "2,500 messages appended (msg-1 to msg-2500)\n"
     )
     copied = run("append", "copy", "--jsonl", "-", "--json", stdin=run("log", "talk", "-n", "0", "--json").stdout)
     assert out(copied) == {"appended": 2500, "first": "msg-1", "last": "msg-2500"}
@@ -93,11 +93,11 @@ def test_a_bad_line_in_a_stream_is_named_and_the_way_on_is_told(run: Run) -> Non
     good = '{"role":"user","content":"ok"}\n'
     done = run("append", "talk", "--jsonl", "-", stdin=good * 3 + '{"role":"user","content":7}\n' + good)
     assert done.returncode == 2
-    assert "3 messages were appended before the error; --skip 3 goes on from there" in done.stderr
+    assert "3 messages appended before the error; --skip 3 goes on from there" in done.stderr
     assert "line 4" in done.stderr
-    assert "must be a list, not int" in done.stderr
+    assert "must be text or a list of parts, not int" in done.stderr
     rest = run("append", "talk", "--jsonl", "-", "--skip", "4", stdin=good * 3 + "bad\n" + good)
-    assert rest.stdout == "1 messages appended (msg-4 to msg-4)\n"
+    assert rest.stdout == "1 message appended (msg-4)\n"
 
 
 def test_log_shows_messages_tool_calls_and_events_for_people(run: Run, home: str) -> None:
@@ -231,7 +231,12 @@ def test_doctor_finds_nothing_wrong_or_tells_and_exits_with_3(run: Run, home: st
         (("dance",), 2, "no command 'dance'"),
         (("log", "none"), 1, "no such session"),
         (("append", "a/b", "x"), 2, "has a path separator"),
-        (("append", "x", "--meta", "{"), 2, "--meta"),
+        (("append", "x", "y", "--meta", "{"), 2, "--meta"),
+        (("append", "x"), 2, "there is nothing to append"),
+        (("append", "x", "y", "--jsonl", "-"), 2, "--jsonl does not go with text"),
+        (("append", "x", "--jsonl", "-", "--skip", "-1"), 2, "invalid natural value"),
+        (("pin", "x", "--remove"), 2, "do not go together"),
+        (("pin", "x", "n", "text", "--file", "f"), 2, "do not go together"),
         (("append", "x", "--jsonl", "/nowhere"), 2, "No such file"),
         (("append", "x", "y", "--role", "king"), 2, "invalid choice"),
         (("pin", "none"), 1, "no such session"),
@@ -248,9 +253,47 @@ def test_wrong_use_is_told_and_never_a_traceback(home: str, args: tuple[str, ...
 
 
 def test_the_place_may_stand_before_the_command(home: str) -> None:
-    command = [sys.executable, "-m", "daypack", "--home", home, "--json", "append", "talk", "x"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert json.loads(done.stdout)["seq"] == 1
+    for rest in (["append", "talk", "x"], ["session", "show", "talk"]):
+        command = [sys.executable, "-m", "daypack", "--home", home, "--json", *rest]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)
+
+
+def test_the_text_may_stand_behind_the_options(run: Run) -> None:
+    assert run("append", "talk", "--role", "assistant", "hello").stdout == "msg-1\n"
+
+
+def test_the_agent_may_come_from_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAYPACK_AGENT", "coder")
+    run("session", "new", "talk")
+    assert "/agent/coder/session/talk" in run("session", "show", "talk").stdout
+
+
+def test_log_tells_of_damage_while_it_follows(run: Run, home: str) -> None:
+    session = daypack.open_session("talk", home=home)
+    session.append("user", "before")
+    command = [sys.executable, "-u", "-m", "daypack", "log", "talk", "-f", "--home", home]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as following:
+        assert following.stdout
+        assert following.stderr
+        assert b"msg-1" in following.stdout.readline()
+        with (session.path / "messages.jsonl").open("ab") as file:
+            file.write(b"garbage\n")
+        assert b"line 2, offset" in following.stderr.readline()
+        following.terminate()
+
+
+def test_blank_lines_inside_a_text_are_shown(run: Run) -> None:
+    run("append", "talk", "one\n\ntwo\n")
+    assert run("log", "talk").stdout.endswith("    one\n    \n    two\n")
+
+
+def test_a_session_that_cannot_be_opened_is_listed_with_its_reason(run: Run, home: str) -> None:
+    run("append", "talk", "x")
+    session = daypack.open_session("talk", home=home)
+    (session.path / "messages.jsonl").unlink()
+    assert "the log is missing" in run("session", "list").stdout
 
 
 def test_a_reader_that_goes_away_is_no_error(home: str) -> None:

@@ -19,8 +19,9 @@ def test_keys_are_found_across_all_levels(tmp_path: Path) -> None:
     table = opened(tmp_path / "keys.idx")
     for number in range(1, 9001):
         table.put(f"key {number}", number)
+    table.cover(9000, crc=7)
     again = opened(tmp_path / "keys.idx")
-    assert again.covered == 9000
+    assert (again.covered, again.crc) == (9000, 7)
     assert all(number in list(again.find(f"key {number}")) for number in range(1, 9001))
     assert [list(again.find(f"other {number}")) for number in range(1000)] == [[]] * 1000
 
@@ -39,18 +40,22 @@ def test_keys_that_share_a_hash_are_all_offered(tmp_path: Path, monkeypatch: pyt
 def test_another_process_sees_new_keys_after_a_refresh(tmp_path: Path) -> None:
     one, other = opened(tmp_path / "keys.idx"), opened(tmp_path / "keys.idx")
     one.put("k", 1)
+    one.cover(1, crc=7)
     other.refresh()
+    assert (other.covered, other.crc) == (1, 7)
     assert list(other.find("k")) == [1]
 
 
 def test_after_a_reboot_only_a_synced_table_is_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = opened(tmp_path / "keys.idx")
     table.put("k", 1)
+    table.cover(1, crc=7)
     table.sync()
     monkeypatch.setattr(offsets, "_boot", b"another boot 123")
     assert opened(tmp_path / "keys.idx").covered == 1
     table = opened(tmp_path / "keys.idx")
     table.put("l", 2)
+    table.cover(2, crc=8)
     monkeypatch.setattr(offsets, "_boot", b"yet another 1234")
     assert opened(tmp_path / "keys.idx").covered == 0
     assert os.path.getsize(tmp_path / "keys.idx") == 0
@@ -59,6 +64,7 @@ def test_after_a_reboot_only_a_synced_table_is_believed(tmp_path: Path, monkeypa
 def test_a_replaced_table_is_opened_anew(tmp_path: Path) -> None:
     table = opened(tmp_path / "keys.idx")
     table.put("k", 1)
+    table.cover(1, crc=7)
     os.unlink(tmp_path / "keys.idx")
     table.refresh()
     assert table.covered == 0

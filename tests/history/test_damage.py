@@ -149,6 +149,25 @@ def test_a_wrong_sidecar_is_noticed_and_built_anew(written: Session) -> None:
         assert opened.damage == []
 
 
+def test_an_edited_log_is_not_answered_from_the_table_of_its_former_keys(written: Session) -> None:
+    opened = fresh(written)
+    stored = opened.append("user", "pay 5", client_key="k")
+    opened.close()
+    log(written).write_bytes(b'{"role":"user","content":"inserted"}\n' + log(written).read_bytes())
+    again = fresh(written).append("user", "pay 5", client_key="k")
+    assert (again.text, again.client_key, again.crc) == (stored.text, "k", stored.crc)
+    assert sum(message.client_key == "k" for message in fresh(written).messages()) == 1
+
+
+def test_a_line_that_is_no_message_costs_nothing_and_counts_for_nothing(written: Session) -> None:
+    with log(written).open("ab") as file:
+        file.write(b'{"role":"robot","content":"x"}\n' * 3)
+    opened = fresh(written)
+    opened.append("user", "one")
+    assert opened.newest_within(1) == 1
+    assert opened.newest_within(10**6) == 13 == len(opened.messages())
+
+
 def test_appending_with_a_wrong_sidecar_gives_the_next_number_and_mends_it(written: Session) -> None:
     sidecar = written.path / "context" / "offsets" / "messages.idx"
     for spoiled in (b"", b"short", bytes(400), sidecar.read_bytes()[:-20], sidecar.read_bytes() + bytes(56)):
@@ -177,9 +196,10 @@ def test_a_line_written_by_hand_is_a_message(written: Session, line: bytes, text
         file.write(line)
     opened = fresh(written)
     message = opened.tail(1)[0]
-    assert (message.text, message.seq, message.id) == (text, message.seq, f"msg-{message.seq}")
+    assert (message.text, message.seq, message.id) == (text, 13, "msg-13")
+    assert opened.messages(13, 13)[0] == message
     assert opened.damage == []
-    assert [finding.severity for finding in examine_session(opened.history.layout)] == ["note"]
+    assert {finding.severity for finding in examine_session(opened.history.layout)} == {"note"}
     assert opened.append("user", "next").seq == 14
 
 

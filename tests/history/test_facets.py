@@ -7,7 +7,7 @@ import pytest
 
 import daypack
 from daypack.config import Config
-from daypack.errors import BadInput
+from daypack.errors import BadConfig, BadInput
 from daypack.history.layout import Home
 from daypack.history.session import History, create
 from daypack.runtime import Session
@@ -44,6 +44,39 @@ def test_keys_that_others_put_into_meta_stay(session: Session) -> None:
     session.close()
     assert session.meta["mine"] == [1]
     assert session.meta["counters"]["messages"] == 1
+
+
+def test_a_meta_that_cannot_be_read_is_not_written_over(session: Session) -> None:
+    (session.path / "meta.json").write_bytes(b'{"model": "gpt-4o", "oops"')
+    opened = fresh(session)
+    opened.append("user", "x")
+    opened.close()
+    assert (session.path / "meta.json").read_bytes() == b'{"model": "gpt-4o", "oops"'
+
+
+def test_a_session_of_an_unknown_format_is_refused(session: Session) -> None:
+    session.append("user", "x")
+    session.close()
+    (session.path / "meta.json").write_text('{"protocols": {"history": "2"}}', encoding="utf-8")
+    with pytest.raises(BadConfig, match="history format '2'"):
+        fresh(session)
+
+
+def test_latest_is_the_newest_text_whichever_process_closes_last(session: Session) -> None:
+    other = fresh(session)
+    session.append("assistant", "one")
+    session.append("assistant", "two")  # waits: the file was written less than a second ago
+    other.append("assistant", "three")
+    other.close()
+    session.close()
+    assert read(session, "latest.md") == "three"
+
+
+def test_pins_made_by_hand_are_read_under_their_names(session: Session) -> None:
+    session.pin("a", "text")
+    (session.path / "context" / "pinned" / "README").write_text("by hand", encoding="utf-8")
+    (session.path / "context" / "pinned" / "folder").mkdir()
+    assert session.pins == {"README": "by hand", "a.md": "text"}
 
 
 @pytest.mark.requirement("X27")

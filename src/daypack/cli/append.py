@@ -7,8 +7,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from daypack.cli.options import add_place
-from daypack.cli.terminal import Progress, json_text, say
+from daypack.cli.options import add_place, natural
+from daypack.cli.terminal import Progress, counted, json_text, say
 from daypack.config import Settings
 from daypack.errors import BadInput, BadMessage, DaypackError
 from daypack.history.draft import draft_from
@@ -24,9 +24,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser, session="the session's name; it is made if it does not exist")
     parser.add_argument("text", nargs="?", help="what to append (default: standard input)")
-    parser.add_argument("--role", choices=ROLES, default="user", help="who says it (default: %(default)s)")
+    parser.add_argument("--role", choices=ROLES, help="who says it (default: user)")
     parser.add_argument("--jsonl", metavar="FILE", help="append one message per line of FILE (- is standard input)")
-    parser.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N lines of --jsonl")
+    parser.add_argument("--skip", type=natural, default=0, metavar="N", help="leave out the first N lines of --jsonl")
     parser.add_argument("--name", help="name of the speaker or tool")
     parser.add_argument("--tool-call-id", metavar="ID", help="the call this is the result of (role tool)")
     parser.add_argument("--client-key", metavar="KEY", help="sending the same key and text again changes nothing")
@@ -36,20 +36,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Append and print what was stored."""
+    _check_mixture(args)
+    content = args.text if args.text is not None or args.jsonl else _read_input()
     settings: Settings = {"durability": args.durability} if args.durability else {}
     with open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, **settings) as session:
         if args.jsonl:
             return _append_lines(session, args)
-        content = args.text if args.text is not None else _read_input()
         fields = {
             "name": args.name,
             "tool_call_id": args.tool_call_id,
             "client_key": args.client_key,
             "meta": _json(args.meta, "--meta") if args.meta else None,
         }
-        message = session.append(args.role, content, **{name: value for name, value in fields.items() if value})
+        message = session.append(
+            args.role or "user", content, **{name: value for name, value in fields.items() if value}
+        )
     print(json_text(message) if args.json else message.id)
     return 0
+
+
+def _check_mixture(args: argparse.Namespace) -> None:
+    mixed = ("text", "role", "name", "tool_call_id", "client_key", "meta")
+    given = [name for name in mixed if getattr(args, name) is not None]
+    if args.jsonl and given:
+        hint = "say it in the lines of the stream, or leave --jsonl away"
+        raise BadInput(f"--jsonl does not go with {', '.join(given)}", operation="append", place="arguments", hint=hint)
 
 
 def _append_lines(session: Session, args: argparse.Namespace) -> int:
@@ -64,13 +75,14 @@ def _append_lines(session: Session, args: argparse.Namespace) -> int:
                 progress.show(count)
         except DaypackError:
             progress.clear()
-            say(f"daypack: {count} messages were appended before the error; --skip {done} goes on from there")
+            say(f"daypack: {counted(count, 'message')} appended before the error; --skip {done} goes on from there")
             raise
     progress.clear()
     if args.json:
         print(json_text({"appended": count, "first": first or None, "last": last or None}))
     else:
-        print(f"{count} messages appended" + (f" ({first} to {last})" if count else ""))
+        where = f" ({first} to {last})" if count > 1 else f" ({first})" if count else ""
+        print(f"{counted(count, 'message')} appended{where}")
     return 0
 
 
@@ -111,6 +123,9 @@ def _read_input() -> str:
     if sys.stdin.isatty():
         say("reading from the terminal; end with Ctrl-D")
     data = sys.stdin.buffer.read()
+    if not data:
+        hint = "give the text as an argument or on standard input"
+        raise BadMessage("there is nothing to append", operation="append", place="standard input", hint=hint)
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -5,7 +5,7 @@ import os
 
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place
-from daypack.cli.terminal import colour, json_text, safe_line
+from daypack.cli.terminal import colour, counted, json_text, safe_line
 from daypack.errors import SessionMissing
 from daypack.runtime import find_home
 from daypack.upkeep.doctor import Finding, examine_session
@@ -35,8 +35,11 @@ def run(args: argparse.Namespace) -> int:
     damaged = any(finding.severity == "damage" for finding in found)
     if args.json:
         print(json_text({"sessions": len(names), "damaged": damaged, "findings": found}))
-    elif not found:
-        print(f"{len(names)} {'session' if len(names) == 1 else 'sessions'} examined, nothing wrong")
+    else:
+        wrong = [one for one in found if one.severity != "note"]
+        print(
+            f"{counted(len(names), 'session')} examined, {counted(len(wrong), 'thing') if wrong else 'nothing'} wrong"
+        )
     return EXIT_DAMAGE if damaged else 0
 
 

@@ -5,8 +5,9 @@ import time
 from collections.abc import Iterable
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.options import add_place, open_named
+from daypack.cli.options import add_place, natural, open_named
 from daypack.cli.terminal import colour, json_text, safe, safe_line, say
+from daypack.history.reader import Reader
 from daypack.runtime import Session
 from daypack.types.history import Event, File, Image, Message, Other, Part, Text, Thinking
 
@@ -17,7 +18,9 @@ _POLL_SECONDS = 0.2
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
-    parser.add_argument("-n", type=int, default=20, metavar="COUNT", help="how many (default: %(default)s, 0 = all)")
+    parser.add_argument(
+        "-n", type=natural, default=20, metavar="COUNT", help="how many (default: %(default)s, 0 = all)"
+    )
     parser.add_argument("-f", "--follow", action="store_true", help="go on as others append; end with Ctrl-C")
     parser.add_argument("--events", action="store_true", help="show events instead of messages")
 
@@ -27,13 +30,21 @@ def run(args: argparse.Namespace) -> int:
     with open_named(args) as session:
         log = session.history.events if args.events else session.history.messages
         shown = log.reader.count()
-        _print(log.tail(args.n) if args.n > 0 else log.records(), args)
+        if not shown and not args.json:
+            say(f"no {'events' if args.events else 'messages'} yet")
+        _print(log.tail(args.n) if args.n else log.records(), args)
+        _tell_damage(session, told := set())
         while args.follow:
             time.sleep(_POLL_SECONDS)
-            count = log.reader.count()
-            _print(log.reader.read(shown, count), args)
-            shown = count
-        return _tell_damage(session)
+            shown = _print_new(log.reader, shown, args)
+            _tell_damage(session, told)
+        return EXIT_DAMAGE if session.damage else 0
+
+
+def _print_new(reader: Reader[Message] | Reader[Event], shown: int, args: argparse.Namespace) -> int:
+    count = reader.count()
+    _print(reader.read(shown, count), args)
+    return count
 
 
 def _print(records: Iterable[Message | Event], args: argparse.Namespace) -> None:
@@ -44,12 +55,13 @@ def _print(records: Iterable[Message | Event], args: argparse.Namespace) -> None
             print(_message(record) if isinstance(record, Message) else _event(record), flush=args.follow)
 
 
-def _tell_damage(session: Session) -> int:
-    for damage in session.damage:
-        say(colour(f"damaged: {safe_line(str(damage))}", "red"))
-    if session.damage:
-        say(f"  → the other lines were read; `daypack doctor {session.name}` tells what to do")
-    return EXIT_DAMAGE if session.damage else 0
+def _tell_damage(session: Session, told: set[str]) -> None:
+    news = [text for text in map(str, session.damage) if text not in told]
+    for text in news:
+        say(f"damaged: {safe_line(text)}")
+    if news:
+        say(f"  → the other lines were read; `daypack doctor {safe_line(session.name)}` tells what to do")
+    told.update(news)
 
 
 def _message(message: Message) -> str:
@@ -57,7 +69,7 @@ def _message(message: Message) -> str:
     if message.name:
         head += f" ({safe_line(message.name)})"
     parts = (Text(message.content),) if isinstance(message.content, str) else message.content
-    lines = [line for part in parts for line in _part(part).split("\n") if line]
+    lines = [line for part in parts if (text := _part(part)) for line in text.rstrip("\n").split("\n")]
     lines += [f"→ {safe_line(call.name)} {safe_line(call.arguments)}" for call in message.tool_calls]
     return "\n".join([colour(head, "dim") if not lines else head, *(f"    {line}" for line in lines)])
 

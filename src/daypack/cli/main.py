@@ -26,7 +26,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     at = _command_at(arguments)
     if at is None:
         return _overview(arguments)
-    name = arguments.pop(at)
+    name = arguments[at]
     if name not in COMMANDS:
         print(f"daypack: no command {name!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
         return EXIT_USAGE
@@ -35,7 +35,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     module.configure(parser)
     warnings.simplefilter("ignore", DamageWarning)  # commands tell of damage themselves
     try:
-        return module.run(parser.parse_args(arguments))
+        return module.run(_parse(parser, arguments[:at], arguments[at + 1 :]))
     except DaypackError as error:
         return _explain(error)
     except BrokenPipeError:
@@ -44,6 +44,13 @@ def run(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+
+
+def _parse(parser: argparse.ArgumentParser, before: Sequence[str], after: Sequence[str]) -> argparse.Namespace:
+    """Parse options that stand before the command like those behind it, and text before or behind options."""
+    if parser.get_default("actions"):  # the place belongs to the action: session list --home X
+        return parser.parse_args([*after[:1], *before, *after[1:]])
+    return parser.parse_intermixed_args([*before, *after])
 
 
 def _command_at(arguments: Sequence[str]) -> int | None:

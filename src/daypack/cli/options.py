@@ -1,6 +1,7 @@
 """Options every command has, and the session they name."""
 
 import argparse
+import os
 
 from daypack.runtime import Session, open_session
 
@@ -10,9 +11,18 @@ def add_place(parser: argparse.ArgumentParser, *, session: str | None = "the ses
     if session:
         parser.add_argument("session", help=session)
     parser.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
-    parser.add_argument("--agent", default="default", help="whose session it is (default: %(default)s)")
+    agent = os.environ.get("DAYPACK_AGENT") or "default"
+    parser.add_argument("--agent", default=agent, help="whose session it is (default: DAYPACK_AGENT or 'default')")
     parser.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def natural(text: str) -> int:
+    """Read a number that is not negative."""
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
 
 
 def open_named(args: argparse.Namespace, *, create: bool = False) -> Session:

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import json_text, safe, safe_line
+from daypack.cli.terminal import json_text, safe, safe_line, say
 from daypack.errors import BadInput, NotFound
 
 
@@ -19,11 +19,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do one of the three."""
+    if (args.remove and not args.name) or (args.text is not None and args.file) or (args.remove and _given(args)):
+        hint = "pin SESSION NAME TEXT, pin SESSION NAME --file FILE, or pin SESSION NAME --remove"
+        raise BadInput("these arguments do not go together", operation="pin", place="arguments", hint=hint)
     with open_named(args) as session:
         if not args.name:
             pins = session.pins
             if args.json:
                 print(json_text(pins))
+            elif not pins:
+                say("nothing is pinned")
             for name, text in () if args.json else pins.items():
                 print(f"{safe_line(name)}  {len(text):,} characters  {safe_line(text[:60])}")
             return 0
@@ -36,6 +41,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _given(args: argparse.Namespace) -> bool:
+    return args.text is not None or args.file is not None
+
+
 def _text(args: argparse.Namespace) -> str:
     if args.text is not None:
         return args.text
@@ -43,7 +52,11 @@ def _text(args: argparse.Namespace) -> str:
         if args.file:
             with open(args.file, "rb") as file:
                 return file.read().decode()
+        if sys.stdin.isatty():
+            say("reading from the terminal; end with Ctrl-D")
         return sys.stdin.buffer.read().decode()
     except (OSError, UnicodeDecodeError) as error:
+        problem = error.strerror if isinstance(error, OSError) else "is not UTF-8"
         place = args.file or "standard input"
-        raise BadInput(str(error), operation="pin", place=place, hint="name a readable UTF-8 file") from error
+        hint = "name a readable UTF-8 file"
+        raise BadInput(problem or str(error), operation="pin", place=place, hint=hint) from error

@@ -7,18 +7,24 @@ from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import json_text, safe_line
 from daypack.config import Settings
 from daypack.errors import DaypackError
-from daypack.files.offsets import UNCOUNTED
+from daypack.files.offsets import DAMAGED, UNCOUNTED
 from daypack.runtime import Session, find_home, open_session
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
+    parser.set_defaults(actions=True)
     actions = parser.add_subparsers(dest="action", required=True, metavar="new|list|show")
-    new = actions.add_parser("new", help="make a session; one that exists is left as it is")
+    about = {
+        "new": "make a session; one that exists is left as it is",
+        "list": "list an agent's sessions",
+        "show": "tell all about a session",
+    }
+    new, listing, show = (actions.add_parser(name, help=what, description=what) for name, what in about.items())
     add_place(new)
     new.add_argument("--model", help="the model it is for; decides how tokens are counted")
-    add_place(actions.add_parser("list", help="list an agent's sessions"), session=None)
-    add_place(actions.add_parser("show", help="tell all about a session"))
+    add_place(listing, session=None)
+    add_place(show)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,12 +47,16 @@ def _list(args: argparse.Namespace) -> int:
             with open_session(name, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
                 found.append(describe(session))
         except DaypackError as error:
-            found.append({"session": name, "agent": args.agent, "error": str(error)})
+            found.append({"session": name, "agent": args.agent, "error": error.problem})
     if args.json:
         print(json_text(found))
         return 0
     for one in found:
-        what = one.get("error") or f"{one['state']:<9} {one['messages']:>9,} messages  updated {one['updated_at']}"
+        what = (
+            f"{one['state']:<9} {one['messages']:>9,} messages  updated {one['updated_at']}"
+            if "state" in one
+            else one["error"]
+        )
         print(f"{safe_line(one['session']):<24} {safe_line(what)}")
     if not found:
         print(f"no session of agent {safe_line(args.agent)} in {safe_line(home.folder)}")
@@ -79,12 +89,14 @@ def describe(session: Session) -> dict[str, Any]:
         "cwd": facets.read(layout.cwd),
         "model": session.meta.get("model"),
         "tokenizer": session.history.tokenizer,
-        "messages": session.history.messages.reader.count(),
-        "events": session.history.events.reader.count(),
+        "messages": len(session.messages()),
+        "events": len(session.events()),
     }
 
 
-def _tokens(session: Session) -> int | None:
-    reader = session.history.messages.reader
-    counts = [slot.tokens for slot in reader.slots(0, reader.count())]
-    return None if UNCOUNTED in counts else sum(counts)
+def _tokens(session: Session) -> int:
+    reader, total = session.history.messages.reader, 0
+    for at, slot in enumerate(reader.slots(0, reader.count())):
+        counted = slot.tokens != UNCOUNTED and not slot.flags & DAMAGED
+        total += slot.tokens if counted else sum(map(session.history.count_tokens, reader.read(at, at + 1)))
+    return total

@@ -41,6 +41,11 @@ def colour(text: str, name: str) -> str:
     return f"\x1b[{_COLOURS[name]}m{text}\x1b[0m"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 line, 2 lines."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def say(text: str) -> None:
     """Print a line to standard error."""
     print(text, file=sys.stderr, flush=True)

@@ -63,6 +63,15 @@ def discard(path: str) -> None:
         os.unlink(path)
 
 
+def remove(path: str) -> None:
+    """Remove a file, durably."""
+    try:
+        os.unlink(path)
+    except OSError as error:
+        raise refusal(path, error, "remove") from error
+    sync_folder(os.path.dirname(path))
+
+
 def sync_folder(folder: str) -> None:
     """Make the names in a folder durable."""
     try:
@@ -136,6 +145,7 @@ def refusal(path: str, error: OSError, operation: str) -> StorageFailed:
         return UnsafePath(
             "is a symbolic link", operation=operation, place=path, hint="replace the link by the file itself"
         )
-    return StorageFailed(
-        error.strerror or str(error), operation=operation, place=path, hint="check permissions and the disk"
-    )
+    hint = "check permissions and the disk"
+    if isinstance(error, FileNotFoundError):
+        hint = "it was there once: restore it from a backup, or see `daypack doctor`"
+    return StorageFailed(error.strerror or str(error), operation=operation, place=path, hint=hint)

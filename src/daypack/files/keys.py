@@ -1,11 +1,12 @@
 """Which line holds a key: a hash table in one file that grows without ever being rewritten.
 
-    header, 64 bytes: magic "daypkey1" · boot id (16) · covered lines (u64) · keys (u64) · synced lines (u64) · 16 spare
+    header, 64 bytes: magic "daypkey1" · boot id (16) · covered lines (u64) · keys (u64) · synced lines (u64)
+                      · running crc of the covered lines (u32) · 12 spare
     levels: 1,024 cells, then 2,048, 4,096, … each filled to a half before the next begins
     cell, 16 bytes: hash of the key u64 (never 0) · line number u64
 
 A key is looked for in every level (eleven for a million keys). The file is a cache: `covered` says how many lines
-of the log it has taken in. After a reboot it is believed only if all of it had been synced.
+of the log it has taken in, `crc` which ones. After a reboot it is believed only if all of it had been synced.
 """
 
 import os
@@ -17,7 +18,7 @@ from daypack.files.atomic import discard, make_folders, release
 from daypack.files.offsets import boot_id
 
 MAGIC = b"daypkey1"
-_HEADER = Struct("<8s16sQQQ16x")
+_HEADER = Struct("<8s16sQQQI12x")
 _CELL = Struct("<QQ")
 _FIRST = 1024
 _WINDOW = 8  # cells read at once
@@ -29,6 +30,7 @@ class Keys:
     def __init__(self, path: str) -> None:
         self.path = path
         self.covered = 0
+        self.crc = 0
         self._count = 0
         self._fd = -1
 
@@ -38,11 +40,11 @@ class Keys:
         make_folders(os.path.dirname(self.path), durable=False)
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            magic, boot, covered, count, synced = _HEADER.unpack(os.pread(self._fd, _HEADER.size, 0))
+            magic, boot, covered, count, synced, crc = _HEADER.unpack(os.pread(self._fd, _HEADER.size, 0))
         except struct.error:
-            magic, boot, covered, count, synced = b"", b"", 0, 0, 0
+            magic, boot, covered, count, synced, crc = b"", b"", 0, 0, 0, 0
         if magic == MAGIC and (boot == boot_id() or synced == covered):
-            self.covered, self._count = covered, count
+            self.covered, self._count, self.crc = covered, count, crc
         else:
             os.ftruncate(self._fd, 0)
 
@@ -58,9 +60,9 @@ class Keys:
             return
         header = os.pread(self._fd, _HEADER.size, 0)
         if len(header) == _HEADER.size:
-            _, _, self.covered, self._count, _ = _HEADER.unpack(header)
+            _, _, self.covered, self._count, _, self.crc = _HEADER.unpack(header)
         else:
-            self.covered = self._count = 0
+            self.covered = self._count = self.crc = 0
 
     def find(self, key: str) -> Iterator[int]:
         """Yield the line numbers that may hold `key` (another key can share its hash)."""
@@ -73,7 +75,7 @@ class Keys:
             start, size = start + size * _CELL.size, size * 2
 
     def put(self, key: str, line: int) -> None:
-        """Enter a key and count its line, and all before it, as covered."""
+        """Enter a key; `cover` says when its line counts as taken in."""
         _, start, size = _level(self._count)
         wanted = _hash(key)
         for position, cell, _ in self._probe(start, size, wanted):
@@ -81,19 +83,18 @@ class Keys:
                 os.pwrite(self._fd, _CELL.pack(wanted, line), position)
                 break
         self._count += 1
-        self.cover(line)
 
-    def cover(self, lines: int, *, synced: bool = False) -> None:
-        """Note that the first `lines` lines of the log have been taken in."""
-        self.covered = lines
-        header = _HEADER.pack(MAGIC, boot_id(), lines, self._count, lines if synced else 0)
+    def cover(self, lines: int, crc: int, *, synced: bool = False) -> None:
+        """Note that the first `lines` lines of the log, with this running crc, have been taken in."""
+        self.covered, self.crc = lines, crc
+        header = _HEADER.pack(MAGIC, boot_id(), lines, self._count, lines if synced else 0, crc)
         os.pwrite(self._fd, header, 0)
 
     def sync(self) -> None:
         """Make the table durable, so that it is believed after a reboot too."""
         if self.is_open:
             os.fdatasync(self._fd)
-            self.cover(self.covered, synced=True)
+            self.cover(self.covered, self.crc, synced=True)
 
     def drop(self) -> None:
         """Remove a table that cannot be kept right; it is built again when it is needed."""
@@ -103,7 +104,7 @@ class Keys:
     def close(self) -> None:
         """Close the file."""
         fd, self._fd = self._fd, -1
-        self.covered = self._count = 0
+        self.covered = self._count = self.crc = 0
         if fd >= 0:
             release(fd)
 

@@ -78,7 +78,7 @@ class Offsets:
                 self._extra = extra
             return len(self)
         count = max(0, (os.lseek(self._fd, 0, os.SEEK_END) - HEADER.size) // SLOT.size)
-        if count >= len(self):
+        if count < self._filed or count >= len(self):
             self._extra.clear()
             self._filed = count
         return len(self)
@@ -91,6 +91,13 @@ class Offsets:
             self.make_writable()
         else:
             self._open(os.O_RDONLY)
+
+    def follow(self) -> None:
+        """Go on in the file that the path names now, or in a new one, taking along the slots it lacks."""
+        packed = self.raw(0, len(self))
+        self.reopen()
+        self._extra += packed[len(self) * SLOT.size :]
+        self.add(())
 
     @property
     def replaced(self) -> bool:

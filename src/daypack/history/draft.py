@@ -45,16 +45,15 @@ def draft_from(message: Message | Mapping[str, Any]) -> Message:
         return draft_message(message.role, message.content, {name: value for name, value in given.items() if value})
     if not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] — the edge: anything may come
         raise _bad(f"a message is an object with role and content, not {_kind(message)}", "message")
-    fields = {name: value for name, value in message.items() if name not in STAMPED}
+    # Other systems spell out what is absent ("refusal": null): nothing is lost by leaving it out.
+    fields = {name: value for name, value in message.items() if name not in STAMPED and value is not None}
     role = fields.pop("role", None)
     return draft_message(role if isinstance(role, str) else repr(role), fields.pop("content", ""), fields)
 
 
 def draft_event(kind: str, data: Mapping[str, Any] | None, run: str | None = None) -> Event:
     """Return the event for an append."""
-    if not kind:
-        raise _bad("an event needs a type", "type")
-    return Event(type=kind, run=_name(run, "run"), data=_mapping(data, "data") or {})
+    return Event(type=_required(kind, "type"), run=_name(run, "run"), data=_mapping(data, "data") or {})
 
 
 def same_payload(one: Message, other: Message) -> bool:
@@ -99,7 +98,10 @@ def _content(content: object) -> str | tuple[Part, ...]:
         return ""
     if isinstance(content, str):
         return content
-    return tuple(_part(part, f"content[{index}]") for index, part in enumerate(_listed(content, "content")))
+    if not isinstance(content, (list, tuple)):
+        raise _bad(f"must be text or a list of parts, not {_kind(content)}", "content")
+    parts = cast(Sequence[object], content)
+    return tuple(_part(part, f"content[{index}]") for index, part in enumerate(parts))
 
 
 def _part(part: object, place: str) -> Part:
@@ -182,8 +184,10 @@ def _mapping(value: object, place: str) -> dict[str, Any] | None:
 
 
 def _name(value: object, place: str) -> str | None:
-    if value is None:
-        return None
+    return None if value is None else _required(value, place)
+
+
+def _required(value: object, place: str) -> str:
     if not isinstance(value, str) or not value or len(value) > MAX_KEY_CHARS:
         raise _bad(f"must be a string of 1 to {MAX_KEY_CHARS} characters", place)
     return value

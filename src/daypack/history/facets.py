@@ -7,19 +7,18 @@ latest.md    the newest assistant text     meta.json    who the session belongs 
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast
 
 import msgspec
 
-from daypack.errors import BadInput, DaypackError
+from daypack.errors import DaypackError
 from daypack.files import atomic
 from daypack.history.layout import Layout
+from daypack.types.kinds import SESSION_STATES, SessionState
 
-State = Literal["active", "idle", "done", "error", "cancelled"]
-STATES: tuple[State, ...] = get_args(State)
 _LATEST_EVERY_SECONDS = 1.0
 
 
@@ -34,36 +33,40 @@ class Facets:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._updated = 0
-        self._latest: str | None = None  # a text that is not in latest.md yet
+        self.behind = False  # there is a newer text than the one in latest.md
         self._latest_at = float("-inf")
 
     def meta(self) -> dict[str, Any]:
         """Return meta.json; missing or unreadable, it reads as empty (`doctor` tells)."""
+        return self._read_meta() or {}
+
+    def _read_meta(self) -> dict[str, Any] | None:
         try:
             value = msgspec.json.decode(atomic.read(self._layout.meta) or b"{}")
-        except (DaypackError, msgspec.DecodeError):
-            return {}
-        return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+        except (DaypackError, msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        return cast(dict[str, Any], value) if isinstance(value, dict) else None
 
     def write_meta(self, changes: Mapping[str, Any]) -> None:
-        """Change keys of meta.json and keep the others; called under the session's lock."""
-        meta = self.meta()
-        if meta != (changed := {**meta, **changes}):
+        """Change keys of meta.json and keep the others; called under the session's lock.
+
+        A file that cannot be read stays as it is: what is left of it may be all there is.
+        """
+        meta = self._read_meta()
+        if meta is not None and meta != (changed := {**meta, **changes}):
             atomic.replace(self._layout.meta, msgspec.json.format(msgspec.json.encode(changed), indent=2) + b"\n")
 
     def read(self, path: str) -> str:
         """Return the value of a one-value file; a missing one reads as empty."""
         return (atomic.read(path) or b"").decode("utf-8", "replace").strip()
 
-    def state(self) -> State:
+    def state(self) -> SessionState:
         """Return the session's state; a missing or unknown one reads as active."""
         value = self.read(self._layout.state)
-        return value if value in STATES else "active"
+        return value if value in SESSION_STATES else "active"
 
-    def write_state(self, state: str) -> None:
+    def write_state(self, state: SessionState) -> None:
         """Replace the session's state."""
-        if state not in STATES:
-            raise BadInput(f"{state!r} is not a state", operation="set state", hint=f"use one of {', '.join(STATES)}")
         atomic.replace(self._layout.state, f"{state}\n".encode())
 
     def touch(self, seconds: float) -> None:
@@ -79,16 +82,15 @@ class Facets:
                 os.close(fd)
 
     def note_latest(self, text: str) -> None:
-        """Put the newest assistant text into latest.md, at most once a second; `flush` writes what waits."""
-        self._latest = text
-        if time.monotonic() - self._latest_at >= _LATEST_EVERY_SECONDS:
-            self.flush()
+        """Put the newest assistant text into latest.md, at most once a second; else it is `behind`."""
+        self.behind = time.monotonic() - self._latest_at < _LATEST_EVERY_SECONDS
+        if not self.behind:
+            self.flush((text,))
 
-    def flush(self) -> None:
-        """Write latest.md if it is behind."""
-        text, self._latest = self._latest, None
-        if text is None:
-            return
+    def flush(self, texts: Sequence[str]) -> None:
+        """Write the newest text into latest.md."""
+        self.behind = False
         self._latest_at = time.monotonic()
-        with suppress(DaypackError):  # derived: the text is in the log
-            atomic.replace(self._layout.latest, text.encode("utf-8", "replace"), durable=False)
+        for text in texts:
+            with suppress(DaypackError):  # derived: the text is in the log
+                atomic.replace(self._layout.latest, text.encode("utf-8", "replace"), durable=False)

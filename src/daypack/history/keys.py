@@ -1,6 +1,6 @@
 """Client keys: the same key with the same payload is one message, however often it is sent."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from daypack.errors import KeyConflict, StorageFailed
 from daypack.files.keys import Keys
@@ -39,15 +39,16 @@ class ClientKeys:
             )
         return None
 
-    def enter(self, message: Message, line: int) -> None:
-        """Take in a line that was just written."""
+    def enter(self, messages: Sequence[Message], lines: int, crc: int) -> None:
+        """Take in messages that were just written; `lines` and `crc` are those of the whole log now."""
+        first = lines - len(messages) + 1
         try:
-            if self._table.is_open and self._table.covered == line - 1:
-                if message.client_key:
-                    self._table.put(message.client_key, line)
-                else:
-                    self._table.cover(line)
-        except (OSError, StorageFailed):
+            if self._table.is_open and self._table.covered == first - 1:
+                for line, message in enumerate(messages, first):
+                    if message.client_key:
+                        self._table.put(message.client_key, line)
+                self._table.cover(lines, crc)
+        except OSError:
             self._table.drop()
 
     def close(self) -> None:
@@ -62,12 +63,14 @@ class ClientKeys:
         lines = self._reader.count()
         try:
             self._table.refresh()
-            if self._table.covered > lines:  # lines were taken back after a failed sync
+            if self._crc(self._table.covered, lines) != self._table.crc:
+                # Lines were taken back after a failed sync, or somebody edited the log.
                 self._table.drop()
                 self._table.open()
-            for line, stored in self._keyed(self._table.covered, lines):
-                self._table.put(stored.client_key or "", line)
-            self._table.cover(lines)
+            if self._table.covered < lines:
+                for line, stored in self._keyed(self._table.covered, lines):
+                    self._table.put(stored.client_key or "", line)
+                self._table.cover(lines, self._crc(lines, lines))
             numbers = list(self._table.find(key))
         except (OSError, StorageFailed):
             # Without the table the log itself is asked: slow, and right.
@@ -76,6 +79,11 @@ class ClientKeys:
             return
         for number in numbers:
             yield from self._reader.read(number - 1, number)
+
+    def _crc(self, covered: int, lines: int) -> int:
+        if covered == 0:
+            return 0
+        return self._reader.slots(covered - 1, covered)[0].crc if covered <= lines else -1
 
     def _keyed(self, start: int, stop: int) -> Iterator[tuple[int, Message]]:
         for first in range(start, stop, _BATCH):

@@ -142,6 +142,7 @@ class Layout:
 
     def pin(self, name: str) -> str:
         """One pinned text; a name without an ending gets .md."""
+        check_name(name, "pin")
         return os.path.join(self.pinned, check_name(name if "." in name else f"{name}.md", "pin"))
 
     def derived(self, name: str) -> str:

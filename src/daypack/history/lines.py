@@ -29,13 +29,15 @@ class Examined(NamedTuple):
     """A line (without its LF) after a look at it."""
 
     record: bytes  # what can be decoded; nothing when the line is lost
-    seq: int  # the number it states, 0 when it states none
+    seq: int  # the number it states; 0 when it states none, -1 when there is nothing to number
     flags: int
     reason: str  # what is wrong with it, for a person
 
 
 def examine(line: bytes) -> Examined:
     """Tell a good line from a hand-written, a damaged and a lost one."""
+    if not line.strip():
+        return Examined(b"", -1, DAMAGED, "empty line")
     verdict = jsonl.check(line)
     if verdict == "broken":
         record = jsonl.salvage(line) or b""
@@ -50,6 +52,8 @@ def examine(line: bytes) -> Examined:
 
 def next_seq(previous: int, examined: Examined) -> int:
     """Number a line: sealed lines are believed, the others take the next free number; never downwards."""
+    if examined.seq < 0:
+        return previous
     if examined.flags & UNSEALED or not examined.record:
         return examined.seq if examined.seq > previous else previous + 1
     return max(previous, examined.seq)
@@ -97,8 +101,6 @@ def _seq(line: bytes) -> int:
 
 
 def _diagnose(line: bytes, record: bytes, error: str = "") -> str:
-    if not line:
-        return "empty line"
     if not line.strip(b"\0"):
         return f"{len(line)} zero bytes"
     if record:

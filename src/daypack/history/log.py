@@ -26,6 +26,7 @@ class Log(Generic[Record]):
         if self.reader.distrusts:
             self.writer.rebuild()
             self.reader.close()
+            self.reader.distrusts = False
         return self.writer.begin()
 
     def append(self, records: Sequence[Record], now: float) -> Callable[[], None]:

@@ -8,21 +8,22 @@ from functools import cached_property, partial
 from typing import Any
 
 from daypack.config import Config
-from daypack.errors import BadMessage, DaypackError, SessionMissing
+from daypack.errors import BadInput, BadMessage, Damaged, DaypackError, SessionMissing
 from daypack.files import atomic, blobs
 from daypack.files.atomic import refusal
 from daypack.files.lock import Lock
 from daypack.history.draft import draft_event
-from daypack.history.facets import Facets, State, moment
+from daypack.history.facets import Facets, moment
 from daypack.history.keys import ClientKeys
 from daypack.history.layout import Layout
 from daypack.history.lines import CALLS, KEYED, ROLE_SHIFT
 from daypack.history.log import Log
 from daypack.types.digest import digest_of
 from daypack.types.history import Event, Message
-from daypack.types.kinds import ROLES
+from daypack.types.kinds import ROLES, SESSION_STATES, SessionState
 
 INLINE_BYTES = 4096  # text from outside up to here stands in its event, above it in blob/
+_LATEST_AMONG = 50  # messages looked at for the newest assistant text
 _ROLE_FLAGS = {role: (number + 1) << ROLE_SHIFT for number, role in enumerate(ROLES)}
 
 
@@ -39,7 +40,7 @@ def create(layout: Layout, meta: Mapping[str, Any], clock: Callable[[], float] =
     for path, data in (
         (layout.created_at, now),
         (layout.updated_at, now),
-        (layout.cwd, os.fsencode(os.getcwd()) + b"\n"),
+        (layout.cwd, _here() + b"\n"),
         (layout.state, b"active\n"),
     ):
         atomic.create(path, data, durable=False)
@@ -53,9 +54,7 @@ class History:
 
     def __init__(self, layout: Layout, config: Config, clock: Callable[[], float] = time.time) -> None:
         if not os.path.lexists(layout.messages):
-            raise SessionMissing(
-                "no such session", operation="open session", place=layout.folder, hint="see `daypack session list`"
-            )
+            raise _absent(layout)
         layout.guard()
         self.layout = layout
         self.config = config
@@ -92,8 +91,7 @@ class History:
             if new:
                 writer.write(handle, new, now)
             if keyed:
-                for line, message in enumerate(new, writer.lines - len(new) + 1):
-                    self._keys.enter(message, line)
+                self._keys.enter(new, writer.lines, writer.crc)
             end = handle.written
         if self.config.durability == "sync":
             # Also when nothing is new: the first answer may have been lost before its line was on disk.
@@ -131,15 +129,24 @@ class History:
         path = self.layout.pin(name)
         try:
             data = text.encode()
-        except UnicodeEncodeError as error:
+        except (AttributeError, UnicodeEncodeError) as error:
             raise BadMessage(
-                "has a lone surrogate", operation="pin", place=name, hint="decode the text first"
+                "is not text that UTF-8 can spell", operation="pin", place=name, hint="give a str"
             ) from error
         with self.lock:
-            event = self.append_event(draft_event("pin.set", {"name": os.path.basename(path), **self.capture(data)}))
             atomic.make_folders(self.layout.pinned)
+            former = atomic.read(path)
             atomic.replace(path, data)
-        return event
+            try:
+                kept = self.capture(data)
+                return self.append_event(draft_event("pin.set", {"name": os.path.basename(path), **kept}))
+            except DaypackError:
+                # Without its event a pin would not survive a rebuild: better that there is none.
+                if former is None:
+                    atomic.discard(path)
+                else:
+                    atomic.replace(path, former)
+                raise
 
     def unpin(self, name: str) -> Event | None:
         """Take a pinned text off; None when there is none."""
@@ -147,26 +154,27 @@ class History:
         with self.lock:
             if os.path.basename(path) not in self.pins():
                 return None
-            event = self.append_event(draft_event("pin.removed", {"name": os.path.basename(path)}))
-            atomic.discard(path)
-        return event
+            atomic.remove(path)
+            return self.append_event(draft_event("pin.removed", {"name": os.path.basename(path)}))
 
     def pins(self) -> dict[str, str]:
         """Return the pinned texts by file name, in order of name; a deleted folder comes back from the events."""
         if not os.path.isdir(self.layout.pinned):
             return self._restore_pins()
-        return {
-            name: (atomic.read(self.layout.pin(name)) or b"").decode("utf-8", "replace")
-            for name in sorted(os.listdir(self.layout.pinned))
-            if not name.startswith(".")
-        }
+        with os.scandir(self.layout.pinned) as found:
+            files = [one for one in found if one.is_file(follow_symlinks=False) and not one.name.startswith(".")]
+        files.sort(key=lambda one: one.name)
+        return {one.name: (atomic.read(one.path) or b"").decode("utf-8", "replace") for one in files}
 
-    def set_state(self, state: State) -> Event:
+    def set_state(self, state: SessionState) -> Event:
         """Change the state and record the change."""
+        if state not in SESSION_STATES:
+            hint = f"use one of {', '.join(SESSION_STATES)}"
+            raise BadInput(f"{state!r} is not a state", operation="set state", place=self.layout.folder, hint=hint)
         with self.lock:
-            former = self.facets.state()
+            event = self.append_event(draft_event("session.state", {"from": self.facets.state(), "to": state}))
             self.facets.write_state(state)
-            return self.append_event(draft_event("session.state", {"from": former, "to": state}))
+        return event
 
     def newest_within(self, tokens: int) -> int:
         """Return how many of the newest messages fit into `tokens`."""
@@ -174,7 +182,10 @@ class History:
 
     def close(self) -> None:
         """Bring the small files and the sidecars up to date and close everything."""
-        self.facets.flush()
+        if self.facets.behind:
+            # Another process may have said something since: the newest text counts, not our newest.
+            newest = [one.text for one in self.messages.tail(_LATEST_AMONG) if one.role == "assistant" and one.text]
+            self.facets.flush(newest[-1:])
         if self.messages.writer.dirty or self.events.writer.dirty:
             with suppress(DaypackError), self.lock:
                 counters = {"messages": self.messages.reader.count(), "events": self.events.reader.count()}
@@ -231,10 +242,25 @@ class History:
         return self.count_tokens(message), flags
 
 
+def _here() -> bytes:
+    try:
+        return os.getcwdb()
+    except OSError:
+        return b""  # the folder we stand in was deleted
+
+
 def _default_tokenizer(model: str | None) -> str:
     from daypack.text.tokens import counter_for  # noqa: PLC0415
 
     return counter_for(model).name
+
+
+def _absent(layout: Layout) -> DaypackError:
+    if os.path.lexists(layout.meta):
+        hint = "restore it from a backup; it holds the messages, and nothing else does"
+        return Damaged("the log is missing", operation="open session", place=layout.messages, hint=hint)
+    hint = "see `daypack session list`"
+    return SessionMissing("no such session", operation="open session", place=layout.folder, hint=hint)
 
 
 def _weightless(_: Event) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from daypack.files import atomic, jsonl
 from daypack.files.atomic import refusal
 from daypack.files.commit import Handle
 from daypack.files.lock import Lock, forks
-from daypack.files.offsets import START, Offsets, Slot
+from daypack.files.offsets import DAMAGED, START, UNCOUNTED, Offsets, Slot
 from daypack.history.lines import extend, fits
 from daypack.history.reader import PREFIX, Record, decoder_of
 from daypack.types.history import Event, Message
@@ -88,6 +88,7 @@ class Writer(Generic[Record]):
         self._forks = forks.count
         self._last = START
         self._lines = 0
+        self._second = 0
         self.dirty = False  # something was written since the files were opened
         self._floor = 0  # bytes before this offset may be another process's: never taken back
 
@@ -95,6 +96,11 @@ class Writer(Generic[Record]):
     def lines(self) -> int:
         """How many lines the log has; known while the lock is held and after `begin`."""
         return self._lines
+
+    @property
+    def crc(self) -> int:
+        """The running crc of all lines; known like `lines`."""
+        return self._last.crc
 
     def begin(self) -> Handle:
         """Under the lock: make sure that the file ends with a whole line and that its state is known."""
@@ -119,6 +125,11 @@ class Writer(Generic[Record]):
 
     def write(self, handle: Handle, records: Sequence[Record], now: float) -> int:
         """Under the lock: stamp the records, append them as lines, and return the log's new end."""
+        if int(now) != self._second:
+            # Somebody may have deleted context/: those who open the session next should not have to read it all.
+            self._second = int(now)
+            if self._offsets.replaced:
+                self._offsets.follow()
         seq, crc, end = self._last.seq, self._last.crc, self._last.end
         time = timestamp(now)
         lines: list[bytes] = []
@@ -191,7 +202,7 @@ class Writer(Generic[Record]):
         offsets.refresh()
         if offsets.last().end != size or not fits(offsets, handle.fd, size):
             if offsets.replaced:
-                offsets.reopen()
+                offsets.follow()
             extend(offsets, handle.fd, size, self._measure)
         self._last = offsets.last()
         self._lines = len(offsets)
@@ -201,7 +212,7 @@ class Writer(Generic[Record]):
         try:
             return self._weigh(self._decoder.decode(record))
         except msgspec.DecodeError:
-            return 0, 0  # not of our shape: readers report it, and it costs nothing in a pack
+            return UNCOUNTED, DAMAGED  # not of our shape: readers report it
 
     def _mend(self, handle: Handle, size: int) -> int:
         """Move a torn tail aside, keeping the whole line in it if there is one, and return the new size."""
@@ -231,15 +242,16 @@ class Writer(Generic[Record]):
         with self.lock:
             start = max(handle.durable, self._floor)
             try:
-                if os.fstat(handle.fd).st_size != handle.written or handle is not self._handle:
-                    return False
-                while self._lines and self._offsets.last().end > start:
-                    self._lines -= 1
-                    self._offsets.truncate(self._lines)
-                os.ftruncate(handle.fd, start)
+                size = os.fstat(handle.fd).st_size
+                if size == handle.written != start and handle is self._handle:
+                    while self._lines and self._offsets.last().end > start:
+                        self._lines -= 1
+                        self._offsets.truncate(self._lines)
+                    os.ftruncate(handle.fd, start)
+                    handle.written = size = start
             except (OSError, StorageFailed):
                 return False
-            return True
+            return size == start
 
     def _append(self, handle: Handle, data: bytes) -> None:
         start = self._last.end

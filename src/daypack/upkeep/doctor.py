@@ -1,6 +1,7 @@
 """What is wrong with a session, where, and what to do. It only reads."""
 
 import os
+import shlex
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,11 +13,11 @@ import msgspec
 from daypack.errors import DaypackError
 from daypack.files import atomic, blobs, jsonl
 from daypack.files.offsets import DAMAGED, UNSEALED, Offsets
-from daypack.history.facets import STATES
 from daypack.history.layout import Layout
 from daypack.history.lines import examine, next_seq
 from daypack.history.reader import PREFIX
 from daypack.types.history import Event, Message
+from daypack.types.kinds import SESSION_STATES
 
 Severity = Literal["damage", "warning", "note"]
 
@@ -52,7 +53,10 @@ def _examine_log(layout: Layout, path: str, shape: type[Message | Event]) -> Ite
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         yield Finding(
-            "damage", path, f"{name} is missing", "restore it from a backup; the rest of the session is derived from it"
+            "damage",
+            path,
+            f"{name} is missing",
+            "restore it from a backup; if the session was killed while it was made, opening it again makes it",
         )
         return
     except OSError as error:
@@ -64,12 +68,14 @@ def _examine_log(layout: Layout, path: str, shape: type[Message | Event]) -> Ite
         yield from _examine_lines(layout, path, fd, size, shape)
         tail = jsonl.unterminated(fd, 0, size)
         if tail and os.fstat(fd).st_size == size:
-            what = "a whole line without its end" if jsonl.complete(tail) else "a torn line"
+            what, then = "a torn line", "moves it aside"
+            if jsonl.complete(tail):
+                what, then = "a whole line that lacks its end", "ends it"
             yield Finding(
                 "warning",
                 path,
                 f"{what}, {len(tail)} bytes (a crash, or a write under way)",
-                "nothing to do: the next append moves it aside and goes on",
+                f"nothing to do: the next append {then} and goes on",
                 offset=size - len(tail),
             )
     finally:
@@ -88,12 +94,18 @@ def _examine_lines(layout: Layout, path: str, fd: int, size: int, shape: type[Me
             if examined.record:
                 decoder.decode(examined.record)
         except msgspec.DecodeError as error:
-            problem = problem or f"not a {shape.__name__.lower()}: {error}"
+            problem = problem or f"not of the shape of a log line: {error}"
         if problem:
-            advice = "the other lines are whole; compare with a backup, or leave it: it is skipped and never deleted"
+            advice = (
+                "compare with a backup, or leave it: it is skipped and never deleted; "
+                "if you edited the line yourself, remove its crc key"
+            )
             yield Finding("damage", path, problem, advice, number, offset)
         if examined.flags & UNSEALED:
             unsealed.append(number)
+            if examined.seq not in (0, next_seq(seq, examined)):
+                problem = f"a hand-written line states number {examined.seq}, which is taken"
+                yield Finding("note", path, problem, "it is read under the next free number", number, offset)
         elif examined.record and examined.seq != seq + 1:
             yield _misnumbered(path, shape, examined.seq, seq, (number, offset))
         seq = next_seq(seq, examined)
@@ -101,7 +113,7 @@ def _examine_lines(layout: Layout, path: str, fd: int, size: int, shape: type[Me
         sidecar.compare(number, crc, damaged=bool(examined.flags & DAMAGED))
     if unsealed:
         shown = ", ".join(map(str, unsealed[:10])) + (" …" if len(unsealed) > 10 else "")
-        problem = f"{len(unsealed)} lines without a checksum (lines {shown})"
+        problem = f"{(f'{len(unsealed)} lines' if len(unsealed) > 1 else '1 line')} without a checksum: {shown}"
         yield Finding("note", path, problem, "welcome if they were written by hand; a change in them cannot be noticed")
     yield from sidecar.findings(number)
 
@@ -140,7 +152,7 @@ class _Sidecar:
             problem = f"describes more lines than the {lines} its log has"
         else:
             return
-        advice = "nothing to do: it is derived and built anew; if the log was not edited by hand, look at that line"
+        advice = f"delete it, it is derived and comes back: rm {shlex.quote(self.path)}"
         yield Finding("warning", self.path, problem, advice)
 
 
@@ -157,8 +169,8 @@ def _examine_meta(layout: Layout) -> Iterator[Finding]:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         yield Finding("damage", layout.meta, f"meta.json is not JSON: {error}", advice)
     state = (atomic.read(layout.state) or b"active").decode("utf-8", "replace").strip()
-    if state not in STATES:
-        yield Finding("warning", layout.state, f"{state!r} is not a state", f"write one of {', '.join(STATES)}")
+    if state not in SESSION_STATES:
+        yield Finding("warning", layout.state, f"{state!r} is not a state", f"write one of {', '.join(SESSION_STATES)}")
 
 
 def _examine_blobs(layout: Layout) -> Iterator[Finding]:
@@ -198,7 +210,7 @@ def _examine_tree(layout: Layout) -> Iterator[Finding]:
             if stat.S_ISLNK(mode):
                 yield Finding("damage", path, "a symbolic link, which daypack never follows", "replace it by the file")
             elif mode & 0o077:
-                advice = f"chmod {'700' if stat.S_ISDIR(mode) else '600'} {path}"
+                advice = f"chmod {'700' if stat.S_ISDIR(mode) else '600'} {shlex.quote(path)}"
                 yield Finding("note", path, f"others may access it (mode {mode & 0o777:o})", advice)
             if name.startswith(atomic.TEMPORARY):
                 yield Finding("note", path, "left by a write that did not finish", "it can be deleted")
