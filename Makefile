@@ -23,7 +23,6 @@ check: .venv/ready  ## format, lint, types, import contracts, then the tests
 
 bench: .venv/ready  ## ratios against a plain baseline and a peer, in one run
 	$(BIN)/python -m pip install --quiet --group bench
-	$(BIN)/python -m compileall -q src  # as an installed package is: start-up is measured, not compilation
 	$(BIN)/python -m bench
 
 requirements: .venv/ready  ## covered / pending / deferred, per section

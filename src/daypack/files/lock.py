@@ -6,6 +6,7 @@ import threading
 
 from daypack.errors import LockUnavailable
 from daypack.files.atomic import refusal, release
+from daypack.files.watch import Watch
 
 
 class Forks:
@@ -32,9 +33,12 @@ class Lock:
     def __init__(self, path: str, *, flock: bool = True) -> None:
         self.path = path
         self.inode = 0  # of the locked file, while the lock is held
+        self.checks = 0  # grows when names in the folder may have changed
+        self._watch = Watch(path)
         self._flock = flock
         self._fd = -1
         self._depth = 0
+        self._owner = 0
         self._forks = forks.count
         self._threads = threading.RLock()
 
@@ -53,7 +57,13 @@ class Lock:
                 self._threads.release()
                 raise
         self._depth += 1
+        self._owner = threading.get_ident()
         return self
+
+    @property
+    def held(self) -> bool:
+        """Whether the calling thread holds it."""
+        return self._depth > 0 and self._owner == threading.get_ident()
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
@@ -71,6 +81,9 @@ class Lock:
             try:
                 if self._flock:
                     fcntl.flock(self._fd, fcntl.LOCK_EX)
+                if self._watch.unchanged():
+                    return
+                self.checks += 1
                 named = os.stat(self.path).st_ino
             except OSError as error:
                 self._close()
@@ -93,6 +106,7 @@ class Lock:
 
     def _close(self) -> None:
         fd, self._fd = self._fd, -1
+        self._watch.close()
         if fd >= 0:
             release(fd)
 

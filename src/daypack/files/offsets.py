@@ -21,11 +21,15 @@ from daypack.files.jsonl import read_at
 MAGIC = b"daypidx1"
 UNSEALED = 1
 DAMAGED = 2
-SPECIAL = UNSEALED | DAMAGED  # a line with neither bit can be decoded as it stands
+# The lowest flag bytes of lines that can be decoded as they stand.
+PLAIN = bytes(flags for flags in range(256) if not flags & (UNSEALED | DAMAGED))
 UNCOUNTED = 0xFFFFFFFF  # tokens of a line that only a reader has seen
+
+SYNC_EVERY = 8192  # slots; so many lines at most are read again after a power cut
 
 HEADER = Struct("<8s24s16sQ8x")
 SLOT = Struct("<QIIIII")
+_HEADER_SIZE, _SLOT_SIZE = HEADER.size, SLOT.size
 
 
 class Slot(NamedTuple):
@@ -96,8 +100,7 @@ class Offsets:
         """Go on in the file that the path names now, or in a new one, taking along the slots it lacks."""
         packed = self.raw(0, len(self))
         self.reopen()
-        self._extra += packed[len(self) * SLOT.size :]
-        self.add(())
+        self.add_packed(packed[len(self) * SLOT.size :])
 
     @property
     def replaced(self) -> bool:
@@ -137,19 +140,23 @@ class Offsets:
     # Changing
 
     def add(self, slots: Sequence[Slot]) -> None:
-        """Put slots behind the newest: into the file where that works, else for this process only.
+        """Put slots behind the newest."""
+        self.add_packed(b"".join([SLOT.pack(*slot) for slot in slots]))
+
+    def add_packed(self, data: bytes) -> None:
+        """Put packed slots behind the newest: into the file where that works, else for this process only.
 
         The log has the lines, that is what counts: a full disk here fails nobody's append.
         """
-        data = b"".join([SLOT.pack(*slot) for slot in slots])
-        if self._extra or not self._writable:
-            self._extra += data
-            data = bytes(self._extra)
-        if self._writable and self._write(data, HEADER.size + self._filed * SLOT.size):
-            self._filed += len(data) // SLOT.size
-            self._extra.clear()
-        elif not self._extra:
-            self._extra += data
+        if self._extra:
+            data = bytes(self._extra) + data
+        if not self._writable or not self._write(data, _HEADER_SIZE + self._filed * _SLOT_SIZE):
+            self._extra[:] = data
+            return
+        self._extra.clear()
+        self._filed += len(data) // _SLOT_SIZE
+        if self._filed - self._synced >= SYNC_EVERY:
+            self.sync()
 
     def truncate(self, count: int) -> None:
         """Forget the slots from position `count` on."""
@@ -195,11 +202,6 @@ class Offsets:
             return
         self._synced = count
         self._write_header()
-
-    @property
-    def unsynced(self) -> int:
-        """How many slots a power cut could take."""
-        return self._filed - self._synced
 
     def close(self) -> None:
         """Close the file."""

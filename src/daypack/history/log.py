@@ -1,9 +1,9 @@
 """One append-only log: a reader without locks and a writer under the session's lock, over the same file."""
 
 from collections.abc import Callable, Sequence
-from typing import Generic
+from typing import Any, Generic
 
-from daypack.files.commit import Handle
+from daypack.files.commit import Answer, Group, Handle, Task
 from daypack.files.lock import Lock
 from daypack.files.offsets import Offsets
 from daypack.history.reader import Reader, Record, Records
@@ -20,6 +20,7 @@ class Log(Generic[Record]):
         self.lock = lock
         self.reader = Reader(path, Offsets(*sidecar), shape)
         self.writer = Writer(path, lock, Offsets(*sidecar), shape, weigh)
+        self._group = Group[Any](self._write_all)
 
     def begin(self) -> Handle:
         """Under the lock: get ready to write."""
@@ -29,12 +30,27 @@ class Log(Generic[Record]):
             self.reader.distrusts = False
         return self.writer.begin()
 
-    def append(self, records: Sequence[Record], now: float) -> Callable[[], None]:
-        """Append records, all or none; the answer waits until they are on disk."""
+    def write(self, run: Callable[[Handle], Answer], *, durable: bool) -> Answer:
+        """Run something that writes, under the lock, and return its answer; durable: when what it wrote is on disk."""
+        if durable and not self.lock.held:
+            return self._group.do(run)
         with self.lock:
             handle = self.begin()
-            end = self.writer.write(handle, records, now)
-        return lambda: self.writer.commit(handle, end)
+            answer = run(handle)
+            end = handle.written
+        if durable:
+            self.writer.commit(handle, end)
+        return answer
+
+    def _write_all(self, tasks: Sequence[Task[Any]]) -> None:
+        with self.lock:
+            handle = self.begin()
+            for task in tasks:
+                task.attempt(handle)
+                if task.error:
+                    handle = self.begin()  # a failed write may have left torn bytes
+            end = handle.written
+        self.writer.commit(handle, end)
 
     def tail(self, count: int) -> tuple[Record, ...]:
         """Return the last `count` records, oldest first."""

@@ -16,7 +16,8 @@ from daypack.errors import DamageWarning
 from daypack.files import jsonl
 from daypack.files.atomic import refusal, release
 from daypack.files.lock import forks
-from daypack.files.offsets import DAMAGED, SLOT, SPECIAL, START, UNCOUNTED, UNSEALED, Offsets, Slot
+from daypack.files.offsets import DAMAGED, PLAIN, SLOT, START, UNCOUNTED, UNSEALED, Offsets, Slot
+from daypack.files.watch import Watch
 from daypack.history.lines import examine, extend
 from daypack.types.history import Damage, Event, Message
 
@@ -70,6 +71,7 @@ class Reader(Generic[Record]):
         self._fd = -1
         self._inode = 0
         self._size = 0
+        self._watch = Watch(path)
         self._reading = _Reading(path)
 
     def tail(self, count: int) -> tuple[Record, ...]:
@@ -143,7 +145,7 @@ class Reader(Generic[Record]):
 
     def _cover(self) -> int:
         """Make the slots reach the last terminated line and return how many there are."""
-        if self._fd < 0 or os.stat(self.path).st_ino != self._inode:
+        if self._fd < 0 or (not self._watch.unchanged() and os.stat(self.path).st_ino != self._inode):
             self._open()
         count = self._offsets.refresh()
         # The size comes after the slots: writers add the line first, so no slot points behind it.
@@ -163,6 +165,7 @@ class Reader(Generic[Record]):
     def _close(self) -> None:
         fd, self._fd = self._fd, -1
         self._offsets.close()
+        self._watch.close()
         if fd >= 0:
             release(fd)
 
@@ -177,8 +180,8 @@ class Reader(Generic[Record]):
         last = Slot._make(SLOT.unpack_from(packed, len(packed) - SLOT.size))
         if before.end < last.end <= self._size:
             data = jsonl.read_at(self._fd, before.end, last.end - before.end)
-            plain = not any(slot[5] & SPECIAL for slot in SLOT.iter_unpack(packed))
-            if plain and crc32(data, before.crc) == last.crc:
+            special = packed[SLOT.size - 4 :: SLOT.size].translate(None, PLAIN)
+            if not special and crc32(data, before.crc) == last.crc:
                 try:
                     return self._decoder.decode_lines(data)
                 except msgspec.DecodeError:

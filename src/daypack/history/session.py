@@ -11,6 +11,7 @@ from daypack.config import Config
 from daypack.errors import BadInput, BadMessage, Damaged, DaypackError, SessionMissing
 from daypack.files import atomic, blobs
 from daypack.files.atomic import refusal
+from daypack.files.commit import Handle
 from daypack.files.lock import Lock
 from daypack.history.draft import draft_event
 from daypack.history.facets import Facets, moment
@@ -61,6 +62,7 @@ class History:
         self.facets = Facets(layout)
         self.lock = Lock(layout.messages, flock=config.locking == "flock")
         self._clock = clock
+        self._durable = config.durability == "sync"
         sidecar = layout.index("messages"), self.tokenizer
         self.messages = Log(Message, layout.messages, self.lock, sidecar, self._weigh)
         self.events = Log(Event, layout.events, self.lock, (layout.index("events"), "none"), _weightless)
@@ -82,22 +84,21 @@ class History:
         """Append messages, all or none, and return them as stored; a known client key answers with its message."""
         if not drafts:
             return ()
-        writer, now, answers, new = self.messages.writer, self._clock(), drafts, drafts
-        keyed = any(one.client_key for one in drafts)
-        with self.lock:
-            handle = self.messages.begin()
-            if keyed:
-                answers, new = self._replay(drafts)
+        writer, now = self.messages.writer, self._clock()
+        keyed = [one for one in drafts if one.client_key]
+
+        def write(handle: Handle) -> Sequence[Message]:
+            answers, new = self._replay(drafts) if keyed else (drafts, drafts)
             if new:
                 writer.write(handle, new, now)
             if keyed:
                 self._keys.enter(new, writer.lines, writer.crc)
-            end = handle.written
-        if self.config.durability == "sync":
-            # Also when nothing is new: the first answer may have been lost before its line was on disk.
-            writer.commit(handle, end)
+            return answers
+
+        # Synced also when nothing is new: the first answer may have been lost before its line was on disk.
+        answers = self.messages.write(write, durable=self._durable)
         self._after_append(now)
-        for message in reversed(new):
+        for message in reversed(answers):
             if message.role == "assistant" and message.text:
                 self.facets.note_latest(message.text)
                 break
@@ -106,9 +107,7 @@ class History:
     def append_event(self, draft: Event) -> Event:
         """Append one event and return it as stored."""
         now = self._clock()
-        committed = self.events.append((draft,), now)
-        if self.config.durability == "sync":
-            committed()
+        self.events.write(lambda handle: self.events.writer.write(handle, (draft,), now), durable=self._durable)
         self._after_append(now)
         return draft
 

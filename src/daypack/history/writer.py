@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Generic
 from zlib import crc32
 
@@ -16,48 +15,15 @@ from daypack.files import atomic, jsonl
 from daypack.files.atomic import refusal
 from daypack.files.commit import Handle
 from daypack.files.lock import Lock, forks
-from daypack.files.offsets import DAMAGED, START, UNCOUNTED, Offsets, Slot
+from daypack.files.offsets import DAMAGED, SLOT, UNCOUNTED, Offsets
 from daypack.history.lines import extend, fits
 from daypack.history.reader import PREFIX, Record, decoder_of
 from daypack.types.history import Event, Message
 
 MAX_LINE_BYTES = 64 << 20
-_SIDECAR_SYNC = 8192  # slots a power cut may cost: so many lines are read again after one
 
 Weigh = Callable[[Record], tuple[int, int]]  # tokens and flags of a record
 _encode = msgspec.json.Encoder().encode
-
-
-@lru_cache(maxsize=4)
-def _second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
-def timestamp(now: float) -> str:
-    """Return a point in time as the logs spell it: UTC, to the millisecond."""
-    seconds = int(now)
-    return f"{_second(seconds)}.{int((now - seconds) * 1000):03d}Z"
-
-
-def encode(record: Message | Event) -> bytes:
-    """Return the JSON of a record, without seal and LF."""
-    try:
-        body = _encode(record)
-    except UnicodeEncodeError as error:
-        raise BadMessage(
-            f"a lone surrogate (character {error.start}) cannot be stored as UTF-8",
-            operation="append",
-            place=record.id,
-            hint="decode the text with errors='replace' first",
-        ) from error
-    if len(body) > MAX_LINE_BYTES:
-        raise BadMessage(
-            f"{len(body)} bytes in one line, the limit is {MAX_LINE_BYTES}",
-            operation="append",
-            place=record.id,
-            hint="keep large content in a file and refer to it",
-        )
-    return body
 
 
 class Repair(msgspec.Struct, frozen=True):
@@ -73,6 +39,24 @@ class Repair(msgspec.Struct, frozen=True):
         return {"log": self.log, "offset": self.offset, "bytes": self.bytes, "file": self.file}
 
 
+def _unspeakable(record: Message | Event, error: UnicodeEncodeError) -> BadMessage:
+    return BadMessage(
+        f"a lone surrogate (character {error.start}) cannot be stored as UTF-8",
+        operation="append",
+        place=record.id,
+        hint="decode the text with errors='replace' first",
+    )
+
+
+def _too_long(record: Message | Event, length: int) -> BadMessage:
+    return BadMessage(
+        f"{length:,} bytes in one line, the limit is {MAX_LINE_BYTES:,}",
+        operation="append",
+        place=record.id,
+        hint="keep large content in a file and refer to it",
+    )
+
+
 class Writer(Generic[Record]):
     """The one place that appends to a log."""
 
@@ -86,9 +70,11 @@ class Writer(Generic[Record]):
         self._weigh = weigh
         self._handle: Handle | None = None
         self._forks = forks.count
-        self._last = START
+        self._checks = -1
+        self._seq = self._crc = self._end = 0  # of the last line
         self._lines = 0
         self._second = 0
+        self._time = ""
         self.dirty = False  # something was written since the files were opened
         self._floor = 0  # bytes before this offset may be another process's: never taken back
 
@@ -100,17 +86,19 @@ class Writer(Generic[Record]):
     @property
     def crc(self) -> int:
         """The running crc of all lines; known like `lines`."""
-        return self._last.crc
+        return self._crc
 
     def begin(self) -> Handle:
         """Under the lock: make sure that the file ends with a whole line and that its state is known."""
         handle = self._handle
         try:
-            inode = self.lock.inode if self.path == self.lock.path else os.stat(self.path).st_ino
-            if handle is None or handle.inode != inode or self._forks != forks.count:
-                handle = self._open(inode)
+            if handle is None or self._checks != self.lock.checks or self._forks != forks.count:
+                inode = os.stat(self.path).st_ino
+                if handle is None or handle.inode != inode or self._forks != forks.count:
+                    handle = self._open(inode)
+                self._checks = self.lock.checks
             size = os.lseek(handle.fd, 0, os.SEEK_END)
-            if size != self._last.end and not handle.failure:
+            if size != self._end and not handle.failure:
                 self._catch_up(handle, size)
         except OSError as error:
             raise refusal(self.path, error, "open for append") from error
@@ -126,14 +114,11 @@ class Writer(Generic[Record]):
     def write(self, handle: Handle, records: Sequence[Record], now: float) -> int:
         """Under the lock: stamp the records, append them as lines, and return the log's new end."""
         if int(now) != self._second:
-            # Somebody may have deleted context/: those who open the session next should not have to read it all.
-            self._second = int(now)
-            if self._offsets.replaced:
-                self._offsets.follow()
-        seq, crc, end = self._last.seq, self._last.crc, self._last.end
-        time = timestamp(now)
+            self._begin_second(int(now))
+        time = f"{self._time}.{int(now * 1000) % 1000:03d}Z"
+        seq, crc, end = self._seq, self._crc, self._end
         lines: list[bytes] = []
-        slots: list[Slot] = []
+        slots: list[bytes] = []
         for record in records:
             seq += 1
             # Nobody has seen these values yet: stamping them in place saves a copy of each.
@@ -141,22 +126,33 @@ class Writer(Generic[Record]):
             force_setattr(record, "id", f"{self._prefix}-{seq}")
             if not record.ts:
                 force_setattr(record, "ts", time)
-            line, seal = jsonl.seal(encode(record))
+            try:
+                line, seal = jsonl.seal(_encode(record))
+            except UnicodeEncodeError as error:
+                raise _unspeakable(record, error) from error
             force_setattr(record, "crc", seal)
             tokens, flags = self._weigh(record)
             crc = crc32(line, crc)
+            length = len(line)
+            if length > MAX_LINE_BYTES:
+                raise _too_long(record, length)
             lines.append(line)
-            slots.append(Slot(end, len(line), tokens, seq, crc, flags))
-            end += len(line)
+            slots.append(SLOT.pack(end, length, tokens, seq, crc, flags))
+            end += length
         self._append(handle, b"".join(lines))
         self.dirty = True
         handle.written = end
-        self._offsets.add(slots)
+        self._offsets.add_packed(b"".join(slots))
         self._lines += len(slots)
-        self._last = slots[-1]
-        if self._offsets.unsynced >= _SIDECAR_SYNC:
-            self._offsets.sync()
+        self._seq, self._crc, self._end = seq, crc, end
         return end
+
+    def _begin_second(self, second: int) -> None:
+        self._second = second
+        self._time = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        if self._offsets.replaced:
+            # Somebody deleted context/: those who open the session next should not have to read it all.
+            self._offsets.follow()
 
     def commit(self, handle: Handle, end: int) -> None:
         """Without the lock: return when the bytes before `end` are on disk."""
@@ -204,7 +200,8 @@ class Writer(Generic[Record]):
             if offsets.replaced:
                 offsets.follow()
             extend(offsets, handle.fd, size, self._measure)
-        self._last = offsets.last()
+        last = offsets.last()
+        self._seq, self._crc, self._end = last.seq, last.crc, last.end
         self._lines = len(offsets)
         handle.written = self._floor = size
 
@@ -254,9 +251,10 @@ class Writer(Generic[Record]):
             return size == start
 
     def _append(self, handle: Handle, data: bytes) -> None:
-        start = self._last.end
+        start = self._end
         try:
-            jsonl.write_all(handle.fd, data)
+            if (written := os.write(handle.fd, data)) != len(data):
+                jsonl.write_all(handle.fd, data[written:])
         except BaseException as error:
             # Where even this fails torn bytes stay: readers skip them and the next append moves them aside.
             with suppress(OSError):

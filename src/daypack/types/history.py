@@ -60,7 +60,7 @@ class ToolCall(Struct, frozen=True, omit_defaults=True):
     meta: dict[str, Any] | None = None
 
 
-class Message(Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Message(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """One line of `messages.jsonl`.
 
     A line written by hand may leave out `seq`, `id`, `ts` and `crc`: readers fill in the first two by position.
@@ -86,7 +86,7 @@ class Message(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return "\n".join(part.text for part in self.content if isinstance(part, Text))
 
 
-class Event(Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Event(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """One line of `events.jsonl`: something that happened, with references to the messages it concerns."""
 
     seq: int = 0

@@ -1,0 +1,68 @@
+"""`python -m bench [part …] [--quick]`, from the root of the repository: prints one table of ratios and targets."""
+
+import argparse
+import os
+import platform
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+
+from bench import append, nosync, startup, tail, threads
+from bench.histories import Histories
+from bench.table import Section, render
+
+PARTS: dict[str, Callable[[Histories], Section]] = {
+    "append": append.measure,
+    "nosync": nosync.measure,
+    "threads": threads.measure,
+    "tail": tail.measure,
+    "startup": startup.measure,
+}
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+QUICK_SIZES = SIZES[:2]
+_LEGEND = """\
+wall × and CPU ×: ours / beside within a round, and of that the median over the rounds; the middle half is that of the
+clock the target names. quiet ×: the same for the fastest tenth of all calls, those that nothing else held up.\
+"""
+
+
+def _set_environment(folder: str) -> None:
+    """Start processes as an installed daypack is started: with the default settings, and with compiled modules."""
+    for name in list(os.environ):
+        if name.startswith("DAYPACK_") or name == "PYTHONDONTWRITEBYTECODE":
+            del os.environ[name]
+    os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(folder, "compiled")
+
+
+def _end(_: int, __: object) -> None:
+    sys.exit(1)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure the parts that were named, or all, and print them."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"one of {', '.join(PARTS)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="histories of 1,000 and 10,000 messages only")
+    options = parser.parse_args(arguments)
+    if unknown := [part for part in options.parts if part not in PARTS]:
+        parser.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    signal.signal(signal.SIGTERM, _end)  # so that the files are removed then too
+    start, load = time.monotonic(), os.getloadavg()[0]
+    # In the current folder: the disk is the one that is meant, and not a file system in memory.
+    with tempfile.TemporaryDirectory(prefix=".bench-", dir=os.getcwd()) as folder:
+        _set_environment(folder)
+        histories = Histories(folder, QUICK_SIZES if options.quick else SIZES)
+        sections = [PARTS[part](histories) for part in PARTS if not options.parts or part in options.parts]
+    print(render(sections))
+    print()
+    print(_LEGEND)
+    print(
+        f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {load:.1f} at the start and"
+        f" {os.getloadavg()[0]:.1f} at the end, {time.monotonic() - start:.0f} seconds in all."
+    )
+
+
+if __name__ == "__main__":
+    main()
