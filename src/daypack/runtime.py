@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack
 from weakref import finalize
 
 from daypack.config import Config, Settings, from_environment, from_file, settle
@@ -18,8 +18,6 @@ from daypack.types.kinds import SessionState
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-HISTORY_FORMAT = "1"
 
 
 def open_session(
@@ -54,7 +52,7 @@ def open_session(
         (place.config, from_file(place.config)),
     ]
     chosen = settle(layers)
-    _check_format(layout.meta, meta)
+    history_session.check_format(layout, meta)
     if create and not os.path.lexists(layout.meta):
         try:
             history_session.create(layout, _first_meta(name, agent, chosen))
@@ -70,18 +68,6 @@ def find_home(home: "str | os.PathLike[str] | None" = None, uid: str | None = No
     return Home(root, uid or os.environ.get("DAYPACK_UID") or str(os.getuid()))
 
 
-def _check_format(path: str, meta: Mapping[str, Any]) -> None:
-    protocols = meta.get("protocols")
-    written = cast(Mapping[str, Any], protocols).get("history") if isinstance(protocols, Mapping) else None
-    if written not in (None, HISTORY_FORMAT):
-        raise BadConfig(
-            f"the session is written in history format {written!r}, this daypack knows {HISTORY_FORMAT!r}",
-            operation="open session",
-            place=path,
-            hint="use the daypack that wrote it, or a newer one",
-        )
-
-
 def _first_meta(name: str, agent: str, config: Config) -> dict[str, Any]:
     from daypack import __version__  # noqa: PLC0415 — the package's root imports this module
 
@@ -91,7 +77,7 @@ def _first_meta(name: str, agent: str, config: Config) -> dict[str, Any]:
         "scope": "session",
         "client": f"daypack/{__version__}",
         "model": config.model,
-        "protocols": {"history": HISTORY_FORMAT},
+        "protocols": {"history": history_session.HISTORY_FORMAT},
         "counters": {"messages": 0, "events": 0},
     }
 

@@ -52,7 +52,7 @@ def test_a_session_is_made_listed_and_shown(run: Run, home: str) -> None:
     )
     assert "talk" in run("session", "list", "--agent", "coder").stdout
     assert "tokenizer   cl100k_base" in run("session", "show", "talk", "--agent", "coder").stdout
-    assert "no session of agent default" in run("session", "list").stdout
+    assert "no session of agent default" in run("session", "list").stderr
 
 
 def test_text_comes_from_the_argument_or_standard_input(run: Run) -> None:
@@ -233,8 +233,13 @@ def test_doctor_finds_nothing_wrong_or_tells_and_exits_with_3(run: Run, home: st
         (("append", "a/b", "x"), 2, "has a path separator"),
         (("append", "x", "y", "--meta", "{"), 2, "--meta"),
         (("append", "x"), 2, "there is nothing to append"),
+        (("append", "x", ""), 2, "there is nothing to append"),
+        (("append", "x", "y", "--client-key", ""), 2, "client_key"),
+        (("append", "x", "y", "--skip", "3"), 2, "--skip is for --jsonl"),
+        (("pin", "x", "--file", "f"), 2, "do not go together"),
+        (("session", "dance"), 2, "invalid choice"),
         (("append", "x", "y", "--jsonl", "-"), 2, "--jsonl does not go with text"),
-        (("append", "x", "--jsonl", "-", "--skip", "-1"), 2, "invalid natural value"),
+        (("append", "x", "--jsonl", "-", "--skip", "-1"), 2, "is not a number of 0 or more"),
         (("pin", "x", "--remove"), 2, "do not go together"),
         (("pin", "x", "n", "text", "--file", "f"), 2, "do not go together"),
         (("append", "x", "--jsonl", "/nowhere"), 2, "No such file"),

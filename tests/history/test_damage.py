@@ -181,7 +181,9 @@ def test_appending_with_a_wrong_sidecar_gives_the_next_number_and_mends_it(writt
 
 def hand_written() -> Iterator[tuple[str, bytes, str]]:
     yield "only role and content", b'{"role":"user","content":"by hand"}\n', "by hand"
-    yield "a wrong number", b'{"seq":3,"role":"user","content":"by hand"}\n', "by hand"
+    yield "a taken number", b'{"seq":3,"role":"user","content":"by hand"}\n', "by hand"
+    yield "an absurd number", b'{"seq":99999999999,"role":"user","content":"by hand"}\n', "by hand"
+    yield "a negative number", b'{"seq":-1,"role":"user","content":"by hand"}\n', "by hand"
     yield "unknown keys", b'{"role":"user","content":"by hand","mood":"good","x":[1]}\n', "by hand"
     yield "spaces", b' { "role" : "user" , "content" : "by hand" } \n', "by hand"
     yield "U+2028", '{"role":"user","content":"by\u2028hand"}\n'.encode(), "by\u2028hand"

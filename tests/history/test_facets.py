@@ -1,6 +1,7 @@
 """The small files beside the logs."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,12 @@ def test_a_meta_that_cannot_be_read_is_not_written_over(session: Session) -> Non
     assert (session.path / "meta.json").read_bytes() == b'{"model": "gpt-4o", "oops"'
 
 
+def test_a_tokenizer_that_is_no_name_is_refused(session: Session) -> None:
+    (session.path / "meta.json").write_text('{"tokenizer": 5}', encoding="utf-8")
+    with pytest.raises(BadConfig, match="tokenizer is 5"):
+        fresh(session)
+
+
 def test_a_session_of_an_unknown_format_is_refused(session: Session) -> None:
     session.append("user", "x")
     session.close()
@@ -72,11 +79,32 @@ def test_latest_is_the_newest_text_whichever_process_closes_last(session: Sessio
     assert read(session, "latest.md") == "three"
 
 
+def test_pins_come_back_before_another_is_pinned(session: Session) -> None:
+    session.pin("a", "one")
+    shutil.rmtree(session.path / "context")
+    session.pin("b", "two")
+    assert session.pins == {"a.md": "one", "b.md": "two"}
+
+
+@pytest.mark.filterwarnings("ignore::daypack.errors.DamageWarning")
+def test_a_pin_that_cannot_be_had_again_does_not_take_the_others_with_it(session: Session) -> None:
+    session.pin("a", "one")
+    session.pin("big", "x" * 10_000)
+    session.append_event("pin.set", {"text": "no name"})
+    session.append_event("pin.set", {"name": "odd.md", "text": 7})
+    session.close()
+    shutil.rmtree(session.path / "blob")
+    shutil.rmtree(session.path / "context")
+    assert fresh(session).pins == {"a.md": "one"}
+
+
 def test_pins_made_by_hand_are_read_under_their_names(session: Session) -> None:
     session.pin("a", "text")
     (session.path / "context" / "pinned" / "README").write_text("by hand", encoding="utf-8")
     (session.path / "context" / "pinned" / "folder").mkdir()
     assert session.pins == {"README": "by hand", "a.md": "text"}
+    assert session.unpin("README")
+    assert session.pins == {"a.md": "text"}
 
 
 @pytest.mark.requirement("X27")

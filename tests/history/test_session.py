@@ -241,6 +241,9 @@ def test_ranges_are_numbered_from_1_and_include_both_ends(session: Session) -> N
     assert len(session.messages()) == 2500
     assert session.messages()[-1].seq == session.messages(1, 2500)[2499].seq == 2500
     assert [message.seq for message in session.tail(2)] == [2499, 2500]
+    assert [message.seq for message in session.messages()[-2:]] == [2499, 2500]
+    with pytest.raises(IndexError):
+        session.messages()[2500]
     assert session.tail(0) == ()
     assert len(session.tail(10_000)) == 2500
 

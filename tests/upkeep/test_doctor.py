@@ -90,6 +90,21 @@ CASES: list[tuple[str, Callable[[Path], object], str, str, str]] = [
     ("no meta", lambda path: (path / "meta.json").unlink(), "warning", "meta.json", "is missing"),
     ("bad meta", lambda path: (path / "meta.json").write_bytes(b"{"), "damage", "meta.json", "not JSON"),
     ("list meta", lambda path: (path / "meta.json").write_bytes(b"[]"), "damage", "meta.json", "not an object"),
+    (
+        "unknown format",
+        lambda path: (path / "meta.json").write_bytes(b'{"protocols":{"history":"2"}}'),
+        "damage",
+        "meta.json",
+        "history format '2'",
+    ),
+    ("odd tokenizer", lambda path: (path / "meta.json").write_bytes(b'{"tokenizer":5}'), "damage", "meta.json", "'5'"),
+    (
+        "odd setting",
+        lambda path: (path / "meta.json").write_bytes(b'{"durability":5}'),
+        "damage",
+        "meta.json",
+        "durability",
+    ),
     ("no messages", lambda path: (path / "messages.jsonl").unlink(), "damage", "messages.jsonl", "is missing"),
     ("no events", lambda path: (path / "events.jsonl").unlink(), "damage", "events.jsonl", "is missing"),
     (

@@ -37,36 +37,37 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Append and print what was stored."""
     _check_mixture(args)
-    content = args.text if args.text is not None or args.jsonl else _read_input()
+    meta = _json(args.meta, "--meta") if args.meta is not None else None
+    lines = _open_lines(args.jsonl) if args.jsonl else None
+    content = args.text if args.text is not None or lines else _read_input()
     settings: Settings = {"durability": args.durability} if args.durability else {}
     with open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, **settings) as session:
-        if args.jsonl:
-            return _append_lines(session, args)
-        fields = {
-            "name": args.name,
-            "tool_call_id": args.tool_call_id,
-            "client_key": args.client_key,
-            "meta": _json(args.meta, "--meta") if args.meta else None,
-        }
-        message = session.append(
-            args.role or "user", content, **{name: value for name, value in fields.items() if value}
-        )
+        if lines:
+            return _append_lines(session, lines, args)
+        names = {"name": args.name, "tool_call_id": args.tool_call_id, "client_key": args.client_key}
+        message = session.append(args.role or "user", content, **names, meta=meta)
     print(json_text(message) if args.json else message.id)
     return 0
 
 
 def _check_mixture(args: argparse.Namespace) -> None:
-    mixed = ("text", "role", "name", "tool_call_id", "client_key", "meta")
-    given = [name for name in mixed if getattr(args, name) is not None]
+    mixed = ("text", "--role", "--name", "--tool-call-id", "--client-key", "--meta")
+    given = [name for name in mixed if getattr(args, name.strip("-").replace("-", "_")) is not None]
+    problem, hint = "", "say it in the lines of the stream, or leave --jsonl away"
     if args.jsonl and given:
-        hint = "say it in the lines of the stream, or leave --jsonl away"
-        raise BadInput(f"--jsonl does not go with {', '.join(given)}", operation="append", place="arguments", hint=hint)
+        problem = f"--jsonl does not go with {', '.join(given)}"
+    elif args.skip and not args.jsonl:
+        problem, hint = "--skip is for --jsonl", "leave it away"
+    elif args.text == "":
+        problem, hint = "there is nothing to append", "give some text"
+    if problem:
+        raise BadInput(problem, operation="append", place="arguments", hint=hint)
 
 
-def _append_lines(session: Session, args: argparse.Namespace) -> int:
+def _append_lines(session: Session, lines: BinaryIO, args: argparse.Namespace) -> int:
     progress = Progress("messages appended")
     count, done, first, last = 0, args.skip, "", ""
-    with _open_lines(args.jsonl) as lines:
+    with lines:
         try:
             for number, batch in _batches(lines, args.skip):
                 stored = session.append_many(batch)
@@ -75,7 +76,8 @@ def _append_lines(session: Session, args: argparse.Namespace) -> int:
                 progress.show(count)
         except DaypackError:
             progress.clear()
-            say(f"daypack: {counted(count, 'message')} appended before the error; --skip {done} goes on from there")
+            if count:
+                say(f"daypack: {counted(count, 'message')} appended before the error; --skip {done} goes on from there")
             raise
     progress.clear()
     if args.json:

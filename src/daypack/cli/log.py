@@ -70,7 +70,7 @@ def _message(message: Message) -> str:
         head += f" ({safe_line(message.name)})"
     parts = (Text(message.content),) if isinstance(message.content, str) else message.content
     lines = [line for part in parts if (text := _part(part)) for line in text.rstrip("\n").split("\n")]
-    lines += [f"→ {safe_line(call.name)} {safe_line(call.arguments)}" for call in message.tool_calls]
+    lines += [f"→ {safe_line(call.name)} {safe_line(call.arguments)}".rstrip() for call in message.tool_calls]
     return "\n".join([colour(head, "dim") if not lines else head, *(f"    {line}" for line in lines)])
 
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from importlib import import_module
 
-from daypack.errors import BadInput, DamageWarning, DaypackError
+from daypack.errors import BadInput, Damaged, DamageWarning, DaypackError
 
 COMMANDS = {
     "session": "make, list and show sessions",
@@ -48,9 +48,11 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 def _parse(parser: argparse.ArgumentParser, before: Sequence[str], after: Sequence[str]) -> argparse.Namespace:
     """Parse options that stand before the command like those behind it, and text before or behind options."""
+    arguments = [*before, *after]
     if parser.get_default("actions"):  # the place belongs to the action: session list --home X
-        return parser.parse_args([*after[:1], *before, *after[1:]])
-    return parser.parse_intermixed_args([*before, *after])
+        at = _command_at(arguments)
+        return parser.parse_args(arguments if at is None else [arguments.pop(at), *arguments])
+    return parser.parse_intermixed_args(arguments)
 
 
 def _command_at(arguments: Sequence[str]) -> int | None:
@@ -71,11 +73,11 @@ def _overview(arguments: Sequence[str]) -> int:
 
         print(f"daypack {__version__}")
         return 0
-    wrong = [argument for argument in arguments if argument not in ("-h", "--help")]
+    wrong = "-h" not in arguments and "--help" not in arguments
     lines = [f"  {name:<9} {what}" for name, what in COMMANDS.items()]
     text = "\n".join(["usage: daypack COMMAND … (daypack COMMAND --help tells more)", "", *lines])
-    print(text, file=sys.stderr if wrong or not arguments else sys.stdout)
-    return EXIT_USAGE if wrong or not arguments else 0
+    print(text, file=sys.stderr if wrong else sys.stdout)
+    return EXIT_USAGE if wrong else 0
 
 
 def _explain(error: DaypackError) -> int:
@@ -85,6 +87,8 @@ def _explain(error: DaypackError) -> int:
     print(f"daypack: {safe_line(error.problem)}{safe_line(where)}", file=sys.stderr)
     if error.hint:
         print(f"  → {safe_line(error.hint)}", file=sys.stderr)
+    if isinstance(error, Damaged):
+        return EXIT_DAMAGE
     return EXIT_USAGE if isinstance(error, BadInput) else EXIT_FAILED
 
 

@@ -19,10 +19,9 @@ def add_place(parser: argparse.ArgumentParser, *, session: str | None = "the ses
 
 def natural(text: str) -> int:
     """Read a number that is not negative."""
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 0 or more")
+    return int(text)
 
 
 def open_named(args: argparse.Namespace, *, create: bool = False) -> Session:

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import json_text, safe_line
+from daypack.cli.terminal import counted, json_text, safe_line, say
 from daypack.config import Settings
 from daypack.errors import DaypackError
 from daypack.files.offsets import DAMAGED, UNCOUNTED
@@ -16,9 +16,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(actions=True)
     actions = parser.add_subparsers(dest="action", required=True, metavar="new|list|show")
     about = {
-        "new": "make a session; one that exists is left as it is",
-        "list": "list an agent's sessions",
-        "show": "tell all about a session",
+        "new": "Make a session; one that exists is left as it is.",
+        "list": "List an agent's sessions.",
+        "show": "Tell all about a session.",
     }
     new, listing, show = (actions.add_parser(name, help=what, description=what) for name, what in about.items())
     add_place(new)
@@ -47,26 +47,25 @@ def _list(args: argparse.Namespace) -> int:
             with open_session(name, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
                 found.append(describe(session))
         except DaypackError as error:
-            found.append({"session": name, "agent": args.agent, "error": error.problem})
+            found.append({"session": name, "agent": args.agent, "error": f"{error.problem} [{error.place}]"})
     if args.json:
         print(json_text(found))
         return 0
+    width = max([len(one["session"]) for one in found], default=0)
     for one in found:
-        what = (
-            f"{one['state']:<9} {one['messages']:>9,} messages  updated {one['updated_at']}"
-            if "state" in one
-            else one["error"]
-        )
-        print(f"{safe_line(one['session']):<24} {safe_line(what)}")
+        what = one.get("error", "")
+        if not what:
+            what = f"{one['state']:<9}  updated {one['updated_at']}  {counted(one['messages'], 'message')}"
+        print(f"{safe_line(one['session']):<{width}}  {safe_line(what)}")
     if not found:
-        print(f"no session of agent {safe_line(args.agent)} in {safe_line(home.folder)}")
+        say(f"no session of agent {safe_line(args.agent)} in {safe_line(home.folder)}")
     return 0
 
 
 def _show(args: argparse.Namespace) -> int:
     with open_named(args) as session:
-        pins = list(session.pins)
-        facts = describe(session) | {"tokens": _tokens(session), "pins": pins}
+        pins, tokens = list(session.pins), _tokens(session)
+        facts = describe(session) | {"tokens": tokens, "pins": pins}
     if args.json:
         print(json_text(facts))
         return 0

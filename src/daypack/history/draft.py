@@ -48,6 +48,8 @@ def draft_from(message: Message | Mapping[str, Any]) -> Message:
     # Other systems spell out what is absent ("refusal": null): nothing is lost by leaving it out.
     fields = {name: value for name, value in message.items() if name not in STAMPED and value is not None}
     role = fields.pop("role", None)
+    if role is None:
+        raise _bad("is missing", "role", f"say who speaks: {', '.join(ROLES)}")
     return draft_message(role if isinstance(role, str) else repr(role), fields.pop("content", ""), fields)
 
 

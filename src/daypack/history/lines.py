@@ -1,7 +1,7 @@
 """What a line of a log is worth, and the slots of lines that nobody has entered into the sidecar yet."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -18,18 +18,23 @@ CALLS = 1 << 7  # asks for tool calls
 KEYED = 1 << 8  # has a client key
 
 
-class _Stamp(msgspec.Struct):
-    seq: int = 0
+class _Sealed(msgspec.Struct):
+    seq: Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)] = 0
 
 
-_stamps = msgspec.json.Decoder(_Stamp)
+class _Unsealed(msgspec.Struct):
+    pass  # any object: a hand-written line takes the number of its place, whatever number it states
+
+
+_sealed = msgspec.json.Decoder(_Sealed)
+_unsealed = msgspec.json.Decoder(_Unsealed)
 
 
 class Examined(NamedTuple):
     """A line (without its LF) after a look at it."""
 
     record: bytes  # what can be decoded; nothing when the line is lost
-    seq: int  # the number it states; 0 when it states none, -1 when there is nothing to number
+    seq: int  # the number its writer sealed; 0 when there is none, -1 when there is nothing to number
     flags: int
     reason: str  # what is wrong with it, for a person
 
@@ -40,14 +45,28 @@ def examine(line: bytes) -> Examined:
         return Examined(b"", -1, DAMAGED, "empty line")
     verdict = jsonl.check(line)
     if verdict == "broken":
-        record = jsonl.salvage(line) or b""
-        return Examined(record, _seq(record) if record else 0, DAMAGED, _diagnose(line, record))
+        return _rescued(line, "checksum does not match")
     try:
-        seq = _seq(line)
+        if verdict == "sealed":
+            return Examined(line, _sealed.decode(line).seq, 0, "")
+        _unsealed.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        record = jsonl.salvage(line) or b""
-        return Examined(record, _seq(record) if record else 0, DAMAGED, _diagnose(line, record, str(error)))
-    return Examined(line, seq, 0 if verdict == "sealed" else UNSEALED, "")
+        return _rescued(line, f"not a JSON object ({error})")
+    return Examined(line, 0, UNSEALED, "")
+
+
+def _rescued(line: bytes, reason: str) -> Examined:
+    """Look for a whole line behind what is wrong with this one."""
+    record = jsonl.salvage(line) or b""
+    if record:
+        foreign = f"{len(line) - len(record)} foreign bytes before a whole line, which was read"
+        try:
+            return Examined(record, _sealed.decode(record).seq, DAMAGED, foreign)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            reason = f"not a JSON object ({error})"
+    elif not line.strip(b"\0"):
+        reason = f"{len(line)} zero bytes"
+    return Examined(b"", 0, DAMAGED, reason)
 
 
 def next_seq(previous: int, examined: Examined) -> int:
@@ -55,7 +74,7 @@ def next_seq(previous: int, examined: Examined) -> int:
     if examined.seq < 0:
         return previous
     if examined.flags & UNSEALED or not examined.record:
-        return examined.seq if examined.seq > previous else previous + 1
+        return previous + 1
     return max(previous, examined.seq)
 
 
@@ -94,15 +113,3 @@ def fits(offsets: Offsets, fd: int, size: int) -> bool:
         return False
     examined = examine(line[:-1])
     return bool(examined.flags) or examined.seq <= last.seq
-
-
-def _seq(line: bytes) -> int:
-    return _stamps.decode(line).seq
-
-
-def _diagnose(line: bytes, record: bytes, error: str = "") -> str:
-    if not line.strip(b"\0"):
-        return f"{len(line)} zero bytes"
-    if record:
-        return f"{len(line) - len(record)} foreign bytes before a whole line, which was read"
-    return f"not a JSON object ({error})" if error else "checksum does not match"

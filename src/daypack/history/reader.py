@@ -5,8 +5,7 @@ import threading
 import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 from zlib import crc32
 
 import msgspec
@@ -239,11 +238,14 @@ class Records(Generic[Record]):
     def __len__(self) -> int:
         return self._reader.whole(self._start, self._stop)
 
-    def __getitem__(self, index: int) -> Record:
-        count = len(self)
-        index += count if index < 0 else 0
-        if not 0 <= index < count:
-            raise IndexError(index)
-        if count == self._stop - self._start:  # no line is lost: the place is known
-            return self._reader.read(self._start + index, self._start + index + 1)[0]
-        return next(islice(self, index, None))
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Record, ...]: ...
+    def __getitem__(self, index: int | slice) -> Record | tuple[Record, ...]:
+        if isinstance(index, int):
+            at = (self._start if index >= 0 else self._stop) + index
+            if len(self) == self._stop - self._start and self._start <= at < self._stop:
+                for record in self._reader.read(at, at + 1):
+                    return record
+        return tuple(self)[index]  # a slice, an error, or some line is lost and the place is not known

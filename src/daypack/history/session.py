@@ -2,13 +2,14 @@
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 from daypack.config import Config
-from daypack.errors import BadInput, BadMessage, Damaged, DaypackError, SessionMissing
+from daypack.errors import BadConfig, BadInput, BadMessage, Damaged, DamageWarning, DaypackError, SessionMissing
 from daypack.files import atomic, blobs
 from daypack.files.atomic import refusal
 from daypack.files.commit import Handle
@@ -23,6 +24,7 @@ from daypack.types.digest import digest_of
 from daypack.types.history import Event, Message
 from daypack.types.kinds import ROLES, SESSION_STATES, SessionState
 
+HISTORY_FORMAT = "1"
 INLINE_BYTES = 4096  # text from outside up to here stands in its event, above it in blob/
 _LATEST_AMONG = 50  # messages looked at for the newest assistant text
 _ROLE_FLAGS = {role: (number + 1) << ROLE_SHIFT for number, role in enumerate(ROLES)}
@@ -71,7 +73,11 @@ class History:
     @cached_property
     def tokenizer(self) -> str:
         """How tokens are counted: settled when the session is made, because its sidecar holds one kind of count."""
-        return self.facets.meta().get("tokenizer") or _default_tokenizer(self.config.model)
+        name = self.facets.meta().get("tokenizer") or _default_tokenizer(self.config.model)
+        if not isinstance(name, str):
+            hint = "remove the key, or restore the file"
+            raise BadConfig(f"tokenizer is {name!r}", operation="open session", place=self.layout.meta, hint=hint)
+        return name
 
     @cached_property
     def count_tokens(self) -> Callable[[Message], int]:
@@ -133,6 +139,8 @@ class History:
                 "is not text that UTF-8 can spell", operation="pin", place=name, hint="give a str"
             ) from error
         with self.lock:
+            if not os.path.isdir(self.layout.pinned):
+                self._restore_pins()  # the others must not stay away because this one makes the folder
             atomic.make_folders(self.layout.pinned)
             former = atomic.read(path)
             atomic.replace(path, data)
@@ -149,12 +157,13 @@ class History:
 
     def unpin(self, name: str) -> Event | None:
         """Take a pinned text off; None when there is none."""
-        path = self.layout.pin(name)
         with self.lock:
-            if os.path.basename(path) not in self.pins():
+            pins = self.pins()
+            file = name if name in pins else os.path.basename(self.layout.pin(name))
+            if file not in pins:
                 return None
-            atomic.remove(path)
-            return self.append_event(draft_event("pin.removed", {"name": os.path.basename(path)}))
+            atomic.remove(os.path.join(self.layout.pinned, file))
+            return self.append_event(draft_event("pin.removed", {"name": file}))
 
     def pins(self) -> dict[str, str]:
         """Return the pinned texts by file name, in order of name; a deleted folder comes back from the events."""
@@ -219,18 +228,22 @@ class History:
                 self.append_event(draft_event("log.torn", repair.describe()))
 
     def _restore_pins(self) -> dict[str, str]:
-        kept: dict[str, Mapping[str, Any]] = {}
+        kept: dict[str, bytes] = {}
         for event in self.events.records():
-            if event.type == "pin.set":
-                kept[event.data["name"]] = event.data
-            elif event.type == "pin.removed":
-                kept.pop(event.data["name"], None)
-        texts = {name: self.captured(kept[name]) for name in sorted(kept)}
+            try:
+                if event.type == "pin.set":
+                    kept[self.layout.pin(event.data["name"])] = self.captured(event.data)
+                elif event.type == "pin.removed":
+                    kept.pop(self.layout.pin(event.data["name"]), None)
+            except (DaypackError, KeyError, TypeError, AttributeError) as error:
+                told = f"{self.layout.events}: {event.id}: the pin cannot be had again: {error}"
+                warnings.warn(DamageWarning(told), stacklevel=3)
+        texts = {os.path.basename(path): kept[path] for path in sorted(kept)}
         with suppress(DaypackError):  # on a read-only file system they are read off the events each time
             for name, data in texts.items():
                 atomic.make_folders(self.layout.pinned)
                 atomic.replace(self.layout.pin(name), data)
-        return {name: data.decode() for name, data in texts.items()}
+        return {name: data.decode("utf-8", "replace") for name, data in texts.items()}
 
     def _weigh(self, message: Message) -> tuple[int, int]:
         flags = _ROLE_FLAGS[message.role]
@@ -252,6 +265,19 @@ def _default_tokenizer(model: str | None) -> str:
     from daypack.text.tokens import counter_for  # noqa: PLC0415
 
     return counter_for(model).name
+
+
+def check_format(layout: Layout, meta: Mapping[str, Any]) -> None:
+    """Refuse a session that is written in another format than ours."""
+    protocols = meta.get("protocols")
+    written = cast(Mapping[str, Any], protocols).get("history") if isinstance(protocols, Mapping) else None
+    if written not in (None, HISTORY_FORMAT):
+        raise BadConfig(
+            f"the session is written in history format {written!r}, this daypack knows {HISTORY_FORMAT!r}",
+            operation="open session",
+            place=layout.meta,
+            hint="use the daypack that wrote it, or a newer one",
+        )
 
 
 def _absent(layout: Layout) -> DaypackError:

@@ -237,7 +237,7 @@ def _encoder(vocabulary: str) -> _Encode:
                 raise DaypackError(
                     "the tokenizer library cannot be loaded",
                     operation="count tokens",
-                    hint="reinstall splintr-rs: it has wheels for Linux, macOS and Windows, x86-64 and arm64",
+                    hint="reinstall splintr-rs",
                 ) from error
             _encoders[vocabulary] = Tokenizer.from_pretrained(vocabulary).encode_ordinary
         return _encoders[vocabulary]

@@ -5,17 +5,20 @@ import shlex
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Literal
+from typing import Any, Literal, cast
 from zlib import crc32
 
 import msgspec
 
+from daypack.config import settle
 from daypack.errors import DaypackError
 from daypack.files import atomic, blobs, jsonl
 from daypack.files.offsets import DAMAGED, UNSEALED, Offsets
 from daypack.history.layout import Layout
 from daypack.history.lines import examine, next_seq
 from daypack.history.reader import PREFIX
+from daypack.history.session import check_format
+from daypack.text.tokens import counter_named
 from daypack.types.history import Event, Message
 from daypack.types.kinds import SESSION_STATES
 
@@ -56,7 +59,7 @@ def _examine_log(layout: Layout, path: str, shape: type[Message | Event]) -> Ite
             "damage",
             path,
             f"{name} is missing",
-            "restore it from a backup; if the session was killed while it was made, opening it again makes it",
+            "restore it from a backup; only if nothing was ever in it, make it an empty file",
         )
         return
     except OSError as error:
@@ -96,16 +99,12 @@ def _examine_lines(layout: Layout, path: str, fd: int, size: int, shape: type[Me
         except msgspec.DecodeError as error:
             problem = problem or f"not of the shape of a log line: {error}"
         if problem:
-            advice = (
-                "compare with a backup, or leave it: it is skipped and never deleted; "
-                "if you edited the line yourself, remove its crc key"
-            )
+            advice = "compare with a backup, or leave it: it is skipped and never deleted"
+            if examined.reason.startswith("checksum"):
+                advice += "; if you edited the line yourself, remove its crc key"
             yield Finding("damage", path, problem, advice, number, offset)
         if examined.flags & UNSEALED:
             unsealed.append(number)
-            if examined.seq not in (0, next_seq(seq, examined)):
-                problem = f"a hand-written line states number {examined.seq}, which is taken"
-                yield Finding("note", path, problem, "it is read under the next free number", number, offset)
         elif examined.record and examined.seq != seq + 1:
             yield _misnumbered(path, shape, examined.seq, seq, (number, offset))
         seq = next_seq(seq, examined)
@@ -122,7 +121,7 @@ def _misnumbered(path: str, shape: type, stated: int, former: int, place: tuple[
     prefix = PREFIX[shape]
     if stated > former + 1:
         missing = f"{prefix}-{former + 1}" + (f" to {prefix}-{stated - 1}" if stated > former + 2 else "")
-        problem = f"{missing} is missing before this line"
+        problem = f"{missing} {'are' if stated > former + 2 else 'is'} missing before this line"
     else:
         problem = f"{prefix}-{stated} comes after {prefix}-{former}: a line was copied or moved"
     return Finding("damage", path, problem, "restore the log from a backup, or leave it: reading goes on", *place)
@@ -162,8 +161,10 @@ def _examine_meta(layout: Layout) -> Iterator[Finding]:
         data = atomic.read(layout.meta)
         if data is None:
             yield Finding("warning", layout.meta, "meta.json is missing", "open the session again: it is made anew")
-        elif not isinstance(msgspec.json.decode(data), dict):
+        elif not isinstance(meta := msgspec.json.decode(data), dict):
             yield Finding("damage", layout.meta, "meta.json is not an object", advice)
+        else:
+            _check_settings(layout, cast(dict[str, Any], meta))
     except DaypackError as error:
         yield Finding("damage", layout.meta, error.problem, error.hint)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -171,6 +172,12 @@ def _examine_meta(layout: Layout) -> Iterator[Finding]:
     state = (atomic.read(layout.state) or b"active").decode("utf-8", "replace").strip()
     if state not in SESSION_STATES:
         yield Finding("warning", layout.state, f"{state!r} is not a state", f"write one of {', '.join(SESSION_STATES)}")
+
+
+def _check_settings(layout: Layout, meta: dict[str, Any]) -> None:
+    check_format(layout, meta)
+    settle([(layout.meta, meta)])
+    counter_named(str(meta.get("tokenizer") or "o200k_base"))
 
 
 def _examine_blobs(layout: Layout) -> Iterator[Finding]:
@@ -186,7 +193,7 @@ def _examine_blobs(layout: Layout) -> Iterator[Finding]:
     for event in _events_with_blob(layout):
         path = os.path.join(layout.blob, str(event.data["blob"]))
         if not os.path.lexists(path):
-            yield Finding("damage", path, f"missing, and {event.id} ({event.type}) refers to it", advice)
+            yield Finding("damage", path, f"missing, and {event.id or 'an event'} ({event.type}) refers to it", advice)
 
 
 def _events_with_blob(layout: Layout) -> Iterator[Event]:
