@@ -30,6 +30,14 @@ class Log(Generic[Record]):
             self.reader.distrusts = False
         return self.writer.begin()
 
+    def append(self, records: Sequence[Record], now: float, *, durable: bool) -> None:
+        """Append records, all or none; durable: return when they are on disk."""
+        if durable:
+            self.write(lambda handle: self.writer.write(handle, records, now), durable=True)
+        else:
+            with self.lock:
+                self.writer.write(self.begin(), records, now)
+
     def write(self, run: Callable[[Handle], Answer], *, durable: bool) -> Answer:
         """Run something that writes, under the lock, and return its answer; durable: when what it wrote is on disk."""
         if durable and not self.lock.held:

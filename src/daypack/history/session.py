@@ -90,19 +90,12 @@ class History:
         """Append messages, all or none, and return them as stored; a known client key answers with its message."""
         if not drafts:
             return ()
-        writer, now = self.messages.writer, self._clock()
-        keyed = [one for one in drafts if one.client_key]
-
-        def write(handle: Handle) -> Sequence[Message]:
-            answers, new = self._replay(drafts) if keyed else (drafts, drafts)
-            if new:
-                writer.write(handle, new, now)
-            if keyed:
-                self._keys.enter(new, writer.lines, writer.crc)
-            return answers
-
-        # Synced also when nothing is new: the first answer may have been lost before its line was on disk.
-        answers = self.messages.write(write, durable=self._durable)
+        now, answers = self._clock(), drafts
+        if not [one for one in drafts if one.client_key]:
+            self.messages.append(drafts, now, durable=self._durable)
+        else:
+            # Synced also when nothing is new: the first answer may have been lost before its line was on disk.
+            answers = self.messages.write(partial(self._write_keyed, drafts, now), durable=self._durable)
         self._after_append(now)
         for message in reversed(answers):
             if message.role == "assistant" and message.text:
@@ -113,7 +106,7 @@ class History:
     def append_event(self, draft: Event) -> Event:
         """Append one event and return it as stored."""
         now = self._clock()
-        self.events.write(lambda handle: self.events.writer.write(handle, (draft,), now), durable=self._durable)
+        self.events.append((draft,), now, durable=self._durable)
         self._after_append(now)
         return draft
 
@@ -200,6 +193,14 @@ class History:
                 self.facets.write_meta({"counters": counters})
         for part in (self._keys, self.messages, self.events, self.lock):
             part.close()
+
+    def _write_keyed(self, drafts: Sequence[Message], now: float, handle: Handle) -> list[Message]:
+        writer = self.messages.writer
+        answers, new = self._replay(drafts)
+        if new:
+            writer.write(handle, new, now)
+        self._keys.enter(new, writer.lines, writer.crc)
+        return answers
 
     def _replay(self, drafts: Sequence[Message]) -> tuple[list[Message], list[Message]]:
         """Split a batch into answers for everybody and the messages that are really new."""
