@@ -247,6 +247,16 @@ def test_a_session_folder_that_is_a_link_out_of_the_home_is_refused(home: str, t
     assert not list(tmp_path.glob("elsewhere/*.torn-*"))
 
 
+def test_a_session_that_is_deleted_under_a_writer_is_told_and_not_begun_anew(home: str) -> None:
+    session = daypack.open_session("work", home=home)
+    session.append("user", "x")
+    shutil.rmtree(session.path)
+    with pytest.raises(StorageFailed) as gone:
+        session.append("user", "y")
+    assert "restore it" in gone.value.hint
+    assert not session.path.exists()
+
+
 def test_the_home_itself_may_be_a_link(home: str, tmp_path: Path) -> None:
     real = tmp_path / "real"
     real.mkdir()

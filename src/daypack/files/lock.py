@@ -85,6 +85,9 @@ class Lock:
                     return
                 self.checks += 1
                 named = os.stat(self.path).st_ino
+            except FileNotFoundError as error:
+                self._close()
+                raise refusal(self.path, error, "open for append") from error
             except OSError as error:
                 self._close()
                 raise LockUnavailable(
