@@ -74,6 +74,28 @@ def test_every_flipped_byte_is_found_and_the_other_records_are_read(written: Ses
         assert placed, f"byte {at}: {found}"
 
 
+@pytest.mark.parametrize("value", [b"\n", b"\0", b'"'], ids=["LF", "NUL", "quote"])
+def test_every_byte_replaced_is_found_and_later_appends_are_not_hidden(written: Session, value: bytes) -> None:
+    whole = log(written).read_bytes()
+    originals = list(fresh(written).messages())
+    sidecar = (written.path / "context" / "offsets" / "messages.idx").read_bytes()
+    for at in range(0, len(whole), 3):
+        if whole[at : at + 1] == value:
+            continue
+        log(written).write_bytes(whole[:at] + value + whole[at + 1 :])
+        (written.path / "context" / "offsets" / "messages.idx").write_bytes(sidecar)
+        number = whole[: at + 1].count(b"\n") + (whole[at : at + 1] != b"\n")
+        hurt = {number, number + 1} if whole[at : at + 1] == b"\n" else {number}
+        opened = fresh(written)
+        unhurt = [message for message in originals if message.seq not in hurt]
+        assert [message for message in opened.messages() if message.seq in {one.seq for one in unhurt}] == unhurt, at
+        assert [message for message in opened.tail(5) if message in unhurt][-3:] == unhurt[-3:], at
+        added = opened.append("user", "after the damage")
+        assert opened.tail(1)[0] == added == fresh(written).tail(1)[0], at
+        torn = [event for event in opened.events() if event.type == "log.torn"]
+        assert opened.damage or (torn and at == len(whole) - 1), at
+
+
 def test_a_block_of_zeros_hides_no_record_behind_it(written: Session) -> None:
     lines = lines_of(written)
     log(written).write_bytes(b"".join([*lines[:5], bytes(512), *lines[5:]]))

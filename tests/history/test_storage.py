@@ -16,6 +16,7 @@ from faults import refused_writing
 import daypack
 from daypack.errors import LockUnavailable, PoisonedLog, StorageFailed, SyncFailed, UnsafePath
 from daypack.runtime import Session
+from daypack.types.history import Message
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ def test_a_failed_sync_poisons_the_session_and_is_never_tried_again(home: str, m
 
     monkeypatch.setattr(os, "fdatasync", fail)
     with pytest.raises(SyncFailed) as failed:
-        session.append("user", "lost", client_key="k")
+        session.append("user", "lost")
     assert "taken back" in failed.value.problem
     monkeypatch.undo()
     for _ in range(3):
@@ -121,8 +122,62 @@ def test_a_failed_sync_poisons_the_session_and_is_never_tried_again(home: str, m
     assert len(syncs) == 1
     assert [message.text for message in session.messages()] == ["safe"]
     opened = daypack.open_session("work", home=home)
-    assert opened.append("user", "lost", client_key="k").seq == 2
+    assert opened.append("user", "lost").seq == 2
     assert [message.text for message in opened.messages()] == ["safe", "lost"]
+
+
+def test_a_failed_sync_takes_back_no_line_that_another_process_answered_with(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = daypack.open_session("work", home=home), daypack.open_session("work", home=home)
+    one.append("user", "safe")
+    real, fails, answers, rewritten = os.fdatasync, [True], list[int](), list[bytes]()
+
+    def fail_once(fd: int) -> None:
+        if not fails:
+            real(fd)
+            return
+        fails.clear()
+        answers.append(other.append("user", "pay", client_key="k").seq)  # between our write and our sync
+        raise OSError(errno.EIO, "Input/output error")
+
+    pwrite = os.pwrite
+
+    def noted(fd: int, data: bytes, offset: int) -> int:
+        rewritten.append(data)
+        return pwrite(fd, data, offset)
+
+    monkeypatch.setattr(os, "fdatasync", fail_once)
+    monkeypatch.setattr(os, "pwrite", noted)
+    with pytest.raises(SyncFailed, match="may still be there"):
+        one.append("user", "pay", client_key="k")
+    assert answers == [2]
+    assert [message.text for message in daypack.open_session("work", home=home).messages()] == ["safe", "pay"]
+    line = (one.path / "messages.jsonl").read_bytes().splitlines(keepends=True)[1]
+    assert line in rewritten  # so that the other's sync had something to write
+
+
+def test_a_sync_proves_only_what_was_written_before_it_began(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = daypack.open_session("work", home=home)
+    session.append("user", "first")
+    real, syncs = os.fdatasync, list[int]()
+
+    def counted(fd: int) -> None:
+        syncs.append(fd)
+        if len(syncs) == 1:
+            # Another thread writes, without a sync of its own, while this one is under way.
+            with session.history.lock:
+                handle = session.history.messages.begin()
+                session.history.messages.writer.write(handle, (Message(role="user", content="during"),), 1e9)
+        real(fd)
+
+    monkeypatch.setattr(os, "fdatasync", counted)
+    session.append("user", "second")
+    handle = session.history.messages.writer.begin()
+    assert handle.durable < handle.written
+    session.append("user", "third")
+    assert handle.durable == handle.written
+    assert len(syncs) == 2
 
 
 def test_a_failed_sync_takes_back_no_line_of_another_process(home: str, monkeypatch: pytest.MonkeyPatch) -> None:

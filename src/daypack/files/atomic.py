@@ -15,16 +15,16 @@ _count = iter(range(1 << 62))
 
 
 def replace(path: str, data: bytes, *, durable: bool = True) -> None:
-    """Put `data` at `path`; when not durable, a power cut may bring the former bytes back, never a mixture."""
+    """Put `data` at `path`; when not durable, a power cut may bring the former bytes back, or none."""
     _place(path, data, durable=durable, exclusive=False)
 
 
-def create(path: str, data: bytes, *, durable: bool = True) -> bool:
-    """Put `data` at `path` unless something is there; say whether it was put."""
-    return _place(path, data, durable=durable, exclusive=True)
+def create(path: str, data: bytes, *, named: bool = True) -> bool:
+    """Put `data` at `path` unless something is there; say whether it was put. `named` makes the name durable too."""
+    return _place(path, data, durable=True, exclusive=True, named=named)
 
 
-def _place(path: str, data: bytes, *, durable: bool, exclusive: bool) -> bool:
+def _place(path: str, data: bytes, *, durable: bool, exclusive: bool, named: bool = True) -> bool:
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f"{TEMPORARY}{name}.{os.getpid()}.{next(_count)}")
     try:
@@ -52,7 +52,7 @@ def _place(path: str, data: bytes, *, durable: bool, exclusive: bool) -> bool:
             place=path,
             hint="the former file is untouched; free space or fix permissions, then try again",
         ) from error
-    if durable:
+    if durable and named:
         sync_folder(folder)
     return True
 

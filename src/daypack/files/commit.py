@@ -29,7 +29,7 @@ class Handle:
         self.durable = 0  # a sync of this handle has proved every byte before this offset
         self.written = 0  # the end of the log, as of the last append or catch-up
         self.failure: OSError | None = None
-        self._one_at_a_time = threading.Lock()  # or a failure could be reported to one and success to another
+        self._one_at_a_time = threading.RLock()  # or a failure could be reported to one and success to another
 
     def commit(self, end: int) -> None:
         """Return when the bytes before `end` are on disk; raise the OSError of a sync that failed."""
@@ -79,6 +79,7 @@ class Group(Generic[Answer]):
     def _reset(self) -> None:
         self._busy = False
         self._queue: list[Task[Answer]] = []
+        self._within: set[int] = set()  # threads that are in here
         self._mutex = threading.Lock()
         self._forks = forks.count
 
@@ -86,6 +87,20 @@ class Group(Generic[Answer]):
         """Have it done, by this thread or another, and return its answer when the work is complete."""
         if self._forks != forks.count:
             self._reset()  # whoever was at work is not in this process
+        thread = threading.get_ident()
+        if thread in self._within:
+            raise StorageFailed(
+                "an append is under way in this very thread",
+                operation="append",
+                hint="do not append from a signal handler; set a flag there and append afterwards",
+            )
+        self._within.add(thread)
+        try:
+            return self._do(run)
+        finally:
+            self._within.discard(thread)
+
+    def _do(self, run: Callable[[Handle], Answer]) -> Answer:
         task = Task(run)
         with self._mutex:
             self._queue.append(task)

@@ -17,6 +17,7 @@ _KEY = b',"crc":"'
 _SEAL = len(_KEY) + 8 + len(b'"}')
 _HEAD = b'{"seq":'
 _CHUNK = 1 << 20
+_MOST_TRIES = 64
 
 
 def seal(body: bytes) -> tuple[bytes, str]:
@@ -38,11 +39,13 @@ def check(line: bytes) -> Verdict:
 
 def salvage(line: bytes) -> bytes | None:
     """Find the sealed line at the end of a broken one, behind a torn write or a block of zeros."""
-    start = line.find(_HEAD, 1)
-    while start != -1:
+    start = len(line)
+    for _ in range(_MOST_TRIES):  # its text may quote the beginning of a line
+        start = line.rfind(_HEAD, 1, start)
+        if start == -1:
+            return None
         if check(line[start:]) == "sealed":
             return line[start:]
-        start = line.find(_HEAD, start + 1)
     return None
 
 
@@ -76,16 +79,21 @@ def write_all(fd: int, data: bytes) -> None:
 
 def scan(fd: int, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
     """Yield the offset and bytes (with LF) of every terminated line between two offsets."""
-    rest = b""
-    position = start
+    open_parts: list[bytes] = []  # of a line that goes on in the next chunk
+    offset = position = start
     while position < stop:
         data = os.pread(fd, min(_CHUNK, stop - position), position)
         if not data:
             return
-        lines = (rest + data).split(b"\n") if rest else data.split(b"\n")
-        offset = position - len(rest)
-        rest = lines.pop()
         position += len(data)
+        first, *lines = data.split(b"\n")
+        open_parts.append(first)
+        if not lines:
+            continue
+        line = b"".join(open_parts) + b"\n"
+        yield offset, line
+        offset += len(line)
+        open_parts = [lines.pop()]
         for line in lines:
             yield offset, line + b"\n"
             offset += len(line) + 1
@@ -93,13 +101,13 @@ def scan(fd: int, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
 
 def unterminated(fd: int, start: int, stop: int) -> bytes:
     """Return the bytes behind the last LF between two offsets (nothing when the last line is whole)."""
-    tail = b""
+    parts: list[bytes] = []
     while stop > start:
         step = min(_CHUNK, stop - start)
         data = read_at(fd, stop - step, step)
         cut = data.rfind(b"\n")
+        parts.append(data[cut + 1 :])
         if cut != -1:
-            return data[cut + 1 :] + tail
-        tail = data + tail
+            break
         stop -= step
-    return tail
+    return b"".join(reversed(parts))

@@ -1,7 +1,7 @@
 """Which line holds a key: a hash table in one file that grows without ever being rewritten.
 
     header, 64 bytes: magic "daypkey1" · boot id (16) · covered lines (u64) · keys (u64) · synced lines (u64)
-                      · running crc of the covered lines (u32) · 12 spare
+                      · running crc of the covered lines (u32) · crc of these fields (u32) · 8 spare
     levels: 1,024 cells, then 2,048, 4,096, … each filled to a half before the next begins
     cell, 16 bytes: hash of the key u64 (never 0) · line number u64
 
@@ -9,16 +9,18 @@ A key is looked for in every level (eleven for a million keys). The file is a ca
 of the log it has taken in, `crc` which ones. After a reboot it is believed only if all of it had been synced.
 """
 
+import errno
 import os
-import struct
 from collections.abc import Iterator
 from struct import Struct
+from zlib import crc32
 
 from daypack.files.atomic import discard, make_folders, release
 from daypack.files.offsets import boot_id
 
 MAGIC = b"daypkey1"
-_HEADER = Struct("<8s16sQQQI12x")
+_HEADER = Struct("<8s16sQQQI")
+_HEADER_SIZE = 64
 _CELL = Struct("<QQ")
 _FIRST = 1024
 _WINDOW = 8  # cells read at once
@@ -39,14 +41,21 @@ class Keys:
         self.close()
         make_folders(os.path.dirname(self.path), durable=False)
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            magic, boot, covered, count, synced, crc = _HEADER.unpack(os.pread(self._fd, _HEADER.size, 0))
-        except struct.error:
-            magic, boot, covered, count, synced, crc = b"", b"", 0, 0, 0, 0
-        if magic == MAGIC and (boot == boot_id() or synced == covered):
-            self.covered, self._count, self.crc = covered, count, crc
-        else:
+        boot, synced = self._read_header()
+        if boot != boot_id() and synced != self.covered:
+            self.covered = self._count = self.crc = 0
+        if not self.covered:
             os.ftruncate(self._fd, 0)
+
+    def _read_header(self) -> tuple[bytes, int]:
+        """Take in what the header says; one that is missing or damaged says nothing."""
+        data = os.pread(self._fd, _HEADER_SIZE, 0)
+        seal = int.from_bytes(data[_HEADER.size : _HEADER.size + 4], "little")
+        if len(data) == _HEADER_SIZE and data.startswith(MAGIC) and crc32(data[: _HEADER.size]) == seal:
+            _, boot, self.covered, self._count, synced, self.crc = _HEADER.unpack_from(data)
+            return boot, synced
+        self.covered = self._count = self.crc = 0
+        return b"", 0
 
     @property
     def is_open(self) -> bool:
@@ -58,16 +67,12 @@ class Keys:
         if not self.is_open or _moved(self._fd, self.path):
             self.open()
             return
-        header = os.pread(self._fd, _HEADER.size, 0)
-        if len(header) == _HEADER.size:
-            _, _, self.covered, self._count, _, self.crc = _HEADER.unpack(header)
-        else:
-            self.covered = self._count = self.crc = 0
+        self._read_header()
 
     def find(self, key: str) -> Iterator[int]:
         """Yield the line numbers that may hold `key` (another key can share its hash)."""
         wanted = _hash(key)
-        start, size = _HEADER.size, _FIRST
+        start, size = _HEADER_SIZE, _FIRST
         for _ in range(_level(self._count)[0] + 1):
             for _, cell, line in self._probe(start, size, wanted):
                 if cell == wanted:
@@ -88,11 +93,12 @@ class Keys:
         """Note that the first `lines` lines of the log, with this running crc, have been taken in."""
         self.covered, self.crc = lines, crc
         header = _HEADER.pack(MAGIC, boot_id(), lines, self._count, lines if synced else 0, crc)
-        os.pwrite(self._fd, header, 0)
+        os.pwrite(self._fd, header + crc32(header).to_bytes(4, "little") + bytes(8), 0)
 
     def sync(self) -> None:
-        """Make the table durable, so that it is believed after a reboot too."""
+        """Make the table durable, so that it is believed after a reboot too; others may have added to it."""
         if self.is_open:
+            self.refresh()
             os.fdatasync(self._fd)
             self.cover(self.covered, self.crc, synced=True)
 
@@ -111,7 +117,7 @@ class Keys:
     def _probe(self, start: int, size: int, wanted: int) -> Iterator[tuple[int, int, int]]:
         # A level is never more than half full, so a run of cells from any place soon meets an empty one.
         index = wanted % size
-        while True:
+        for _ in range(size // _WINDOW + 2):
             window = min(_WINDOW, size - index)
             position = start + index * _CELL.size
             data = os.pread(self._fd, window * _CELL.size, position)
@@ -122,11 +128,12 @@ class Keys:
                     return
                 position += _CELL.size
             index = (index + window) % size
+        raise OSError(errno.EINVAL, "a level without an empty cell", self.path)
 
 
 def _level(count: int) -> tuple[int, int, int]:
     """Return number, offset and size of the level that takes the next key."""
-    level, start, size = 0, _HEADER.size, _FIRST
+    level, start, size = 0, _HEADER_SIZE, _FIRST
     while count >= size // 2:
         count -= size // 2
         level, start, size = level + 1, start + size * _CELL.size, size * 2

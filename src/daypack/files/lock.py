@@ -3,6 +3,9 @@
 import fcntl
 import os
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from weakref import WeakSet
 
 from daypack.errors import LockUnavailable
 from daypack.files.atomic import refusal, release
@@ -14,10 +17,13 @@ class Forks:
 
     def __init__(self) -> None:
         self.count = 0
+        self.locks: WeakSet[Lock] = WeakSet()
         os.register_at_fork(after_in_child=self._forked)
 
     def _forked(self) -> None:
         self.count += 1
+        for lock in list(self.locks):
+            lock.forget()
 
 
 forks = Forks()
@@ -39,31 +45,48 @@ class Lock:
         self._fd = -1
         self._depth = 0
         self._owner = 0
-        self._forks = forks.count
         self._threads = threading.RLock()
+        forks.locks.add(self)
+
+    def forget(self) -> None:
+        """In a forked child: leave the lock to the parent, whose thread may hold it and does not exist here."""
+        self._threads = threading.RLock()
+        self._depth = 0
+        self._close()
 
     def __enter__(self) -> "Lock":
-        if self._forks != forks.count:
-            # A thread of the parent may have held these at the fork; it does not exist here.
-            self._threads = threading.RLock()
-            self._depth = 0
-            self._forks = forks.count
-            self._close()
+        self._acquire(fcntl.LOCK_EX)
+        return self
+
+    @contextmanager
+    def without_waiting(self) -> Generator[None]:
+        """Hold it as `with lock` does, but raise LockUnavailable where another holds it."""
+        self._acquire(fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            yield
+        finally:
+            self.__exit__()
+
+    def _acquire(self, how: int) -> None:
         self._threads.acquire()
         if self._depth == 0:
             try:
-                self._take()
+                self._take(how)
             except BaseException:
+                self._close()  # gives a lock back that was taken before an interrupt
                 self._threads.release()
                 raise
         self._depth += 1
         self._owner = threading.get_ident()
-        return self
 
     @property
     def held(self) -> bool:
         """Whether the calling thread holds it."""
         return self._depth > 0 and self._owner == threading.get_ident()
+
+    def exclude_threads(self) -> "threading.RLock":
+        """Keep the other threads of this process out, and no other process."""
+        return self._threads
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
@@ -74,13 +97,13 @@ class Lock:
                 self._close()  # closing gives the lock back whatever the file system says
         self._threads.release()
 
-    def _take(self) -> None:
+    def _take(self, how: int) -> None:
         while True:
             if self._fd < 0:
                 self._open()
             try:
                 if self._flock:
-                    fcntl.flock(self._fd, fcntl.LOCK_EX)
+                    fcntl.flock(self._fd, how)
                 if self._watch.unchanged():
                     return
                 self.checks += 1

@@ -76,7 +76,8 @@ class Offsets:
         if self._ignored:
             return len(self)
         if self._fd < 0 or self._partly:
-            filed, extra = self._filed, self._extra[:]
+            filed, extra = self._filed, self._extra
+            self._extra = bytearray()
             self.reopen()
             if self._filed == filed:  # else the file says it better, or says something else
                 self._extra = extra
@@ -148,9 +149,12 @@ class Offsets:
 
         The log has the lines, that is what counts: a full disk here fails nobody's append.
         """
+        if not self._writable:
+            self._extra += data
+            return
         if self._extra:
             data = bytes(self._extra) + data
-        if not self._writable or not self._write(data, _HEADER_SIZE + self._filed * _SLOT_SIZE):
+        if not self._write(data, _HEADER_SIZE + self._filed * _SLOT_SIZE):
             self._extra[:] = data
             return
         self._extra.clear()
@@ -216,17 +220,19 @@ class Offsets:
 
     def _open(self, flags: int) -> None:
         try:
-            self._fd = os.open(self.path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            self._fd = os.open(self.path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         except OSError:
             return  # no sidecar: every slot is read off the log
         try:
             status = os.fstat(self._fd)
+            self._inode = status.st_ino
             magic, method, boot, synced = HEADER.unpack(os.pread(self._fd, HEADER.size, 0))
+            count = (status.st_size - HEADER.size) // SLOT.size
         except (OSError, struct.error):
-            return
-        self._inode = status.st_ino
-        count = (status.st_size - HEADER.size) // SLOT.size
+            magic, method, boot, synced, count = b"", b"", b"", 0, 0
         if magic != MAGIC or self._method not in (None, method.rstrip(b"\0")):
+            if not flags & os.O_CREAT:  # a writer makes it right; for a reader it is as good as none
+                self.close()
             return
         self._synced = min(synced, count)
         self._partly = boot != boot_id()

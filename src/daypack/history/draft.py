@@ -21,6 +21,8 @@ def draft_message(role: str, content: object, fields: Mapping[str, Any]) -> Mess
     """Return the message for an append; `seq`, `id` and `crc` are stamped by the log."""
     if role not in ROLES:
         raise _bad(f"role {role!r} is not one of {', '.join(ROLES)}", "role")
+    if role.__class__ is not str:
+        role = ROLES[ROLES.index(role)]  # of a subclass, the text itself
     for name in fields:
         if name not in FIELDS:
             raise _bad(f"unknown field {name!r}", name, f"allowed: {', '.join(FIELDS)}; put your own values into meta")
@@ -66,8 +68,10 @@ def same_payload(one: Message, other: Message) -> bool:
 
 def plain(value: object, place: str, depth: int = 0) -> Any:  # noqa: ANN401 — a JSON value
     """Return a copy of a JSON value that reads back equal; refuse what JSON cannot carry."""
-    if value is None or isinstance(value, (bool, str)):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, str):
+        return str.__str__(value)  # of a subclass, the text itself
     if isinstance(value, int):
         if not -(1 << 63) <= value < 1 << 64:
             raise _bad("an integer beyond 64 bits cannot be stored", place, "store it as a string")
@@ -99,7 +103,7 @@ def _content(content: object) -> str | tuple[Part, ...]:
     if content is None:
         return ""
     if isinstance(content, str):
-        return content
+        return str.__str__(content)
     if not isinstance(content, (list, tuple)):
         raise _bad(f"must be text or a list of parts, not {_kind(content)}", "content")
     parts = cast(Sequence[object], content)
@@ -192,7 +196,11 @@ def _name(value: object, place: str) -> str | None:
 def _required(value: object, place: str) -> str:
     if not isinstance(value, str) or not value or len(value) > MAX_KEY_CHARS:
         raise _bad(f"must be a string of 1 to {MAX_KEY_CHARS} characters", place)
-    return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _bad("has a lone surrogate, which UTF-8 cannot spell", place) from None
+    return str.__str__(value)
 
 
 def _time(value: object) -> str:
@@ -202,10 +210,11 @@ def _time(value: object) -> str:
         moment = datetime.fromisoformat(cast(str, value))
         if moment.tzinfo is None:
             raise ValueError
-    except (TypeError, ValueError):
+        moment = moment.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
         hint = "write 2026-11-15T21:10:20Z, with a time zone"
         raise _bad(f"{value!r} is not a point in time", "ts", hint) from None
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _kind(value: object) -> str:

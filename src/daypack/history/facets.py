@@ -17,6 +17,7 @@ import msgspec
 from daypack.errors import DaypackError
 from daypack.files import atomic
 from daypack.history.layout import Layout
+from daypack.history.lines import UNREADABLE
 from daypack.types.kinds import SESSION_STATES, SessionState
 
 _LATEST_EVERY_SECONDS = 1.0
@@ -43,7 +44,7 @@ class Facets:
     def _read_meta(self) -> dict[str, Any] | None:
         try:
             value = msgspec.json.decode(atomic.read(self._layout.meta) or b"{}")
-        except (DaypackError, msgspec.DecodeError, UnicodeDecodeError):
+        except (DaypackError, *UNREADABLE):
             return None
         return cast(dict[str, Any], value) if isinstance(value, dict) else None
 

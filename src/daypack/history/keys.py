@@ -11,6 +11,7 @@ from daypack.history.reader import Reader
 from daypack.types.history import Message
 
 _BATCH = 10_000
+BROKEN = (OSError, OverflowError, StorageFailed)  # what a damaged or unusable table can lead to
 
 
 class ClientKeys:
@@ -48,15 +49,18 @@ class ClientKeys:
                     if message.client_key:
                         self._table.put(message.client_key, line)
                 self._table.cover(lines, crc)
-        except OSError:
+        except BROKEN:
+            self._table.drop()
+
+    def sync(self) -> None:
+        """Under the lock: make the table durable."""
+        try:
+            self._table.sync()
+        except BROKEN:
             self._table.drop()
 
     def close(self) -> None:
-        """Make the table durable and close it."""
-        try:
-            self._table.sync()
-        except (OSError, StorageFailed):
-            self._table.drop()
+        """Close the table."""
         self._table.close()
 
     def _candidates(self, key: str) -> Iterator[Message]:
@@ -72,7 +76,7 @@ class ClientKeys:
                     self._table.put(stored.client_key or "", line)
                 self._table.cover(lines, self._crc(lines, lines))
             numbers = list(self._table.find(key))
-        except (OSError, StorageFailed):
+        except BROKEN:
             # Without the table the log itself is asked: slow, and right.
             self._table.drop()
             yield from (stored for _, stored in self._keyed(0, lines))
@@ -83,7 +87,8 @@ class ClientKeys:
     def _crc(self, covered: int, lines: int) -> int:
         if covered == 0:
             return 0
-        return self._reader.slots(covered - 1, covered)[0].crc if covered <= lines else -1
+        slots = self._reader.slots(covered - 1, covered) if covered <= lines else []
+        return slots[0].crc if slots else -1
 
     def _keyed(self, start: int, stop: int) -> Iterator[tuple[int, Message]]:
         for first in range(start, stop, _BATCH):

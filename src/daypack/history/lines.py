@@ -7,7 +7,7 @@ from zlib import crc32
 import msgspec
 
 from daypack.files import jsonl
-from daypack.files.offsets import DAMAGED, UNCOUNTED, UNSEALED, Offsets, Slot
+from daypack.files.offsets import DAMAGED, START, UNCOUNTED, UNSEALED, Offsets, Slot
 
 Measure = Callable[[bytes], tuple[int, int]]
 _BATCH = 1000
@@ -18,8 +18,12 @@ CALLS = 1 << 7  # asks for tool calls
 KEYED = 1 << 8  # has a client key
 
 
+MAX_SEQ = 4_000_000_000  # a slot has 32 bits for it, and there must be numbers left
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
 class _Sealed(msgspec.Struct):
-    seq: Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)] = 0
+    seq: Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)] = 0
 
 
 class _Unsealed(msgspec.Struct):
@@ -50,7 +54,7 @@ def examine(line: bytes) -> Examined:
         if verdict == "sealed":
             return Examined(line, _sealed.decode(line).seq, 0, "")
         _unsealed.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         return _rescued(line, f"not a JSON object ({error})")
     return Examined(line, 0, UNSEALED, "")
 
@@ -62,7 +66,7 @@ def _rescued(line: bytes, reason: str) -> Examined:
         foreign = f"{len(line) - len(record)} foreign bytes before a whole line, which was read"
         try:
             return Examined(record, _sealed.decode(record).seq, DAMAGED, foreign)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             reason = f"not a JSON object ({error})"
     elif not line.strip(b"\0"):
         reason = f"{len(line)} zero bytes"
@@ -102,14 +106,15 @@ def extend(offsets: Offsets, fd: int, size: int, measure: Measure | None) -> Non
 
 
 def fits(offsets: Offsets, fd: int, size: int) -> bool:
-    """Whether the newest slot is about a line of this log: one line, and the number it states."""
-    if not len(offsets):
+    """Whether the newest slot is about a line of this log: its bytes, its number and the crc up to it."""
+    count = len(offsets)
+    if not count:
         return True
+    before = offsets.read(count - 2, count - 1)[0] if count > 1 else START
     last = offsets.last()
-    if not last.length or last.end > size:
+    if not last.length or last.offset != before.end or last.end > size:
         return False
     line = jsonl.read_at(fd, last.offset, last.length)
-    if line.find(b"\n") != last.length - 1:
+    if line.find(b"\n") != last.length - 1 or crc32(line, before.crc) != last.crc:
         return False
-    examined = examine(line[:-1])
-    return bool(examined.flags) or examined.seq <= last.seq
+    return next_seq(before.seq, examine(line[:-1])) == last.seq

@@ -24,11 +24,12 @@ class Log(Generic[Record]):
 
     def begin(self) -> Handle:
         """Under the lock: get ready to write."""
+        handle = self.writer.begin()
         if self.reader.distrusts:
-            self.writer.rebuild()
+            handle = self.writer.rebuild()
             self.reader.close()
             self.reader.distrusts = False
-        return self.writer.begin()
+        return handle
 
     def append(self, records: Sequence[Record], now: float, *, durable: bool) -> None:
         """Append records, all or none; durable: return when they are on disk."""
@@ -44,21 +45,23 @@ class Log(Generic[Record]):
             return self._group.do(run)
         with self.lock:
             handle = self.begin()
+            start = handle.written
             answer = run(handle)
             end = handle.written
         if durable:
-            self.writer.commit(handle, end)
+            self.writer.commit(handle, start, end)
         return answer
 
     def _write_all(self, tasks: Sequence[Task[Any]]) -> None:
         with self.lock:
             handle = self.begin()
+            start = handle.written
             for task in tasks:
                 task.attempt(handle)
                 if task.error:
                     handle = self.begin()  # a failed write may have left torn bytes
             end = handle.written
-        self.writer.commit(handle, end)
+        self.writer.commit(handle, start, end)
 
     def tail(self, count: int) -> tuple[Record, ...]:
         """Return the last `count` records, oldest first."""

@@ -17,12 +17,14 @@ from daypack.files.atomic import refusal, release
 from daypack.files.lock import forks
 from daypack.files.offsets import DAMAGED, PLAIN, SLOT, START, UNCOUNTED, UNSEALED, Offsets, Slot
 from daypack.files.watch import Watch
-from daypack.history.lines import examine, extend
+from daypack.history.lines import UNREADABLE, examine, extend
 from daypack.types.history import Damage, Event, Message
 
 Record = TypeVar("Record", Message, Event)
+Answer = TypeVar("Answer")
 PREFIX: dict[type, str] = {Message: "msg", Event: "ev"}
 _BATCH = 1000
+_MOST_WARNINGS = 10
 _decoders: dict[type, Any] = {}
 
 
@@ -31,6 +33,10 @@ def decoder_of(shape: type[Record]) -> "msgspec.json.Decoder[Record]":
     if shape not in _decoders:
         _decoders[shape] = msgspec.json.Decoder(shape)
     return _decoders[shape]
+
+
+class _Rebuilt(Exception):
+    """The slots were built anew: what was known of positions no longer holds."""
 
 
 class _Reading:
@@ -64,6 +70,8 @@ class Reader(Generic[Record]):
         self.path = path
         self.damage: dict[int, Damage] = {}
         self.distrusts = False  # the sidecar was seen to be wrong; whoever writes next builds it anew
+        self.generation = 0  # grows when positions may have changed
+        self._rebuilds = 0
         self._offsets = offsets
         self._decoder = decoder_of(shape)
         self._prefix = PREFIX[shape]
@@ -78,54 +86,66 @@ class Reader(Generic[Record]):
 
         A torn last line is not a record yet: it is skipped here and moved aside by the next append.
         """
-        with self._reading:
-            stop = self._cover()
-            records: list[Record] = []
-            while len(records) < count and stop > 0:
-                start = max(0, stop - (count - len(records)))
-                records[:0] = self._decode(start, stop)
-                stop = start
-            return tuple(records)
+        return self._look(lambda: self._tail(count))
+
+    def _tail(self, count: int) -> tuple[Record, ...]:
+        stop = self._cover()
+        records: list[Record] = []
+        while len(records) < count and stop > 0:
+            start = max(0, stop - (count - len(records)))
+            records[:0] = self._decode(start, stop)
+            stop = start
+        return tuple(records)
 
     def count(self) -> int:
         """Return how many lines the log has, damaged ones included."""
-        with self._reading:
-            return self._cover()
+        return self._look(self._cover)
 
     def position(self, seq: int) -> int:
         """Return the position of the first line whose sequence number is not below `seq`."""
-        with self._reading:
-            lines = self._cover()
-            near = seq - 1
-            if 0 < near < lines and self._seq(near - 1) == near:  # no number is missing before it
-                return near
-            return bisect_left(range(lines), seq, key=self._seq)
+        return self._look(lambda: self._position(seq))
+
+    def _position(self, seq: int) -> int:
+        lines = self._cover()
+        near = seq - 1
+        usual = 0 < near <= lines and self._seq(near - 1) == near and (near == lines or self._seq(near) == seq)
+        if not usual:  # some number is missing, or stands twice
+            near = bisect_left(range(lines), seq, key=self._seq)
+        # The slots are only a cache: the lines themselves say whether this is the place.
+        before = self._decode(near - 1, near) if near else []
+        here = self._decode(near, near + 1) if near < lines else []
+        odd = any(record.seq >= seq for record in before) or any(record.seq < seq for record in here)
+        if odd and self._offsets.filed:
+            self._rebuild()
+        return near
 
     def read(self, start: int, stop: int) -> list[Record]:
         """Return the records of a range of positions."""
-        with self._reading:
-            return self._decode(max(0, start), min(stop, self._cover()))
+        return self._look(lambda: self._decode(max(0, start), min(stop, self._cover())))
 
     def whole(self, start: int, stop: int) -> int:
         """Return how many lines of a range are records, as far as is known without reading them all."""
-        with self._reading:
-            stop = min(stop, self._cover())
-            flags = self._offsets.raw(start, stop)[SLOT.size - 4 :: SLOT.size]
-            odd = {at for at, flag in enumerate(flags, start) if flag & DAMAGED}
-            odd |= {line - 1 for line in self.damage if start < line <= stop}
-            return max(0, stop - start) - sum(1 for at in odd if not self._decode(at, at + 1))
+        return self._look(lambda: self._whole(start, min(stop, self._cover())))
+
+    def _whole(self, start: int, stop: int) -> int:
+        flags = self._offsets.raw(start, stop)[SLOT.size - 4 :: SLOT.size]
+        odd = {line - 1 for line in self.damage if start < line <= stop}
+        if flags.translate(None, PLAIN):
+            odd |= {at for at, flag in enumerate(flags, start) if flag & DAMAGED}
+        return max(0, stop - start) - sum(1 for at in odd if not self._decode(at, at + 1))
 
     def slots(self, start: int, stop: int) -> list[Slot]:
         """Return where the lines of a range are and what is known of them."""
-        with self._reading:
-            return self._offsets.read(start, min(stop, self._cover()))
+        return self._look(lambda: self._offsets.read(start, min(stop, self._cover())))
 
     def newest_within(self, tokens: int, measure: Callable[[Record], int]) -> int:
         """Return how many of the newest records fit into `tokens`, going back until one does not."""
         fitting, stop = 0, self.count()
         while stop > 0:
             start = max(0, stop - _BATCH)
-            for at, slot in zip(range(stop - 1, start - 1, -1), reversed(self.slots(start, stop)), strict=True):
+            slots = self.slots(start, stop)
+            for at in range(start + len(slots) - 1, start - 1, -1):
+                slot = slots[at - start]
                 if slot.tokens != UNCOUNTED and not slot.flags & DAMAGED:
                     costs = [slot.tokens]
                 else:
@@ -141,6 +161,26 @@ class Reader(Generic[Record]):
         """Close the files; reading opens them again."""
         with self._reading:
             self._close()
+
+    def _look(self, look: Callable[[], Answer]) -> Answer:
+        """Look at the log; when that shows that the slots are not about it, build them anew and look again."""
+        with self._reading:
+            self._rebuilds = 0
+            while True:
+                try:
+                    return look()
+                except _Rebuilt:
+                    continue
+
+    def _rebuild(self) -> None:
+        if self._rebuilds:
+            return  # the slots were just read off the log: what is odd now is the log itself
+        self._rebuilds += 1
+        self.generation += 1
+        self.distrusts = True
+        self._offsets.ignore()
+        extend(self._offsets, self._fd, self._size, None)
+        raise _Rebuilt
 
     def _cover(self) -> int:
         """Make the slots reach the last terminated line and return how many there are."""
@@ -183,7 +223,7 @@ class Reader(Generic[Record]):
             if not special and crc32(data, before.crc) == last.crc:
                 try:
                     return self._decoder.decode_lines(data)
-                except msgspec.DecodeError:
+                except UNREADABLE:
                     pass  # sealed, but not of our shape: the way line by line says which and why
         return self._decode_each(before, start, stop)
 
@@ -197,24 +237,28 @@ class Reader(Generic[Record]):
         examined = [examine(line[:-1]) for line in lines]
         changed = not framed or crc32(b"".join(lines), before.crc) != slots[-1].crc
         explained = framed and any(one.flags & DAMAGED for one in examined)
-        if changed and not explained and self._offsets.filed:
-            self.distrusts = True
-            self._offsets.ignore()
-            extend(self._offsets, self._fd, self._size, None)
-            return self._decode(start, min(stop, len(self._offsets)))
+        if changed and not explained:
+            self._rebuild()
         records: list[Record] = []
-        for line, (slot, one) in enumerate(zip(slots, examined, strict=True), start + 1):
+        for line, (slot, one) in enumerate(zip(slots, examined, strict=False), start + 1):
             reason = one.reason
             try:
                 if one.record:
                     record = self._decoder.decode(one.record)
                     records.append(self._numbered(record, slot.seq) if one.flags & UNSEALED else record)
-            except msgspec.DecodeError as error:
+            except UNREADABLE as error:
                 reason = reason or str(error)
             if reason and line not in self.damage:
-                self.damage[line] = Damage(self.path, line, slot.offset, slot.length, reason)
-                warnings.warn(DamageWarning(str(self.damage[line])), stacklevel=6)
+                self._report(Damage(self.path, line, slot.offset, slot.length, reason))
         return records
+
+    def _report(self, damage: Damage) -> None:
+        self.damage[damage.line] = damage
+        if len(self.damage) <= _MOST_WARNINGS:
+            warnings.warn(DamageWarning(str(damage)), stacklevel=8)
+        elif len(self.damage) == _MOST_WARNINGS + 1:
+            told = f"{self.path}: more than {_MOST_WARNINGS} damaged lines; see `daypack doctor`"
+            warnings.warn(DamageWarning(told), stacklevel=8)
 
     def _numbered(self, record: Record, seq: int) -> Record:
         """Give a hand-written line the number of its place, whatever number it brought."""
@@ -228,15 +272,41 @@ class Records(Generic[Record]):
 
     def __init__(self, reader: Reader[Record], start: int, stop: int | None) -> None:
         self._reader = reader
-        self._start = reader.position(start)
-        self._stop = reader.count() if stop is None else reader.position(stop + 1)
+        self._first = start
+        if stop is None:
+            newest = reader.slots(max(0, reader.count() - 1), reader.count())
+            stop = newest[0].seq if newest else 0
+        self._last = stop  # lines appended later are not in the range
+        self._generation = -1
+        self._range = (0, 0)
+
+    def _places(self) -> tuple[int, int]:
+        """Return the positions of the range, found anew when they may have changed."""
+        for _ in range(3):
+            if self._generation == self._reader.generation:
+                break
+            self._generation = self._reader.generation
+            self._range = self._reader.position(self._first), self._reader.position(self._last + 1)
+        return self._range
 
     def __iter__(self) -> Iterator[Record]:
-        for start in range(self._start, self._stop, _BATCH):
-            yield from self._reader.read(start, min(start + _BATCH, self._stop))
+        given = self._first - 1
+        at, stop = self._places()
+        while at < stop:
+            generation = self._generation
+            batch = self._reader.read(at, min(at + _BATCH, stop))
+            if generation != self._reader.generation:
+                stop = self._places()[1]
+                at = self._reader.position(given + 1)  # go on behind what was given out
+                continue
+            for record in batch:
+                given = max(given, record.seq)
+                yield record
+            at += _BATCH
 
     def __len__(self) -> int:
-        return self._reader.whole(self._start, self._stop)
+        count, generation = self._reader.whole(*self._places()), self._generation
+        return count if generation == self._reader.generation else self._reader.whole(*self._places())
 
     @overload
     def __getitem__(self, index: int) -> Record: ...
@@ -244,8 +314,10 @@ class Records(Generic[Record]):
     def __getitem__(self, index: slice) -> tuple[Record, ...]: ...
     def __getitem__(self, index: int | slice) -> Record | tuple[Record, ...]:
         if isinstance(index, int):
-            at = (self._start if index >= 0 else self._stop) + index
-            if len(self) == self._stop - self._start and self._start <= at < self._stop:
+            count = len(self)
+            start, stop = self._places()
+            at = (start if index >= 0 else stop) + index
+            if count == stop - start and start <= at < stop:
                 for record in self._reader.read(at, at + 1):
                     return record
         return tuple(self)[index]  # a slice, an error, or some line is lost and the place is not known

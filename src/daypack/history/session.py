@@ -1,6 +1,7 @@
 """The history of one session: its two logs, what was captured from outside, and the pins."""
 
 import os
+import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +47,7 @@ def create(layout: Layout, meta: Mapping[str, Any], clock: Callable[[], float] =
         (layout.cwd, _here() + b"\n"),
         (layout.state, b"active\n"),
     ):
-        atomic.create(path, data, durable=False)
+        atomic.create(path, data, named=False)
     # Last, and durable: once it is there all the names above are too.
     if atomic.read(layout.meta) is None:
         Facets(layout).write_meta({**meta, "tokenizer": _default_tokenizer(meta.get("model"))})
@@ -155,8 +156,9 @@ class History:
             file = name if name in pins else os.path.basename(self.layout.pin(name))
             if file not in pins:
                 return None
+            event = self.append_event(draft_event("pin.removed", {"name": file}))
             atomic.remove(os.path.join(self.layout.pinned, file))
-            return self.append_event(draft_event("pin.removed", {"name": file}))
+            return event
 
     def pins(self) -> dict[str, str]:
         """Return the pinned texts by file name, in order of name; a deleted folder comes back from the events."""
@@ -182,21 +184,39 @@ class History:
         return self.messages.reader.newest_within(tokens, self.count_tokens)
 
     def close(self) -> None:
-        """Bring the small files and the sidecars up to date and close everything."""
-        if self.facets.behind:
-            # Another process may have said something since: the newest text counts, not our newest.
-            newest = [one.text for one in self.messages.tail(_LATEST_AMONG) if one.role == "assistant" and one.text]
-            self.facets.flush(newest[-1:])
-        if self.messages.writer.dirty or self.events.writer.dirty:
-            with suppress(DaypackError), self.lock:
-                counters = {"messages": self.messages.reader.count(), "events": self.events.reader.count()}
-                self.facets.write_meta({"counters": counters})
-        for part in (self._keys, self.messages, self.events, self.lock):
-            part.close()
+        """Bring the small files and the sidecars up to date and close everything.
+
+        It waits for no other process: a session that is closed by the garbage collector may belong to a thread that
+        holds the same lock through another one.
+        """
+        with self.lock.exclude_threads():
+            with suppress(DaypackError):
+                if self.facets.behind:
+                    self._flush_latest()
+                if self.messages.writer.dirty or self.events.writer.dirty:
+                    with self.lock.without_waiting():
+                        self._settle_up()
+            for part in (self._keys, self.messages, self.events, self.lock):
+                part.close()
+
+    def _flush_latest(self) -> None:
+        # Another process may have said something since: the newest text counts, not our newest.
+        newest = [one.text for one in self.messages.tail(_LATEST_AMONG) if one.role == "assistant" and one.text]
+        self.facets.flush(newest[-1:])
+
+    def _settle_up(self) -> None:
+        counters = {"messages": self.messages.reader.count(), "events": self.events.reader.count()}
+        self.facets.write_meta({"counters": counters})
+        self._keys.sync()
 
     def _write_keyed(self, drafts: Sequence[Message], now: float, handle: Handle) -> list[Message]:
         writer = self.messages.writer
         answers, new = self._replay(drafts)
+        if self._durable:
+            for message in answers:
+                if message.seq:  # stored before: is it on disk?
+                    at = self.messages.reader.position(message.seq)
+                    writer.write_again(handle, self.messages.reader.slots(at, at + 1))
         if new:
             writer.write(handle, new, now)
         self._keys.enter(new, writer.lines, writer.crc)
@@ -226,7 +246,12 @@ class History:
             return
         for log in (self.messages, self.events):
             for repair in log.take_repairs():
-                self.append_event(draft_event("log.torn", repair.describe()))
+                try:
+                    self.append_event(draft_event("log.torn", repair.describe()))
+                except DaypackError:
+                    # What was appended is safe: it must not look as if it had failed. The next append tells.
+                    log.writer.repairs.append(repair)
+                    return
 
     def _restore_pins(self) -> dict[str, str]:
         kept: dict[str, bytes] = {}
@@ -240,11 +265,22 @@ class History:
                 told = f"{self.layout.events}: {event.id}: the pin cannot be had again: {error}"
                 warnings.warn(DamageWarning(told), stacklevel=3)
         texts = {os.path.basename(path): kept[path] for path in sorted(kept)}
-        with suppress(DaypackError):  # on a read-only file system they are read off the events each time
-            for name, data in texts.items():
-                atomic.make_folders(self.layout.pinned)
-                atomic.replace(self.layout.pin(name), data)
+        with suppress(DaypackError, OSError):  # on a read-only file system they are read off the events each time
+            self._place_pins(texts)
         return {name: data.decode("utf-8", "replace") for name, data in texts.items()}
+
+    def _place_pins(self, texts: Mapping[str, bytes]) -> None:
+        """Make the folder with all pins in it or none: one with a part of them would be believed."""
+        making = f"{self.layout.pinned}{atomic.TEMPORARY}{os.getpid()}.{threading.get_ident()}"
+        atomic.make_folders(making)
+        for name, data in texts.items():
+            atomic.replace(os.path.join(making, name), data)
+        try:
+            os.rename(making, self.layout.pinned)
+        except OSError:  # another process was faster
+            for name in texts:
+                atomic.discard(os.path.join(making, name))
+            os.rmdir(making)
 
     def _weigh(self, message: Message) -> tuple[int, int]:
         flags = _ROLE_FLAGS[message.role]

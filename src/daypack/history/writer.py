@@ -15,14 +15,15 @@ from daypack.files import atomic, jsonl
 from daypack.files.atomic import refusal
 from daypack.files.commit import Handle
 from daypack.files.lock import Lock, forks
-from daypack.files.offsets import DAMAGED, SLOT, UNCOUNTED, Offsets
-from daypack.history.lines import extend, fits
+from daypack.files.offsets import DAMAGED, SLOT, UNCOUNTED, Offsets, Slot
+from daypack.history.lines import KEYED, UNREADABLE, extend, fits
 from daypack.history.reader import PREFIX, Record, decoder_of
 from daypack.types.history import Event, Message
 
 MAX_LINE_BYTES = 64 << 20
 
 Weigh = Callable[[Record], tuple[int, int]]  # tokens and flags of a record
+_NO_RECORD = UNCOUNTED, DAMAGED
 _encode = msgspec.json.Encoder().encode
 
 
@@ -76,6 +77,7 @@ class Writer(Generic[Record]):
         self._second = 0
         self._time = ""
         self.dirty = False  # something was written since the files were opened
+        self._writing = False
         self._floor = 0  # bytes before this offset may be another process's: never taken back
 
     @property
@@ -90,18 +92,28 @@ class Writer(Generic[Record]):
 
     def begin(self) -> Handle:
         """Under the lock: make sure that the file ends with a whole line and that its state is known."""
-        handle = self._handle
+        if self._writing:
+            raise StorageFailed(
+                "an append is under way in this very thread",
+                operation="append",
+                place=self.path,
+                hint="do not append from a signal handler; set a flag there and append afterwards",
+            )
+        self._writing = True
         try:
-            if handle is None or self._checks != self.lock.checks or self._forks != forks.count:
-                inode = os.stat(self.path).st_ino
-                if handle is None or handle.inode != inode or self._forks != forks.count:
-                    handle = self._open(inode)
-                self._checks = self.lock.checks
-            size = os.lseek(handle.fd, 0, os.SEEK_END)
-            if size != self._end and not handle.failure:
-                self._catch_up(handle, size)
+            return self._ready()
         except OSError as error:
             raise refusal(self.path, error, "open for append") from error
+        finally:
+            self._writing = False
+
+    def _ready(self) -> Handle:
+        handle = self._handle
+        if handle is None or self._checks != self.lock.checks or self._forks != forks.count:
+            inode = os.stat(self.path).st_ino
+            if handle is None or handle.inode != inode or self._forks != forks.count:
+                handle = self._open(inode)
+            self._checks = self.lock.checks
         if handle.failure:
             raise PoisonedLog(
                 f"a sync failed before ({handle.failure.strerror})",
@@ -109,10 +121,20 @@ class Writer(Generic[Record]):
                 place=self.path,
                 hint="check the disk, then open the session again; what was acknowledged is safe",
             )
+        size = os.lseek(handle.fd, 0, os.SEEK_END)
+        if size != self._end:
+            self._catch_up(handle, size)
         return handle
 
     def write(self, handle: Handle, records: Sequence[Record], now: float) -> int:
         """Under the lock: stamp the records, append them as lines, and return the log's new end."""
+        self._writing = True
+        try:
+            return self._write(handle, records, now)
+        finally:
+            self._writing = False
+
+    def _write(self, handle: Handle, records: Sequence[Record], now: float) -> int:
         if int(now) != self._second:
             self._begin_second(int(now))
         time = f"{self._time}.{int(now * 1000) % 1000:03d}Z"
@@ -147,19 +169,39 @@ class Writer(Generic[Record]):
         self._seq, self._crc, self._end = seq, crc, end
         return end
 
+    def write_again(self, handle: Handle, slots: Sequence[Slot]) -> None:
+        """Under the lock: write the same bytes over lines that no sync of ours has proved.
+
+        After a sync that failed elsewhere the kernel may hold their bytes without ever writing them; written again,
+        the next sync takes them along.
+        """
+        for slot in slots:
+            if slot.end <= handle.durable:
+                continue
+            try:
+                line = jsonl.read_at(handle.fd, slot.offset, slot.length)
+                fd = os.open(self.path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)  # not O_APPEND: in its place
+                try:
+                    os.pwrite(fd, line, slot.offset)
+                finally:
+                    atomic.release(fd)
+            except OSError as error:
+                raise refusal(self.path, error, "write again") from error
+
     def _begin_second(self, second: int) -> None:
         self._second = second
         self._time = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        if self._offsets.replaced:
-            # Somebody deleted context/: those who open the session next should not have to read it all.
-            self._offsets.follow()
+        with suppress(OSError):
+            if self._offsets.replaced:
+                # Somebody deleted context/: those who open the session next should not have to read it all.
+                self._offsets.follow()
 
-    def commit(self, handle: Handle, end: int) -> None:
-        """Without the lock: return when the bytes before `end` are on disk."""
+    def commit(self, handle: Handle, start: int, end: int) -> None:
+        """Without the lock: return when the bytes between two offsets, and all before them, are on disk."""
         try:
             handle.commit(end)
         except OSError as error:
-            taken_back = self._take_back(handle)
+            taken_back = self._take_back(handle) <= start
             state = "the lines were taken back" if taken_back else "the lines may still be there"
             raise SyncFailed(
                 f"{error.strerror or error}; {state}, nothing since the last good sync is acknowledged",
@@ -168,11 +210,12 @@ class Writer(Generic[Record]):
                 hint="check the disk, then open the session again and append anew",
             ) from error
 
-    def rebuild(self) -> None:
+    def rebuild(self) -> Handle:
         """Under the lock: throw the sidecar away and read it off the log."""
+        self._offsets.make_writable()
         self._offsets.ignore()
         self._handle = None
-        self.begin()
+        return self.begin()
 
     def close(self) -> None:
         """Close the files; the sidecar is synced so that it is believed after a reboot."""
@@ -193,6 +236,8 @@ class Writer(Generic[Record]):
         """Take in what others have appended, or everything when this is the first append."""
         if size and jsonl.read_at(handle.fd, size - 1, 1) != b"\n":
             size = self._mend(handle, size)
+        if size < self._end:
+            handle.durable = 0  # lines we knew were taken back: what stands there now was never proved
         offsets = self._offsets
         offsets.make_writable()
         offsets.refresh()
@@ -208,13 +253,13 @@ class Writer(Generic[Record]):
     def _measure(self, record: bytes) -> tuple[int, int]:
         try:
             return self._weigh(self._decoder.decode(record))
-        except msgspec.DecodeError:
-            return UNCOUNTED, DAMAGED  # not of our shape: readers report it
+        except UNREADABLE:
+            return _NO_RECORD  # readers report it
 
     def _mend(self, handle: Handle, size: int) -> int:
         """Move a torn tail aside, keeping the whole line in it if there is one, and return the new size."""
         tail = jsonl.unterminated(handle.fd, 0, size)
-        whole = jsonl.complete(tail)
+        whole = jsonl.complete(tail) or (tail if self._measure(tail) != _NO_RECORD else b"")
         offset = size - len(tail)
         moved = None if whole == tail else self._set_aside(tail)
         if whole != tail:
@@ -234,21 +279,33 @@ class Writer(Generic[Record]):
             atomic.create(path, tail)
         return os.path.basename(path)
 
-    def _take_back(self, handle: Handle) -> bool:
-        """After a failed sync: cut off this process's lines that were never acknowledged, if nothing follows them."""
+    def _take_back(self, handle: Handle) -> int:
+        """After a failed sync: cut off this process's lines that nobody was told of, and return the log's size.
+
+        A line with a client key stays: another process may have answered with it.
+        """
         with self.lock:
             start = max(handle.durable, self._floor)
             try:
                 size = os.fstat(handle.fd).st_size
-                if size == handle.written != start and handle is self._handle:
-                    while self._lines and self._offsets.last().end > start:
-                        self._lines -= 1
-                        self._offsets.truncate(self._lines)
-                    os.ftruncate(handle.fd, start)
-                    handle.written = size = start
+                if size != handle.written or handle is not self._handle or self._keyed_behind(start):
+                    return size
+                while self._lines and self._offsets.last().end > start:
+                    self._lines -= 1
+                    self._offsets.truncate(self._lines)
+                os.ftruncate(handle.fd, start)
             except (OSError, StorageFailed):
-                return False
-            return size == start
+                return handle.written
+            handle.written = start
+            return start
+
+    def _keyed_behind(self, start: int) -> bool:
+        at = self._lines
+        while at and (slot := self._offsets.read(at - 1, at)[0]).end > start:
+            if slot.flags & KEYED:
+                return True
+            at -= 1
+        return False
 
     def _append(self, handle: Handle, data: bytes) -> None:
         start = self._end

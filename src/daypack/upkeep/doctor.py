@@ -13,9 +13,9 @@ import msgspec
 from daypack.config import settle
 from daypack.errors import DaypackError
 from daypack.files import atomic, blobs, jsonl
-from daypack.files.offsets import DAMAGED, UNSEALED, Offsets
+from daypack.files.offsets import DAMAGED, UNSEALED, Offsets, Slot
 from daypack.history.layout import Layout
-from daypack.history.lines import examine, next_seq
+from daypack.history.lines import UNREADABLE, examine, next_seq
 from daypack.history.reader import PREFIX
 from daypack.history.session import check_format
 from daypack.text.tokens import counter_named
@@ -23,6 +23,7 @@ from daypack.types.history import Event, Message
 from daypack.types.kinds import SESSION_STATES
 
 Severity = Literal["damage", "warning", "note"]
+_BATCH = 10_000
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -53,7 +54,7 @@ def examine_session(layout: Layout) -> Iterator[Finding]:
 def _examine_log(layout: Layout, path: str, shape: type[Message | Event]) -> Iterator[Finding]:
     name = os.path.basename(path)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         yield Finding(
             "damage",
@@ -81,6 +82,9 @@ def _examine_log(layout: Layout, path: str, shape: type[Message | Event]) -> Ite
                 f"nothing to do: the next append {then} and goes on",
                 offset=size - len(tail),
             )
+    except OSError as error:
+        refused = atomic.refusal(path, error, "read")
+        yield Finding("damage", path, refused.problem, refused.hint)
     finally:
         os.close(fd)
 
@@ -96,7 +100,7 @@ def _examine_lines(layout: Layout, path: str, fd: int, size: int, shape: type[Me
         try:
             if examined.record:
                 decoder.decode(examined.record)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             problem = problem or f"not of the shape of a log line: {error}"
         if problem:
             advice = "compare with a backup, or leave it: it is skipped and never deleted"
@@ -109,7 +113,7 @@ def _examine_lines(layout: Layout, path: str, fd: int, size: int, shape: type[Me
             yield _misnumbered(path, shape, examined.seq, seq, (number, offset))
         seq = next_seq(seq, examined)
         crc = crc32(line, crc)
-        sidecar.compare(number, crc, damaged=bool(examined.flags & DAMAGED))
+        sidecar.compare(number, (offset, len(line), seq, crc), damaged=bool(examined.flags & DAMAGED))
     if unsealed:
         shown = ", ".join(map(str, unsealed[:10])) + (" …" if len(unsealed) > 10 else "")
         problem = f"{(f'{len(unsealed)} lines' if len(unsealed) > 1 else '1 line')} without a checksum: {shown}"
@@ -133,12 +137,16 @@ class _Sidecar:
     def __init__(self, layout: Layout, log: str) -> None:
         self.path = layout.index(os.path.basename(log).removesuffix(".jsonl"))
         self._offsets = Offsets(self.path, None)
-        self._slots = iter(self._offsets.read(0, self._offsets.refresh()))
+        self._slots = self._read(self._offsets.refresh())
         self._wrong = self._changed = 0
 
-    def compare(self, line: int, crc: int, *, damaged: bool) -> None:
+    def _read(self, count: int) -> Iterator[Slot]:
+        for start in range(0, count, _BATCH):
+            yield from self._offsets.read(start, min(start + _BATCH, count))
+
+    def compare(self, line: int, facts: tuple[int, int, int, int], *, damaged: bool) -> None:
         slot = next(self._slots, None)
-        if slot and slot.crc != crc and not self._wrong:
+        if slot and (slot.offset, slot.length, slot.seq, slot.crc) != facts and not self._wrong:
             self._wrong = line
             self._changed = damaged
 
@@ -167,7 +175,7 @@ def _examine_meta(layout: Layout) -> Iterator[Finding]:
             _check_settings(layout, cast(dict[str, Any], meta))
     except DaypackError as error:
         yield Finding("damage", layout.meta, error.problem, error.hint)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         yield Finding("damage", layout.meta, f"meta.json is not JSON: {error}", advice)
     state = (atomic.read(layout.state) or b"active").decode("utf-8", "replace").strip()
     if state not in SESSION_STATES:
@@ -200,7 +208,7 @@ def _events_with_blob(layout: Layout) -> Iterator[Event]:
     decoder = msgspec.json.Decoder(Event)
     for line in (atomic.read(layout.events) or b"").split(b"\n"):
         if b'"blob":' in line and (record := examine(line).record):
-            with suppress(msgspec.DecodeError):
+            with suppress(*UNREADABLE):
                 event = decoder.decode(record)
                 if "blob" in event.data:
                     yield event
