@@ -61,6 +61,20 @@ def test_after_a_reboot_only_a_synced_table_is_believed(tmp_path: Path, monkeypa
     assert os.path.getsize(tmp_path / "keys.idx") == 0
 
 
+def test_a_damaged_header_or_a_full_level_is_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "keys.idx"
+    table = opened(path)
+    table.put("k", 1)
+    table.cover(1, crc=7)
+    right = path.read_bytes()
+    for at in range(52):
+        path.write_bytes(right[:at] + bytes([right[at] ^ 0x10]) + right[at + 1 :])
+        assert opened(path).covered == 0, at
+    path.write_bytes(right[:64] + b"\1" * 16 * 1024)
+    with pytest.raises(OSError, match="empty cell"):
+        list(opened(path).find("other"))
+
+
 def test_a_replaced_table_is_opened_anew(tmp_path: Path) -> None:
     table = opened(tmp_path / "keys.idx")
     table.put("k", 1)

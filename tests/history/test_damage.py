@@ -227,8 +227,49 @@ def test_a_line_written_by_hand_is_a_message(written: Session, line: bytes, text
     assert opened.append("user", "next").seq == 14
 
 
+def test_a_hand_written_line_that_lacks_its_end_is_kept(written: Session) -> None:
+    with log(written).open("ab") as file:
+        file.write(b'{"role":"user","content":"by hand"}')
+    opened = fresh(written)
+    opened.append("user", "next")
+    assert [message.text for message in opened.messages()] == [*TEXTS, "by hand", "next"]
+
+
+def test_one_flipped_bit_in_a_slot_changes_no_number_and_no_range(written: Session) -> None:
+    sidecar = written.path / "context" / "offsets" / "messages.idx"
+    right = sidecar.read_bytes()
+    for at in [*range(len(right) - 28, len(right)), 64 + 28 * 4 + 16]:
+        sidecar.write_bytes(right[:at] + bytes([right[at] ^ 0x40]) + right[at + 1 :])
+        opened = fresh(written)
+        assert [message.seq for message in opened.messages(5, 7)] == [5, 6, 7], at
+        assert [message.seq for message in opened.messages(11)] == [11, 12], at
+    sidecar.write_bytes(right[:-12] + bytes([right[-12] ^ 0x40]) + right[-11:])  # the newest slot's number
+    assert fresh(written).append("user", "next").seq == 13
+
+
+def test_many_damaged_lines_are_told_of_in_a_few_warnings(written: Session) -> None:
+    with log(written).open("ab") as file:
+        file.write(b"garbage\n" * 500)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        opened = fresh(written)
+        assert opened.tail(1)[0].text == TEXTS[-1]
+    assert len(caught) == 11
+    assert len(opened.damage) == 500
+
+
 @pytest.mark.parametrize(
-    "line", [b"not json\n", b"[1,2]\n", b'{"role":"king","content":"x"}\n', b"\n", b'{"role":"user"\n', b"\xff\xfe\n"]
+    "line",
+    [
+        b"not json\n",
+        b"[1,2]\n",
+        b'{"role":"king","content":"x"}\n',
+        b"\n",
+        b'{"role":"user"\n',
+        b"\xff\xfe\n",
+        b'{"role":"user","content":"\xff"}\n',
+        b"[" * 5000 + b"\n",
+    ],
 )
 def test_a_line_that_is_no_message_is_damage_and_stays(written: Session, line: bytes) -> None:
     with log(written).open("ab") as file:

@@ -86,6 +86,24 @@ def test_an_event_needs_a_type_that_is_text(session: Session, kind: Any) -> None
     assert list(session.events()) == []
 
 
+class Shout(str):
+    """Text of a kind of its own."""
+
+    __slots__ = ()
+
+
+def test_text_of_a_subclass_is_stored_as_its_text(session: Session) -> None:
+    stored = session.append(Shout("user"), Shout("hello"), client_key=Shout("k"), meta={"a": Shout("b")})
+    assert session.tail(1)[0] == stored
+    assert (stored.content, stored.client_key, stored.meta) == ("hello", "k", {"a": "b"})
+
+
+@pytest.mark.parametrize(("field", "value"), [("client_key", "\ud800"), ("ts", "0001-01-01T00:00:00+23:00")])
+def test_values_at_the_edge_are_refused_plainly(session: Session, field: str, value: str) -> None:
+    with pytest.raises(BadMessage, match=field):
+        session.append("user", "x", **{field: value})
+
+
 def test_absent_values_of_other_systems_are_left_out(session: Session) -> None:
     given: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None, "tool_calls": [], "name": None}
     (stored,) = session.append_many([given])

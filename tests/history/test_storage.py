@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -318,3 +319,39 @@ def test_the_home_itself_may_be_a_link(home: str, tmp_path: Path) -> None:
     Path(home).symlink_to(real)
     with daypack.open_session("work", home=home) as session:
         assert session.append("user", "x").seq == 1
+
+
+def test_an_append_that_is_stored_does_not_fail_because_its_repair_cannot_be_told(home: str) -> None:
+    session = daypack.open_session("work", home=home)
+    session.append("user", "a")
+    with (session.path / "messages.jsonl").open("ab") as file:
+        file.write(b"torn")
+    events = session.path / "events.jsonl"
+    events.rename(session.path / "away")
+    assert session.append("user", "b").seq == 2
+    (session.path / "away").rename(events)
+    assert session.append("user", "c").seq == 3
+    assert [message.text for message in session.messages()] == ["a", "b", "c"]
+    assert [event.type for event in session.events()] == ["log.torn"]
+
+
+def test_new_files_are_synced_before_they_are_named_and_named_before_they_count(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    for name in ("fsync", "replace", "link"):
+        real = getattr(os, name)
+
+        def noted(*args: object, name: str = name, real: Callable[..., object] = real) -> object:
+            target = os.readlink(f"/proc/self/fd/{args[0]}") if name == "fsync" else str(args[1])
+            calls.append(f"{name} {os.path.basename(target).split('.')[0].replace('-', '') or target}")
+            return real(*args)
+
+        monkeypatch.setattr(os, name, noted)
+    daypack.open_session("work", home=home)
+    meta = calls[-3:]
+    assert [call.split()[0] for call in meta] == ["fsync", "replace", "fsync"]
+    assert meta[1:] == ["replace meta", "fsync work"]
+    for name in ("created_at", "updated_at", "cwd", "state"):
+        assert f"link {name}" in calls
+        assert calls[calls.index(f"link {name}") - 1].startswith("fsync")

@@ -33,7 +33,7 @@ class Facets:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._updated = 0
+        self.second = 0  # of the newest append noted in updated_at
         self.behind = False  # there is a newer text than the one in latest.md
         self._latest_at = float("-inf")
 
@@ -72,9 +72,9 @@ class Facets:
 
     def touch(self, seconds: float) -> None:
         """Note an append in updated_at. The file has a resolution of a second, so it is written once a second."""
-        if int(seconds) == self._updated:
+        if int(seconds) == self.second:
             return
-        self._updated = int(seconds)
+        self.second = int(seconds)
         with suppress(OSError):  # the append is safe in the log; a clock file is not worth failing it
             fd = os.open(self._layout.updated_at, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:

@@ -37,7 +37,9 @@ class Log(Generic[Record]):
             self.write(lambda handle: self.writer.write(handle, records, now), durable=True)
         else:
             with self.lock:
-                self.writer.write(self.begin(), records, now)
+                if self.reader.distrusts:
+                    self.begin()
+                self.writer.append(records, now)
 
     def write(self, run: Callable[[Handle], Answer], *, durable: bool) -> Answer:
         """Run something that writes, under the lock, and return its answer; durable: when what it wrote is on disk."""

@@ -97,12 +97,17 @@ class History:
         else:
             # Synced also when nothing is new: the first answer may have been lost before its line was on disk.
             answers = self.messages.write(partial(self._write_keyed, drafts, now), durable=self._durable)
-        self._after_append(now)
+        if int(now) != self.facets.second or self._repaired:
+            self._after_append(now)
         for message in reversed(answers):
             if message.role == "assistant" and message.text:
                 self.facets.note_latest(message.text)
                 break
         return tuple(answers)
+
+    @property
+    def _repaired(self) -> bool:
+        return bool(self.messages.writer.repairs or self.events.writer.repairs)
 
     def append_event(self, draft: Event) -> Event:
         """Append one event and return it as stored."""
@@ -242,8 +247,6 @@ class History:
 
     def _after_append(self, now: float) -> None:
         self.facets.touch(now)
-        if not self.messages.writer.repairs and not self.events.writer.repairs:
-            return
         for log in (self.messages, self.events):
             for repair in log.take_repairs():
                 try:

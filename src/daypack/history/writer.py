@@ -92,6 +92,33 @@ class Writer(Generic[Record]):
 
     def begin(self) -> Handle:
         """Under the lock: make sure that the file ends with a whole line and that its state is known."""
+        self._enter()
+        try:
+            return self._ready()
+        except OSError as error:
+            raise refusal(self.path, error, "open for append") from error
+        finally:
+            self._writing = False
+
+    def write(self, handle: Handle, records: Sequence[Record], now: float) -> int:
+        """Under the lock, after `begin`: stamp the records, append them as lines, and return the log's new end."""
+        self._enter()
+        try:
+            return self._write(handle, records, now)
+        finally:
+            self._writing = False
+
+    def append(self, records: Sequence[Record], now: float) -> int:
+        """Under the lock: `begin` and `write` in one."""
+        self._enter()
+        try:
+            return self._write(self._ready(), records, now)
+        except OSError as error:
+            raise refusal(self.path, error, "open for append") from error
+        finally:
+            self._writing = False
+
+    def _enter(self) -> None:
         if self._writing:
             raise StorageFailed(
                 "an append is under way in this very thread",
@@ -100,12 +127,6 @@ class Writer(Generic[Record]):
                 hint="do not append from a signal handler; set a flag there and append afterwards",
             )
         self._writing = True
-        try:
-            return self._ready()
-        except OSError as error:
-            raise refusal(self.path, error, "open for append") from error
-        finally:
-            self._writing = False
 
     def _ready(self) -> Handle:
         handle = self._handle
@@ -125,14 +146,6 @@ class Writer(Generic[Record]):
         if size != self._end:
             self._catch_up(handle, size)
         return handle
-
-    def write(self, handle: Handle, records: Sequence[Record], now: float) -> int:
-        """Under the lock: stamp the records, append them as lines, and return the log's new end."""
-        self._writing = True
-        try:
-            return self._write(handle, records, now)
-        finally:
-            self._writing = False
 
     def _write(self, handle: Handle, records: Sequence[Record], now: float) -> int:
         if int(now) != self._second:
