@@ -42,6 +42,7 @@ class Lock:
         self.checks = 0  # grows when names in the folder may have changed
         self._watch = Watch(path)
         self._flock = flock
+        self._how = fcntl.LOCK_EX
         self._fd = -1
         self._depth = 0
         self._owner = 0
@@ -54,30 +55,32 @@ class Lock:
         self._depth = 0
         self._close()
 
-    def __enter__(self) -> "Lock":
-        self._acquire(fcntl.LOCK_EX)
-        return self
-
     @contextmanager
     def without_waiting(self) -> Generator[None]:
         """Hold it as `with lock` does, but raise LockUnavailable where another holds it."""
-        self._acquire(fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with self._threads:
+            self._how |= fcntl.LOCK_NB
+            try:
+                self.__enter__()
+            finally:
+                self._how = fcntl.LOCK_EX
         try:
             yield
         finally:
             self.__exit__()
 
-    def _acquire(self, how: int) -> None:
+    def __enter__(self) -> "Lock":
         self._threads.acquire()
         if self._depth == 0:
             try:
-                self._take(how)
+                self._take()
             except BaseException:
                 self._close()  # gives a lock back that was taken before an interrupt
                 self._threads.release()
                 raise
         self._depth += 1
         self._owner = threading.get_ident()
+        return self
 
     @property
     def held(self) -> bool:
@@ -97,13 +100,13 @@ class Lock:
                 self._close()  # closing gives the lock back whatever the file system says
         self._threads.release()
 
-    def _take(self, how: int) -> None:
+    def _take(self) -> None:
         while True:
             if self._fd < 0:
                 self._open()
             try:
                 if self._flock:
-                    fcntl.flock(self._fd, how)
+                    fcntl.flock(self._fd, self._how)
                 if self._watch.unchanged():
                     return
                 self.checks += 1

@@ -7,7 +7,7 @@ from daypack.files.commit import Answer, Group, Handle, Task
 from daypack.files.lock import Lock
 from daypack.files.offsets import Offsets
 from daypack.history.reader import Reader, Record, Records
-from daypack.history.writer import Repair, Weigh, Writer
+from daypack.history.writer import Weigh, Writer
 
 
 class Log(Generic[Record]):
@@ -72,11 +72,6 @@ class Log(Generic[Record]):
     def records(self, start: int = 1, stop: int | None = None) -> Records[Record]:
         """Return the records numbered `start` to `stop`, both included."""
         return Records(self.reader, start, stop)
-
-    def take_repairs(self) -> list[Repair]:
-        """Return what appends have mended since the last call."""
-        repairs, self.writer.repairs = self.writer.repairs, []
-        return repairs
 
     def close(self) -> None:
         """Close the files; the log can still be used and opens them again."""

@@ -69,6 +69,7 @@ class History:
         sidecar = layout.index("messages"), self.tokenizer
         self.messages = Log(Message, layout.messages, self.lock, sidecar, self._weigh)
         self.events = Log(Event, layout.events, self.lock, (layout.index("events"), "none"), _weightless)
+        self._repairs = self.messages.writer.repairs = self.events.writer.repairs
         self._keys = ClientKeys(layout.index("keys"), self.messages.reader)
 
     @cached_property
@@ -92,22 +93,18 @@ class History:
         if not drafts:
             return ()
         now, answers = self._clock(), drafts
-        if not [one for one in drafts if one.client_key]:
+        if (len(drafts) == 1 and drafts[0].client_key is None) or not any(one.client_key for one in drafts):
             self.messages.append(drafts, now, durable=self._durable)
         else:
             # Synced also when nothing is new: the first answer may have been lost before its line was on disk.
             answers = self.messages.write(partial(self._write_keyed, drafts, now), durable=self._durable)
-        if int(now) != self.facets.second or self._repaired:
+        if int(now) != self.facets.second or self._repairs:
             self._after_append(now)
         for message in reversed(answers):
             if message.role == "assistant" and message.text:
                 self.facets.note_latest(message.text)
                 break
         return tuple(answers)
-
-    @property
-    def _repaired(self) -> bool:
-        return bool(self.messages.writer.repairs or self.events.writer.repairs)
 
     def append_event(self, draft: Event) -> Event:
         """Append one event and return it as stored."""
@@ -247,14 +244,14 @@ class History:
 
     def _after_append(self, now: float) -> None:
         self.facets.touch(now)
-        for log in (self.messages, self.events):
-            for repair in log.take_repairs():
-                try:
-                    self.append_event(draft_event("log.torn", repair.describe()))
-                except DaypackError:
-                    # What was appended is safe: it must not look as if it had failed. The next append tells.
-                    log.writer.repairs.append(repair)
-                    return
+        while self._repairs:
+            repair = self._repairs.pop(0)
+            try:
+                self.append_event(draft_event("log.torn", repair.describe()))
+            except DaypackError:
+                # What was appended is safe: it must not look as if it had failed. The next append tells.
+                self._repairs.insert(0, repair)
+                return
 
     def _restore_pins(self) -> dict[str, str]:
         kept: dict[str, bytes] = {}
