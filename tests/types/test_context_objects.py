@@ -109,13 +109,13 @@ def test_a_source_ref_tells_origin_selector_digest_authority_and_native_ids():
     source = kept(
         {
             "source_id": "source-1",
-            "uri": "file:///work/DESIGN.md",
+            "uri": "file:///project/DESIGN.md",
             "source_kind": "file",
             "selector": {"type": "line_range", "start": 10, "end": 24},
             "digest": "sha256:00",
             "authority": "workspace",
             "provenance_refs": ["messages:12-18"],
-            "external_mappings": [{"protocol": "mcp", "resource_uri": "file:///work/DESIGN.md"}],
+            "external_mappings": [{"protocol": "mcp", "resource_uri": "file:///project/DESIGN.md"}],
             "license": "Apache-2.0",
             "retrieved_at": NOW,
             "modified_at": NOW,

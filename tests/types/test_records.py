@@ -35,7 +35,7 @@ DECISIONS = """\
 {"id":"d2","decision":"Child agents are owned and die with the parent by default.","source":"user:latest"}
 """
 REFS = """\
-{"id":"r1","path":"/work/DESIGN.md","kind":"file","summary":"current design draft"}
+{"id":"r1","path":"/project/DESIGN.md","kind":"file","summary":"current design draft"}
 {"id":"r2","path":"context/swap/chunk/sha256-abc","kind":"swap","summary":"old discussion about model ABI"}
 """
 SWAP = """\
