@@ -6,7 +6,7 @@
 
 import os
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from daypack.errors import BadName, UnsafePath
@@ -163,12 +163,6 @@ class Layout:
         for folder in (self.context, self.offsets, self.pinned, self.blob):
             if os.path.islink(folder):
                 raise UnsafePath("is a symbolic link", operation="open session", place=folder, hint="replace the link")
-
-    def torn(self) -> Iterator[str]:
-        """Yield the files that hold torn tails, in order of name."""
-        for name in sorted(os.listdir(self.folder)):
-            if ".jsonl.torn-" in name:
-                yield os.path.join(self.folder, name)
 
 
 DERIVED = {
