@@ -17,6 +17,16 @@ from daypack.files.lock import forks
 Answer = TypeVar("Answer")
 
 
+def reentered(place: str = "") -> StorageFailed:
+    """Return the error for an append that a signal handler makes in the middle of another one."""
+    return StorageFailed(
+        "an append is under way in this very thread",
+        operation="append",
+        place=place,
+        hint="do not append from a signal handler; set a flag there and append afterwards",
+    )
+
+
 class Handle:
     """A log opened for appending, with what is known to be on disk.
 
@@ -89,11 +99,7 @@ class Group(Generic[Answer]):
             self._reset()  # whoever was at work is not in this process
         thread = threading.get_ident()
         if thread in self._within:
-            raise StorageFailed(
-                "an append is under way in this very thread",
-                operation="append",
-                hint="do not append from a signal handler; set a flag there and append afterwards",
-            )
+            raise reentered()
         self._within.add(thread)
         try:
             return self._do(run)

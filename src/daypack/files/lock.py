@@ -38,7 +38,7 @@ class Lock:
 
     def __init__(self, path: str, *, flock: bool = True) -> None:
         self.path = path
-        self.inode = 0  # of the locked file, while the lock is held
+        self._inode = 0
         self.checks = 0  # grows when names in the folder may have changed
         self._watch = Watch(path)
         self._flock = flock
@@ -122,14 +122,14 @@ class Lock:
                     place=self.path,
                     hint="on a file system without locks, with one writing process, set locking=single_writer",
                 ) from error
-            if named == self.inode:
+            if named == self._inode:
                 return
             self._close()
 
     def _open(self) -> None:
         try:
             self._fd = os.open(self.path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            self.inode = os.fstat(self._fd).st_ino
+            self._inode = os.fstat(self._fd).st_ino
         except OSError as error:
             raise refusal(self.path, error, "open for append") from error
 

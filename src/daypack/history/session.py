@@ -93,6 +93,7 @@ class History:
         if not drafts:
             return ()
         now, answers = self._clock(), drafts
+        # One message without a key is what almost every call brings: it is recognised at a glance.
         if (len(drafts) == 1 and drafts[0].client_key is None) or not any(one.client_key for one in drafts):
             self.messages.append(drafts, now, durable=self._durable)
         else:
@@ -245,7 +246,10 @@ class History:
     def _after_append(self, now: float) -> None:
         self.facets.touch(now)
         while self._repairs:
-            repair = self._repairs.pop(0)
+            try:
+                repair = self._repairs.pop(0)
+            except IndexError:
+                return  # another thread tells of it
             try:
                 self.append_event(draft_event("log.torn", repair.describe()))
             except DaypackError:

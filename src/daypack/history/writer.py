@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr
 from daypack.errors import BadMessage, PoisonedLog, StorageFailed, SyncFailed, WriteFailed
 from daypack.files import atomic, jsonl
 from daypack.files.atomic import refusal
-from daypack.files.commit import Handle
+from daypack.files.commit import Handle, reentered
 from daypack.files.lock import Lock, forks
 from daypack.files.offsets import DAMAGED, SLOT, UNCOUNTED, Offsets, Slot
 from daypack.history.lines import KEYED, UNREADABLE, extend, fits
@@ -77,7 +77,7 @@ class Writer(Generic[Record]):
         self._second = 0
         self._time = ""
         self.dirty = False  # something was written since the files were opened
-        self._writing = False
+        self._writing = False  # the lock does not keep a signal handler of its own thread out
         self._floor = 0  # bytes before this offset may be another process's: never taken back
 
     @property
@@ -120,12 +120,7 @@ class Writer(Generic[Record]):
 
     def _enter(self) -> None:
         if self._writing:
-            raise StorageFailed(
-                "an append is under way in this very thread",
-                operation="append",
-                place=self.path,
-                hint="do not append from a signal handler; set a flag there and append afterwards",
-            )
+            raise reentered(self.path)
         self._writing = True
 
     def _ready(self) -> Handle:
