@@ -1,0 +1,1 @@
+"""Ranking: texts in, ranked ids with the parts of their scores out."""

@@ -1,0 +1,216 @@
+"""Taking entries into the index: chunks, neighbours, stretches and authors, all in one transaction of the caller."""
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from daypack.errors import BadInput
+from daypack.search.postings import MAX_ID, posting
+from daypack.search.spread import speaker
+from daypack.search.words import cut, fold, head_of, name_words, speaker_of
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+    from daypack.search.lexical import Doc
+
+STRETCH_ENTRIES = 20  # a stretch ends here, or at a gap in time
+GAP_SECONDS = 3_600
+_FLUSH_ENTRIES = 2_000
+_SPOKEN_BY = ("", "user", "assistant")  # roles whose text may begin with its speaker's name
+
+SCHEMA = """
+CREATE VIRTUAL TABLE postings USING fts5(words, content='', columnsize=0, detail=none, tokenize='porter ascii');
+INSERT INTO postings(postings, rank) VALUES ('hashsize', 8000000);
+CREATE TABLE entries(id INTEGER PRIMARY KEY, stretch INT, before INT, after INT, speaker INT, cuts BLOB);
+CREATE TABLE groups(name TEXT PRIMARY KEY, newest INT, moment REAL, stretch INT, length INT) WITHOUT ROWID;
+CREATE TABLE authors(number INTEGER PRIMARY KEY, name TEXT UNIQUE, given INT, entries INT);
+CREATE INDEX busy ON authors(entries);
+CREATE TABLE names(word TEXT, author INT, PRIMARY KEY(word, author)) WITHOUT ROWID;
+CREATE TABLE totals(newest INT, oldest INT, entries INT, chunks INT, words INT, stretches INT, persons INT);
+INSERT INTO totals VALUES (0, 0, 0, 0, 0, 0, 0)
+"""
+_ENTER = (
+    ("INSERT INTO postings(rowid, words) VALUES (?, ?)", "postings"),
+    ("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", "entries"),
+    ("UPDATE entries SET after = ? WHERE id = ?", "links"),
+    ("INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?)", "groups"),
+    ("UPDATE authors SET given = max(given, ?), entries = entries + ? WHERE number = ?", "authors"),
+)
+
+
+class Totals:
+    """What is known of the index as a whole."""
+
+    def __init__(self, connection: "Connection") -> None:
+        row = connection.execute("SELECT * FROM totals").fetchone()
+        self.newest, self.oldest, self.entries, self.chunks, self.words, self.stretches, self.persons = row
+
+    def save(self, connection: "Connection") -> None:
+        """Write them back."""
+        values = self.newest, self.oldest, self.entries, self.chunks, self.words, self.stretches, self.persons
+        connection.execute(
+            "UPDATE totals SET newest=?, oldest=?, entries=?, chunks=?, words=?, stretches=?, persons=?", values
+        )
+
+
+class _Group:
+    """The end of a conversation: where the next entry links on."""
+
+    def __init__(self, newest: int = 0, moment: float | None = None, stretch: int = 0, length: int = 0) -> None:
+        self.newest = newest
+        self.moment = moment
+        self.stretch = stretch
+        self.length = length
+
+
+class _Author:
+    """An author met in this batch."""
+
+    def __init__(self, number: int, given: int) -> None:
+        self.number = number
+        self.given = given
+        self.entries = 0
+
+
+class Intake:
+    """Collects entries and writes them; `finish` writes the rest."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self.totals = Totals(connection)
+        self._connection = connection
+        self._groups: dict[str, _Group] = {}
+        self._authors: dict[str, _Author] = {}
+        self._entries: dict[int, list[int | bytes]] = {}
+        self._postings: list[tuple[int, str]] = []
+        self._links: list[tuple[int, int]] = []
+
+    def take(self, doc: "Doc") -> None:
+        """Take an entry in; one the index has already is passed over, one without words only counts as seen."""
+        totals = self.totals
+        if doc.id <= totals.newest:
+            return
+        if doc.id > MAX_ID:
+            raise BadInput("is too large a number", operation="index", place=str(doc.id), hint=f"at most {MAX_ID}")
+        totals.newest = doc.id
+        totals.oldest = totals.oldest or doc.id
+        if not doc.text or doc.text.isspace():
+            return
+        totals.entries += 1
+        name = doc.author or (speaker_of(doc.text) if doc.role in _SPOKEN_BY else "")
+        cuts = self._enter_chunks(doc)
+        before, stretch = self._place(doc)
+        who = speaker(self._number(name, doc), is_user=doc.role == "user")
+        self._entries[doc.id] = [doc.id, stretch, before, 0, who, cuts]
+        if len(self._entries) >= _FLUSH_ENTRIES:
+            self._flush()
+
+    def _enter_chunks(self, doc: "Doc") -> bytes:
+        """Enter the words of each chunk; return where the chunks start and stop."""
+        head = _head(doc.when[:40], doc.author)
+        chunks = cut(doc.text)
+        whole = len(chunks) == 1
+        for number, (start, stop, words) in enumerate(chunks):
+            body = fold(doc.text if whole else doc.text[start:stop])
+            if body:
+                self._postings.append((posting(doc.id, number, words), f"{head} {body}" if head else body))
+                self.totals.chunks += 1
+                self.totals.words += words
+        return b"".join(start.to_bytes(4, "little") + stop.to_bytes(4, "little") for start, stop, _ in chunks)
+
+    def _place(self, doc: "Doc") -> tuple[int, int]:
+        """Link the entry to the one before it in its group; return that one and the stretch."""
+        group = self._groups.get(doc.group)
+        if group is None:
+            group = self._groups[doc.group] = self._load_group(doc.group)
+        moment = _moment(doc.when)
+        before = group.newest
+        if moment is not None and group.moment is not None and abs(moment - group.moment) > GAP_SECONDS:
+            before = 0
+        if not before or group.length >= STRETCH_ENTRIES:
+            self.totals.stretches += 1
+            group.stretch, group.length = self.totals.stretches, 0
+        if before in self._entries:
+            self._entries[before][3] = doc.id
+        elif before:
+            self._links.append((doc.id, before))
+        group.newest, group.length = doc.id, group.length + 1
+        group.moment = group.moment if moment is None else moment
+        return before, group.stretch
+
+    def _load_group(self, name: str) -> _Group:
+        query = "SELECT newest, moment, stretch, length FROM groups WHERE name = ?"
+        row = self._connection.execute(query, (clean(name),)).fetchone()
+        return _Group(*row) if row else _Group()
+
+    def _number(self, name: str, doc: "Doc") -> int:
+        """Return the number of the author, negative when the name was read off the text."""
+        words = _name(name) if name else ""
+        if not words:
+            return 0
+        author = self._authors.get(words)
+        if author is None:
+            author = self._authors[words] = self._load_author(words)
+        if doc.author and not author.given:
+            author.given = 1
+            self.totals.persons += 1
+        author.entries += 1
+        return author.number if doc.author else -author.number
+
+    def _load_author(self, words: str) -> _Author:
+        row = self._connection.execute("SELECT number, given FROM authors WHERE name = ?", (words,)).fetchone()
+        if row:
+            return _Author(*row)
+        number = self._connection.execute("INSERT INTO authors(name, given, entries) VALUES (?, 0, 0)", (words,))
+        author = _Author(number.lastrowid or 0, 0)
+        rows = [(word, author.number) for word in words.split()]
+        self._connection.executemany("INSERT OR IGNORE INTO names VALUES (?, ?)", rows)
+        return author
+
+    def _flush(self) -> None:
+        rows: dict[str, list[Any]] = {
+            "postings": self._postings,
+            "entries": list(self._entries.values()),
+            "links": self._links,
+            "groups": [
+                (clean(name), one.newest, one.moment, one.stretch, one.length) for name, one in self._groups.items()
+            ],
+            "authors": [(one.given, one.entries, one.number) for one in self._authors.values()],
+        }
+        for statement, name in _ENTER:
+            if rows[name]:
+                self._connection.executemany(statement, rows[name])
+        for taken in (self._postings, self._entries, self._links, self._groups, self._authors):
+            taken.clear()
+
+    def finish(self) -> int:
+        """Write what is left; return the newest id."""
+        self._flush()
+        self.totals.save(self._connection)
+        return self.totals.newest
+
+
+def clean(text: str) -> str:
+    """Return text that SQLite can store: lone surrogates become question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+@lru_cache(256)
+def _head(when: str, author: str) -> str:
+    return head_of(when, author)
+
+
+@lru_cache(256)
+def _name(author: str) -> str:
+    return " ".join(name_words(author))
+
+
+def _moment(when: str) -> float | None:
+    """Return a time as seconds; None for what is no ISO time."""
+    if not when:
+        return None
+    try:
+        moment = datetime.fromisoformat(when)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

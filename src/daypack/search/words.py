@@ -1,0 +1,174 @@
+"""Words of a text as the index and a query see them: folding, stop words, pairs of characters, chunks, dates.
+
+What comes out is made for FTS5's `ascii` tokenizer, which takes letters, digits and every non-ASCII character for parts
+of a word. So what a word is, outside ASCII, is decided here and nowhere else, and a term is always one token.
+
+    fold("Café — 東京都, 2nd")  ->  "cafe   東京 京都 東 京 都 , 2nd"
+"""
+
+import re
+from unicodedata import category, decimal, normalize
+
+CHUNK_WORDS = 100
+MAX_CHUNKS = 256
+HEAD_CHARS, TAIL_CHARS = 120_000, 40_000  # of a longer text the middle is not indexed
+MAX_WORD_CHARS = 64
+QUERY_CHARS = 4_000  # read at each end of a query
+
+_WHOLE_WORDS = 130  # a text up to here is one chunk
+_SPARE_WORDS = 25  # an end shorter than this stays with the chunk before it
+_WHEN_CHARS, _AUTHOR_CHARS = 40, 120
+_UNIT_CHARS = 16  # characters of a run that count as a word when it is longer than a word should be
+
+_STOP = """
+    a about after again all also am an and any are as at be because been before being between both but by can could
+    did do does doing down during each few for from further had has have having he her here hers him his how i if in
+    into is it its just me might more most my no nor not now of off on once only or other our ours out over own please
+    same she should so some such than that the their theirs them then there these they this those through to too under
+    until up very was we were what when where which while who whom whose why will with would you your yours
+    s t d ll m re ve don didn doesn isn wasn aren couldn wouldn"""
+STOP = frozenset(_STOP.split())
+_MONTHS = "January February March April May June July August September October November December"
+_DATE = re.compile(r"(?<!\d)(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?!\d)")
+
+# Scripts written without spaces, or (Korean) with endings glued to words: Han, kana, bopomofo, Hangul, Thai, Lao,
+# Burmese, Khmer.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005\u3007\u3040-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U000323af"
+)
+_RUN = re.compile(f"[{_UNSPACED}]+")
+_TERM = re.compile("[0-9a-z\x80-\U0010ffff]+")
+_LONG_TERM = re.compile(f"[0-9A-Za-z\x80-\U0010ffff]{{{MAX_WORD_CHARS + 1},}}")
+_CODED = re.compile(f"[0-9A-Za-z+/=_-]{{{MAX_WORD_CHARS + 1},}}")
+_SEPARATORS = re.compile(r"[+/=_-]")
+_UNIT = re.compile(rf"([{_UNSPACED}]{{1,{_UNIT_CHARS}}})|[^\s{_UNSPACED}]{{1,256}}")
+_SENTENCE_ENDS = frozenset(".!?;:。！？；")
+_SPEAKER = re.compile(r"\s{0,4}([^\W\d_][\w.'’-]{1,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): ")
+_NOBODY = "user assistant system tool human ai bot agent developer model function"
+
+
+class _Folds(dict[int, str | None]):
+    """What becomes of a character: learnt when it is first met."""
+
+    def __missing__(self, code: int) -> str | None:
+        folded = self[code] = _fold_character(chr(code))
+        return folded
+
+
+def _fold_character(character: str) -> str | None:
+    if character.isascii():
+        return character
+    kind = category(character)
+    if kind[0] == "L":
+        plain = (one for one in normalize("NFD", character.casefold()) if not "\u0300" <= one <= "\u036f")
+        return normalize("NFC", "".join(plain))
+    if kind[0] == "N":
+        digit = decimal(character, None)
+        return character if digit is None else str(digit)
+    if kind[0] == "M":  # accents go, vowel signs of Indic scripts are part of the word
+        return None if "\u0300" <= character <= "\u036f" else character
+    return None if kind == "Cf" else " "
+
+
+_FOLDS = _Folds()
+
+
+def fold(text: str) -> str:
+    """Return `text` as it is indexed: accents gone, unspaced runs in pairs and single characters, no coded data."""
+    if not text.isascii():
+        text = normalize("NFKC", text).translate(_FOLDS)
+        text = _LONG_TERM.sub(" ", _RUN.sub(_spell_run, text))
+    parts = text.split()
+    if parts and max(map(len, parts)) > MAX_WORD_CHARS:
+        return _CODED.sub(_drop_coded, text)
+    # Nobody asks for stop words; those that are easily seen are half the work of the index.
+    return " ".join([part for part in parts if part not in STOP])
+
+
+def _spell_run(run: re.Match[str]) -> str:
+    text = run[0]
+    pairs = [text[at : at + 2] for at in range(len(text) - 1)]
+    return f" {' '.join(pairs)} {' '.join(text)} "
+
+
+def _drop_coded(run: re.Match[str]) -> str:
+    """Drop base64 and the like, keep paths: those have a separator every few characters."""
+    text = run[0]
+    return " " if len(_SEPARATORS.findall(text)) * 16 < len(text) else text
+
+
+def query_terms(query: str) -> list[str]:
+    """Return what to look for, each term once, in the order of the query; stop words are not looked for."""
+    if len(query) > 2 * QUERY_CHARS:
+        query = f"{query[:QUERY_CHARS]} {query[-QUERY_CHARS:]}"
+    if not query.isascii():
+        query = _RUN.sub(_pair_run, normalize("NFKC", query).translate(_FOLDS))
+    terms = dict.fromkeys(_TERM.findall(_DATE.sub(_spell_date, query).lower()))
+    return [term for term in terms if term not in STOP and len(term) <= MAX_WORD_CHARS]
+
+
+def _pair_run(run: re.Match[str]) -> str:
+    text = run[0]
+    return f" {' '.join(text[at : at + 2] for at in range(max(1, len(text) - 1)))} "
+
+
+def head_of(when: str, author: str) -> str:
+    """Return date and author as words: they stand before every chunk."""
+    date = _DATE.match(when)
+    return fold(f"{_spell_date(date) if date else when[:_WHEN_CHARS]} {author[:_AUTHOR_CHARS]}")
+
+
+def _spell_date(date: re.Match[str]) -> str:
+    return f"{date[1]} {_MONTHS.split()[int(date[2]) - 1]} {int(date[3])}"
+
+
+def name_words(author: str) -> list[str]:
+    """Return the words by which a query may call an author; none for what is no name."""
+    return [word for word in query_terms(author) if len(word) > 1 and word not in _NOBODY.split()][:8]
+
+
+def speaker_of(text: str) -> str:
+    """Return the name in front of "Name: text", or nothing."""
+    found = _SPEAKER.match(text)
+    return found[1] if found else ""
+
+
+def cut(text: str) -> list[tuple[int, int, int]]:
+    """Cut a text into chunks of about a hundred words: (start, stop, words), at sentence ends where they are near."""
+    words = max(len(text.split()), len(text) // _UNIT_CHARS)
+    if not text.isascii():
+        words += sum(map(len, _RUN.findall(text))) // 2
+    if words <= _WHOLE_WORDS:
+        return [(0, len(text), words)]
+    chunks: list[tuple[int, int, int]] = []
+    for start, stop in _regions(text):
+        chunks += _cut_region(text, start, stop)
+    return chunks[:MAX_CHUNKS]
+
+
+def _regions(text: str) -> tuple[tuple[int, int], ...]:
+    size = len(text)
+    if size <= HEAD_CHARS + TAIL_CHARS:
+        return ((0, size),)
+    return (0, HEAD_CHARS), (size - TAIL_CHARS, size)
+
+
+def _cut_region(text: str, start: int, stop: int) -> list[tuple[int, int, int]]:
+    chunks: list[tuple[int, int, int]] = []
+    begin, end, words = -1, start, 0
+    for unit in _UNIT.finditer(text, start, stop):
+        if begin < 0:
+            begin = unit.start()
+        end = unit.end()
+        words += 1 + (end - unit.start()) // (2 if unit[1] else _UNIT_CHARS)
+        closed = text[end - 1] in _SENTENCE_ENDS or text[end : end + 1] == "\n"
+        if words >= CHUNK_WORDS * 5 // 4 or (closed and words >= CHUNK_WORDS * 3 // 4):
+            chunks.append((begin, end, words))
+            begin, words = -1, 0
+    if begin >= 0:
+        if chunks and words < _SPARE_WORDS:
+            first, _, before = chunks.pop()
+            begin, words = first, words + before
+        chunks.append((begin, end, words))
+    return chunks
