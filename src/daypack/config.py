@@ -13,6 +13,7 @@ from daypack.errors import BadConfig
 
 Durability = Literal["sync", "os"]
 Locking = Literal["flock", "single_writer"]
+Redaction = Literal["on", "off"]
 
 
 class Config(Struct, frozen=True):
@@ -21,11 +22,16 @@ class Config(Struct, frozen=True):
     `durability`: "sync" acknowledges an append when it is on disk, "os" when the operating system has it.
     `locking`: "single_writer" promises that one process writes, for file systems without locks.
     `model`: the model the session is for; it decides how tokens are counted.
+    `workspace`: the folder whose AGENTS.md and other files go into packs; empty: none. Default: the folder the session
+    was made in.
+    `redaction`: "off" leaves secrets in what is packed and exported.
     """
 
     durability: Durability = "sync"
     locking: Locking = "flock"
     model: str | None = None
+    workspace: str | None = None
+    redaction: Redaction = "on"
 
 
 class Settings(TypedDict, total=False):
@@ -34,9 +40,15 @@ class Settings(TypedDict, total=False):
     durability: Durability
     locking: Locking
     model: str
+    workspace: str
+    redaction: Redaction
 
 
-_ALLOWED: dict[str, tuple[str, ...]] = {"durability": get_args(Durability), "locking": get_args(Locking)}
+_ALLOWED: dict[str, tuple[str, ...]] = {
+    "durability": get_args(Durability),
+    "locking": get_args(Locking),
+    "redaction": get_args(Redaction),
+}
 
 
 def settle(layers: Sequence[tuple[str, Mapping[str, Any]]]) -> Config:
@@ -52,7 +64,7 @@ def settle(layers: Sequence[tuple[str, Mapping[str, Any]]]) -> Config:
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings in DAYPACK_DURABILITY, DAYPACK_LOCKING, DAYPACK_MODEL."""
+    """Return the settings in DAYPACK_DURABILITY, _LOCKING, _MODEL, _WORKSPACE and _REDACTION."""
     names = ((name, f"DAYPACK_{name.upper()}") for name in Config.__struct_fields__)
     return {name: environ[variable] for name, variable in names if environ.get(variable)}
 

@@ -6,10 +6,12 @@
     │   ├── BadMessage        a message or event that cannot be stored
     │   ├── BadSource         a source reference that is not in the grammar
     │   ├── BadConfig         a setting of a flag, variable or file
-    │   └── KeyConflict       a client key that already stands for another payload
+    │   ├── KeyConflict       a client key that already stands for another payload
+    │   └── WindowTooSmall    a budget that the newest user message does not fit into
     ├── NotFound
     │   ├── SessionMissing    no such session
-    │   └── SourceMissing     a reference to something that is not in this session
+    │   ├── SourceMissing     a reference to something that is not in this session
+    │   └── NothingToAnswer   a turn was asked for, and no user message is there
     ├── StorageFailed         the file system said no; the message names the call and the file
     │   ├── LockUnavailable   the file system has no locks, or the lock could not be taken
     │   ├── WriteFailed       bytes could not be written; the file is as it was before
@@ -17,6 +19,7 @@
     │   ├── PoisonedLog       a handle that saw a failed sync refuses all further appends
     │   └── UnsafePath        a symbolic link, or a file of the wrong kind, inside a session
     └── Damaged               stored bytes are not what was written
+        └── ReplayDiffers     a recorded turn cannot be made again byte for byte
 
 Warnings: DamageWarning (a damaged line was met while reading; the others were returned).
 """
@@ -66,6 +69,10 @@ class KeyConflict(BadInput):
     """A client key that already stands for another payload."""
 
 
+class WindowTooSmall(BadInput):
+    """A budget that the newest user message does not fit into; nothing was packed."""
+
+
 class NotFound(DaypackError):
     """Something that was named does not exist."""
 
@@ -76,6 +83,10 @@ class SessionMissing(NotFound):
 
 class SourceMissing(NotFound):
     """A reference to something that is not in this session."""
+
+
+class NothingToAnswer(NotFound):
+    """A turn was asked for, and the session has no user message."""
 
 
 class StorageFailed(DaypackError):
@@ -104,6 +115,10 @@ class UnsafePath(StorageFailed):
 
 class Damaged(DaypackError):
     """Stored bytes are not what was written."""
+
+
+class ReplayDiffers(Damaged):
+    """A recorded turn cannot be made again byte for byte."""
 
 
 class DamageWarning(UserWarning):

@@ -19,6 +19,13 @@ from daypack.types.kinds import SessionState
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from daypack.flow.limits import Limits
+    from daypack.flow.ports import MemoryPort
+    from daypack.flow.turn import Turn
+    from daypack.flow.turns import Turns
+    from daypack.types.context import ContextItem
+    from daypack.types.records import Ref
+
 
 def open_session(
     name: str,
@@ -89,6 +96,7 @@ class Session:
         self.name = name
         self.agent = agent
         self.history = history
+        self._turns: Turns | None = None
         self._closing = finalize(self, history.close)
 
     @property
@@ -126,6 +134,78 @@ class Session:
     def set_state(self, state: SessionState) -> None:
         """Change the session's state: active, idle, done, error or cancelled."""
         self.history.set_state(state)
+
+    def set_budget(self, budget: "int | Mapping[str, Any] | None") -> None:
+        """Write the limit of every pack into context/budget: tokens, or a mapping; 0 or None: no limit."""
+        self.turns.set_budget(budget)
+
+    def switch(self, name: str, *, on: bool) -> None:
+        """Switch a block of instructions on or off: voice, provenance, identity, or one of your own."""
+        self.turns.switch(name, on=on)
+
+    def put_child(
+        self, name: str, *, handoff: str | None = None, result: str | None = None, refs: "Iterable[Ref]" = ()
+    ) -> None:
+        """Record what a child agent was asked, what it answered and what it refers to."""
+        from daypack.derived.children import put_child  # noqa: PLC0415 — few sessions have children
+
+        put_child(self.history, name, handoff=handoff, result=result, refs=tuple(refs))
+
+    def ask(self, question: str, *, severity: str = "medium", requested_from: str | None = None) -> str:
+        """Note a question that is open; turns report it as missing until `resolve`. Returns its id."""
+        return self.turns.ask(question, severity=severity, requested_from=requested_from)
+
+    def resolve(self, missing_id: str) -> None:
+        """Note that an open question is answered."""
+        self.turns.resolve(missing_id)
+
+    # One turn
+
+    def prepare(
+        self,
+        *,
+        budget: "int | Mapping[str, Any] | Limits | None" = None,
+        model: str | None = None,
+        target: str = "model",
+        items: "Iterable[ContextItem | Mapping[str, Any]]" = (),
+        dry_run: bool = False,
+    ) -> "Turn":
+        """Pack what the next call needs and record the proof of it.
+
+        `budget`: tokens of the whole window, or a mapping with tokens, bytes, items, ms; None: as context/budget says.
+        The newest user message must be appended before. A dry run records nothing.
+        """
+        return self.turns.prepare(budget=budget, model=model, target=target, items=items, dry_run=dry_run)
+
+    def refresh(self) -> None:
+        """Let the next turn begin a new epoch, so that its prefix takes in what changed."""
+        self.turns.refresh()
+
+    def accept(self, reply: object, usage: object = None) -> Message:
+        """Append a model's reply: a text, a message, or what a client library returned; record the tokens it used."""
+        return self.turns.accept(reply, usage)
+
+    def replay(self, event_id: str) -> "Turn":
+        """Make a recorded turn again, from history alone, and prove that every byte is the same."""
+        return self.turns.replay(event_id)
+
+    @property
+    def turns(self) -> "Turns":
+        """The layer below `prepare` and `replay`."""
+        if self._turns is None:
+            from daypack.flow.turns import Turns  # noqa: PLC0415 — 20 ms that an append need not pay
+
+            self._turns = Turns(self.history, self.history.config, name=self.name, agent=self.agent)
+        return self._turns
+
+    @property
+    def memory(self) -> "MemoryPort | None":
+        """The memory across sessions that turns ask; None: none."""
+        return self.turns.memory
+
+    @memory.setter
+    def memory(self, port: "MemoryPort | None") -> None:
+        self.turns.memory = port
 
     # Read
 
@@ -168,6 +248,8 @@ class Session:
 
     def close(self) -> None:
         """Bring the small files up to date and close; a closed session opens its files again when it is used."""
+        if self._turns:
+            self._turns.close()
         self.history.close()
 
     def __enter__(self) -> "Session":

@@ -182,6 +182,10 @@ def test_derived_files_have_their_names_and_are_all_under_context(session: Sessi
         "context/dedup",
         "context/child",
         "context/gc.policy",
+        "context/CONTEXT.md",
+        "context/errors.jsonl",
+        "context/ledger.json",
+        "context/search.sqlite",
     }
 
 

@@ -163,3 +163,17 @@ def test_a_line_resealed_by_somebody_is_noticed_through_the_sidecar(talk: Sessio
     lines[2] = seal(json.dumps(record, separators=(",", ":")).encode())[0][:-1]
     log.write_bytes(b"\n".join(lines))
     assert [one.problem for one in findings(talk)] == ["does not agree with its log from line 3 on"]
+
+
+def test_a_missing_text_of_a_turn_or_a_child_is_damage(session: Session) -> None:
+    session.put_child("scout", result="Found it. " * 1000)
+    session.append("user", "Hi")
+    session.prepare(items=[{"context_kind": "manual_note", "content": "Mind the step."}])
+    assert [one for one in findings(session) if one.severity == "damage"] == []
+    folder = Path(session.history.layout.blob)
+    blobs = sorted(folder.iterdir())
+    assert len(blobs) >= 3
+    for blob in blobs:
+        blob.unlink()
+    lost = {one.path for one in findings(session) if one.severity == "damage"}
+    assert lost == {str(blob) for blob in blobs}

@@ -12,10 +12,22 @@ from daypack.errors import BadInput, Damaged, DamageWarning, DaypackError
 COMMANDS = {
     "session": "make, list and show sessions",
     "append": "append text, standard input or a JSONL stream",
+    "import": "import transcripts of other agents",
     "log": "show messages or events, follow them with -f",
     "pin": "pin a text, list pins, take one off",
+    "pack": "prepare the next turn and say what is in it",
+    "replay": "make a recorded turn again and prove it",
+    "diff": "say what changed between two turns",
+    "explain": "say why an item is in a turn or not",
+    "budget": "show or set how much a pack may hold",
+    "switch": "switch blocks of instructions on or off",
+    "export": "export a turn, task, session, call, review or handoff",
+    "import-envelope": "check and keep an envelope made elsewhere",
+    "rebuild": "compute context/ again from the logs",
     "doctor": "say what is wrong, where, and what to do",
 }
+# Where the command's word cannot be the module's.
+MODULES = {"import": "importing", "import-envelope": "envelope"}
 EXIT_FAILED, EXIT_USAGE, EXIT_DAMAGE = 1, 2, 3
 _WITH_VALUE = ("--home", "--agent", "--uid")
 
@@ -30,7 +42,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     if name not in COMMANDS:
         print(f"daypack: no command {name!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
         return EXIT_USAGE
-    module = import_module(f"daypack.cli.{name}")
+    module = import_module(f"daypack.cli.{MODULES.get(name, name)}")
     parser = argparse.ArgumentParser(prog=f"daypack {name}", description=module.__doc__, allow_abbrev=False)
     module.configure(parser)
     warnings.simplefilter("ignore", DamageWarning)  # commands tell of damage themselves
@@ -74,7 +86,8 @@ def _overview(arguments: Sequence[str]) -> int:
         print(f"daypack {__version__}")
         return 0
     wrong = "-h" not in arguments and "--help" not in arguments
-    lines = [f"  {name:<9} {what}" for name, what in COMMANDS.items()]
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {what}" for name, what in COMMANDS.items()]
     text = "\n".join(["usage: daypack COMMAND … (daypack COMMAND --help tells more)", "", *lines])
     print(text, file=sys.stderr if wrong else sys.stdout)
     return EXIT_USAGE if wrong else 0

@@ -19,9 +19,9 @@ def replace(path: str, data: bytes, *, durable: bool = True) -> None:
     _place(path, data, durable=durable, exclusive=False)
 
 
-def create(path: str, data: bytes, *, named: bool = True) -> bool:
+def create(path: str, data: bytes, *, named: bool = True, durable: bool = True) -> bool:
     """Put `data` at `path` unless something is there; say whether it was put. `named` makes the name durable too."""
-    return _place(path, data, durable=True, exclusive=True, named=named)
+    return _place(path, data, durable=durable, exclusive=True, named=named)
 
 
 def _place(path: str, data: bytes, *, durable: bool, exclusive: bool, named: bool = True) -> bool:

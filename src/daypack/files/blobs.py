@@ -16,10 +16,12 @@ def name_of(data: bytes) -> str:
     return f"sha256-{sha256(data).hexdigest()}"
 
 
-def put(folder: str, data: bytes) -> str:
-    """Store bytes under their digest, once, and return the name."""
+def put(folder: str, data: bytes, *, durable: bool = True) -> str:
+    """Store bytes under their digest, once, and return the name; when not durable, a power cut may take them."""
     name = name_of(data)
-    atomic.create(os.path.join(folder, name), data)
+    path = os.path.join(folder, name)
+    if not os.path.lexists(path):
+        atomic.create(path, data, durable=durable)
     return name
 
 

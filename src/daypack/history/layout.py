@@ -124,6 +124,14 @@ class Layout:
         """The session's name."""
         return os.path.basename(self.folder)
 
+    @property
+    def prompts(self) -> str:
+        """The user's own texts for models; they go before those that ship with daypack."""
+        above = self.folder
+        for _ in ("<session>", "session", "<agent>", "agent"):
+            above = os.path.dirname(above)
+        return os.path.join(above, "prompts")
+
     # Under context/: all of it can be deleted and comes back.
 
     @property
@@ -160,7 +168,7 @@ class Layout:
                 place=self.folder,
                 hint="replace the link by a real folder",
             )
-        for folder in (self.context, self.offsets, self.pinned, self.blob):
+        for folder in (self.context, self.offsets, self.pinned, self.derived("child"), self.blob):
             if os.path.islink(folder):
                 raise UnsafePath("is a symbolic link", operation="open session", place=folder, hint="replace the link")
 
@@ -169,13 +177,17 @@ DERIVED = {
     "budget": "budget",
     "pack": "pack.json",
     "pack_text": "pack.md",
+    "context_doc": "CONTEXT.md",
     "summary": "summary.md",
     "facts": "facts.jsonl",
     "decisions": "decisions.jsonl",
     "todo": "todo.md",
+    "errors": "errors.jsonl",
     "refs": "refs.jsonl",
     "swap": "swap",
     "dedup": "dedup",
     "child": "child",
     "gc_policy": "gc.policy",
+    "ledger": "ledger.json",
+    "search": "search.sqlite",
 }

@@ -65,6 +65,14 @@ class Log(Generic[Record]):
             end = handle.written
         self.writer.commit(handle, start, end)
 
+    def rebuild(self) -> int:
+        """Write the sidecar anew and return how many lines there are; a torn tail is left to the next append."""
+        if not self.reader.torn():
+            with self.lock:
+                self.writer.rebuild()
+            self.reader.close()
+        return self.reader.count()
+
     def tail(self, count: int) -> tuple[Record, ...]:
         """Return the last `count` records, oldest first."""
         return self.reader.tail(count)

@@ -4,7 +4,7 @@ import os
 import threading
 import warnings
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar, overload
 from zlib import crc32
 
@@ -101,6 +101,10 @@ class Reader(Generic[Record]):
         """Return how many lines the log has, damaged ones included."""
         return self._look(self._cover)
 
+    def torn(self) -> bool:
+        """Say whether bytes stand behind the last whole line."""
+        return self._look(lambda: self._cover() >= 0 and self._offsets.last().end != self._size)
+
     def position(self, seq: int) -> int:
         """Return the position of the first line whose sequence number is not below `seq`."""
         return self._look(lambda: self._position(seq))
@@ -122,6 +126,20 @@ class Reader(Generic[Record]):
     def read(self, start: int, stop: int) -> list[Record]:
         """Return the records of a range of positions."""
         return self._look(lambda: self._decode(max(0, start), min(stop, self._cover())))
+
+    def pick(self, seqs: Sequence[int]) -> list[Record]:
+        """Return the records with these numbers, in this order; those that are lost are left out."""
+        return self._look(lambda: self._pick(seqs))
+
+    def _pick(self, seqs: Sequence[int]) -> list[Record]:
+        lines = self._cover()
+        found: list[Record] = []
+        for seq in seqs:
+            at = seq - 1
+            if not 0 <= at < lines or self._seq(at) != seq:
+                at = self._position(seq)
+            found += [record for record in self._decode(at, min(at + 1, lines)) if record.seq == seq]
+        return found
 
     def whole(self, start: int, stop: int) -> int:
         """Return how many lines of a range are records, as far as is known without reading them all."""

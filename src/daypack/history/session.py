@@ -64,7 +64,7 @@ class History:
         self.config = config
         self.facets = Facets(layout)
         self.lock = Lock(layout.messages, flock=config.locking == "flock")
-        self._clock = clock
+        self.clock = clock
         self._durable = config.durability == "sync"
         sidecar = layout.index("messages"), self.tokenizer
         self.messages = Log(Message, layout.messages, self.lock, sidecar, self._weigh)
@@ -92,7 +92,7 @@ class History:
         """Append messages, all or none, and return them as stored; a known client key answers with its message."""
         if not drafts:
             return ()
-        now, answers = self._clock(), drafts
+        now, answers = self.clock(), drafts
         # One message without a key is what almost every call brings: it is recognised at a glance.
         if (len(drafts) == 1 and drafts[0].client_key is None) or not any(one.client_key for one in drafts):
             self.messages.append(drafts, now, durable=self._durable)
@@ -109,7 +109,7 @@ class History:
 
     def append_event(self, draft: Event) -> Event:
         """Append one event and return it as stored."""
-        now = self._clock()
+        now = self.clock()
         self.events.append((draft,), now, durable=self._durable)
         self._after_append(now)
         return draft

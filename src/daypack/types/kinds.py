@@ -43,6 +43,10 @@ ContextKind = Literal[
 ]
 CONTEXT_KINDS: tuple[ContextKind, ...] = get_args(ContextKind)
 
+# Whose word counts more, highest first. What is made from several sources has the lowest of theirs.
+Authority = Literal["system", "user", "agent", "tool", "web"]
+AUTHORITIES: tuple[Authority, ...] = get_args(Authority)
+
 SessionState = Literal["active", "idle", "done", "error", "cancelled"]
 SESSION_STATES: tuple[SessionState, ...] = get_args(SessionState)
 

@@ -11,7 +11,7 @@ from zlib import crc32
 import msgspec
 
 from daypack.config import settle
-from daypack.errors import DaypackError
+from daypack.errors import BadSource, DaypackError
 from daypack.files import atomic, blobs, jsonl
 from daypack.files.offsets import DAMAGED, UNSEALED, Offsets, Slot
 from daypack.history.layout import Layout
@@ -19,6 +19,7 @@ from daypack.history.lines import UNREADABLE, examine, next_seq
 from daypack.history.reader import PREFIX
 from daypack.history.session import check_format
 from daypack.text.tokens import counter_named
+from daypack.types.digest import file_name_of
 from daypack.types.history import Event, Message
 from daypack.types.kinds import SESSION_STATES
 
@@ -198,20 +199,35 @@ def _examine_blobs(layout: Layout) -> Iterator[Finding]:
                 yield Finding("damage", path, "the bytes do not match the name", advice)
         except DaypackError as error:
             yield Finding("damage", path, error.problem, error.hint)
-    for event in _events_with_blob(layout):
-        path = os.path.join(layout.blob, str(event.data["blob"]))
-        if not os.path.lexists(path):
+    told: set[str] = set()
+    for event, name in _references(layout):
+        path = os.path.join(layout.blob, name)
+        if name not in told and not os.path.lexists(path):
+            told.add(name)
             yield Finding("damage", path, f"missing, and {event.id or 'an event'} ({event.type}) refers to it", advice)
 
 
-def _events_with_blob(layout: Layout) -> Iterator[Event]:
+def _references(layout: Layout) -> Iterator[tuple[Event, str]]:
+    """Yield the blobs that events refer to: captured text, what turns showed, envelopes."""
     decoder = msgspec.json.Decoder(Event)
     for line in (atomic.read(layout.events) or b"").split(b"\n"):
-        if b'"blob":' in line and (record := examine(line).record):
-            with suppress(*UNREADABLE):
+        if (b'"blob":' in line or b'"context.' in line) and (record := examine(line).record):
+            with suppress(*UNREADABLE, TypeError, KeyError, AttributeError, BadSource):
                 event = decoder.decode(record)
-                if "blob" in event.data:
-                    yield event
+                for name in _blobs_of(event):
+                    yield event, name
+
+
+def _blobs_of(event: Event) -> list[str]:
+    data = event.data
+    kept: list[dict[str, Any]] = [data, *(value for value in data.values() if isinstance(value, dict))]
+    names = [str(one["blob"]) for one in kept if "blob" in one]
+    if event.type == "context.turn":
+        items = [*data.get("items", ()), *data.get("opening", {}).get("items", ())]
+        names += [file_name_of(item["digest"]) for item in items if "text" not in item]
+    elif event.type == "context.imported":
+        names.append(file_name_of(data["digest"]))
+    return names
 
 
 def _examine_tree(layout: Layout) -> Iterator[Finding]:

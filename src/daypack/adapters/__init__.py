@@ -1,0 +1,1 @@
+"""Foreign interfaces, one file each: readers of the transcripts of other agents."""

@@ -1,0 +1,59 @@
+"""Show or set how much the packs of a session may hold."""
+
+import argparse
+from typing import Any
+
+import msgspec
+
+from daypack.cli.options import add_place, open_named
+from daypack.cli.pack import read_budget
+from daypack.cli.terminal import json_text
+from daypack.files import atomic
+from daypack.flow.limits import DEFAULT_TOKENS, Limits, limits_in
+from daypack.runtime import Session
+from daypack.types.kinds import TARGETS
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_place(parser)
+    parser.add_argument("value", nargs="?", help="tokens, a JSON object, or 0 for no limit (default: show what is set)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Set if a value is given, then show."""
+    value = read_budget(args.value) if args.value is not None else None
+    with open_named(args) as session:
+        if value is not None:
+            session.set_budget(value)
+        limits, source = _limits(session)
+    if args.json:
+        print(json_text({"set": source, "limits": limits}))
+        return 0
+    common = limits["model"]
+    where = " (the default, nothing is set)" if source is None else ""
+    print(f"{_told(common)}{where}")
+    for target, own in limits.items():
+        if own != common:
+            print(f"{target}: {_told(own)}")
+    return 0
+
+
+def _limits(session: Session) -> tuple[dict[str, Limits], Any]:
+    """Return the limits of each target and the value that was set, None when there is none."""
+    path = session.history.layout.derived("budget")
+    data = atomic.read(path)
+    text = session.turns.desk.ledger.read().budget if data is None else data.decode("utf-8", "replace")
+    if text is None:
+        return dict.fromkeys(TARGETS, Limits(DEFAULT_TOKENS)), None
+    return {target: limits_in(text, target, path) for target in TARGETS}, msgspec.json.decode(text.strip() or "0")
+
+
+def _told(limits: Limits) -> str:
+    told = [
+        f"{limits.tokens:,} tokens, {limits.reserved_tokens:,} of them kept for the answer" if limits.tokens else "",
+        f"{limits.bytes:,} bytes" if limits.bytes else "",
+        f"{limits.items:,} items" if limits.items else "",
+        f"{limits.ms:,} ms to look for more" if limits.ms else "",
+    ]
+    return "; ".join(filter(None, told)) or "no limit"

@@ -1,0 +1,93 @@
+"""Export a turn, task, session, tool call, review or handoff as one envelope document for a chosen target."""
+
+import argparse
+import os
+
+from daypack.cli.options import add_place, open_named
+from daypack.cli.summary import event_named, print_document
+from daypack.cli.terminal import counted, json_text, safe_line
+from daypack.errors import BadInput
+from daypack.files import atomic
+from daypack.files.blobs import name_of
+from daypack.flow.export import SCOPES, encode, export
+from daypack.flow.ledger import EXPORTED
+from daypack.types.digest import digest_of
+from daypack.types.kinds import TARGETS
+
+_ALIASES = {"tool_call": "tool_invocation"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_place(parser)
+    parser.add_argument(
+        "--scope",
+        choices=(*SCOPES, *_ALIASES),
+        default="turn",
+        help="what to export (default: %(default)s); tool_call is another word for tool_invocation",
+    )
+    parser.add_argument(
+        "--target",
+        choices=TARGETS,
+        help="who may see it (default: reviewer for a review, peer_agent for a handoff, else evidence_export)",
+    )
+    parser.add_argument(
+        "--event", metavar="EV", help="a recorded turn, or latest (default: the turn that would be next)"
+    )
+    parser.add_argument("--call", metavar="ID", help="the tool call to export")
+    parser.add_argument("--out", metavar="FILE", help="write the document to a new file (default: standard output)")
+    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    parser.add_argument("--no-record", action="store_true", help="do not record the export as an event")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export, write, record."""
+    scope: str = _ALIASES.get(args.scope) or args.scope
+    _check_mixture(args, scope)
+    with open_named(args) as session:
+        event = event_named(session, args.event) if args.event else None
+        envelope = export(session.turns, scope, target=args.target, event=event, call=args.call)
+        data = encode(envelope)
+        facts = {
+            "context_id": envelope.context_id,
+            "scope": scope,
+            "target": envelope.selections[0].target,
+            "digest": digest_of(name_of(data)),
+        }
+        if args.out:
+            _write(args.out, data, force=args.force)
+        else:
+            print_document(data)
+        recorded = None if args.no_record else session.append_event(EXPORTED, facts).id
+    if args.out and args.json:
+        print(json_text({**facts, "items": len(envelope.item_refs), "file": args.out, "event_id": recorded}))
+    elif args.out:
+        what = f"{counted(len(envelope.item_refs), 'item')} for {facts['target']}"
+        print(f"{safe_line(args.out)}: {what}, {len(data):,} bytes, {facts['digest']}")
+    return 0
+
+
+def _check_mixture(args: argparse.Namespace, scope: str) -> None:
+    problem, hint = "", "leave it away"
+    if args.event and scope != "turn":
+        problem = f"--event is for --scope turn, not for {scope}"
+    elif args.call and scope != "tool_invocation":
+        problem, hint = f"--call is for --scope tool_invocation, not for {scope}", "add --scope tool_invocation"
+    elif args.force and not args.out:
+        problem = "--force is for --out"
+    elif args.out and not args.force and os.path.lexists(args.out):
+        raise _exists(args.out)
+    if problem:
+        raise BadInput(problem, operation="export", place="arguments", hint=hint)
+
+
+def _exists(path: str) -> BadInput:
+    return BadInput("the file exists", operation="export", place=path, hint="choose another name, or add --force")
+
+
+def _write(path: str, data: bytes, *, force: bool) -> None:
+    whole = os.path.abspath(path)
+    if force:
+        atomic.replace(whole, data)
+    elif not atomic.create(whole, data):
+        raise _exists(path)

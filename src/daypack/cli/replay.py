@@ -1,0 +1,59 @@
+"""Make a recorded turn again, from history alone, and prove that every byte is the same."""
+
+import argparse
+
+from daypack.cli.main import EXIT_DAMAGE
+from daypack.cli.options import add_place, open_named
+from daypack.cli.summary import LATEST, add_dialect, event_named, print_turn
+from daypack.cli.terminal import Progress, colour, counted, json_text, safe_line, say
+from daypack.errors import BadInput, DaypackError
+from daypack.flow.ledger import TURN
+from daypack.runtime import Session
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_place(parser)
+    parser.add_argument("event", nargs="?", help="the turn's event, e.g. ev-12 (default: latest)")
+    parser.add_argument("--all", action="store_true", help="replay every recorded turn and count")
+    add_dialect(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Replay one or all; exit code 3 when a turn cannot be made again."""
+    if args.all and (args.event or args.dialect):
+        hint = "replay SESSION --all, or replay SESSION EVENT --dialect NAME"
+        raise BadInput("--all goes with no event and no dialect", operation="replay", place="arguments", hint=hint)
+    with open_named(args) as session:
+        if args.all:
+            return _replay_all(session, args)
+        turn = session.replay(event_named(session, args.event or LATEST))
+        if not args.json and not args.dialect:
+            print(f"{colour('verified', 'green')}  {turn.event_id}: {', '.join(map(safe_line, turn.record.sha256))}")
+        print_turn(turn, args, verified=turn.record.sha256)
+    return 0
+
+
+def _replay_all(session: Session, args: argparse.Namespace) -> int:
+    progress = Progress("turns verified")
+    verified, failed = 0, list[dict[str, str]]()
+    for event in session.events():
+        if event.type != TURN:
+            continue
+        try:
+            session.replay(event.id)
+            verified += 1
+            progress.show(verified)
+        except DaypackError as error:
+            failed.append({"event": event.id, "problem": error.problem, "place": error.place})
+            progress.clear()
+            if not args.json:
+                print(f"{colour('failed', 'red')}  {safe_line(event.id)}: {safe_line(error.problem)}")
+    progress.clear()
+    for damage in session.damage:
+        say(f"damaged: {safe_line(str(damage))}")
+    if args.json:
+        print(json_text({"verified": verified, "failed": failed, "damaged": len(session.damage)}))
+    else:
+        print(f"{counted(verified, 'turn')} verified, {len(failed):,} failed")
+    return EXIT_DAMAGE if failed or session.damage else 0

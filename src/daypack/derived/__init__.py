@@ -1,0 +1,1 @@
+"""What is made from history and can be made again: everything under `context/`."""

@@ -1,0 +1,301 @@
+"""The budget: how much of what was selected fits, and where the tail of messages begins.
+
+The room of a window is what is left of it behind the reserve for the answer. In it stand, in this order of right:
+
+- the newest user message: it is there, or there is no pack;
+- the prefix, which leaves a quarter of the room to recent messages; what is no instruction takes half at most;
+- the tail. It begins where its epoch began, so turns only append. When prefix, tail and what must follow no longer fit,
+  a new epoch begins: prefix and tail take half of the room at most, so that the next turns can append again. The newest
+  messages are there even when they alone take more;
+- what follows the tail, best first, in what is left; an eighth is kept free for it once messages have left the window.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from daypack.errors import NothingToAnswer, WindowTooSmall
+from daypack.flow.following import Said, choose_following, following_cost, kept_free, no_room
+from daypack.flow.items import Cost, Entry, Item, Left, Lost, total
+from daypack.flow.selection import Selection
+from daypack.flow.surface import Surface
+from daypack.flow.tail import UNANSWERED, Settled, settle
+from daypack.types.history import Message
+
+_RECENT_SHARE = 0.25
+_PREFIX_SHARE = 0.5
+_START_SHARE = 0.5
+_TAIL_SHARE = 0.6  # of what a prefix leaves; the rest is for turns that append
+_WANTED_SHARE = 0.5
+_FILLED = Cost(13, len(UNANSWERED), 1)  # as the least favourable counter weighs it
+
+
+class Fitted(Struct, frozen=True, kw_only=True):
+    """What goes into the pack, and what happened on the way."""
+
+    reason: str  # why a new epoch begins; empty when one goes on
+    start: int
+    head: int | None
+    prefix: tuple[Item, ...]
+    messages: tuple[Message, ...]
+    volatile: tuple[Item, ...]
+    left: tuple[Left, ...]
+    lost: tuple[Lost, ...]
+    prefix_cost: Cost
+    tail_cost: Cost
+    volatile_cost: Cost
+    skipped: dict[str, str]  # what did not fit into a new prefix: id -> digest
+    redacted: dict[int, tuple[str, ...]]  # message -> the kinds of secrets taken out of it
+
+    @property
+    def cost(self) -> Cost:
+        """All of it."""
+        return self.prefix_cost.plus(self.tail_cost).plus(self.volatile_cost)
+
+
+class _Tail(Struct, frozen=True):
+    start: int
+    head: Entry | None
+    messages: tuple[Message, ...]
+    cost: Cost
+    settled: Settled
+
+
+def fit(surface: Surface, selection: Selection) -> Fitted:
+    """Fit what was selected into the limits; the newest user message is in the result, or this fails."""
+    room = surface.limits.room
+    _require_user(surface, room)
+    settled = settle([entry.message for entry in surface.entries])
+    costs = _costs(surface, settled)
+    demand = total(item.cost for item in selection.volatile if item.span is None)
+    reason = _reason(surface)
+    if not reason:
+        fitted = _go_on(surface, selection, _going_on(surface, settled, costs), demand)
+        if fitted:
+            return fitted
+        reason = "overflow"
+    prefix, prefix_cost, left = _choose_prefix(surface, selection, room, settled, costs)
+    skipped = {item.id: item.digest for item in selection.prefix if item not in prefix}
+    tail = _begin_tail(surface, settled, costs, (prefix_cost, demand))
+    left = (*selection.left, *left)
+    return _close(surface, tail, (prefix, prefix_cost, skipped), selection.volatile, left, reason)
+
+
+def _go_on(surface: Surface, selection: Selection, tail: _Tail, demand: Cost) -> Fitted | None:
+    """Return the next turn of an epoch; None when it does not fit any more."""
+    prefix = surface.epoch.prefix if surface.epoch else ()
+    prefix_cost = total(item.cost for item in prefix)
+    rest = surface.limits.room.less(prefix_cost)
+    following = demand.at_most(rest.part(_WANTED_SHARE)).plus(total(item.cost for item in selection.notes))
+    if tail.start > surface.first:
+        following = following.at_least(kept_free(rest))
+    if not prefix_cost.plus(tail.cost).plus(following).within(surface.limits.room):
+        return None
+    frozen = {item.id for item in prefix}
+    # What a new prefix would leave out is not left out while the old one shows it.
+    left = [one for one in selection.left if one.item not in frozen]
+    told = {one.item for one in left}
+    left += [one for one in surface.waiting if one.item not in told]
+    return _close(surface, tail, (prefix, prefix_cost, {}), (*selection.notes, *selection.volatile), left)
+
+
+def _require_user(surface: Surface, room: Cost) -> None:
+    user = surface.user
+    if user is None and surface.target == "model":
+        raise NothingToAnswer(
+            "the session has no user message", operation="prepare", hint="append the user's message before the turn"
+        )
+    if user and not user.cost.within(room):
+        spoken = f"{user.cost.tokens:,} tokens, {user.cost.bytes:,} bytes"
+        raise WindowTooSmall(
+            f"the newest user message ({user.message.id}: {spoken}) does not fit into the {room.tokens:,} tokens"
+            f" that the budget leaves",
+            operation="prepare",
+            place="budget",
+            hint="give a larger budget; a quarter of it, at most 4,096 tokens, is kept for the answer",
+        )
+
+
+def _reason(surface: Surface) -> str:
+    """Say why the epoch cannot go on, before anything is weighed."""
+    epoch = surface.epoch
+    if epoch is None:
+        return "first"
+    if epoch.limits != surface.limits:
+        return "other budget"
+    if epoch.tokenizer != surface.tokenizer:
+        return "other tokenizer"
+    first = surface.entries[0].message.seq if surface.entries else surface.last + 1
+    user = surface.user.message.seq if surface.user else first
+    unread = bool(surface.entries) and first > epoch.start
+    headless = epoch.head is not None and surface.head is None
+    if unread or headless or (user < first and user != epoch.head):
+        return "overflow"  # more was appended than the survey reads, or what the tail rests on cannot be read any more
+    return ""
+
+
+def _costs(surface: Surface, settled: Settled) -> list[Cost]:
+    known = {id(entry.message): entry.cost for entry in surface.entries}
+    by_seq = {entry.message.seq: entry.cost for entry in surface.entries}
+    return [known.get(id(message)) or (by_seq[message.seq] if message.id else _FILLED) for message in settled.messages]
+
+
+def _going_on(surface: Surface, settled: Settled, costs: Sequence[Cost]) -> _Tail:
+    """The tail from where the epoch began."""
+    head = surface.head
+    messages, cost = settled.messages, total(costs)
+    if head:
+        messages, cost = (head.message, *messages), cost.plus(head.cost)
+    return _Tail(surface.epoch.start if surface.epoch else 0, head, messages, cost, settled)
+
+
+def _begin_tail(surface: Surface, settled: Settled, costs: Sequence[Cost], others: tuple[Cost, Cost]) -> _Tail:
+    """Choose where the tail of a new epoch begins."""
+    prefix, demand = others
+    room = surface.limits.room
+    rest = room.less(prefix)
+    messages = settled.messages
+    suffix = [Cost()]
+    for cost in reversed(costs):
+        suffix.append(suffix[-1].plus(cost))
+    suffix.reverse()
+    wanted = demand.at_most(rest.part(_WANTED_SHARE))
+    at = _first_user(messages, 0) if surface.complete else None
+    kept = wanted.at_least(kept_free(rest))
+    if at is not None:
+        start = messages[at].seq
+        if suffix[at].plus(kept if start > surface.first else wanted).within(rest):
+            return _Tail(start, None, messages[at:], suffix[at], settled)
+    least = surface.user.cost if surface.user else Cost()
+    free = rest.less(kept)
+    share = room.part(_START_SHARE).less(prefix).at_least(room.part(_RECENT_SHARE)).at_most(free.part(_TAIL_SHARE))
+    tail = _cut(surface, settled, suffix, share.at_least(least).at_most(rest))
+    for most in (free, rest):
+        if messages and tail.messages[-1:] != messages[-1:]:
+            # The newest message is larger than its share: what was just found out matters more than room for later.
+            tail = _cut(surface, settled, suffix, most.at_least(least).at_most(rest))
+    return tail
+
+
+def _cut(surface: Surface, settled: Settled, suffix: Sequence[Cost], most: Cost) -> _Tail:
+    """Begin with a user message, or, if that leaves out much that fits, behind one that is kept as the tail's head."""
+    messages = settled.messages
+    cut = next(at for at in range(len(suffix)) if suffix[at].within(most))
+    at = _first_user(messages, cut)
+    stop = len(messages) if at is None else at
+    head = _user_before(surface, messages[cut].seq if cut < len(messages) else surface.last + 1)
+    least = most.less(head.cost) if head else most
+    fitting = (at for at in range(cut, stop) if messages[at].role != "tool" and suffix[at].within(least))
+    behind = next(fitting, stop)
+    if at is not None and (head is None or len(messages) - behind <= 2 * (len(messages) - at)):
+        return _Tail(messages[at].seq, None, messages[at:], suffix[at], settled)
+    start = messages[behind].seq if behind < len(messages) else settled.open or surface.last + 1
+    if head is None:  # nobody has asked anything yet; those who look on see what there is
+        return _Tail(start, None, messages[behind:], suffix[behind], settled)
+    return _Tail(start, head, (head.message, *messages[behind:]), suffix[behind].plus(head.cost), settled)
+
+
+def _user_before(surface: Surface, seq: int) -> Entry | None:
+    known = (surface.user, *reversed(surface.entries), surface.head)
+    return next((one for one in known if one and one.message.role == "user" and one.message.seq < seq), None)
+
+
+def _first_user(messages: Sequence[Message], start: int) -> int | None:
+    return next((at for at in range(start, len(messages)) if messages[at].role == "user"), None)
+
+
+def _choose_prefix(
+    surface: Surface, selection: Selection, room: Cost, settled: Settled, costs: Sequence[Cost]
+) -> tuple[tuple[Item, ...], Cost, tuple[Left, ...]]:
+    """Choose what stands before the tail, best first, and put it into its order."""
+    recent = total(costs).at_most(room.part(_RECENT_SHARE)) if settled.messages else Cost()
+    if surface.user:
+        recent = recent.at_least(surface.user.cost)
+    left: list[Left] = []
+    chosen: list[Item] = []
+    used = Cost()
+    for item in selection.prefix:
+        instruction = item.kind == "system"
+        most = room.less(recent) if instruction else room.less(recent).at_most(room.part(_PREFIX_SHARE))
+        if used.plus(item.cost).within(most):
+            used = used.plus(item.cost)
+            chosen.append(item)
+        else:
+            left.append(no_room(item, room, high_impact=instruction))
+    chosen.sort(key=lambda item: item.order)
+    return tuple(chosen), used, tuple(left)
+
+
+def _close(
+    surface: Surface,
+    tail: _Tail,
+    prefix: tuple[tuple[Item, ...], Cost, dict[str, str]],
+    offered: Sequence[Item],
+    left: Sequence[Left],
+    reason: str = "",
+) -> Fitted:
+    """Fill what is left of the window and say what is not in it."""
+    items, prefix_cost, skipped = prefix
+    room = surface.limits.room.less(prefix_cost).less(tail.cost)
+    shown = {message.seq for message in tail.messages}
+    told = {one.item for one in left}
+    volatile, more = choose_following(offered, surface.limits.room, room, Said(items, shown))
+    entries = (*surface.entries, tail.head) if tail.head else surface.entries
+    redacted = {entry.message.seq: entry.redacted for entry in entries if entry.redacted}
+    return Fitted(
+        reason=reason,
+        start=tail.start,
+        head=tail.head.message.seq if tail.head else None,
+        prefix=items,
+        messages=tail.messages,
+        volatile=volatile,
+        left=(*left, *more, *(one for one in _left_behind(surface, tail) if one.item not in told)),
+        lost=(*surface.lost, *_waiting(tail.settled)),
+        prefix_cost=prefix_cost,
+        tail_cost=tail.cost,
+        volatile_cost=following_cost(volatile),
+        skipped=skipped,
+        redacted={seq: kinds for seq, kinds in redacted.items() if seq in shown},
+    )
+
+
+def _left_behind(surface: Surface, tail: _Tail) -> list[Left]:
+    """Say which messages are not in the tail; a range is one record."""
+    left: list[Left] = []
+    stop = tail.start - 1
+    head = tail.head.message.seq if tail.head else None
+    opens = surface.complete and not any(
+        entry.message.role == "user" and entry.message.seq < tail.start for entry in surface.entries
+    )
+    for start, end in ((surface.first, stop),) if head is None else ((surface.first, head - 1), (head + 1, stop)):
+        if end >= start:
+            own = [entry.cost.tokens for entry in surface.entries if start <= entry.message.seq <= end]
+            whole = surface.complete or (surface.entries and surface.entries[0].message.seq <= start)
+            left.append(
+                Left(
+                    item=f"messages:{start}-{end}" if end > start else f"messages:{start}",
+                    reason="custom" if opens else "budget_limit",
+                    tokens=sum(own) if whole else None,
+                    high_impact=head is not None and start > head,
+                    note="before the first message of the user" if opens else None,
+                )
+            )
+    left += [
+        Left(item=f"messages:{one.seq}", reason=one.reason, note=one.note)
+        for one in tail.settled.dropped
+        if one.seq >= tail.start
+    ]
+    return left
+
+
+def _waiting(settled: Settled) -> list[Lost]:
+    return [
+        Lost(
+            id=f"tool:{call}",
+            question=f"What did the call {call} answer? Its result is not recorded yet.",
+            severity="high",
+            needed_for="the batch of calls it belongs to",
+            requested=f"tool:{call}",
+        )
+        for call in settled.waiting
+    ]

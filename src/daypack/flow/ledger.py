@@ -1,0 +1,217 @@
+"""What the events say about turns: the newest turn of each target, its epoch, and what was taken in from outside.
+
+context/ledger.json   {"seq":42,"crc":37359,"turns":{"model":{"event":"ev-41","opening":"ev-12","stable_tokens":…}},…}
+
+It is a fold of the events and goes on where it stopped: `crc` is that of the log up to there. Deleted, or of another
+log, it is folded from the beginning. Events may be written by others: what has not the right shape is passed over.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct, convert
+
+from daypack.errors import DaypackError
+from daypack.files import atomic
+from daypack.flow.items import Lost
+from daypack.history.layout import check_name
+from daypack.history.lines import UNREADABLE
+from daypack.history.session import History
+from daypack.types.digest import digest_of
+from daypack.types.history import Event
+from daypack.types.kinds import Target
+
+TURN = "context.turn"
+USAGE = "context.usage"
+BUDGET = "context.budget"
+SWITCH = "context.switch"
+CHILD = "child.updated"
+IMPORTED = "context.imported"
+EXPORTED = "context.exported"
+ASKED = "context.missing.requested"
+DETECTED = "context.missing.detected"
+RESOLVED = "context.missing.resolved"
+NOT_REDACTED = "off"  # stands in a turn's `redacted` when secrets were left in
+SAVE_EVERY = 32  # events that are read again after a cold start cost less than a file written at every turn
+
+
+class Newest(Struct, omit_defaults=True):
+    """The newest turn of a target."""
+
+    event: str
+    opening: str  # the event its epoch began with
+    stable_tokens: int
+    prefix_sha256: str
+    prefix_tokens: int = 0
+    renderer: str = ""
+    redacting: bool = True
+
+
+class _Folded(Struct, omit_defaults=True):
+    seq: int = 0
+    crc: int = 0
+    turns: dict[str, Newest] = {}
+    pins: dict[str, str] = {}
+    budget: str | None = None  # the newest text of context/budget that was taken in
+    switches: dict[str, bool] = {}
+    children: bool = False
+    questions: dict[str, Lost] = {}
+    imported: list[str] = []  # digests of envelopes made elsewhere
+
+
+class Ledger:
+    """The fold, brought up to date when it is asked."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._path = history.layout.derived("ledger")
+        self._saved = -1
+        self._folded: _Folded | None = None
+
+    def read(self) -> _Folded:
+        """Return what all events so far say."""
+        folded = self._folded or self._load()
+        reader = self._history.events.reader
+        newest = reader.slots(max(0, reader.count() - 1), reader.count())
+        last, crc = (newest[0].seq, newest[0].crc) if newest else (0, 0)
+        if (last, crc) != (folded.seq, folded.crc):
+            if not self._is_of_this_log(folded, last):
+                folded = _Folded()
+            for event in self._history.events.records(folded.seq + 1, last):
+                _fold(folded, event)
+            folded.seq, folded.crc = last, crc
+        self._folded = folded
+        return folded
+
+    def _is_of_this_log(self, folded: _Folded, last: int) -> bool:
+        """Whether the log still begins with what was folded."""
+        if not 0 < folded.seq <= last:
+            return False
+        reader = self._history.events.reader
+        at = reader.position(folded.seq)
+        return any((slot.seq, slot.crc) == (folded.seq, folded.crc) for slot in reader.slots(at, at + 1))
+
+    def save(self, *, always: bool = False) -> None:
+        """Keep the fold for the next process; a failure costs only time."""
+        folded = self._folded
+        if folded and (always or folded.seq - self._saved >= SAVE_EVERY):
+            try:
+                atomic.make_folders(self._history.layout.context, durable=False)
+                atomic.replace(self._path, msgspec.json.encode(folded), durable=False)
+                self._saved = folded.seq
+            except DaypackError:
+                self._saved = folded.seq  # a read-only folder is not asked at every turn
+
+    def _load(self) -> _Folded:
+        try:
+            data = atomic.read(self._path)
+            folded = msgspec.json.decode(data, type=_Folded) if data else _Folded()
+            folded = folded if folded.seq > 0 else _Folded()
+        except (DaypackError, *UNREADABLE):
+            folded = _Folded()
+        self._saved = folded.seq
+        return folded
+
+
+def _fold(folded: _Folded, event: Event) -> None:
+    take = _FOLDS.get(event.type)
+    if take:
+        try:
+            take(folded, event.data, event)
+        except (KeyError, TypeError, AttributeError, ValueError, DaypackError, *UNREADABLE):
+            return  # an event of another writer that only shares the name
+
+
+class _Stable(Struct):
+    tokens: int
+    prefix_tokens: int
+    prefix_sha256: str
+
+
+class _Turn(Struct):
+    target: Target
+    renderer: str
+    stable: _Stable
+    redacted: dict[str, Any] = {}
+    epoch: str | None = None
+    opening: dict[str, Any] | None = None
+
+
+def _fold_turn(folded: _Folded, data: Mapping[str, Any], event: Event) -> None:
+    turn = convert(data, _Turn)
+    opening = turn.epoch or (event.id if turn.opening is not None else None)
+    if opening:
+        folded.turns[turn.target] = Newest(
+            event=event.id,
+            opening=opening,
+            stable_tokens=turn.stable.tokens,
+            prefix_sha256=turn.stable.prefix_sha256,
+            prefix_tokens=turn.stable.prefix_tokens,
+            renderer=turn.renderer,
+            redacting=NOT_REDACTED not in turn.redacted,
+        )
+
+
+def _fold_pin(folded: _Folded, data: Mapping[str, Any], _: Event) -> None:
+    folded.pins[check_name(data["name"], "pin")] = digest_of(data["digest"])
+
+
+def _fold_unpin(folded: _Folded, data: Mapping[str, Any], _: Event) -> None:
+    folded.pins.pop(data["name"], None)
+
+
+def _fold_budget(folded: _Folded, data: Mapping[str, Any], _: Event) -> None:
+    folded.budget = convert(data["text"], str)
+
+
+def _fold_switch(folded: _Folded, data: Mapping[str, Any], _: Event) -> None:
+    folded.switches[check_name(data["name"], "switch")] = convert(data["on"], bool)
+
+
+def _fold_child(folded: _Folded, _: Mapping[str, Any], __: Event) -> None:
+    folded.children = True
+
+
+class _Question(Struct):
+    missing_id: str
+    question: str
+    severity: str = "medium"
+    needed_for: str | None = None
+    requested_from: str | None = None
+
+
+def _fold_question(folded: _Folded, data: Mapping[str, Any], _: Event) -> None:
+    one = convert(data, _Question)
+    folded.questions[one.missing_id] = Lost(
+        id=one.missing_id,
+        question=one.question,
+        severity=one.severity,
+        needed_for=one.needed_for,
+        requested=one.requested_from,
+    )
+
+
+def _fold_answer(folded: _Folded, data: Mapping[str, Any], _: Event) -> None:
+    folded.questions.pop(data["missing_id"], None)
+
+
+def _fold_imported(folded: _Folded, data: Mapping[str, Any], _: Event) -> None:
+    digest = digest_of(data["digest"])
+    if digest in folded.imported:
+        folded.imported.remove(digest)
+    folded.imported.append(digest)
+
+
+_FOLDS: dict[str, Callable[[_Folded, Mapping[str, Any], Event], None]] = {
+    TURN: _fold_turn,
+    "pin.set": _fold_pin,
+    "pin.removed": _fold_unpin,
+    BUDGET: _fold_budget,
+    SWITCH: _fold_switch,
+    CHILD: _fold_child,
+    ASKED: _fold_question,
+    DETECTED: _fold_question,
+    RESOLVED: _fold_answer,
+    IMPORTED: _fold_imported,
+}

@@ -1,0 +1,350 @@
+"""`survey`: read everything a turn could use. The only stage with a clock and with files."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from daypack.config import Config
+from daypack.derived.children import read_children
+from daypack.flow import sources
+from daypack.flow.changes import changes
+from daypack.flow.evidence import CLOCK
+from daypack.flow.fence import weigher
+from daypack.flow.imports import imported_items
+from daypack.flow.items import SEEN_BY_DEFAULT, Cost, Entry, Item, Left, Lost, Scales, total
+from daypack.flow.ledger import Ledger
+from daypack.flow.past import Past
+from daypack.flow.ports import MemoryPort, Remembered
+from daypack.flow.recent import Recent
+from daypack.flow.sources import Found
+from daypack.flow.surface import Epoch, Request, Surface
+from daypack.history.reader import Reader
+from daypack.history.session import History
+from daypack.text.redact import redact
+from daypack.text.tokens import Counter, counter_for, counter_named
+from daypack.types.history import Message, Thinking
+from daypack.types.kinds import Target
+
+# Who sees the conversation; a tool and the runtime get only what names them.
+READERS: frozenset[Target] = frozenset({"model", "ui", "user", "reviewer", "peer_agent", "evidence_export"})
+_OUTSIDE: frozenset[Target] = frozenset({"ui", "user", "peer_agent"})  # these see neither instructions nor thinking
+_MEMORY_HITS = 10
+_ATTEMPTS = 4  # to read messages while nobody appends any
+
+
+class Desk:
+    """What the surveys of one session share: what was read and weighed once is not read again."""
+
+    def __init__(self, history: History, config: Config, memory: MemoryPort | None = None) -> None:
+        self.history = history
+        self.config = config
+        self.memory = memory
+        self.ledger = Ledger(history)
+        self.redacting = config.redaction == "on"
+        self.past = Past(history, redacting=self.redacting)
+        self._scales: dict[str, Scales] = {}
+        self._recent: dict[str, Recent] = {}
+
+    @property
+    def workspace(self) -> str:
+        """The folder whose files speak to the agent; empty: none."""
+        if self.config.workspace is not None:
+            return self.config.workspace and os.path.abspath(self.config.workspace)
+        return self.history.facets.read(self.history.layout.cwd)
+
+    def scales(self, counter: Counter) -> Scales:
+        """The scales of one counter."""
+        return self._scales.setdefault(counter.name, Scales(counter))
+
+    def recent(self, scales: Scales) -> Recent:
+        """The newest messages, weighed on these scales."""
+        name = scales.counter.name
+        if name not in self._recent:
+            self._recent[name] = Recent(self.history, scales, redacting=self.redacting)
+        return self._recent[name]
+
+    def counter(self, model: str | None) -> Counter:
+        """The counter of a model; the session's own when none is named."""
+        return counter_for(model) if model else counter_named(self.history.tokenizer)
+
+    def close(self) -> None:
+        """Close the search index."""
+        self.past.close()
+
+
+def now_of(seconds: float) -> str:
+    """Return a point in time to the millisecond."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def survey(desk: Desk, request: Request, epoch: Epoch | None) -> Surface:
+    """Return what is available to this turn."""
+    scales = desk.scales(desk.counter(request.model))
+    weigh = weigher(scales, redacting=desk.redacting)
+    history, target = desk.history, request.target
+    folded = desk.ledger.read()
+    opening = history.messages.reader.read(0, sources.LEADING)
+    going_on = bool(epoch and epoch.limits == request.limits and epoch.tokenizer == scales.counter.name)
+    read = _read_messages(desk, request, scales, epoch if going_on else None, _first(opening))
+    found = list(_sources(desk, request, folded.switches, opening))
+    found += sources.children(read_children(history, recorded=folded.children))
+    found += imported_items(history, folded.imported)
+    prefix = [weigh(item) for item in found if isinstance(item, Item) and item.placement == "prefix"]
+    prefix += [weigh(item) for item in request.items if item.placement == "prefix"]
+    volatile = [weigh(_clock(request.start_seconds))]
+    offered = [item for item in (*request.items, *found) if isinstance(item, Item)]
+    volatile += [weigh(item) for item in offered if item.placement == "volatile"]
+    lost = [one for one in found if isinstance(one, Lost)] + list(folded.questions.values())
+    if read.user and target in SEEN_BY_DEFAULT:
+        in_time = _deadline(history, request)
+        asked = total(one.cost for one in (*read.entries, *prefix, *volatile))
+        since = epoch.start if epoch and going_on else None
+        if not read.complete or (since or 0) > read.first or not asked.within(request.limits.room):
+            below = since or _searched(read, request.limits.room)
+            items, missed = desk.past.find(read.user.message, (below, read.last), scales, in_time)
+            volatile += items
+            lost += missed
+        items, missed = _memory_hits(desk.memory, read.user.message.text, in_time)
+        volatile += [weigh(item) for item in items]
+        lost += missed
+    lost = [one for one in lost if _may_miss(one, target)]
+    notes, waiting = changes(epoch, prefix, weigh) if epoch and going_on else ((), ())
+    left = [*request.left, *(one for one in found if isinstance(one, Left)), *read.left]
+    return Surface(
+        target=target,
+        now=now_of(request.start_seconds),
+        limits=request.limits,
+        tokenizer=scales.counter.name,
+        model=request.model or desk.config.model,
+        prefix=tuple(prefix),
+        volatile=tuple(volatile),
+        notes=notes,
+        waiting=waiting,
+        entries=read.entries,
+        complete=read.complete,
+        first=read.first,
+        last=read.last,
+        user=read.user,
+        head=read.head,
+        epoch=epoch,
+        query=read.user.message.id if read.user else "",
+        left=tuple(map(_cleared_note, left) if desk.redacting else left),
+        lost=tuple(map(_cleared, lost) if desk.redacting else lost),
+    )
+
+
+def _searched(read: "_Read", room: Cost) -> int:
+    """Return below which number a new epoch looks for the past: what its user message asks for was said before that.
+
+    In a turn that is longer than its window, what was done since may have left it as well.
+    """
+    user = read.user.message.seq if read.user else 0
+    since = total(entry.cost for entry in read.entries if entry.message.seq > user)
+    return user if since.within(room.part(0.5)) else read.last + 1
+
+
+def _may_miss(lost: Lost, target: Target) -> bool:
+    """Whether a target may know that something is missing: those outside know of questions and of children only."""
+    return target in SEEN_BY_DEFAULT or (target in _OUTSIDE and lost.id.startswith(("q-", "child:")))
+
+
+def _cleared(lost: Lost) -> Lost:
+    """A question quotes what it is about: secrets do not leave through it either."""
+    texts = {name: getattr(lost, name) for name in ("id", "question", "needed_for", "requested")}
+    return replace(lost, **{name: redact(text).text for name, text in texts.items() if text})
+
+
+def _cleared_note(left: Left) -> Left:
+    return replace(left, item=redact(left.item).text, note=left.note and redact(left.note).text)
+
+
+def _first(opening: Sequence[Message]) -> int:
+    """Return the number of the first message that does not belong to the prefix."""
+    for message in opening:
+        if message.role == "user":
+            return message.seq
+    # No user among the first few: nothing of it is a greeting.
+    return opening[0].seq if opening else 1
+
+
+def _sources(desk: Desk, request: Request, switches: dict[str, bool], opening: Sequence[Message]) -> Iterator[Found]:
+    layout, workspace = desk.history.layout, desk.workspace
+    if switches.get("identity", True):
+        yield from sources.identity(request.model or desk.config.model, workspace, layout)
+    if any(message.role == "user" for message in opening):
+        yield from sources.leading(opening)
+    yield from sources.pinned(desk.history.pins())
+    yield from sources.switched(switches, layout)
+    yield from sources.workspace_files(workspace)
+    yield from _memory_document(desk.memory)
+    yield from sources.working_state(layout)
+    yield from sources.refs(layout, workspace)
+
+
+class _Read(Struct, frozen=True, kw_only=True):
+    """The messages of the tail or those a new one is cut from, the newest of the user, and the tail's head."""
+
+    entries: tuple[Entry, ...] = ()
+    complete: bool = True
+    first: int
+    last: int
+    user: Entry | None = None
+    head: Entry | None = None
+    left: tuple[Left, ...] = ()
+
+
+def _read_messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None, first: int) -> _Read:
+    reader = desk.history.messages.reader
+    last = _newest(reader)
+    if request.target not in READERS:
+        hidden = f"messages:{first}-{last}" if last > first else f"messages:{first}"
+        left = (Left(item=hidden, reason="not_visible_to_target"),) if last >= first else ()
+        return _Read(first=last + 1, last=last, left=left)
+    read = _messages(desk, request, scales, epoch, first)
+    for _ in range(_ATTEMPTS):
+        newest = _newest(reader)
+        if newest == last:
+            return replace(read, last=last)
+        # Others append meanwhile: what is recorded must be what was read.
+        last, read = newest, _messages(desk, request, scales, epoch, first)
+    entries = tuple(entry for entry in read.entries if entry.message.seq <= last)
+    known = [entry for entry in entries if entry.message.role == "user"]
+    user = read.user if read.user and read.user.message.seq <= last else None
+    return replace(read, entries=entries, user=user or (known[-1] if known else None), last=last)
+
+
+def _newest(reader: Reader[Message]) -> int:
+    newest = reader.slots(max(0, reader.count() - 1), reader.count())
+    return newest[0].seq if newest else 0
+
+
+def _messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None, first: int) -> _Read:
+    recent, room = desk.recent(scales), request.limits.room
+    user = recent.find_user()
+    head: Entry | None = None
+    if epoch and recent.weigh_since(epoch.start) <= 2 * room.tokens:
+        entries, complete = recent.since(epoch.start), epoch.start <= first
+        if epoch.head is not None:
+            for message in desk.history.messages.records(epoch.head, epoch.head):
+                head = _as_seen(recent.weigh(message), request.target)
+        recent.forget_before(epoch.start)
+    else:
+        entries, complete = recent.newest(room)
+        if entries and not complete:
+            # Whose turn the messages belong to that are read, if they begin in the middle of one.
+            before = recent.user_before(entries[0].message.seq)
+            head = before and _as_seen(before, request.target)
+    if complete or (entries and entries[0].message.seq <= first):
+        entries = [entry for entry in entries if entry.message.seq >= first]
+        complete = True
+    left: list[Left] = []
+    if request.target in _OUTSIDE:
+        hidden = [entry.message.seq for entry in entries if hides(entry.message, request.target)]
+        left = [Left(item=f"messages:{seq}", reason="not_visible_to_target") for seq in hidden]
+        entries = [_as_seen(entry, request.target) for entry in entries if not hides(entry.message, request.target)]
+        user = user and _as_seen(user, request.target)
+    return _Read(entries=tuple(entries), complete=complete, first=first, last=0, user=user, head=head, left=tuple(left))
+
+
+def _as_seen(entry: Entry, target: Target) -> Entry:
+    if target not in _OUTSIDE:
+        return entry
+    return entry._replace(message=as_seen(entry.message, target))
+
+
+def as_seen(message: Message, target: Target) -> Message:
+    """Return a message as a target sees it: thinking is for those inside."""
+    if target in _OUTSIDE and not isinstance(message.content, str):
+        parts = tuple(part for part in message.content if not isinstance(part, Thinking))
+        if len(parts) != len(message.content):
+            return replace(message, content=parts)
+    return message
+
+
+def hides(message: Message, target: Target) -> bool:
+    """Whether a message is not shown to a target at all."""
+    return target not in READERS or (target in _OUTSIDE and message.role == "system")
+
+
+def _deadline(history: History, request: Request) -> Callable[[], bool]:
+    ms = request.limits.ms
+    if ms is None:
+        return lambda: True
+    return lambda: (history.clock() - request.start_seconds) * 1000 < ms
+
+
+def _clock(seconds: float) -> Item:
+    return Item(
+        id="runtime",
+        kind="runtime_block",
+        context_kind="runtime_state",
+        source=CLOCK,
+        text=f"Current time: {now_of(seconds)[:19]}Z",
+        authority="system",
+        visibility=("model", "runtime", "reviewer", "evidence_export"),
+        order=90,
+        priority=0.98,
+    )
+
+
+def _memory_document(memory: MemoryPort | None) -> Iterator[Found]:
+    if memory is None:
+        return
+    try:
+        text = memory.document()
+    except Exception as error:  # whatever memory it is, the turn goes on without it
+        yield _unanswered(error)
+        return
+    if text:
+        yield Item(
+            id="memory",
+            kind="memory_document",
+            context_kind="durable_memory",
+            source="memory:document",
+            text=text,
+            title="memory",
+            placement="prefix",
+            order=50,
+            priority=0.65,
+        )
+
+
+def _memory_hits(memory: MemoryPort | None, query: str, in_time: Callable[[], bool]) -> tuple[list[Item], list[Lost]]:
+    if memory is None or not query:
+        return [], []
+    if not in_time():
+        return [], [
+            Lost(
+                id="memory",
+                question="What does memory hold on this? There was no time to ask.",
+                severity="info",
+                requested="memory:document",
+            )
+        ]
+    try:
+        return [_remembered(hit) for hit in memory.search(query, _MEMORY_HITS)], []
+    except Exception as error:
+        return [], [_unanswered(error)]
+
+
+def _unanswered(error: Exception) -> Lost:
+    question = f"What is in memory? It did not answer: {error or type(error).__name__}"
+    return Lost(id="memory", question=question, severity="medium", requested="memory:document")
+
+
+def _remembered(hit: Remembered) -> Item:
+    return Item(
+        id=f"memory:{hit.id}",
+        kind="memory_entries",
+        context_kind="retrieval_result",
+        source=f"memory:{hit.id}",
+        text=hit.text,
+        title=f"memory {hit.when}".strip(),
+        authority="agent",
+        order=45,
+        priority=0.4,
+        score=hit.score,
+    )

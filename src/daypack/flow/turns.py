@@ -1,0 +1,370 @@
+"""The turns of one session: prepare one, replay one, keep the proof."""
+
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from daypack.config import Config
+from daypack.errors import BadInput, DaypackError, NotFound, ReplayDiffers, SourceMissing, StorageFailed
+from daypack.files import atomic
+from daypack.flow import evidence
+from daypack.flow.assembly import assemble
+from daypack.flow.budget import Fitted, fit
+from daypack.flow.callers import read_items
+from daypack.flow.dialects import RENDERER, read_reply, read_usage
+from daypack.flow.edits import Edits
+from daypack.flow.evidence import Opening, Stable, TurnRecord
+from daypack.flow.following import following_order
+from daypack.flow.injection import rendered
+from daypack.flow.items import Item
+from daypack.flow.ledger import ASKED, NOT_REDACTED, RESOLVED, SWITCH, TURN, USAGE, Newest
+from daypack.flow.limits import Limits, limits_from
+from daypack.flow.ports import MemoryPort
+from daypack.flow.recent import MESSAGE_TOKENS, Recent
+from daypack.flow.selection import select
+from daypack.flow.surface import Epoch, Request, Surface
+from daypack.flow.survey import Desk, as_seen, hides, survey
+from daypack.flow.tail import settle
+from daypack.flow.turn import Parts, Turn
+from daypack.history.draft import draft_event, draft_from
+from daypack.history.layout import check_name
+from daypack.history.session import History
+from daypack.text.redact import RULES_VERSION
+from daypack.text.tokens import counter_named
+from daypack.types.context import ContextItem
+from daypack.types.history import Message
+from daypack.types.kinds import TARGETS, Target
+
+VERSION = f"{RENDERER}.{RULES_VERSION}"
+Given = int | Mapping[str, Any] | Limits | None
+
+
+class Turns:
+    """Prepares and replays."""
+
+    def __init__(self, history: History, config: Config, *, name: str, agent: str) -> None:
+        self._history = history
+        self._name = name
+        self._agent = agent
+        self.desk = Desk(history, config)
+        self._edits = Edits(history, self.desk.ledger)
+        self._epochs: dict[str, Epoch] = {}
+        self._refreshing = False
+        self._prepared: Turn | None = None
+        self._owed: list[dict[str, Any]] = []  # what replies cost and could not be recorded yet
+        self._threads = threading.RLock()
+
+    @property
+    def memory(self) -> MemoryPort | None:
+        """The memory across sessions that turns ask, if there is one."""
+        return self.desk.memory
+
+    @memory.setter
+    def memory(self, port: MemoryPort | None) -> None:
+        self.desk.memory = port
+
+    def prepare(
+        self,
+        *,
+        budget: Given = None,
+        model: str | None = None,
+        target: str = "model",
+        items: Iterable[ContextItem | Mapping[str, Any]] = (),
+        dry_run: bool = False,
+    ) -> Turn:
+        """Survey, select, fit, assemble, inject and record one turn."""
+        known = check_target(target)
+        seconds = self._history.clock()
+        limits = limits_from(budget, known) if budget is not None else self._edits.limits(known)
+        own, left = read_items(items, self._history)
+        request = Request(
+            target=known, limits=limits, model=model, items=tuple(own), left=tuple(left), start_seconds=seconds
+        )
+        with self._threads:
+            turn, surface = self._pass(request)
+            if not dry_run:
+                self._record(turn, surface, filed=budget is None)
+                self._refreshing = False
+                self._prepared = turn if known == "model" else self._prepared
+        return turn
+
+    def _pass(self, request: Request) -> tuple[Turn, Surface]:
+        """The stages before the record, one after the other."""
+        newest = self.desk.ledger.read().turns.get(request.target)
+        epoch, reason = self._epoch(newest)
+        surface = survey(self.desk, request, epoch)
+        fitted = fit(surface, select(surface))
+        if fitted.reason == "overflow":
+            # What leaves the window now can be looked for at once.
+            surface = survey(self.desk, request, None)
+            fitted = msgspec.structs.replace(fit(surface, select(surface)), reason="overflow")
+        elif reason:
+            fitted = msgspec.structs.replace(fitted, reason=reason)
+        return self._assemble(surface, fitted, newest), surface
+
+    def accept(self, reply: object, usage: object = None) -> Message:
+        """Append a reply and what it cost; the answer is the message as stored."""
+        read = read_reply(reply)
+        spent = read_usage(usage) if usage is not None else read.usage
+        message = self._history.append((draft_from(read.message),))[0]
+        if spent:
+            with self._threads:
+                told = {"message": message.id, **self._expected(), **msgspec.to_builtins(spent)}
+                self._owed.append({name: value for name, value in told.items() if value is not None})
+                # The reply is stored and must not look as if it were not: what fails now is told with the next turn.
+                with suppress(StorageFailed):
+                    self._tell_usage()
+        return message
+
+    def _expected(self) -> dict[str, Any]:
+        """What a reply answers, and what of it a cache could have had."""
+        turn = self._prepared.record if self._prepared else None
+        event = self._prepared.event_id if self._prepared else None
+        if turn is None and (newest := self.desk.ledger.read().turns.get("model")):
+            with suppress(DaypackError):  # prepared by another process
+                turn, event = evidence.read_turn(self._history, newest.event), newest.event
+        if turn is None:
+            return {}
+        expected = {"expected_tokens": turn.used.tokens, "expected_cached_tokens": turn.stable.expected_cached_tokens}
+        return {"turn": event, **expected}
+
+    def _tell_usage(self) -> None:
+        while self._owed:
+            self._history.append_event(draft_event(USAGE, self._owed[0]))
+            del self._owed[0]
+
+    def refresh(self) -> None:
+        """Let the next turn begin a new epoch."""
+        self._refreshing = True
+
+    def switch(self, name: str, *, on: bool) -> None:
+        """Switch a conditional block on or off."""
+        self._history.append_event(draft_event(SWITCH, {"name": check_name(name, "switch"), "on": bool(on)}))
+
+    def ask(self, question: str, *, severity: str = "medium", requested_from: str | None = None) -> str:
+        """Record an open question and return its id."""
+        if not isinstance(question, str) or not question.strip():  # pyright: ignore[reportUnnecessaryIsInstance] — the edge
+            hint = "say in words what is to be found out"
+            raise BadInput("there is no question", operation="ask", place="question", hint=hint)
+        missing_id = f"q-{sha256(question.encode('utf-8', 'replace')).hexdigest()[:12]}"
+        data = {"missing_id": missing_id, "question": question, "severity": severity, "requested_from": requested_from}
+        self._history.append_event(draft_event(ASKED, {name: value for name, value in data.items() if value}))
+        return missing_id
+
+    def resolve(self, missing_id: str) -> None:
+        """Record that a question is answered."""
+        if missing_id not in self.desk.ledger.read().questions:
+            hint = f"open are {', '.join(self.desk.ledger.read().questions) or 'none'}"
+            raise NotFound(f"no open question {missing_id!r}", operation="resolve", place=self._name, hint=hint)
+        self._history.append_event(draft_event(RESOLVED, {"missing_id": missing_id}))
+
+    def set_budget(self, budget: int | Mapping[str, Any] | None) -> None:
+        """Write context/budget and record it."""
+        self._edits.set_budget(budget)
+
+    def replay(self, event_id: str, *, verify: bool = True) -> Turn:
+        """Make a recorded turn again, from history alone, and prove that it is the same."""
+        record = evidence.read_turn(self._history, event_id)
+        if record.renderer != VERSION and verify:
+            raise ReplayDiffers(
+                f"{event_id} was rendered by version {record.renderer}, this is {VERSION}",
+                operation="replay",
+                place=self._history.layout.events,
+                hint="replay it with the daypack that made it",
+            )
+        epoch = evidence.read_epoch(self._history, record.epoch or event_id)  # not from memory: what is kept is proved
+        desk = self.desk
+        scales = desk.scales(counter_named(record.tokenizer))
+        redacting = NOT_REDACTED not in record.redacted
+        past = evidence.recall_past(self._history, record.past, scales, redacting=redacting)
+        volatile = sorted((*evidence.restore(self._history, record.items), *past), key=following_order)
+        recent = Recent(self._history, scales, redacting=redacting)
+        raw = evidence.messages_of(self._history, epoch, record.last)
+        shown = [as_seen(_shown(recent, one), record.target) for one in raw if not hides(one, record.target)]
+        head = 1 if epoch.head is not None and shown else 0
+        messages = (*shown[:head], *settle(shown[head:]).messages)
+        parts = Parts(session=self._name, agent=self._agent, epoch=epoch, messages=messages, volatile=tuple(volatile))
+        turn = Turn(parts, record, event_id)
+        if verify:
+            self._verify(turn)
+        return turn
+
+    def newest(self, target: str = "model") -> str:
+        """Return the event of the newest turn for a target."""
+        found = self.desk.ledger.read().turns.get(check_target(target))
+        if found is None:
+            raise SourceMissing(
+                f"no turn for {target} was recorded yet",
+                operation="find turn",
+                place=self._history.layout.folder,
+                hint=f"make one with `daypack pack {self._name}`",
+            )
+        return found.event
+
+    def write_pack(self, turn: Turn) -> None:
+        """Write pack.json and pack.md; both are derived, and no power cut is worth a sync."""
+        layout = self._history.layout
+        atomic.make_folders(layout.context, durable=False)
+        atomic.replace(layout.derived("pack"), turn.pack_json, durable=False)
+        atomic.replace(layout.derived("pack_text"), turn.pack_md.encode("utf-8", "replace"), durable=False)
+
+    def close(self) -> None:
+        """Close what is open; the next turn opens it again."""
+        self.desk.close()
+
+    def _epoch(self, newest: Newest | None) -> tuple[Epoch | None, str]:
+        """Return the epoch of the newest turn if it can go on, else why a new one begins."""
+        if newest is None:
+            return None, "first"
+        if self._refreshing:
+            return None, "refresh"
+        if newest.redacting != self.desk.redacting:
+            return None, "other redaction"  # a frozen prefix must not hold what is to be hidden from now on
+        if newest.renderer != VERSION:
+            return None, "other version"
+        try:
+            return self._load_epoch(newest.opening), ""
+        except DaypackError:
+            return None, "damaged"  # its event or texts; replay tells which
+
+    def _load_epoch(self, event_id: str) -> Epoch:
+        if event_id not in self._epochs:
+            if len(self._epochs) > 16:
+                self._epochs.clear()
+            self._epochs[event_id] = evidence.read_epoch(self._history, event_id)
+        return self._epochs[event_id]
+
+    def _assemble(self, surface: Surface, fitted: Fitted, newest: Newest | None) -> Turn:
+        assembly = assemble(surface.target, fitted.prefix, fitted.messages, fitted.volatile)
+        begins = bool(fitted.reason)
+        epoch = surface.epoch
+        if begins or epoch is None:
+            epoch = Epoch(
+                event="",
+                reason=fitted.reason,
+                limits=surface.limits,
+                tokenizer=surface.tokenizer,
+                start=fitted.start,
+                head=fitted.head,
+                prefix=fitted.prefix,
+                prefix_sha256=assembly.prefix_sha256,
+                skipped=fitted.skipped,
+            )
+        expected = 0
+        if newest and not begins:
+            expected = newest.stable_tokens
+        elif newest and newest.prefix_sha256 == assembly.prefix_sha256:
+            expected = newest.prefix_tokens
+        stable = Stable(
+            fitted.prefix_cost.plus(fitted.tail_cost).tokens,
+            fitted.prefix_cost.tokens,
+            assembly.prefix_sha256,
+            expected,
+        )
+        proof = {"assembly": assembly.sha256}
+        if surface.target == "model":
+            proof |= rendered(assembly)
+        identity = sha256(f"{self._agent}/{self._name}/{surface.target}/{surface.now}/{assembly.sha256}".encode())
+        redacted = {str(seq): kinds for seq, kinds in fitted.redacted.items()}
+        record = TurnRecord(
+            renderer=VERSION,
+            context_id=f"ctx-{identity.hexdigest()[:24]}",
+            target=surface.target,
+            at=surface.now,
+            tokenizer=surface.tokenizer,
+            model=surface.model,
+            limits=surface.limits,
+            used=fitted.cost,
+            first=surface.first,
+            last=surface.last,
+            user=surface.user.message.seq if surface.user else None,
+            epoch=None if begins else epoch.event,
+            opening=_opening(fitted) if begins else None,
+            items=tuple(item for item in fitted.volatile if item.span is None),
+            past=tuple(_quoted(item) for item in fitted.volatile if item.span is not None),
+            left=fitted.left,
+            lost=fitted.lost,
+            redacted=redacted if self.desk.redacting else {NOT_REDACTED: ()},
+            stable=stable,
+            sha256=proof,
+        )
+        parts = Parts(
+            session=self._name, agent=self._agent, epoch=epoch, messages=fitted.messages, volatile=fitted.volatile
+        )
+        turn = Turn(parts, record, None)
+        turn.assembly = assembly
+        return turn
+
+    def _record(self, turn: Turn, surface: Surface, *, filed: bool) -> None:
+        """Append the evidence and write the pack."""
+        history = self._history
+        durable = history.config.durability == "sync"
+        record = turn.record
+        self._tell_usage()
+        if filed:
+            self._edits.take_in_budget()
+        self._edits.take_in_pins()
+        items = evidence.capture(history, record.items, durable=durable)
+        opening = record.opening
+        if opening:
+            kept = evidence.capture(history, opening.items, durable=durable)
+            opening = msgspec.structs.replace(opening, items=kept)
+        data = evidence.brief(msgspec.structs.replace(record, items=items, opening=opening))
+        event = history.append_event(draft_event(TURN, data))
+        if opening:
+            # The first turn of an epoch names it from now on.
+            epoch = msgspec.structs.replace(turn.parts.epoch, event=event.id)
+            self._epochs[event.id] = epoch
+            turn.parts = msgspec.structs.replace(turn.parts, epoch=epoch)
+        turn.event_id = event.id
+        if surface.target == "model":
+            try:
+                self.write_pack(turn)
+            except StorageFailed as error:
+                turn.unwritten = str(error)  # the turn itself is recorded and can be sent
+        self.desk.ledger.read()
+        self.desk.ledger.save()
+
+    def _verify(self, turn: Turn) -> None:
+        proof = {"assembly": turn.assembly.sha256}
+        if turn.target == "model":
+            proof |= rendered(turn.assembly)
+        if different := sorted(name for name, digest in turn.record.sha256.items() if proof.get(name) != digest):
+            raise ReplayDiffers(
+                f"{turn.event_id} gives other bytes than it did ({', '.join(different)})",
+                operation="replay",
+                place=self._history.layout.folder,
+                hint="a message or captured text was changed or erased since; see `daypack doctor`",
+            )
+
+
+def check_target(target: str) -> Target:
+    """Return a target by its name."""
+    for known in TARGETS:
+        if known == target:
+            return known
+    hint = f"use one of {', '.join(TARGETS)}"
+    raise BadInput(f"{target!r} is no target", operation="prepare", place="target", hint=hint)
+
+
+def _opening(fitted: Fitted) -> Opening:
+    return Opening(
+        reason=fitted.reason, start=fitted.start, head=fitted.head, items=fitted.prefix, skipped=fitted.skipped
+    )
+
+
+def _quoted(item: Item) -> tuple[int, int, int, float]:
+    start, stop = item.span or (0, 0)
+    return _seq(item), start, stop, round(item.score or 0.0, 3)
+
+
+def _seq(item: Item) -> int:
+    return int(item.id.rpartition(":")[2]) if item.span is not None else 0
+
+
+def _shown(recent: Recent, message: Message) -> Message:
+    return recent.weigh(message, MESSAGE_TOKENS).message

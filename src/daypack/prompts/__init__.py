@@ -1,0 +1,1 @@
+"""Texts that go to a model: data, not code."""

@@ -1,0 +1,36 @@
+"""Commands are run in this process, each with a home of its own."""
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from daypack.cli.main import run
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def command(
+    home: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    """Run `daypack …` in an empty workspace and return its exit code and what it printed."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    monkeypatch.chdir(workspace)
+
+    def command(*args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capfdbinary.readouterr()
+        try:
+            code = run([*args, "--home", os.fspath(home)])
+        except SystemExit as left:
+            code = left.code if isinstance(left.code, int) else 1
+        out, err = capfdbinary.readouterr()
+        return subprocess.CompletedProcess(args, code, out.decode(), err.decode())
+
+    return command

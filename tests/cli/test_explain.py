@@ -1,0 +1,90 @@
+"""`daypack explain`: why an item is in a turn or not."""
+
+import json
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+import daypack
+from daypack.runtime import Session
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def talk(command: Command, home: str) -> Session:
+    """A session with a pin, a question that is open, and more messages than 2,500 tokens hold."""
+    command("session", "new", "talk", "--model", "gpt-4o")
+    session = daypack.open_session("talk", home=home, durability="os")
+    session.pin("rules", "Be brief.")
+    session.append("user", "Where does walrus 0 live?")
+    for number in range(30):
+        session.append("assistant", f"The walrus number {number} lives in harbour {number}. " * 30)
+        session.append("user", f"And where does walrus {number + 1} live?")
+    return session
+
+
+def test_a_turn_that_was_recorded_is_explained(command: Command, talk: Session) -> None:
+    turn = talk.prepare(budget=2500)
+    done = command("explain", "talk")
+    assert done.stderr == f"of {turn.event_id}:\n"
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("in   pin:rules.md: ") and line.endswith("it is pinned") for line in lines)
+    assert any(line.startswith("out  messages:1-") and "budget_limit" in line for line in lines)
+
+
+def test_without_a_recorded_turn_a_dry_run_is_explained_and_said_to_be_one(command: Command, talk: Session) -> None:
+    done = command("explain", "talk", "pin:rules.md")
+    assert done.stderr == "of a dry run, because no turn is recorded yet:\n"
+    assert done.stdout.startswith("in   pin:rules.md: ")
+    assert len(talk.events()) == 1
+    assert json.loads(command("explain", "talk", "pin:rules.md", "--json").stdout)["event_id"] is None
+
+
+def test_one_item_goes_by_its_id_its_source_or_its_message(command: Command, talk: Session) -> None:
+    turn = talk.prepare(budget=2500)
+    newest, (start, *_) = turn.record.user, [message.seq for message in turn.parts.messages]
+    quoted = next(item.range for item in turn.items if item.context_kind == "retrieval_result")
+    gone = next(number for number in range(1, start) if f"past:{number}" not in {one.item_ref for one in turn.items})
+    answers = {
+        name: command("explain", "talk", name).stdout
+        for name in ("context/pinned/rules.md", f"messages:{newest}", f"msg-{newest}", f"msg-{quoted}", f"msg-{gone}")
+    }
+    assert answers["context/pinned/rules.md"].startswith("in   pin:rules.md: ")
+    assert answers[f"messages:{newest}"] == answers[f"msg-{newest}"]
+    assert answers[f"msg-{newest}"].startswith(f"in   messages:{newest}: in the tail")
+    assert answers[f"msg-{quoted}"].startswith(f"in   past:{quoted}: after the messages")
+    assert answers[f"msg-{gone}"].startswith("out  messages:1-")
+
+
+def test_an_older_turn_is_explained_by_its_event(command: Command, talk: Session) -> None:
+    older = talk.prepare(budget=2500).event_id
+    talk.pin("rules", "Be long.")
+    talk.prepare(budget=2500)
+    assert "pin:rules.md~changed" in command("explain", "talk").stdout
+    assert "pin:rules.md~changed" not in command("explain", "talk", "--event", str(older)).stdout
+
+
+def test_json_tells_it_of_one_item_or_of_all(command: Command, talk: Session) -> None:
+    missing = talk.ask("Which sea?", severity="high")
+    turn = talk.prepare(budget=2500)
+    whole = json.loads(command("explain", "talk", "--json").stdout)
+    assert whole["event_id"] == turn.event_id
+    assert whole["tokens"] == turn.tokens
+    parts = {one["item"]: one["part"] for one in whole["in"]}
+    assert (parts["pin:rules.md"], parts["runtime"]) == ("prefix", "after")
+    assert list(parts.values()).count("tail") == 1
+    assert "budget_limit" in {one["reason"] for one in whole["out"]}
+    assert [one["question"] for one in whole["gone"]] == ["Which sea?"]
+    one = json.loads(command("explain", "talk", missing, "--json").stdout)
+    assert (one["item"], one["state"]) == (missing, "gone")
+    assert one["text"].endswith("Which sea?")
+
+
+def test_what_the_turn_did_not_know_is_told(command: Command, talk: Session) -> None:
+    talk.prepare(budget=2500)
+    done = command("explain", "talk", "pin:other.md")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "'pin:other.md' was not available to this turn" in done.stderr
+    assert command("explain", "talk", "--event", "ev-1").returncode == 1

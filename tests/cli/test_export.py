@@ -1,0 +1,214 @@
+"""`daypack export` and what its documents hold for whom."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import daypack
+from daypack.runtime import Session
+from daypack.types.context import ContextEnvelope
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def talk(command: Command, home: str) -> Session:
+    """A session with a tool call, thinking and a pin."""
+    command("session", "new", "talk", "--model", "gpt-4o")
+    session = daypack.open_session("talk", home=home, durability="os")
+    session.pin("rules", "Be brief.")
+    session.append("user", "List the files")
+    session.append(
+        "assistant",
+        [{"type": "thinking", "text": "I should look."}],
+        tool_calls=[{"id": "call-1", "name": "ls", "arguments": "{}"}],
+    )
+    session.append("tool", "a.py", tool_call_id="call-1", name="ls")
+    session.append("assistant", "There is a.py.")
+    session.append("user", "What is in it?")
+    return session
+
+
+def read(done: subprocess.CompletedProcess[str]) -> ContextEnvelope:
+    """Return the envelope a command printed; one that does not have the model's shape fails."""
+    assert done.returncode == 0, done.stderr
+    return msgspec.json.decode(done.stdout, type=ContextEnvelope)
+
+
+def words(envelope: ContextEnvelope) -> dict[str, str]:
+    return {item.item_id: item.text for item in envelope.surfaces[0].items}
+
+
+def offer(path: Path, *items: dict[str, Any]) -> str:
+    """Write an envelope of another system and return its path."""
+    document = {
+        "context_id": "ctx-elsewhere",
+        "scope": "handoff",
+        "lifecycle": "exported",
+        "created_at": "2026-01-01T00:00:00Z",
+        "surfaces": [
+            {
+                "surface_id": "s",
+                "scope": "handoff",
+                "created_at": "2026-01-01T00:00:00Z",
+                "items": [
+                    {"context_kind": "manual_note", "content_mode": "inline", "visibility": ["model"], **item}
+                    for item in items
+                ],
+            }
+        ],
+    }
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return os.fspath(path)
+
+
+@pytest.mark.requirement("S3-O1")
+@pytest.mark.parametrize(
+    ("scope", "target"),
+    [
+        ("turn", "evidence_export"),
+        ("task", "evidence_export"),
+        ("session", "evidence_export"),
+        ("tool_invocation", "evidence_export"),
+        ("review", "reviewer"),
+        ("handoff", "peer_agent"),
+    ],
+)
+def test_each_scope_is_one_document_for_its_target(command: Command, talk: Session, scope: str, target: str) -> None:
+    more = ("--call", "call-1") if scope == "tool_invocation" else ()
+    envelope = read(command("export", "talk", "--scope", scope, *more))
+    assert (envelope.scope, envelope.selections[0].target) == (scope, target)
+    event = talk.events()[-1]
+    assert event.type == "context.exported"
+    assert (event.data["context_id"], event.data["scope"], event.data["target"]) == (envelope.context_id, scope, target)
+
+
+def test_a_task_begins_with_the_newest_question(command: Command, talk: Session) -> None:
+    shown = words(read(command("export", talk.name, "--scope", "task")))
+    assert [name for name in shown if name.startswith("messages:")] == ["messages:5"]
+
+
+def test_a_tool_call_goes_with_its_result_and_nothing_else(command: Command, talk: Session) -> None:
+    done = command("export", talk.name, "--scope", "tool_call", "--call", "call-1")
+    envelope = read(done)
+    assert envelope.scope == "tool_invocation"
+    assert list(words(envelope)) == ["messages:2", "messages:3"]
+    missing = command("export", talk.name, "--scope", "tool_call")
+    assert missing.returncode == 1
+    assert "call-1" in missing.stderr
+
+
+def test_a_handoff_has_neither_instructions_nor_thinking(command: Command, talk: Session) -> None:
+    done = command("export", talk.name, "--scope", "handoff")
+    assert "What is in it?" in done.stdout
+    assert "Be brief." not in done.stdout
+    assert "I should look." not in done.stdout
+    assert "I should look." in command("export", talk.name, "--scope", "review").stdout
+
+
+def test_a_recorded_turn_is_exported_as_it_was(command: Command, talk: Session) -> None:
+    recorded = talk.prepare()
+    talk.pin("rules", "Be long.")
+    talk.append("user", "Later.")
+    envelope = read(command("export", "talk", "--event", "latest"))
+    assert envelope.context_id == recorded.record.context_id
+    assert words(envelope)["pin:rules.md"] == "Be brief."
+    assert "messages:6" not in words(envelope)
+
+
+def test_a_file_is_written_once_unless_forced_and_its_digest_recorded(command: Command, talk: Session) -> None:
+    done = command("export", "talk", "--out", "e.json")
+    data = Path("e.json").read_bytes()
+    digest = f"sha256:{sha256(data).hexdigest()}"
+    items = len(msgspec.json.decode(data, type=ContextEnvelope).item_refs)
+    assert done.stdout == f"e.json: {items} items for evidence_export, {len(data):,} bytes, {digest}\n"
+    assert talk.events()[-1].data["digest"] == digest
+    count = len(talk.events())
+    again = command("export", "talk", "--out", "e.json")
+    assert again.returncode == 2
+    assert "the file exists" in again.stderr
+    assert (len(talk.events()), Path("e.json").read_bytes()) == (count, data)
+    printed = json.loads(command("export", "talk", "--out", "e.json", "--force", "--json").stdout)
+    assert printed["digest"] == f"sha256:{sha256(Path('e.json').read_bytes()).hexdigest()}" != digest
+    assert (printed["file"], printed["event_id"]) == ("e.json", talk.events()[-1].id)
+    assert os.listdir() == ["e.json"]
+
+
+def test_an_export_need_not_be_recorded(command: Command, talk: Session) -> None:
+    before = (talk.path / "events.jsonl").read_bytes()
+    done = command("export", "talk", "--no-record")
+    assert done.returncode == 0
+    assert (talk.path / "events.jsonl").read_bytes() == before
+
+
+def test_what_is_printed_has_the_digest_that_is_recorded(command: Command, talk: Session) -> None:
+    talk.append("user", "\u202e turned \x7f")
+    done = command("export", "talk")
+    assert talk.events()[-1].data["digest"] == f"sha256:{sha256(done.stdout.encode()).hexdigest()}"
+
+
+@pytest.mark.requirement("T9")
+def test_an_item_for_tools_only_is_neither_in_the_model_pack_nor_in_the_user_export(
+    command: Command, talk: Session, tmp_path: Path
+) -> None:
+    tool = {"item_id": "key", "content": "the sesame of the tool", "visibility": ["tool"]}
+    shared = {"item_id": "note", "content": "the note for all", "visibility": ["tool", "model", "user"]}
+    document = offer(tmp_path / "in.json", tool, shared)
+    assert command("import-envelope", document, "--session", "talk").returncode == 0
+    packed = command("pack", "talk", "--json").stdout
+    (left,) = [one for one in json.loads(packed)["omitted"] if one["item"].endswith(":key")]
+    assert left["reason"] == "not_visible_to_target"
+    model = [(talk.path / "context" / name).read_text(encoding="utf-8") for name in ("pack.json", "pack.md")]
+    model += [command("replay", "talk", "--dialect", name).stdout for name in ("openai", "responses", "anthropic")]
+    assert not any("sesame" in text for text in [packed, *model])
+    assert all("the note for all" in text for text in model[1:])
+    for scope in ("turn", "session", "task"):
+        user = command("export", "talk", "--target", "user", "--scope", scope).stdout
+        assert "sesame" not in user
+        assert "the note for all" in user
+    assert "sesame" in command("export", "talk", "--target", "tool").stdout
+
+
+@pytest.mark.requirement("T10")
+def test_two_of_five_candidates_that_do_not_fit_are_left_out_with_a_reason(
+    command: Command, talk: Session, tmp_path: Path
+) -> None:
+    items = [{"item_id": f"note-{number}", "content": f"Note number {number}."} for number in range(1, 6)]
+    command("import-envelope", offer(tmp_path / "in.json", *items), "--session", "talk")
+    # Identity, pin, five messages and the time take eight places of eleven.
+    command("pack", "talk", "--budget", '{"items": 11}')
+    selection = read(command("export", "talk", "--event", "latest", "--target", "model")).selections[0]
+    names = [f"import:ctx-elsewhere:note-{number}" for number in range(1, 6)]
+    assert [name for name in selection.selected_item_refs if name in names] == names[:3]
+    left = {one.item_ref: one.reason for one in selection.omitted_item_refs}
+    assert left == dict.fromkeys(names[3:], "budget_limit")
+    assert set(names) <= set(selection.candidate_item_refs)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "text"),
+    [
+        (("--scope", "session", "--event", "latest"), 2, "--event is for --scope turn"),
+        (("--call", "call-1"), 2, "--call is for --scope tool_invocation"),
+        (("--force",), 2, "--force is for --out"),
+        (("--scope", "everything"), 2, "invalid choice"),
+        (("--target", "nobody"), 2, "invalid choice"),
+        (("--event", "latest"), 1, "no turn for model was recorded yet"),
+        (("--scope", "tool_call", "--call", "call-9"), 1, "no call 'call-9'"),
+        (("--out", "nowhere/e.json"), 1, "No such file"),
+    ],
+)
+def test_wrong_use_is_told_and_nothing_recorded(
+    command: Command, talk: Session, args: tuple[str, ...], code: int, text: str
+) -> None:
+    done = command("export", "talk", *args)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert text in done.stderr
+    assert len(talk.events()) == 1  # the pin

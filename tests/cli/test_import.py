@@ -1,0 +1,159 @@
+"""`daypack import` as a person and a script use it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import daypack
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+CHAT = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+
+
+@pytest.fixture
+def run(home: str) -> Run:
+    """Run `daypack …` with a home of its own."""
+
+    def run(*args: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "daypack", *args, "--home", home]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def lines(path: Path, rows: list[Any]) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def claude(number: int, words: str = "Hi") -> dict[str, Any]:
+    message = {"role": "user", "content": words}
+    return {"type": "user", "uuid": f"u{number}", "sessionId": "s", "parentUuid": None, "message": message}
+
+
+def test_a_file_is_imported_and_reported_in_a_line(run: Run, tmp_path: Path) -> None:
+    path = lines(tmp_path / "talk.jsonl", CHAT)
+    done = run("import", "openai", path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{path} → talk: 2 messages (2 new), 0 tool calls, 0 rows kept as events\n"
+    assert "2 messages (0 new)" in run("import", "openai", path).stdout
+    assert "Hello" in run("log", "talk").stdout
+
+
+def test_the_report_is_also_there_as_json(run: Run, tmp_path: Path) -> None:
+    path = lines(tmp_path / "x.jsonl", [claude(1), {"type": "progress", "sessionId": "s"}])
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("{broken\n")
+    (report,) = json.loads(run("import", "claude-code", path, "--json").stdout)["files"]
+    problems = report.pop("problems")
+    assert report == {
+        "path": path,
+        "format": "claude-code",
+        "session": "s",
+        "messages": 1,
+        "new": 1,
+        "known": 0,
+        "tool_calls": 0,
+        "rows": 2,
+        "new_rows": 2,
+        "children": [],
+        "changed": 0,
+    }
+    assert [one["line"] for one in problems] == [3]
+
+
+def test_bad_lines_are_named_and_the_exit_code_is_0(run: Run, tmp_path: Path) -> None:
+    path = lines(tmp_path / "x.jsonl", [claude(1)])
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("{broken\n" * 12)
+    done = run("import", "claude-code", path)
+    assert done.returncode == 0
+    assert "  line 2: not JSON" in done.stdout
+    assert "… and 2 lines more; --json lists all" in done.stdout
+
+
+def test_a_folder_is_searched_and_other_files_are_left_out(run: Run, tmp_path: Path) -> None:
+    lines(tmp_path / "in" / "a.jsonl", [claude(1) | {"sessionId": "one"}])
+    lines(tmp_path / "in" / "deep" / "b.jsonl", [claude(1) | {"sessionId": "two"}])
+    lines(tmp_path / "in" / "history.jsonl", [{"display": "x"}])
+    (tmp_path / "in" / "empty.jsonl").touch()
+    (tmp_path / "in" / "notes.txt").write_text("x")
+    done = run("import", "claude-code", str(tmp_path / "in"))
+    assert done.returncode == 0, done.stderr
+    assert "2 other files left out" in done.stderr
+    assert "2 transcripts, 2 messages, 2 new" in done.stdout
+    assert [line.split()[0] for line in run("session", "list").stdout.splitlines()] == ["one", "two"]
+
+
+def test_the_session_can_be_named_for_one_file(run: Run, tmp_path: Path) -> None:
+    first, second = (lines(tmp_path / f"{name}.jsonl", CHAT) for name in "ab")
+    assert "→ mine:" in run("import", "openai", first, "--session", "mine", "--agent", "coder").stdout
+    assert "mine" in run("session", "list", "--agent", "coder").stdout
+    refused = run("import", "openai", first, second, "--session", "mine")
+    assert refused.returncode == 2
+    assert "--session is for one file, and there are 2" in refused.stderr
+
+
+def test_a_file_that_cannot_be_imported_is_named_and_the_others_are_read(run: Run, tmp_path: Path) -> None:
+    good = lines(tmp_path / "talk.jsonl", CHAT)
+    wrong = lines(tmp_path / "wrong.jsonl", [claude(1)])
+    done = run("import", "openai", wrong, good)
+    assert done.returncode == 1
+    assert (
+        f"daypack: is a transcript of claude-code, not of openai [{wrong}]\n  → daypack import claude-code"
+        in done.stderr
+    )
+    assert "2 messages (2 new)" in done.stdout
+    failed = json.loads(run("import", "openai", wrong, "--json").stdout)["failed"]
+    assert [one["path"] for one in failed] == [wrong]
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (("import", "openai", "{}/missing"), "no such file or folder"),
+        (("import", "codex", "{}"), "no transcript of codex in this folder"),
+        (("import", "word", "{}"), "invalid choice: 'word'"),
+        (("import", "openai"), "the following arguments are required: PATH"),
+    ],
+)
+def test_wrong_use_is_told(run: Run, tmp_path: Path, args: tuple[str, ...], problem: str) -> None:
+    done = run(*(one.format(tmp_path) for one in args))
+    assert done.returncode == 2
+    assert problem in done.stderr
+
+
+def test_control_characters_of_a_file_do_not_reach_the_terminal(run: Run, tmp_path: Path) -> None:
+    path = lines(tmp_path / "a\x1b[31m.jsonl", CHAT)
+    done = run("import", "openai", path)
+    assert "\x1b" not in done.stdout
+    assert "→ a--31m:" in done.stdout
+
+
+def test_an_import_that_was_killed_is_completed_by_the_next(run: Run, home: str, tmp_path: Path) -> None:
+    rows = [claude(number, f"text {number} " + "x" * 200) for number in range(6000)]
+    path = lines(tmp_path / "long.jsonl", rows)
+    command = [sys.executable, "-m", "daypack", "import", "claude-code", path, "--home", home]
+    killed = 0
+    for _ in range(3):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        log = Path(home) / "home" / str(os.getuid()) / "agent" / "default" / "session" / "s" / "messages.jsonl"
+        before = log.stat().st_size if log.exists() else 0
+        while process.poll() is None and (not log.exists() or log.stat().st_size < before + 300_000):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        killed += process.wait() == -signal.SIGKILL
+    assert killed
+    assert run("import", "claude-code", path).returncode == 0
+    with daypack.open_session("s", home=home) as session:
+        assert [one.text for one in session.messages()] == [row["message"]["content"] for row in rows]
+    assert "nothing wrong" in run("doctor", "s").stdout
