@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 
-from bench import append, nosync, startup, tail, threads
+from bench import append, cache, evidence, nosync, recall, startup, tail, threads, turn
 from bench.histories import Histories
 from bench.table import Section, render
 
@@ -19,6 +19,10 @@ PARTS: dict[str, Callable[[Histories], Section]] = {
     "threads": threads.measure,
     "tail": tail.measure,
     "startup": startup.measure,
+    "turn": turn.measure,
+    "evidence": evidence.measure,
+    "cache": cache.measure,
+    "recall": recall.measure,
 }
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 QUICK_SIZES = SIZES[:2]

@@ -5,6 +5,7 @@ import json
 import os
 import sqlite3
 import time
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from importlib import import_module
 from itertools import cycle, islice
@@ -25,6 +26,10 @@ class Store(Protocol):
         """Append messages."""
         ...
 
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """Read the messages."""
+        ...
+
     def close(self) -> None:
         """Close the database."""
         ...
@@ -32,25 +37,28 @@ class Store(Protocol):
 
 def open_store(folder: str, size: int) -> Store | None:
     """Return the peer's session with so many messages; None when the SDK is not installed."""
+    return open_with(os.path.join(folder, f"peer-{size}.db"), islice(cycle(_item(text) for text in TEXTS), size))
+
+
+def open_with(path: str, items: Iterable[dict[str, Any]]) -> Store | None:
+    """Return the peer's session with these messages; None when the SDK is not installed."""
     try:
         shape = import_module("agents").SQLiteSession
     except ImportError:
         return None
-    path = os.path.join(folder, f"peer-{size}.db")
     store: Store = shape(_ID, path)
-    say(f"filling an {NAME} with {size:,} messages")
-    _fill(path, size)
+    say(f"filling an {NAME}")
+    _fill(path, iter(items))
     settle()
     return store
 
 
-def _fill(path: str, size: int) -> None:
+def _fill(path: str, items: Iterable[dict[str, Any]]) -> None:
     """Put rows into the tables the peer made, as it would have put them one by one."""
-    rows = cycle((_ID, json.dumps(_item(text))) for text in TEXTS)
+    rows = ((_ID, json.dumps(item)) for item in items)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("INSERT INTO agent_sessions (session_id) VALUES (?)", (_ID,))
-        for start in range(0, size, _BATCH):
-            chunk = islice(rows, min(_BATCH, size - start))
+        while chunk := list(islice(rows, _BATCH)):
             connection.executemany("INSERT INTO agent_messages (session_id, message_data) VALUES (?, ?)", chunk)
             connection.commit()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -74,3 +82,18 @@ def appending(store: Store, runner: asyncio.Runner) -> Block:
         return Taken(walls, time.process_time_ns() - cpu)
 
     return lambda operations: runner.run(add(operations))
+
+
+def packing(store: Store, runner: asyncio.Runner, trim: Callable[[list[Any]], object]) -> Block:
+    """Return the block that reads what the peer has and trims it, again and again, inside one event loop."""
+
+    async def pack(operations: int) -> Taken:
+        walls: list[int] = []
+        cpu = time.process_time_ns()
+        for _ in range(operations):
+            start = time.perf_counter_ns()
+            trim(await store.get_items())
+            walls.append(time.perf_counter_ns() - start)
+        return Taken(walls, time.process_time_ns() - cpu)
+
+    return lambda operations: runner.run(pack(operations))

@@ -56,7 +56,7 @@ class Limit:
     clock: Clock = "wall"
 
     def __str__(self) -> str:
-        return f"{'CPU' if self.clock == 'cpu' else 'wall'} ≤ {self.most:g} ×"
+        return f"{'CPU' if self.clock == 'cpu' else 'wall'} ≤ {self.most:.3g} ×"
 
 
 def compare(name: str, ours: Series, beside: Series, limit: Limit | None = None, history: int | None = None) -> Row:
