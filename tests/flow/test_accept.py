@@ -228,6 +228,8 @@ def _stream() -> Any:
         {"role": "user", "content": "not a reply"},
         {"object": "chat.completion.chunk", "choices": [{"delta": {"content": "x"}}]},
         {"output": "text"},
+        {"role": "assistant", "content": {"text": "an object"}},
+        {"role": "assistant", "content": 5},
         {"content": "text", "tool_calls": [{"id": "c", "function": {"arguments": "{}"}}]},
     ],
 )

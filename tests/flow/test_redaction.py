@@ -55,6 +55,16 @@ def in_parts(session: Session, _: Path) -> list[dict[str, Any]]:
     return []
 
 
+def in_other_parts(session: Session, _: Path) -> list[dict[str, Any]]:
+    parts = [
+        {"type": "image", "source": f"https://pictures.example/a.png?token={SECRET}"},
+        {"type": "web_search_call", "action": {"query": TOLD}},
+    ]
+    session.append("user", [{"type": "text", "text": "Look."}, *parts])
+    session.append("user", "And I?", name=f"ada {SECRET}")
+    return []
+
+
 def in_call(session: Session, _: Path) -> list[dict[str, Any]]:
     calls = [{"id": "c1", "name": "login", "arguments": f'{{"token": "{SECRET}"}}'}]
     session.append("assistant", TOLD, tool_calls=calls)

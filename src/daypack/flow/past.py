@@ -115,7 +115,11 @@ def excerpt(message: Message, span: tuple[int, int], score: float | None, scales
         whole, (text, kinds) = text, redact(text)
         if kinds:
             cut = (0, len(text)) if span == WHOLE else (_moved(cut[0], whole, text), _moved(cut[1], whole, text))
-    line = f"[{message.seq} {message.name or message.role}] {text[cut[0] : cut[1]].strip()}"
+    who = message.name or message.role
+    if redacting and message.name:
+        who, more = redact(message.name)
+        kinds = tuple(sorted({*kinds, *more}))
+    line = f"[{message.seq} {who}] {text[cut[0] : cut[1]].strip()}"
     return Item(
         id=f"past:{message.seq}",
         kind="memory_entries",

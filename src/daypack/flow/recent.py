@@ -10,7 +10,7 @@ from daypack.files.offsets import DAMAGED, UNCOUNTED, Slot
 from daypack.flow.dialects.calls import arguments_object
 from daypack.flow.items import Cost, Entry, Scales
 from daypack.history.session import History
-from daypack.text.redact import redact
+from daypack.text.redact import redact, redact_value
 from daypack.text.tokens import Counter, count_message
 from daypack.types.history import Message, Other, Part, Text, Thinking, ToolCall
 
@@ -192,14 +192,26 @@ def clear(message: Message) -> tuple[Message, tuple[str, ...]]:
     elif content:
         content = tuple(part for one in content if (part := _clear_part(one, kinds)))
     calls = _clear_calls(message.tool_calls, kinds) if message.tool_calls else ()
+    name = message.name
+    if name:
+        found = redact(name)
+        name = found.text
+        kinds.update(found.kinds)
     if not kinds:
         return message, ()
-    return replace(message, content=content, tool_calls=calls), tuple(sorted(kinds))
+    return replace(message, content=content, tool_calls=calls, name=name), tuple(sorted(kinds))
 
 
 def _clear_part(part: Part, kinds: set[str]) -> Part | None:
+    if isinstance(part, Other):
+        value, found_kinds = redact_value(part.value)
+        kinds.update(found_kinds)
+        return Other(value) if found_kinds else part
     if not isinstance(part, Text | Thinking):
-        return part
+        # An address may carry a password or a token.
+        found = redact(part.source)
+        kinds.update(found.kinds)
+        return replace(part, source=found.text) if found.kinds else part
     found = redact(part.text)
     if not found.kinds:
         return part

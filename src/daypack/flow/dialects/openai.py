@@ -159,8 +159,11 @@ def _read_words(message: Block, draft: Draft) -> None:
     content = message.get("content")
     if isinstance(content, str):
         draft.say(content)
-    for part in list_at(message, "content") if isinstance(content, list) else ():
-        draft.take(part)
+    elif isinstance(content, list):
+        for part in list_at(message, "content"):
+            draft.take(part)
+    elif content is not None:
+        raise unusable("its content is neither text nor a list of parts", "content", "give the message as it came")
     if refusal := text_at(message, "refusal"):
         draft.say(refusal, {"refusal": True})
     if not content and (spoken_text := text_at(object_at(message, "audio"), "transcript")):
