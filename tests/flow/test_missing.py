@@ -239,5 +239,7 @@ def test_a_deadline_that_has_passed_is_recorded_and_replayed(home: str) -> None:
     assert again.missing == turn.missing
     assert again.messages() == turn.messages()
     in_time = session.prepare(budget={"tokens": 900, "ms": 50})
+    assert in_time.envelope.budgets[0].max_ms == 50
+    assert in_time.envelope.budgets[0].actual_ms is not None
     assert in_time.missing == ()
     assert any(one.span for one in in_time.parts.volatile)

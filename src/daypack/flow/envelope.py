@@ -158,6 +158,7 @@ def _budget(turn: "Turn") -> ContextBudget:
         actual_tokens=used.tokens,
         actual_bytes=used.bytes,
         actual_items=used.items,
+        actual_ms=record.ms,
         token_method=record.tokenizer,
         # What does not fit is left out whole and stays searchable; nothing is shortened.
         overflow_strategy="defer_to_retrieval" if overflow else "reject",

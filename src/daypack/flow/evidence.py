@@ -61,6 +61,7 @@ class TurnRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
     model: str | None = None
     limits: Limits
     used: Cost
+    ms: int | None = None  # what the survey took, when there was a limit to it
     first: int
     last: int
     user: int | None = None

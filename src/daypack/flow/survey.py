@@ -131,6 +131,7 @@ def survey(desk: Desk, request: Request, epoch: Epoch | None) -> Surface:
         head=read.head,
         epoch=epoch,
         query=read.user.message.id if read.user else "",
+        ms=None if request.limits.ms is None else _spent_ms(history, request),
         left=tuple(map(_cleared_note, left) if desk.redacting else left),
         lost=tuple(map(_cleared, lost) if desk.redacting else lost),
     )
@@ -273,7 +274,11 @@ def _deadline(history: History, request: Request) -> Callable[[], bool]:
     ms = request.limits.ms
     if ms is None:
         return lambda: True
-    return lambda: (history.clock() - request.start_seconds) * 1000 < ms
+    return lambda: _spent_ms(history, request) < ms
+
+
+def _spent_ms(history: History, request: Request) -> int:
+    return max(0, int((history.clock() - request.start_seconds) * 1000))
 
 
 def _clock(seconds: float) -> Item:

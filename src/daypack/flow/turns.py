@@ -279,6 +279,7 @@ class Turns:
             model=surface.model,
             limits=surface.limits,
             used=fitted.cost,
+            ms=surface.ms,
             first=surface.first,
             last=surface.last,
             user=surface.user.message.seq if surface.user else None,
