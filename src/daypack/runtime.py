@@ -84,6 +84,7 @@ def _first_meta(name: str, agent: str, config: Config) -> dict[str, Any]:
         "scope": "session",
         "client": f"daypack/{__version__}",
         "model": config.model,
+        **({} if config.workspace is None else {"workspace": config.workspace}),
         "protocols": {"history": history_session.HISTORY_FORMAT},
         "counters": {"messages": 0, "events": 0},
     }
@@ -167,7 +168,7 @@ class Session:
         budget: "int | Mapping[str, Any] | Limits | None" = None,
         model: str | None = None,
         target: str = "model",
-        items: "Iterable[ContextItem | Mapping[str, Any]]" = (),
+        items: "Iterable[ContextItem | Mapping[str, Any]] | None" = None,
         dry_run: bool = False,
     ) -> "Turn":
         """Pack what the next call needs and record the proof of it.

@@ -253,6 +253,15 @@ def test_items_of_one_turn_are_not_in_the_next(home: str) -> None:
 
 
 def test_without_a_history_nothing_is_looked_up(home: str) -> None:
-    items, left = read_items([{"context_kind": "custom", "content_ref": "messages:1"}], None)
-    assert [one.media for one in items] == [True]
-    assert left == []
+    items = read_items([{"context_kind": "custom", "content_ref": "messages:1"}], None)
+    assert [(one.media, one.problem) for one in items] == [(True, "")]
+
+
+def test_an_item_nested_beyond_reason_is_refused(home: str) -> None:
+    session = stage(home)
+    session.append("user", "Hello")
+    deep: Any = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(BadInput, match="items\\[0\\]"):
+        session.prepare(items=[item("custom", {"a": deep})])

@@ -26,9 +26,7 @@ def test_every_item_message_and_missing_thing_is_explained(home: str) -> None:
     assert "it is pinned" in turn.explain("context/pinned/system.md")
     assert "in the tail" in turn.explain("messages:25")
     assert turn.explain("msg-25") == turn.explain("messages:25") == turn.explain("25")
-    assert (
-        turn.explain("item:a") == "out  item:a, 26 tokens: not_visible_to_target (it may not be shown to this target)"
-    )
+    assert turn.explain("item:a") == "out  item:a: not_visible_to_target (it may not be shown to this target)"
     quoted = next(one for one in turn.parts.volatile if one.span)
     assert "score" in turn.explain(quoted.id)
     assert turn.explain(f"messages:{quoted.range}") == turn.explain(quoted.id)

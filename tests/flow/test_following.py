@@ -127,6 +127,7 @@ def test_wrapper_day_line_and_stand_in_weigh_no_more_than_is_reckoned(model: str
         size = sum(len(one.text) + 1 for one in offered)
         assert len(shown.encode()) - size <= PAST_BLOCK.bytes + DAY_LINE.bytes * len(offered)
     assert counter.count(UNANSWERED) <= 9
+    assert max(counter.count(f"{day}:\n") for day in ("2026-11-15", "1999-12-31", "2030-08-08")) <= DAY_LINE.tokens
 
 
 def test_an_eighth_is_kept_free_and_not_more_than_the_past_may_take() -> None:

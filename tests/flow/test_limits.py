@@ -26,7 +26,7 @@ def write_budget(session: Session, text: str | bytes) -> str:
 def test_a_quarter_of_the_window_at_most_4096_tokens_is_kept_for_the_answer(window: int, reserve: int) -> None:
     limits = Limits(window)
     assert limits.reserved_tokens == reserve
-    assert limits.room.tokens == max(0, window - reserve - 3)
+    assert limits.room.tokens == max(0, window - reserve - 7)
 
 
 def test_what_has_no_limit_has_room_for_anything() -> None:

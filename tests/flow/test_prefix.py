@@ -220,6 +220,34 @@ def test_a_document_that_appears_waits_and_nothing_points_to_it_before_it_is_the
     assert "Working memory: CONTEXT.md below." in turn.system
 
 
+def test_records_that_stand_in_the_prefix_are_not_left_out_because_a_document_will_replace_them(home: str) -> None:
+    with open_work(home, [user("Hello.")]) as session:
+        context = session.path / "context"
+        context.mkdir(exist_ok=True)
+        (context / "facts.jsonl").write_text('{"id": "f1", "text": "It rains.", "source": "messages:1"}\n')
+        assert "It rains." in session.prepare().system
+        (context / "CONTEXT.md").write_text("## Facts\n- It rains.\n")
+        turn = session.prepare()
+        check_left(turn)
+        assert "It rains." in turn.system
+        assert "facts" not in {one.item for one in turn.omitted}
+        session.refresh()
+        turn = session.prepare()
+    assert {one.item: one.reason for one in turn.omitted} == {"facts": "duplicate"}
+
+
+def test_a_turn_with_nothing_new_goes_on_whatever_the_window(home: str) -> None:
+    """Also where messages before the first question are left out for good, and the rest just fits."""
+    drafts = [say(f"Talking to myself, {n}.") for n in range(12)]
+    drafts += [one for n in range(12) for one in (user(f"Question {n}, please?"), say(f"Answer {n}, certainly."))]
+    with open_work(home, drafts) as session:
+        session.pin("law.md", "Be brief. " * 60)
+        for budget in range(500, 1100, 5):
+            first, second = session.prepare(budget=budget), session.prepare(budget=budget)
+            assert (first.new_epoch != "", second.new_epoch) == (True, ""), budget
+            assert second.parts.messages == first.parts.messages
+
+
 def test_the_answer_of_a_child_arrives_at_once(home: str) -> None:
     with open_work(home, [user("Hello.")]) as session:
         before = stable_of(session.prepare())
@@ -263,14 +291,14 @@ def test_instructions_survive_every_epoch(home: str) -> None:
 
 def test_with_a_large_prefix_there_is_still_room_to_append_into(home: str) -> None:
     with open_work(home, [user("Hello.")]) as session:
-        session.pin("law.md", "Always test what you write. " * 330)
+        session.pin("law.md", "Always test what you write. " * 365)
         turns: list[Turn] = []
         for number in range(60):
             session.append("user", f"Question {number}?")
             session.append("assistant", f"Answer {number}, in some more words than the question.")
             turns.append(session.prepare(budget=4000))
     assert all("Always test" in turn.system for turn in turns)
-    assert turns[-1].record.stable.prefix_tokens > 0.6 * turns[-1].record.limits.room.tokens
+    assert turns[-1].record.stable.prefix_tokens > 0.7 * turns[-1].record.limits.room.tokens
     begins = [number for number, turn in enumerate(turns) if turn.new_epoch]
     assert len(begins) > 2
     assert min(after - before for before, after in pairwise(begins)) >= 5
@@ -300,3 +328,21 @@ def test_a_damaged_message_at_the_beginning_of_the_tail_begins_an_epoch(home: st
         check_window(turn, turn.record.limits, newest)
     assert newest.seq == (39 if lost == 41 else 41)
     assert turn.new_epoch == ("" if lost == 41 else "overflow")
+
+
+@pytest.mark.filterwarnings("ignore::daypack.errors.DamageWarning")
+def test_a_message_that_is_damaged_within_the_tail_begins_an_epoch_once_and_is_missed(home: str) -> None:
+    with open_work(home, [user("One."), say("Two."), user("Three."), say("Four."), user("Five.")]) as session:
+        first = session.prepare(budget=20_000)
+        path = Path(session.history.layout.messages)
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2] = lines[2].replace(b"Three", b"Tree!")
+    path.write_bytes(b"".join(lines))
+    with open_work(home) as session:
+        turn = session.prepare(budget=20_000)
+        again = session.prepare(budget=20_000)
+    assert first.new_epoch == "first"
+    assert (turn.new_epoch, again.new_epoch) == ("damaged", "")
+    for one in (turn, again):
+        assert [left.item for left in one.omitted] == ["messages:3"]
+        assert [(lost.id, lost.severity) for lost in one.missing] == [("messages:3", "high")]

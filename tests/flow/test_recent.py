@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from flow.histories import Drafts, messages_of, wild_histories
 from flow.windows import TALK, answer, bytes_of, call, open_work, say, tokens_of, user
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import daypack
@@ -267,6 +267,9 @@ def test_names_and_arguments_of_calls_are_counted() -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(drafts=wild_histories(), model=st.sampled_from(("gpt-4o", "claude-opus-4-7", "llama-2-7b")))
+@example(
+    drafts=[{"role": "user", "content": text, "name": "ann"} for text in ("0", "Read.", "完成 ✅ 🚀")], model="gpt-4o"
+)
 def test_no_dialect_sends_more_than_was_weighed(drafts: Drafts, model: str) -> None:
     counter = counter_for(model)
     messages = settle(messages_of([user("?"), *drafts])).messages

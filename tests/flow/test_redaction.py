@@ -270,3 +270,16 @@ def test_errors_of_a_turn_do_not_quote_secrets(home: str) -> None:
         with pytest.raises(DaypackError) as caught:
             session.prepare(budget=budget)
         assert SECRET not in str(caught.value)
+
+
+def test_a_secret_in_a_call_is_found_in_its_name_and_behind_escapes(home: str) -> None:
+    session = stage(home)
+    session.append("user", "Log in.")
+    spelled = "".join(f"\\u{ord(one):04x}" for one in SECRET)
+    calls = [{"id": "c1", "name": SECRET, "arguments": f'{{"key": "{spelled}"}}'}]
+    session.append("assistant", tool_calls=calls)
+    session.append("tool", "ok", tool_call_id="c1")
+    turn = session.prepare()
+    assert SECRET not in sent(turn)
+    assert turn.record.redacted == {"2": ("github-token",)}
+    assert session.replay(turn.event_id or "").messages() == turn.messages()

@@ -320,3 +320,27 @@ def test_a_title_cannot_leave_its_tag(home: str) -> None:
     assert head.count('"') == 6
     assert head.count(">") == 1
     assert head.endswith('authority="tool">')
+
+
+def test_what_may_not_be_shown_any_more_leaves_the_prefix_at_once(home: str) -> None:
+    session = stage(home)
+    session.append("user", "Hello")
+    note = item("policy_note", "Mind the reef.", item_id="reef")
+    for change in ({"visibility": ["tool"]}, {"redaction_state": "policy_blocked"}, {"sensitivity": "secret"}):
+        session.refresh()
+        assert "Mind the reef." in session.prepare(items=[note]).system
+        turn = session.prepare(items=[{**note, **change}])
+        assert turn.new_epoch == "withdrawn"
+        assert "Mind the reef." not in sent(turn)
+        assert [one.item for one in turn.omitted] == ["item:reef"]
+
+
+def test_whoever_may_not_see_an_item_does_not_learn_its_size_or_source(home: str) -> None:
+    session = stage(home)
+    session.append("user", "Hello")
+    given = [
+        item(content="Long. " * 99, visibility=["tool"]),
+        item(content=None, content_ref="messages:99", visibility=["tool"]),
+    ]
+    turn = session.prepare(items=given)
+    assert [(one.reason, one.tokens, one.note) for one in turn.omitted] == [("not_visible_to_target", None, None)] * 2

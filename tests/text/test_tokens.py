@@ -357,14 +357,14 @@ def test_words_and_thinking_count_by_their_text_and_unknown_parts_by_their_json(
     parts = (
         Text("Hello, world!", meta={"cache": "x" * 99}),
         Thinking("The quick brown fox jumps over the lazy dog.", signature="x" * 99),
-        Other({"type": "audio", "seconds": 12}),
+        Other({"type": "telemetry", "seconds": 12}),
     )
-    expected = 4 + 10 + counter.count('{"type":"audio","seconds":12}')
+    expected = 4 + 10 + counter.count('{"type":"telemetry","seconds":12}')
     assert count_message(counter, Message(role="user", content=parts)) == expected
 
 
-@pytest.mark.parametrize("part", [Image("blob:1"), File("report.pdf", media_type="application/pdf")])
-def test_a_picture_or_file_counts_as_the_dearest_picture(part: Image | File) -> None:
+@pytest.mark.parametrize("part", [Image("blob:1"), File("report.pdf"), Other({"type": "image_url"})])
+def test_a_picture_or_file_counts_as_the_dearest_picture(part: Image | File | Other) -> None:
     assert MEDIA_TOKENS == 5_000
     assert count_message(counter_for("claude-opus-4-7"), Message(role="user", content=(part, Text("")))) == 5_000
 

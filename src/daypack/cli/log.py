@@ -5,10 +5,9 @@ import time
 from collections.abc import Iterable
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.options import add_place, natural, open_named
+from daypack.cli.options import add_place, natural, open_named, tell_damage
 from daypack.cli.terminal import colour, json_text, safe, safe_line, say
 from daypack.history.reader import Reader
-from daypack.runtime import Session
 from daypack.types.history import Event, File, Image, Message, Other, Part, Text, Thinking
 
 _ROLE_COLOURS = {"user": "green", "assistant": "cyan", "tool": "yellow", "system": "magenta"}
@@ -33,11 +32,11 @@ def run(args: argparse.Namespace) -> int:
         if not shown and not args.json:
             say(f"no {'events' if args.events else 'messages'} yet")
         _print(log.tail(args.n) if args.n else log.records(), args)
-        _tell_damage(session, told := set())
+        tell_damage(session, told := set())
         while args.follow:
             time.sleep(_POLL_SECONDS)
             shown = _print_new(log.reader, shown, args)
-            _tell_damage(session, told)
+            tell_damage(session, told)
         return EXIT_DAMAGE if session.damage else 0
 
 
@@ -53,15 +52,6 @@ def _print(records: Iterable[Message | Event], args: argparse.Namespace) -> None
             print(json_text(record), flush=args.follow)
         else:
             print(_message(record) if isinstance(record, Message) else _event(record), flush=args.follow)
-
-
-def _tell_damage(session: Session, told: set[str]) -> None:
-    news = [text for text in map(str, session.damage) if text not in told]
-    for text in news:
-        say(f"damaged: {safe_line(text)}")
-    if news:
-        say(f"  → the other lines were read; `daypack doctor {safe_line(session.name)}` tells what to do")
-    told.update(news)
 
 
 def _message(message: Message) -> str:

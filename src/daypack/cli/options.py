@@ -3,6 +3,7 @@
 import argparse
 import os
 
+from daypack.cli.terminal import safe_line, say
 from daypack.runtime import Session, open_session
 
 
@@ -27,3 +28,13 @@ def natural(text: str) -> int:
 def open_named(args: argparse.Namespace, *, create: bool = False) -> Session:
     """Open the session the arguments name."""
     return open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=create)
+
+
+def tell_damage(session: Session, told: set[str]) -> None:
+    """Say which damaged lines were met, each once."""
+    news = [text for text in map(str, session.damage) if text not in told]
+    for text in news:
+        say(f"damaged: {safe_line(text)}")
+    if news:
+        say(f"  → the other lines were read; `daypack doctor {safe_line(session.name)}` tells what to do")
+    told.update(news)

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from daypack.cli.options import add_place, open_named
+from daypack.cli.main import EXIT_DAMAGE
+from daypack.cli.options import add_place, open_named, tell_damage
 from daypack.cli.summary import add_dialect, print_turn
 from daypack.errors import BadInput
 from daypack.types.kinds import TARGETS
@@ -35,7 +36,8 @@ def run(args: argparse.Namespace) -> int:
             session.refresh()
         turn = session.prepare(budget=budget, model=args.model, target=args.target, dry_run=args.dry_run)
         print_turn(turn, args)
-    return 0
+        tell_damage(session, set())
+        return EXIT_DAMAGE if session.damage else 0
 
 
 def read_budget(text: str) -> int | Mapping[str, Any]:

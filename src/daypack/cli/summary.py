@@ -22,6 +22,10 @@ _EPOCHS = {
     "overflow": "the window was full",
     "other budget": "the budget is another one",
     "other tokenizer": "tokens are counted in another way",
+    "other redaction": "secrets are treated in another way",
+    "other version": "another version of daypack renders it",
+    "withdrawn": "something in its prefix may not be shown any more",
+    "damaged": "its record, or a message of its tail, is damaged",
 }
 
 
@@ -145,7 +149,7 @@ def _headline(turn: Turn) -> str:
 
 def _facts(turn: Turn) -> list[tuple[str, str]]:
     record, parts = turn.record, turn.parts
-    start = f"with message {parts.epoch.start}"
+    start = f"with message {parts.messages[0].seq}" if parts.messages else "without messages"
     if turn.new_epoch:
         epoch = f"begins {start}: {_EPOCHS.get(turn.new_epoch, safe_line(turn.new_epoch))}"
     else:

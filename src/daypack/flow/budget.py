@@ -27,6 +27,7 @@ _PREFIX_SHARE = 0.5
 _START_SHARE = 0.5
 _TAIL_SHARE = 0.6  # of what a prefix leaves; the rest is for turns that append
 _WANTED_SHARE = 0.5
+_FORBIDDEN = frozenset({"not_visible_to_target", "policy_blocked", "sensitive", "stale"})
 _FILLED = Cost(13, len(UNANSWERED), 1)  # as the least favourable counter weighs it
 
 
@@ -68,7 +69,7 @@ def fit(surface: Surface, selection: Selection) -> Fitted:
     settled = settle([entry.message for entry in surface.entries])
     costs = _costs(surface, settled)
     demand = total(item.cost for item in selection.volatile if item.span is None)
-    reason = _reason(surface)
+    reason = _reason(surface) or _withdrawal(surface, selection)
     if not reason:
         fitted = _go_on(surface, selection, _going_on(surface, settled, costs), demand)
         if fitted:
@@ -112,7 +113,7 @@ def _require_user(surface: Surface, room: Cost) -> None:
             f" that the budget leaves",
             operation="prepare",
             place="budget",
-            hint="give a larger budget; a quarter of it, at most 4,096 tokens, is kept for the answer",
+            hint="give a larger budget; a quarter, at most 4,096 tokens, is kept for the answer, 7 for the request",
         )
 
 
@@ -132,6 +133,13 @@ def _reason(surface: Surface) -> str:
     if unread or headless or (user < first and user != epoch.head):
         return "overflow"  # more was appended than the survey reads, or what the tail rests on cannot be read any more
     return ""
+
+
+def _withdrawal(surface: Surface, selection: Selection) -> str:
+    """Say that the frozen prefix holds something that may not be shown any more."""
+    frozen = {item.id for item in surface.epoch.prefix} if surface.epoch else set[str]()
+    now = {one.item for one in selection.left if one.reason in _FORBIDDEN}
+    return "withdrawn" if frozen & now else ""
 
 
 def _costs(surface: Surface, settled: Settled) -> list[Cost]:
@@ -239,6 +247,7 @@ def _close(
     room = surface.limits.room.less(prefix_cost).less(tail.cost)
     shown = {message.seq for message in tail.messages}
     told = {one.item for one in left}
+    gaps = _gaps(surface, tail, told)
     volatile, more = choose_following(offered, surface.limits.room, room, Said(items, shown))
     entries = (*surface.entries, tail.head) if tail.head else surface.entries
     redacted = {entry.message.seq: entry.redacted for entry in entries if entry.redacted}
@@ -249,8 +258,8 @@ def _close(
         prefix=items,
         messages=tail.messages,
         volatile=volatile,
-        left=(*left, *more, *(one for one in _left_behind(surface, tail) if one.item not in told)),
-        lost=(*surface.lost, *_waiting(tail.settled)),
+        left=(*left, *more, *(one for one in (*_left_behind(surface, tail), *gaps) if one.item not in told)),
+        lost=(*surface.lost, *_waiting(tail.settled), *(_unread(one.item) for one in gaps)),
         prefix_cost=prefix_cost,
         tail_cost=tail.cost,
         volatile_cost=following_cost(volatile),
@@ -286,6 +295,19 @@ def _left_behind(surface: Surface, tail: _Tail) -> list[Left]:
         if one.seq >= tail.start
     ]
     return left
+
+
+def _gaps(surface: Surface, tail: _Tail, told: set[str]) -> list[Left]:
+    """Say which messages of the tail cannot be read: their lines are damaged."""
+    if not surface.entries:
+        return []
+    known = {entry.message.seq for entry in surface.entries}
+    gone = [seq for seq in range(tail.start, surface.last + 1) if seq not in known and f"messages:{seq}" not in told]
+    return [Left(item=f"messages:{seq}", reason="custom", note="cannot be read", high_impact=True) for seq in gone]
+
+
+def _unread(item: str) -> Lost:
+    return Lost(id=item, question=f"What did {item} say? Its line is damaged.", severity="high", requested=item)
 
 
 def _waiting(settled: Settled) -> list[Lost]:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from daypack.errors import BadInput, DaypackError
-from daypack.flow.items import SEEN_BY_DEFAULT, Item, Left, lowest
+from daypack.flow.items import SEEN_BY_DEFAULT, Item, lowest
 from daypack.history import resolve
 from daypack.history.session import History
 from daypack.types.context import ContextItem, ContextSourceRef
@@ -52,15 +52,12 @@ _ORDERS: dict[PackKind, int] = {"system": 15, "memory_document": 50, "core_block
 _PRIORITIES: dict[PackKind, float] = {"system": 0.97, "core_blocks": 0.66, "memory_document": 0.65}
 
 
-def read_items(
-    given: Iterable[ContextItem | Mapping[str, Any]], history: History | None
-) -> tuple[list[Item], list[Left]]:
-    """Return the items of a caller; what has no words, or cannot be had by its reference, is left out with a reason.
+def read_items(given: Iterable[ContextItem | Mapping[str, Any]], history: History | None) -> list[Item]:
+    """Return the items of a caller; one that has no words, or cannot be had by its reference, says so.
 
     Without a history nothing is looked up: references in a document from elsewhere are about another one.
     """
     items: list[Item] = []
-    left: list[Left] = []
     ids: set[str] = set()
     for number, one in enumerate(given, 1):
         place = f"items[{number - 1}]"
@@ -70,12 +67,8 @@ def read_items(
             raise BadInput(f"{value.item_id!r} comes twice", operation="prepare", place=place, hint=hint)
         ids.add(value.item_id)
         text, problem = _text(value, history)
-        item = _item(value, text)
-        if problem:
-            left.append(Left(item=item.id, reason="custom", note=problem, high_impact=True))
-        else:
-            items.append(item if text else replace(item, media=True))
-    return items, left
+        items.append(replace(_item(value, text), problem=problem, media=not text and not problem))
+    return items
 
 
 def _shaped(one: ContextItem | Mapping[str, Any], number: int) -> ContextItem:
@@ -91,7 +84,7 @@ def _shaped(one: ContextItem | Mapping[str, Any], number: int) -> ContextItem:
         msgspec.json.encode(shaped)  # what cannot be spelled cannot be recorded
         if shaped.priority is not None and not isfinite(shaped.priority):
             raise ValueError(f"priority is {shaped.priority}")
-    except (msgspec.ValidationError, TypeError, ValueError) as error:
+    except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
         raise BadInput(str(error), operation="prepare", place=place, hint=hint) from error
     return shaped
 

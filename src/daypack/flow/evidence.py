@@ -72,6 +72,7 @@ class TurnRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
     left: tuple[Left, ...] = ()
     lost: tuple[Lost, ...] = ()
     redacted: dict[str, tuple[str, ...]] = {}
+    shown: tuple[int, int] = (0, 0)  # how many messages the tail has, and the number of the last
     stable: Stable
     sha256: dict[str, str]
 

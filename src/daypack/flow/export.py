@@ -80,7 +80,8 @@ def _visible(turn: Turn, target: str) -> Turn:
         if target not in item.visibility
     ]
     parts = replace(turn.parts, epoch=replace(epoch, prefix=prefix), volatile=volatile)
-    return _again(turn, parts, (*turn.record.left, *hidden))
+    seen = Turn(turn.parts, replace(turn.record, target=check_target(target)), turn.event_id)
+    return _again(seen, parts, (*turn.record.left, *hidden))
 
 
 def _of_call(turn: Turn, call: str | None) -> Turn:

@@ -85,7 +85,7 @@ def weigh_bytes(shown: str) -> int:
 
 def _cleared(item: Item) -> Item:
     """Take secrets out of everything about an item that is shown or recorded."""
-    found = {name: redact(getattr(item, name)) for name in ("text", "title", "source", "id")}
+    found = {name: redact(getattr(item, name)) for name in ("text", "title", "source", "id", "problem")}
     metadata, kinds = redact_value(item.metadata)
     kinds = {*kinds, *(kind for one in found.values() for kind in one.kinds)}
     if not kinds:

@@ -9,7 +9,7 @@ _FREE_SHARE = 0.125
 MAX_FOLLOWING_TOKENS = 2048  # more of the past costs more than it tells, and none of it can be cached
 # As the least favourable counter weighs them.
 PAST_BLOCK = Cost(100, 260, 0)  # the wrapper around everything found in the past
-DAY_LINE = Cost(12, 12, 0)  # the line before the excerpts of one day
+DAY_LINE = Cost(13, 12, 0)  # the line before the excerpts of one day
 
 
 def _most_past(room: Cost) -> Cost:
@@ -80,7 +80,10 @@ def choose_following(
         else:
             unused += 1
     if unused:
-        left.append(Left(item="past", reason="low_relevance", note=f"{unused} more ranked lower"))
+        reason, note = (
+            ("low_relevance", f"{unused} more ranked lower") if days else ("budget_limit", f"{unused} excerpts")
+        )
+        left.append(Left(item="past", reason=reason, note=note))
     chosen.sort(key=following_order)
     return tuple(chosen), left
 

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from daypack.errors import BadInput, DaypackError
 from daypack.files import atomic, blobs
 from daypack.flow.assembly import digest_text
-from daypack.flow.items import Item, Lost, lowest
+from daypack.flow.items import Item, Left, Lost, lowest
 from daypack.history.session import History
 from daypack.types.context import ContextEnvelope, ContextItem
 from daypack.types.digest import digest_of, file_name_of
-from daypack.types.kinds import Authority, is_known
+from daypack.types.kinds import Authority, Target, is_known
 
 if TYPE_CHECKING:
     from daypack.flow.sources import Found
@@ -88,7 +88,25 @@ def imported_items(history: History, digests: Sequence[str]) -> "Iterator[Found]
             yield Lost(id=f"import:{digest[7:15]}", question=question, severity="medium", requested=digest)
         else:
             found |= {item.id: item for item in items}  # of a document that came again, the newest
-    yield from found.values()
+    yield from reversed(found.values())  # what was said last counts first
+
+
+def within_share(items: Sequence[Item], target: Target, most_tokens: int) -> tuple[list[Item], list[Left]]:
+    """Keep as many of the newest as a share of the window takes; the rest of each document is one record."""
+    kept: list[Item] = []
+    counts: dict[str, int] = {}
+    tokens = 0
+    for item in items:
+        tokens += item.tokens if target in item.visibility else 0
+        if tokens <= most_tokens or target not in item.visibility:
+            kept.append(item)
+        else:
+            document = item.id.split(":")[1]
+            counts[document] = counts.get(document, 0) + 1
+    return kept, [
+        Left(item=f"import:{document}", reason="budget_limit", note=f"{count} of its items")
+        for document, count in counts.items()
+    ]
 
 
 def own_items(checked: Checked) -> tuple[Item, ...]:
@@ -97,15 +115,18 @@ def own_items(checked: Checked) -> tuple[Item, ...]:
 
     # Another session's clock tells this one nothing.
     once = {item.item_id: item for item in checked.items if item.context_kind != "runtime_state"}
+    maker = checked.envelope.producer if isinstance(checked.envelope.producer, str) else "elsewhere"
     found: list[Item] = []
-    for item in read_items(once.values(), None)[0]:
+    for item in read_items(once.values(), None):
         name = f"import:{checked.envelope.context_id}:{item.id.removeprefix('item:')}"
+        title = f"imported from {maker}: {item.title}, {item.id.removeprefix('item:')}"
         authority: Authority = lowest(("agent", item.authority))
         source = f"import:{digest_text(name)[7:19]}"
         found.append(
             replace(
                 item,
                 id=name,
+                title=title,
                 source=source,
                 authority=authority,
                 placement="volatile",

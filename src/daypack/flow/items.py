@@ -86,6 +86,7 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires: str | None = None
     media: bool = False  # the content cannot be shown as text
     blocked: bool = False  # a policy of its owner forbids to show it
+    problem: str = ""  # why its words cannot be had
     metadata: dict[str, Any] = {}
 
     @property

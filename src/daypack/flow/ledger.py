@@ -46,6 +46,7 @@ class Newest(Struct, omit_defaults=True):
     prefix_tokens: int = 0
     renderer: str = ""
     redacting: bool = True
+    shown: tuple[int, int] = (0, 0)
 
 
 class _Folded(Struct, omit_defaults=True):
@@ -134,6 +135,7 @@ class _Turn(Struct):
     renderer: str
     stable: _Stable
     redacted: dict[str, Any] = {}
+    shown: tuple[int, int] = (0, 0)
     epoch: str | None = None
     opening: dict[str, Any] | None = None
 
@@ -150,6 +152,7 @@ def _fold_turn(folded: _Folded, data: Mapping[str, Any], event: Event) -> None:
             prefix_tokens=turn.stable.prefix_tokens,
             renderer=turn.renderer,
             redacting=NOT_REDACTED not in turn.redacted,
+            shown=turn.shown,
         )
 
 

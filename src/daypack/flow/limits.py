@@ -16,7 +16,7 @@ from daypack.types.kinds import Target
 
 DEFAULT_TOKENS = 128_000
 OUTPUT_RESERVE_TOKENS = 4096
-REQUEST_TOKENS = 3  # what a provider puts around the whole request
+REQUEST_TOKENS = 7  # what a provider puts around the whole request, and around the prefix and what follows the tail
 _BOUNDLESS = 1 << 60
 
 Limit = Annotated[int, Meta(ge=0, le=_BOUNDLESS)]

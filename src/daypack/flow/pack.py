@@ -43,9 +43,11 @@ def describe(turn: "Turn") -> str:
 
 
 def _epoch(turn: "Turn") -> str:
+    messages = turn.parts.messages
+    tail = f", its tail with message {messages[0].seq}" if messages else ""
     if turn.new_epoch:
-        return f"begins here ({turn.new_epoch}), with message {turn.parts.epoch.start}"
-    return f"goes on since {turn.record.epoch}, with message {turn.parts.epoch.start}"
+        return f"begins here ({turn.new_epoch}){tail}"
+    return f"goes on since {turn.record.epoch}{tail}"
 
 
 def _cell(source: str, place: str | None) -> str:

@@ -18,6 +18,7 @@ _MOST_TOKENS = 4096  # twice what a window takes: some of it may stand in the ta
 _MOST_ITEMS = 64  # each is a part of the event
 _RELEVANT = 0.2  # of the best score; what is below is noise
 _SEEN = ("model", "reviewer", "evidence_export")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 _MARKER = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 
 
@@ -119,7 +120,9 @@ def excerpt(message: Message, span: tuple[int, int], score: float | None, scales
     if redacting and message.name:
         who, more = redact(message.name)
         kinds = tuple(sorted({*kinds, *more}))
-    line = f"[{message.seq} {who}] {text[cut[0] : cut[1]].strip()}"
+    # A line of its text must not look like another quotation.
+    words = "\n  ".join(text[cut[0] : cut[1]].strip().splitlines())
+    line = f"[{message.seq} {' '.join(who.split())}] {words}"
     return Item(
         id=f"past:{message.seq}",
         kind="memory_entries",
@@ -127,7 +130,7 @@ def excerpt(message: Message, span: tuple[int, int], score: float | None, scales
         source="messages.jsonl",
         range=str(message.seq),
         text=line,
-        title=message.ts[:10],  # excerpts of one day stand under its date
+        title=message.ts[:10] if _DAY.match(message.ts) else "",  # excerpts of one day stand under its date
         authority="tool",
         visibility=_SEEN,
         order=50,

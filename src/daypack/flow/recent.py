@@ -10,7 +10,7 @@ from daypack.files.offsets import DAMAGED, UNCOUNTED, Slot
 from daypack.flow.dialects.calls import arguments_object
 from daypack.flow.items import Cost, Entry, Scales
 from daypack.history.session import History
-from daypack.text.redact import redact, redact_value
+from daypack.text.redact import Redacted, redact, redact_value
 from daypack.text.tokens import Counter, count_message
 from daypack.types.history import Message, Other, Part, Text, Thinking, ToolCall
 
@@ -20,6 +20,7 @@ CALL_TOKENS = 8
 # What a dialect puts in, at most: "(no output)" for nothing, "[system note] " before an instruction, "[image: …]".
 _STAND_IN = Cost(7, 14)
 _MENTION_BYTES = 10
+_NAME_TOKENS = 3  # the ": " between a name and the words, and what both lose by standing together
 _CALL_BYTES = 26  # a name that has to be spelled otherwise, and an object around arguments that are none
 _BATCH = 256
 
@@ -170,6 +171,8 @@ def weigh_message(message: Message, counter: Counter, tokens: int | None = None)
         tokens, size = tokens + _STAND_IN.tokens, size + _STAND_IN.bytes
     if not isinstance(content, str):
         tokens, size = tokens + len(content) + _STAND_IN.tokens, size + _MENTION_BYTES * (len(content) + 1)
+    if message.name:
+        tokens += _NAME_TOKENS
     if calls:
         more = sum(_escapes(call.arguments) for call in calls)
         tokens, size = tokens + CALL_TOKENS * len(calls) + more, size + _CALL_BYTES * len(calls) + more
@@ -223,10 +226,22 @@ def _clear_part(part: Part, kinds: set[str]) -> Part | None:
 def _clear_calls(calls: Sequence[ToolCall], kinds: set[str]) -> tuple[ToolCall, ...]:
     cleared: list[ToolCall] = []
     for call in calls:
-        found = redact(call.arguments)
-        kinds.update(found.kinds)
-        cleared.append(replace(call, arguments=found.text) if found.kinds else call)
+        found, name = redact(call.arguments), redact(call.name)
+        if "\\u" in found.text:
+            found = _unescaped(found)
+        kinds.update(found.kinds, name.kinds)
+        changed = found.kinds or name.kinds
+        cleared.append(replace(call, name=name.text, arguments=found.text) if changed else call)
     return tuple(cleared)
+
+
+def _unescaped(found: Redacted) -> Redacted:
+    """Look behind the escapes of JSON: a dialect that takes arguments as objects would send what they spell."""
+    try:
+        value, kinds = redact_value(msgspec.json.decode(found.text))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return found
+    return Redacted(msgspec.json.encode(value).decode(), (*found.kinds, *kinds)) if kinds else found
 
 
 def size_of(message: Message) -> int:
@@ -240,6 +255,9 @@ def size_of(message: Message) -> int:
 
 
 def _words(part: Part) -> str:
-    if isinstance(part, Text | Thinking):
+    if isinstance(part, Text):
         return part.text
+    if isinstance(part, Thinking):  # with what proves it to its provider
+        sealed = (part.meta or {}).get("encrypted_content")
+        return part.text + (part.signature or "") + (sealed if isinstance(sealed, str) else "")
     return msgspec.json.encode(part.value).decode() if isinstance(part, Other) else part.source

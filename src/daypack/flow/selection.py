@@ -42,7 +42,9 @@ def _allowed(items: Iterable[Item], surface: Surface, left: list[Left]) -> list[
             if first != item.id:
                 reason, note = "duplicate", f"said by {first}"
         if reason:
-            left.append(Left(item=item.id, reason=reason, tokens=item.tokens or None, note=note))
+            # Whoever may not see an item learns its id and the reason, not even how large it is.
+            tokens = None if reason == "not_visible_to_target" else item.tokens or None
+            left.append(Left(item=item.id, reason=reason, tokens=tokens, note=note, high_impact=bool(item.problem)))
         else:
             kept.append(item)
     return kept
@@ -58,6 +60,8 @@ def _objection(item: Item, surface: Surface) -> tuple[str, str | None]:
         return "sensitive", f"{item.sensitivity} is not shown to {surface.target}"
     if item.expires and _is_past(item.expires, surface.now):
         return "stale", f"expired at {item.expires}"
+    if item.problem:
+        return "custom", item.problem
     if item.media:
         return "unsupported_media", "it has no text"
     return "", None

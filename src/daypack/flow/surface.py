@@ -53,5 +53,4 @@ class Request(Struct, frozen=True, kw_only=True):
     limits: Limits
     model: str | None
     items: tuple[Item, ...] = ()
-    left: tuple[Left, ...] = ()
     start_seconds: float = 0.0

@@ -13,7 +13,8 @@ from daypack.flow import sources
 from daypack.flow.changes import changes
 from daypack.flow.evidence import CLOCK
 from daypack.flow.fence import weigher
-from daypack.flow.imports import imported_items
+from daypack.flow.following import MAX_FOLLOWING_TOKENS
+from daypack.flow.imports import imported_items, within_share
 from daypack.flow.items import SEEN_BY_DEFAULT, Cost, Entry, Item, Left, Lost, Scales, total
 from daypack.flow.ledger import Ledger
 from daypack.flow.past import Past
@@ -25,13 +26,14 @@ from daypack.history.reader import Reader
 from daypack.history.session import History
 from daypack.text.redact import redact
 from daypack.text.tokens import Counter, counter_for, counter_named
-from daypack.types.history import Message, Thinking
+from daypack.types.history import Message, Other, Part, Thinking
 from daypack.types.kinds import Target
 
 # Who sees the conversation; a tool and the runtime get only what names them.
 READERS: frozenset[Target] = frozenset({"model", "ui", "user", "reviewer", "peer_agent", "evidence_export"})
 _OUTSIDE: frozenset[Target] = frozenset({"ui", "user", "peer_agent"})  # these see neither instructions nor thinking
 _MEMORY_HITS = 10
+_SEALED_THINKING = ("thinking", "redacted_thinking", "reasoning")
 _ATTEMPTS = 4  # to read messages while nobody appends any
 
 
@@ -91,12 +93,16 @@ def survey(desk: Desk, request: Request, epoch: Epoch | None) -> Surface:
     read = _read_messages(desk, request, scales, epoch if going_on else None, _first(opening))
     found = list(_sources(desk, request, folded.switches, opening))
     found += sources.children(read_children(history, recorded=folded.children))
-    found += imported_items(history, folded.imported)
+    imported = list(imported_items(history, folded.imported))
+    weighed = [weigh(item) for item in imported if isinstance(item, Item)]
+    imports, unused = within_share(weighed, target, min(MAX_FOLLOWING_TOKENS, request.limits.room.tokens // 4))
+    found += [one for one in imported if not isinstance(one, Item)]
+    found += unused
     prefix = [weigh(item) for item in found if isinstance(item, Item) and item.placement == "prefix"]
     prefix += [weigh(item) for item in request.items if item.placement == "prefix"]
     volatile = [weigh(_clock(request.start_seconds))]
     offered = [item for item in (*request.items, *found) if isinstance(item, Item)]
-    volatile += [weigh(item) for item in offered if item.placement == "volatile"]
+    volatile += [weigh(item) for item in offered if item.placement == "volatile"] + imports
     lost = [one for one in found if isinstance(one, Lost)] + list(folded.questions.values())
     if read.user and target in SEEN_BY_DEFAULT:
         in_time = _deadline(history, request)
@@ -112,7 +118,7 @@ def survey(desk: Desk, request: Request, epoch: Epoch | None) -> Surface:
         lost += missed
     lost = [one for one in lost if _may_miss(one, target)]
     notes, waiting = changes(epoch, prefix, weigh) if epoch and going_on else ((), ())
-    left = [*request.left, *(one for one in found if isinstance(one, Left)), *read.left]
+    left = [*(one for one in found if isinstance(one, Left)), *read.left]
     return Surface(
         target=target,
         now=now_of(request.start_seconds),
@@ -259,10 +265,14 @@ def _as_seen(entry: Entry, target: Target) -> Entry:
 def as_seen(message: Message, target: Target) -> Message:
     """Return a message as a target sees it: thinking is for those inside."""
     if target in _OUTSIDE and not isinstance(message.content, str):
-        parts = tuple(part for part in message.content if not isinstance(part, Thinking))
+        parts = tuple(part for part in message.content if not _is_thinking(part))
         if len(parts) != len(message.content):
             return replace(message, content=parts)
     return message
+
+
+def _is_thinking(part: Part) -> bool:
+    return isinstance(part, Thinking) or (isinstance(part, Other) and part.value.get("type") in _SEALED_THINKING)
 
 
 def hides(message: Message, target: Target) -> bool:
@@ -346,10 +356,10 @@ def _remembered(hit: Remembered) -> Item:
         kind="memory_entries",
         context_kind="retrieval_result",
         source=f"memory:{hit.id}",
-        text=hit.text,
+        text=str(hit.text),
         title=f"memory {hit.when}".strip(),
         authority="agent",
         order=45,
         priority=0.4,
-        score=hit.score,
+        score=float(hit.score),
     )

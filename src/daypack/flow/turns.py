@@ -1,7 +1,7 @@
 """The turns of one session: prepare one, replay one, keep the proof."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any
@@ -73,17 +73,15 @@ class Turns:
         budget: Given = None,
         model: str | None = None,
         target: str = "model",
-        items: Iterable[ContextItem | Mapping[str, Any]] = (),
+        items: Iterable[ContextItem | Mapping[str, Any]] | None = None,
         dry_run: bool = False,
     ) -> Turn:
         """Survey, select, fit, assemble, inject and record one turn."""
         known = check_target(target)
         seconds = self._history.clock()
         limits = limits_from(budget, known) if budget is not None else self._edits.limits(known)
-        own, left = read_items(items, self._history)
-        request = Request(
-            target=known, limits=limits, model=model, items=tuple(own), left=tuple(left), start_seconds=seconds
-        )
+        own = tuple(read_items(items or (), self._history))
+        request = Request(target=known, limits=limits, model=model, items=own, start_seconds=seconds)
         with self._threads:
             turn, surface = self._pass(request)
             if not dry_run:
@@ -98,10 +96,12 @@ class Turns:
         epoch, reason = self._epoch(newest)
         surface = survey(self.desk, request, epoch)
         fitted = fit(surface, select(surface))
-        if fitted.reason == "overflow":
+        if not fitted.reason and newest and not _begins(fitted.messages, newest.shown):
+            fitted = msgspec.structs.replace(fitted, reason="damaged")  # a message of the tail was lost since
+        if fitted.reason in ("overflow", "withdrawn", "damaged"):
             # What leaves the window now can be looked for at once.
             surface = survey(self.desk, request, None)
-            fitted = msgspec.structs.replace(fit(surface, select(surface)), reason="overflow")
+            fitted = msgspec.structs.replace(fit(surface, select(surface)), reason=fitted.reason)
         elif reason:
             fitted = msgspec.structs.replace(fitted, reason=reason)
         return self._assemble(surface, fitted, newest), surface
@@ -231,6 +231,15 @@ class Turns:
         except DaypackError:
             return None, "damaged"  # its event or texts; replay tells which
 
+    def _same_tail(self, newest: Newest, epoch: Epoch, fitted: Fitted) -> bool:
+        """Whether a new epoch sends what the turn before sent all the same."""
+        try:
+            former = self._load_epoch(newest.opening)
+        except DaypackError:
+            return False
+        same = (former.start, former.head, former.tokenizer) == (epoch.start, epoch.head, epoch.tokenizer)
+        return same and _begins(fitted.messages, newest.shown)
+
     def _load_epoch(self, event_id: str) -> Epoch:
         if event_id not in self._epochs:
             if len(self._epochs) > 16:
@@ -258,7 +267,7 @@ class Turns:
         if newest and not begins:
             expected = newest.stable_tokens
         elif newest and newest.prefix_sha256 == assembly.prefix_sha256:
-            expected = newest.prefix_tokens
+            expected = newest.stable_tokens if self._same_tail(newest, epoch, fitted) else newest.prefix_tokens
         stable = Stable(
             fitted.prefix_cost.plus(fitted.tail_cost).tokens,
             fitted.prefix_cost.tokens,
@@ -290,6 +299,7 @@ class Turns:
             left=fitted.left,
             lost=fitted.lost,
             redacted=redacted if self.desk.redacting else {NOT_REDACTED: ()},
+            shown=(len(fitted.messages), fitted.messages[-1].seq) if fitted.messages else (0, 0),
             stable=stable,
             sha256=proof,
         )
@@ -341,6 +351,12 @@ class Turns:
                 place=self._history.layout.folder,
                 hint="a message or captured text was changed or erased since; see `daypack doctor`",
             )
+
+
+def _begins(messages: Sequence[Message], shown: tuple[int, int]) -> bool:
+    """Whether a tail begins with the one that was shown before: so many messages, the last with that number."""
+    count, last = shown
+    return not count or (len(messages) >= count and messages[count - 1].seq == last)
 
 
 def check_target(target: str) -> Target:

@@ -42,6 +42,11 @@ from daypack.types.history import Message, Other, Part, Text, Thinking
 # A file of many pages costs more: whoever puts its text into a call counts that text.
 MEDIA_TOKENS = 5_000
 
+# What providers call pictures, documents and sound in their own shapes.
+_MEDIA_TYPES = frozenset(
+    {"image", "image_url", "input_image", "file", "input_file", "document", "audio", "input_audio", "video"}
+)
+
 SHORT_TEXT_SLACK = 8
 
 # Which models a counter is for, by the beginning of their names. The longest beginning wins, see `_named_in_table`.
@@ -210,6 +215,8 @@ def _count_part(counter: Counter, part: Part) -> int:
     if isinstance(part, Text | Thinking):
         return counter.count(part.text)
     if isinstance(part, Other):
+        if part.value.get("type") in _MEDIA_TYPES:
+            return MEDIA_TOKENS
         return counter.count(msgspec.json.encode(part.value).decode())
     return MEDIA_TOKENS
 

@@ -8,6 +8,7 @@ foreign shape are taken for what they are, and the rest is left out.
 
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, cast
 
 from msgspec import Struct
@@ -39,7 +40,8 @@ class Shapes(Struct, frozen=True):
         found: list[Block] = []
         for part in parts:
             if isinstance(part, Other):
-                block = self.own(part.value) if passes else None
+                # A copy: the caller may change what it is given, and the message is shown again.
+                block = self.own(deepcopy(part.value)) if passes else None
                 if block is None and (known := recognise(part.value)) is not None:
                     block = self._block(known)
             else:
