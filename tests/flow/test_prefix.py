@@ -346,3 +346,15 @@ def test_a_message_that_is_damaged_within_the_tail_begins_an_epoch_once_and_is_m
     for one in (turn, again):
         assert [left.item for left in one.omitted] == ["messages:3"]
         assert [(lost.id, lost.severity) for lost in one.missing] == [("messages:3", "high")]
+
+
+def test_a_refresh_is_for_the_next_turn_of_every_target(home: str) -> None:
+    with open_work(home, [user("One.")]) as session:
+        for target in ("model", "ui"):
+            session.prepare(target=target)
+        session.refresh()
+        assert [session.prepare(target=target).new_epoch for target in ("ui", "model", "ui")] == [
+            "refresh",
+            "refresh",
+            "",
+        ]

@@ -53,7 +53,7 @@ class Turns:
         self.desk = Desk(history, config)
         self._edits = Edits(history, self.desk.ledger)
         self._epochs: dict[str, Epoch] = {}
-        self._refreshing = False
+        self._refreshing: set[Target] = set()  # whose next turn begins an epoch
         self._prepared: Turn | None = None
         self._owed: list[dict[str, Any]] = []  # what replies cost and could not be recorded yet
         self._threads = threading.RLock()
@@ -86,14 +86,14 @@ class Turns:
             turn, surface = self._pass(request)
             if not dry_run:
                 self._record(turn, surface, filed=budget is None)
-                self._refreshing = False
+                self._refreshing.discard(known)
                 self._prepared = turn if known == "model" else self._prepared
         return turn
 
     def _pass(self, request: Request) -> tuple[Turn, Surface]:
         """The stages before the record, one after the other."""
         newest = self.desk.ledger.read().turns.get(request.target)
-        epoch, reason = self._epoch(newest)
+        epoch, reason = self._epoch(newest, request.target)
         surface = survey(self.desk, request, epoch)
         fitted = fit(surface, select(surface))
         if not fitted.reason and newest and not _begins(fitted.messages, newest.shown):
@@ -139,7 +139,7 @@ class Turns:
 
     def refresh(self) -> None:
         """Let the next turn begin a new epoch."""
-        self._refreshing = True
+        self._refreshing.update(TARGETS)
 
     def switch(self, name: str, *, on: bool) -> None:
         """Switch a conditional block on or off."""
@@ -216,11 +216,11 @@ class Turns:
         """Close what is open; the next turn opens it again."""
         self.desk.close()
 
-    def _epoch(self, newest: Newest | None) -> tuple[Epoch | None, str]:
+    def _epoch(self, newest: Newest | None, target: Target) -> tuple[Epoch | None, str]:
         """Return the epoch of the newest turn if it can go on, else why a new one begins."""
         if newest is None:
             return None, "first"
-        if self._refreshing:
+        if target in self._refreshing:
             return None, "refresh"
         if newest.redacting != self.desk.redacting:
             return None, "other redaction"  # a frozen prefix must not hold what is to be hidden from now on
