@@ -135,7 +135,7 @@ class ImportLog:
         for path in paths:
             with open(path, "rb") as file:
                 data = file.read()
-            name, digest = os.path.basename(path), digest_of(blobs.name_of(data))
+            name, digest = os.path.basename(path), blobs.digest_bytes(data)
             if (name, digest) not in self._files:
                 self.tell(FILE, {"file": name, "digest": digest, **self._capture(data)})
 

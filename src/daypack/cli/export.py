@@ -8,10 +8,9 @@ from daypack.cli.summary import event_named, print_document
 from daypack.cli.terminal import counted, json_text, safe_line
 from daypack.errors import BadInput
 from daypack.files import atomic
-from daypack.files.blobs import name_of
+from daypack.files.blobs import digest_bytes
 from daypack.flow.export import SCOPES, encode, export
 from daypack.flow.ledger import EXPORTED
-from daypack.types.digest import digest_of
 from daypack.types.kinds import TARGETS
 
 _ALIASES = {"tool_call": "tool_invocation"}
@@ -52,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
             "context_id": envelope.context_id,
             "scope": scope,
             "target": envelope.selections[0].target,
-            "digest": digest_of(name_of(data)),
+            "digest": digest_bytes(data),
         }
         if args.out:
             _write(args.out, data, force=args.force)

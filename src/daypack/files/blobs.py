@@ -7,6 +7,7 @@ import os
 
 from daypack.errors import Damaged, SourceMissing
 from daypack.files import atomic
+from daypack.types.digest import digest_of
 
 
 def name_of(data: bytes) -> str:
@@ -14,6 +15,11 @@ def name_of(data: bytes) -> str:
     from hashlib import sha256  # noqa: PLC0415 — 2 ms that reading a log need not pay
 
     return f"sha256-{sha256(data).hexdigest()}"
+
+
+def digest_bytes(data: bytes) -> str:
+    """Return the digest of bytes as fields spell it."""
+    return digest_of(name_of(data))
 
 
 def put(folder: str, data: bytes, *, durable: bool = True) -> str:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from daypack.files.blobs import name_of
+from daypack.files.blobs import digest_bytes
 from daypack.flow.dialects import Given, encode
 from daypack.flow.fence import SEPARATOR, show, show_past
 from daypack.flow.items import Item
-from daypack.types.digest import digest_of
 from daypack.types.history import Message
 from daypack.types.kinds import Target
 from daypack.types.shapes import Block
@@ -46,7 +45,7 @@ def assemble(target: Target, prefix: Sequence[Item], messages: Sequence[Message]
         given=given,
         blocks=tuple(blocks),
         prefix_sha256=digest_text(SEPARATOR.join(texts)),
-        sha256=digest_of(name_of(encode({"given": given}))),
+        sha256=digest_bytes(encode({"given": given})),
     )
 
 
@@ -64,7 +63,7 @@ def _span(messages: Sequence[Message]) -> str:
 
 def digest_text(text: str) -> str:
     """Return the digest of a text."""
-    return digest_of(name_of(text.encode("utf-8", "replace")))
+    return digest_bytes(text.encode("utf-8", "replace"))
 
 
 def _following(items: Sequence[Item]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:

@@ -10,7 +10,7 @@ import msgspec
 
 from daypack.errors import BadInput
 from daypack.files import atomic
-from daypack.flow.evidence import digest_of_bytes
+from daypack.files.blobs import digest_bytes
 from daypack.flow.ledger import BUDGET, Ledger
 from daypack.flow.limits import DEFAULT_TOKENS, Limits, limits_in
 from daypack.history.draft import draft_event
@@ -69,7 +69,7 @@ class Edits:
         odd: dict[str, str | None] = {
             name: text
             for name, text in found.items()
-            if known.get(name) != digest_of_bytes(text.encode("utf-8", "replace"))
+            if known.get(name) != digest_bytes(text.encode("utf-8", "replace"))
         }
         return odd | dict.fromkeys(name for name in known if name not in found)
 

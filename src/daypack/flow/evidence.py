@@ -23,7 +23,7 @@ from daypack.flow.past import WHOLE, excerpt
 from daypack.flow.surface import Epoch
 from daypack.history.resolve import resolve
 from daypack.history.session import History
-from daypack.types.digest import digest_of, file_name_of
+from daypack.types.digest import file_name_of
 from daypack.types.history import Event, Message
 from daypack.types.kinds import CONTEXT_KINDS, Target
 from daypack.types.source import EventRef
@@ -200,14 +200,7 @@ def read_epoch(history: History, event_id: str) -> Epoch:
     record = read_turn(history, event_id)
     if record.opening is None:
         raise Damaged(f"{event_id} begins no epoch", operation="replay", place=history.layout.events, hint=_DOCTOR)
-    return epoch_of(record, event_id, restore(history, record.opening.items))
-
-
-def epoch_of(record: TurnRecord, event_id: str, prefix: tuple[Item, ...]) -> Epoch:
-    """Return the epoch a turn begins."""
     opening = record.opening
-    if opening is None:
-        raise ValueError(event_id)
     return Epoch(
         event=event_id,
         reason=opening.reason,
@@ -215,15 +208,10 @@ def epoch_of(record: TurnRecord, event_id: str, prefix: tuple[Item, ...]) -> Epo
         tokenizer=record.tokenizer,
         start=opening.start,
         head=opening.head,
-        prefix=prefix,
+        prefix=restore(history, opening.items),
         prefix_sha256=record.stable.prefix_sha256,
         skipped=opening.skipped,
     )
-
-
-def digest_of_bytes(data: bytes) -> str:
-    """Return the digest of bytes as fields spell it."""
-    return digest_of(blobs.name_of(data))
 
 
 def messages_of(history: History, epoch: Epoch, last: int) -> list[Message]:

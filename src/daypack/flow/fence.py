@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from daypack.files.blobs import name_of
+from daypack.files.blobs import digest_bytes, name_of
 from daypack.flow.items import Item, Scales
 from daypack.text.redact import redact, redact_value
-from daypack.types.digest import digest_of
 
 SEPARATOR = "\n\n"
 _SEPARATOR_TOKENS = 2
@@ -70,7 +69,7 @@ def weigher(scales: Scales, *, redacting: bool) -> Callable[[Item], Item]:
         if redacting:
             item = _cleared(item)
         data = item.text.encode("utf-8", "replace")
-        item = replace(item, text=data.decode(), digest=digest_of(name_of(data)))
+        item = replace(item, text=data.decode(), digest=digest_bytes(data))
         shown = show(item)
         tokens = scales.tokens(shown) + _SEPARATOR_TOKENS if shown else 0
         return replace(item, tokens=tokens, bytes=weigh_bytes(shown))

@@ -5,12 +5,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from daypack.files.blobs import name_of
+from daypack.files.blobs import digest_bytes
 from daypack.flow.assembly import Assembly, digest_text
 from daypack.flow.dialects import NAMES, dialect, encode
 from daypack.flow.fence import SEPARATOR
 from daypack.flow.items import Item
-from daypack.types.digest import digest_of
 from daypack.types.fields import InjectionPoint
 from daypack.types.kinds import Target
 
@@ -81,5 +80,5 @@ def rendered(assembly: Assembly) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in NAMES:
         body: dict[str, Any] = dialect(name).render(assembly.given)
-        found[name] = digest_of(name_of(encode(body)))
+        found[name] = digest_bytes(encode(body))
     return found

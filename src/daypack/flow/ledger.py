@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, convert
 
+from daypack.derived.children import UPDATED
 from daypack.errors import DaypackError
 from daypack.files import atomic
 from daypack.flow.items import Lost
@@ -26,7 +27,6 @@ TURN = "context.turn"
 USAGE = "context.usage"
 BUDGET = "context.budget"
 SWITCH = "context.switch"
-CHILD = "child.updated"
 IMPORTED = "context.imported"
 EXPORTED = "context.exported"
 ASKED = "context.missing.requested"
@@ -212,7 +212,7 @@ _FOLDS: dict[str, Callable[[_Folded, Mapping[str, Any], Event], None]] = {
     "pin.removed": _fold_unpin,
     BUDGET: _fold_budget,
     SWITCH: _fold_switch,
-    CHILD: _fold_child,
+    UPDATED: _fold_child,
     ASKED: _fold_question,
     DETECTED: _fold_question,
     RESOLVED: _fold_answer,

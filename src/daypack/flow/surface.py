@@ -40,7 +40,6 @@ class Surface(Struct, frozen=True, kw_only=True):
     user: Entry | None
     head: Entry | None  # the epoch's; for a new one, the user message before the entries
     epoch: Epoch | None  # the one that goes on if it can
-    query: str = ""
     ms: int | None = None  # what it took to read all this, when there is a limit to it
     left: tuple[Left, ...] = ()
     lost: tuple[Lost, ...] = ()

@@ -136,7 +136,6 @@ def survey(desk: Desk, request: Request, epoch: Epoch | None) -> Surface:
         user=read.user,
         head=read.head,
         epoch=epoch,
-        query=read.user.message.id if read.user else "",
         ms=None if request.limits.ms is None else _spent_ms(history, request),
         left=tuple(map(_cleared_note, left) if desk.redacting else left),
         lost=tuple(map(_cleared, lost) if desk.redacting else lost),
