@@ -11,7 +11,18 @@ from daypack.runtime import Session
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HOME", "UID", "AGENT", "DURABILITY", "LOCKING", "MODEL", "WORKSPACE", "REDACTION"):
+    for name in (
+        "HOME",
+        "UID",
+        "AGENT",
+        "SESSION",
+        "DURABILITY",
+        "LOCKING",
+        "MODEL",
+        "COMPACTION_MODEL",
+        "WORKSPACE",
+        "REDACTION",
+    ):
         monkeypatch.delenv(f"DAYPACK_{name}", raising=False)
 
 

@@ -24,6 +24,8 @@ class Config(Struct, frozen=True):
     `model`: the model the session is for; it decides how tokens are counted.
     `workspace`: the folder whose AGENTS.md and other files go into packs; empty: none. Default: the folder the session
     was made in.
+    `compaction_model`: who reads what leaves the window: none, openai:URL#NAME, llama:PATH or llama:NAME. Default: the
+    local model that was pulled, else none.
     `redaction`: "off" leaves secrets in what is packed and exported.
     """
 
@@ -31,6 +33,7 @@ class Config(Struct, frozen=True):
     locking: Locking = "flock"
     model: str | None = None
     workspace: str | None = None
+    compaction_model: str | None = None
     redaction: Redaction = "on"
 
 
@@ -41,6 +44,7 @@ class Settings(TypedDict, total=False):
     locking: Locking
     model: str
     workspace: str
+    compaction_model: str
     redaction: Redaction
 
 
@@ -64,7 +68,7 @@ def settle(layers: Sequence[tuple[str, Mapping[str, Any]]]) -> Config:
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings in DAYPACK_DURABILITY, _LOCKING, _MODEL, _WORKSPACE and _REDACTION."""
+    """Return the settings in DAYPACK_DURABILITY, _LOCKING, _MODEL, _WORKSPACE, _COMPACTION_MODEL and _REDACTION."""
     names = ((name, f"DAYPACK_{name.upper()}") for name in Config.__struct_fields__)
     return {name: environ[variable] for name, variable in names if environ.get(variable)}
 

@@ -11,13 +11,16 @@
     ├── NotFound
     │   ├── SessionMissing    no such session
     │   ├── SourceMissing     a reference to something that is not in this session
-    │   └── NothingToAnswer   a turn was asked for, and no user message is there
+    │   ├── NothingToAnswer   a turn was asked for, and no user message is there
+    │   ├── NothingToCompact  a compaction that would leave the window as it is, or not become smaller
+    │   └── ModelMissing      a model file, or the package that runs it, is not here
     ├── StorageFailed         the file system said no; the message names the call and the file
     │   ├── LockUnavailable   the file system has no locks, or the lock could not be taken
     │   ├── WriteFailed       bytes could not be written; the file is as it was before
     │   ├── SyncFailed        bytes were written but not proved to be on disk; nobody was acknowledged
     │   ├── PoisonedLog       a handle that saw a failed sync refuses all further appends
     │   └── UnsafePath        a symbolic link, or a file of the wrong kind, inside a session
+    ├── ModelFailed           a model or the place it comes from did not answer as it should
     └── Damaged               stored bytes are not what was written
         └── ReplayDiffers     a recorded turn cannot be made again byte for byte
 
@@ -89,6 +92,14 @@ class NothingToAnswer(NotFound):
     """A turn was asked for, and the session has no user message."""
 
 
+class NothingToCompact(NotFound):
+    """A compaction was asked for that would not make the window smaller; the former files stay."""
+
+
+class ModelMissing(NotFound):
+    """A model file, or the package that runs it, is not here."""
+
+
 class StorageFailed(DaypackError):
     """The file system refused a call."""
 
@@ -111,6 +122,10 @@ class PoisonedLog(StorageFailed):
 
 class UnsafePath(StorageFailed):
     """A symbolic link, or a file of the wrong kind, where a plain file or folder must be."""
+
+
+class ModelFailed(DaypackError):
+    """A model, or the place a model comes from, did not answer as it should."""
 
 
 class Damaged(DaypackError):

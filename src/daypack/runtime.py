@@ -1,7 +1,7 @@
 """The public session: what an agent loop, a hook or a notebook works with."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 from weakref import finalize
 
@@ -19,12 +19,16 @@ from daypack.types.kinds import SessionState
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from daypack.derived.children import Child, ChildUpdate
+    from daypack.flow.compactions import Compacted
     from daypack.flow.limits import Limits
+    from daypack.flow.lookup import Lookup, Recalled
     from daypack.flow.ports import MemoryPort
     from daypack.flow.turn import Turn
     from daypack.flow.turns import Turns
+    from daypack.types.compaction import Compaction
     from daypack.types.context import ContextItem
-    from daypack.types.records import Ref
+    from daypack.types.records import HistoryHit, Ref
 
 
 def open_session(
@@ -145,12 +149,28 @@ class Session:
         self.turns.switch(name, on=on)
 
     def put_child(
-        self, name: str, *, handoff: str | None = None, result: str | None = None, refs: "Iterable[Ref]" = ()
+        self,
+        name: str,
+        update: "ChildUpdate | None" = None,
+        *,
+        handoff: str | None = None,
+        result: str | None = None,
+        refs: "Iterable[Ref]" = (),
     ) -> None:
-        """Record what a child agent was asked, what it answered and what it refers to."""
+        """Record what a child agent was asked, what it answered and what it refers to.
+
+        An `update` can tell more: its agent, session, status and the files it left behind.
+        """
         from daypack.derived.children import put_child  # noqa: PLC0415 — few sessions have children
 
-        put_child(self.history, name, handoff=handoff, result=result, refs=tuple(refs))
+        put_child(self.history, name, update, handoff=handoff, result=result, refs=tuple(refs))
+
+    @property
+    def children(self) -> "tuple[Child, ...]":
+        """The child agents, in order of name."""
+        from daypack.derived.children import read_children  # noqa: PLC0415
+
+        return read_children(self.history)
 
     def ask(self, question: str, *, severity: str = "medium", requested_from: str | None = None) -> str:
         """Note a question that is open; turns report it as missing until `resolve`. Returns its id."""
@@ -189,6 +209,58 @@ class Session:
     def replay(self, event_id: str) -> "Turn":
         """Make a recorded turn again, from history alone, and prove that every byte is the same."""
         return self.turns.replay(event_id)
+
+    # Compaction
+
+    def compact(
+        self, *, model: str | None = None, keep_tokens: int | None = None, dry_run: bool = False
+    ) -> "Compacted":
+        """Let older messages leave the window and write CONTEXT.md and its records in their place; history stays.
+
+        `model`: none, openai:URL#NAME or llama:PATH; None: as configured. `keep_tokens`: of the newest messages that
+        stay. The next turn begins a new epoch. A dry run says what would leave and what it would become.
+        """
+        return self.turns.compactions.compact(model=model, keep_tokens=keep_tokens, dry_run=dry_run)
+
+    def exceeded(self) -> "Compacted":
+        """A provider said that the window was exceeded: compact at once, without a model, to a fifth of it."""
+        return self.turns.compactions.exceeded()
+
+    @property
+    def compactions(self) -> "tuple[Compaction, ...]":
+        """The compactions that stand, oldest first."""
+        return tuple(self.turns.compactions.read().accepted)
+
+    def undo(self, compaction_id: str | None = None) -> "Compaction":
+        """Take the newest compaction back, or the one that is named, by appending that it was; return it."""
+        return self.turns.compactions.undo(compaction_id)
+
+    def search_history(self, query: str, k: int = 5) -> "tuple[HistoryHit, ...]":
+        """Return the `k` places of this session that say most about a query, in the window or not."""
+        return self.lookup.search(query, k)
+
+    def recall(self, id: str, lines: "str | Sequence[int] | None" = None) -> "Recalled":  # noqa: A002 — the tool's own name
+        """Return what an id stands for (sha256-…, msg-12, messages:12-18, f3, r2), or some of its lines ("1-40")."""
+        return self.lookup.recall(id, lines)
+
+    def tools(self, dialect: str = "openai") -> list[dict[str, Any]]:
+        """Return the definitions of `recall` and `search_history` for a provider's request."""
+        from daypack.flow import tools  # noqa: PLC0415 — only for agents that are given them
+
+        return tools.definitions(dialect)
+
+    def call(self, name: str, arguments: "str | Mapping[str, Any]") -> str:
+        """Answer a model's call of one of these tools; the text is marked, so that it is not captured again."""
+        from daypack.flow import tools  # noqa: PLC0415
+
+        return tools.answer(self.lookup, name, arguments)
+
+    @property
+    def lookup(self) -> "Lookup":
+        """The layer below `recall` and `search_history`."""
+        from daypack.flow.lookup import Lookup  # noqa: PLC0415
+
+        return Lookup(self.turns.desk)
 
     @property
     def turns(self) -> "Turns":

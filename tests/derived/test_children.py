@@ -4,13 +4,23 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from faults import Faults, injected
+from flow.scenes import given_out
 
 import daypack
-from daypack.derived.children import Child, put_child, read_children, restore_children
-from daypack.errors import BadMessage, BadName, DamageWarning, DaypackError, UnsafePath
+from daypack.derived.children import (
+    Child,
+    ChildUpdate,
+    merged,
+    notes_of,
+    put_child,
+    read_children,
+    restore_children,
+)
+from daypack.errors import BadInput, BadMessage, BadName, DamageWarning, DaypackError, UnsafePath
 from daypack.files import atomic
 from daypack.runtime import Session
 from daypack.types.records import Ref
@@ -193,3 +203,140 @@ def test_a_child_that_could_not_be_recorded_leaves_no_folder(session: Session, m
     with pytest.raises(UnsafePath):
         put_child(session.history, "a", result="lost")
     assert os.listdir(folder(session)) == []
+
+
+# The channel: who, where, how it stands
+
+
+def test_a_child_that_is_started_is_known_by_agent_session_and_status(session: Session) -> None:
+    update = ChildUpdate(handoff="Chart it.", agent="pilot", session="work--rev", status="active")
+    put_child(session.history, "rev", update)
+    (child,) = read_children(session.history)
+    assert (child.agent, child.session, child.status) == ("pilot", "work--rev", "active")
+    texts = {path.name: path.read_text() for path in folder(session, "rev").iterdir()}
+    assert texts == {
+        "agent": "pilot\n",
+        "session": "work--rev\n",
+        "status": "active\n",
+        "handoff.md": "Chart it.",
+    }
+    shutil.rmtree(session.path / "context")
+    assert read_children(session.history) == (child,)
+    assert {path.name: path.read_text() for path in folder(session, "rev").iterdir()} == texts
+
+
+@pytest.mark.parametrize(
+    ("updates", "status"),
+    [
+        ([{"handoff": "ask"}], "pending"),
+        ([{"refs": [REF]}], "pending"),
+        ([{"result": "answer"}], "done"),
+        ([{"handoff": "ask"}, {"result": "answer"}], "done"),
+        ([{"handoff": "ask", "status": "active"}, {"refs": [REF]}], "active"),
+        ([{"handoff": "ask", "status": "active"}, {"handoff": "ask better"}], "active"),
+        ([{"handoff": "ask", "status": "active"}, {"result": "answer"}], "done"),
+        ([{"status": "error"}, {"result": "answer"}], "done"),
+        ([{"result": "half of it", "status": "error"}], "error"),
+        ([{"handoff": "ask", "status": "cancelled"}, {"result": "late"}], "cancelled"),
+        ([{"handoff": "ask", "status": "cancelled"}, {"result": "late", "status": "done"}], "done"),
+        ([{"result": "answer"}, {"handoff": "and now this"}], "pending"),
+    ],
+)
+def test_the_status_follows_from_what_is_recorded(session: Session, updates: list[Any], status: str) -> None:
+    for update in updates:
+        put_child(session.history, "a", ChildUpdate(**update))
+    assert [child.status for child in read_children(session.history)] == [status]
+    shutil.rmtree(session.path / "context")
+    assert [child.status for child in read_children(session.history)] == [status]
+
+
+@pytest.mark.parametrize(("result", "status"), [(None, "pending"), ("it is done", "done")])
+def test_a_folder_without_a_status_is_read_by_what_is_in_it(session: Session, result: str | None, status: str) -> None:
+    place = folder(session, "made")
+    place.mkdir(parents=True)
+    (place / "handoff.md").write_text("ask")
+    if result:
+        (place / "result.md").write_text(result)
+    assert [child.status for child in read_children(session.history)] == [status]
+
+
+def test_a_status_that_is_none_is_warned_of(session: Session) -> None:
+    put_child(session.history, "a", handoff="ask")
+    folder(session, "a", "status").write_text("asleep\n")
+    with pytest.warns(DamageWarning, match="'asleep' is not a status"):
+        assert [child.status for child in read_children(session.history)] == ["pending"]
+    with pytest.raises(BadInput, match="'asleep' is not a status"):
+        put_child(session.history, "a", ChildUpdate(status="asleep"))  # type: ignore[arg-type]
+
+
+def test_a_result_that_nobody_waits_for_is_accepted_and_told(session: Session) -> None:
+    asked = put_child(session.history, "a", handoff="ask")
+    assert notes_of(asked) == notes_of(put_child(session.history, "a", result="fine")) == ()
+    put_child(session.history, "a", ChildUpdate(status="cancelled"))
+    late = put_child(session.history, "a", result="late")
+    unknown = put_child(session.history, "b", result="hello")
+    assert notes_of(late) == ("the child had been cancelled before it answered",)
+    assert notes_of(unknown) == ("the child is not known to have been asked anything",)
+    assert [child.result for child in read_children(session.history)] == ["late", "hello"]
+
+
+@pytest.mark.parametrize("field", ["agent", "session"])
+def test_an_agent_and_a_session_have_names_like_all_others(session: Session, field: str) -> None:
+    given: dict[str, Any] = {field: "../other"}
+    with pytest.raises(BadName):
+        put_child(session.history, "a", ChildUpdate(**given))
+    assert read_children(session.history) == ()
+
+
+# What the parent gets
+
+
+@pytest.mark.requirement("S4-DD6")
+def test_a_child_is_merged_as_a_reference_a_summary_and_its_artifacts(session: Session) -> None:
+    answer = "## Findings\n\nThe reef is " + "very " * 60 + "long.\n"
+    put_child(session.history, "rev", ChildUpdate(handoff="ask", result=answer, artifacts={"chart.svg": b"<svg/>"}))
+    (child,) = read_children(session.history)
+    result, artifact = merged(child)
+    assert (result.path, result.kind) == ("context/child/rev/result.md", "child_result")
+    assert result.summary == "result of child rev (done): Findings"
+    assert (artifact.path, artifact.kind) == ("context/child/rev/artifact/chart.svg", "artifact")
+    for ref in (result, artifact):
+        assert (session.path / ref.path).is_file()
+    put_child(session.history, "rev", result=answer.split("\n", 2)[2])
+    (child,) = read_children(session.history)
+    longer = merged(child)[0]
+    assert longer.hash != result.hash
+    assert longer.summary.removeprefix("result of child rev (done): ") in answer
+    assert len(longer.summary) < 200
+    put_child(session.history, "asked", handoff="ask")
+    assert merged(read_children(session.history)[0]) == ()
+
+
+@pytest.mark.requirement("T12", "X31", "S4-DD6")
+def test_a_child_is_given_the_handoff_and_the_parent_its_result_and_nothing_else_passes(home: str) -> None:
+    settings: dict[str, Any] = {"durability": "os", "workspace": ""}
+    with daypack.open_session("work", home=home, **settings) as parent:
+        parent.append("user", "The password of the harbour is marmalade.")
+        put_child(parent.history, "rev", ChildUpdate(handoff="Chart the reef.", session="work--rev", status="active"))
+        (known,) = read_children(parent.history)
+        with daypack.open_session(known.session or "", home=home, **settings) as child:
+            child.append("user", known.handoff)
+            started = given_out(child.prepare())
+            assert "Chart the reef." in started
+            assert "marmalade" not in started
+            child.append("assistant", "I secretly think of cheese.")
+            logs = [child.path / name for name in ("messages.jsonl", "events.jsonl")]
+            chart = {"chart.svg": b"<svg>inner lines</svg>"}
+            put_child(parent.history, "rev", ChildUpdate(result="The reef is charted.", artifacts=chart))
+            for log in logs:
+                shutil.copy(log, folder(parent, "rev"))
+        turn = parent.prepare()
+        told = given_out(turn)
+    assert "The reef is charted." in told
+    assert "context/child/rev/artifact/chart.svg" in told
+    for inner in ("cheese", "inner lines"):
+        assert inner not in told
+    assert [one.source for one in turn.items if "child" in one.source] == [
+        "context/child/rev/result.md",
+        "context/child/rev/refs.jsonl",
+    ]

@@ -196,30 +196,32 @@ def test_the_newest_result_is_shown_even_when_it_is_larger_than_the_share_of_the
     assert seqs(turn)[-3:] == [101, 102, 103]
 
 
-def test_a_result_larger_than_the_window_takes_its_call_with_it_and_not_the_question(home: str) -> None:
+def test_a_result_larger_than_the_window_stands_there_as_one_line(home: str) -> None:
     with open_work(home, [user("Hello."), say("Hello."), user("Read it."), call("a")]) as session:
         first = session.prepare(budget=2000)
         session.append("tool", "line " * 9000, tool_call_id="a")
         second = session.prepare(budget=2000)
         check_window(second, Limits(2000), newest_user(session))
         check_left(second)
-        assert {one.item: one.high_impact for one in second.omitted}["messages:4-5"]
+        [masked] = [one for one in second.omitted if one.reason == "too_large"]
+        assert masked.item == "tool:a"
+        assert session.recall(masked.swap or "").text == "line " * 9000
         session.append("user", "Go on.")
         third = session.prepare(budget=2000)
     assert seqs(first) == [1, 2, 3]
-    assert (second.new_epoch, seqs(second)) == ("overflow", [3])
-    assert seqs(third)[-1] == 6
+    assert (second.new_epoch, seqs(second)) == ("overflow", [1, 2, 3, 4, 5])
+    assert (third.new_epoch, seqs(third)) == ("", [1, 2, 3, 4, 5, 6])
 
 
 def test_a_batch_that_is_open_when_an_epoch_begins_is_shown_when_it_is_answered(home: str) -> None:
     drafts = [user("Do both."), call("big"), answer("big", "line " * 1500), call("x", "y"), answer("x", "first")]
     with open_work(home, drafts) as session:
         turn = session.prepare(budget=1000)
-        assert seqs(turn) == [1]
+        assert seqs(turn) == [1, 2, 3]
         assert [one.id for one in turn.missing] == ["tool:y"]
         session.append("tool", "second", tool_call_id="y")
         again = session.prepare(budget=1000)
-        assert (again.new_epoch, seqs(again)) == ("", [1, 4, 5, 6])
+        assert (again.new_epoch, seqs(again)) == ("", [1, 2, 3, 4, 5, 6])
         check_left(again)
 
 

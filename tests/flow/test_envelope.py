@@ -177,9 +177,15 @@ def test_an_overflow_is_a_compaction_of_the_window_only(home: str) -> None:
     [compaction] = document(turn)["compactions"]
     assert compaction["replacement_policy"] == "window_only"
     assert compaction["trigger"] == "token_pressure"
-    gone = compaction["source_item_refs"]
-    assert gone == [name for name in reasons(turn) if name.startswith("messages:")]
-    assert compaction["loss_notes"]
+    assert compaction["compaction_id"] == session.compactions[-1].id
+    assert compaction["source_item_refs"] == [session.compactions[-1].source]
+    [omission] = [one for one in turn.omitted if one.reason == "superseded_by_summary"]
+    assert omission.item == session.compactions[-1].source
+    assert session.recall(omission.swap or "").source == omission.item
+    [summary] = document(turn)["summaries"]
+    assert summary["content"].startswith("# Context")
+    assert summary["coverage"]
+    assert summary["refresh_policy"]
     assert "context.compaction.completed" in {event.event_type for event in turn.envelope.events}
     assert Path(session.history.layout.messages).read_bytes() == before
 

@@ -18,9 +18,10 @@ from daypack.errors import SyncFailed
 from daypack.flow.dialects import NAMES, Given, dialect
 from daypack.flow.items import Cost, Entry, Scales, total
 from daypack.flow.limits import Limits
-from daypack.flow.recent import CALL_TOKENS, MESSAGE_TOKENS, Recent, clear, size_of, weigh_message
+from daypack.flow.recent import CALL_TOKENS, MESSAGE_TOKENS, Recent, size_of, weigh_message
 from daypack.flow.tail import settle
 from daypack.runtime import Session
+from daypack.text.clearing import clear
 from daypack.text.tokens import count_message, counter_for, counter_named
 from daypack.types.history import Message, Text, Thinking
 

@@ -173,6 +173,7 @@ def test_derived_files_have_their_names_and_are_all_under_context(session: Sessi
         "context/budget",
         "context/pack.json",
         "context/pack.md",
+        "context/compaction.json",
         "context/summary.md",
         "context/facts.jsonl",
         "context/decisions.jsonl",

@@ -83,7 +83,13 @@ def test_a_deleted_context_comes_back_byte_for_byte_and_the_logs_stay(furnished:
     assert outputs(session.replay(turn.event_id or "")) == written
     assert [digest(log) for log in logs(session)] == [digest(log) for log in before]
     assert built == Rebuilt(
-        messages=27, events=len(session.events()), pins=2, children=2, budget=True, pack=turn.event_id
+        messages=27,
+        events=len(session.events()),
+        pins=2,
+        children=2,
+        compactions=len(session.compactions),
+        budget=True,
+        pack=turn.event_id,
     )
 
 
@@ -148,7 +154,7 @@ def test_a_session_without_a_turn_has_no_pack_to_rebuild(home: str) -> None:
     session = stage(home)
     session.append("user", "Hello")
     built = run(session)
-    assert built == Rebuilt(messages=1, events=0, pins=0, children=0, budget=False, pack=None)
+    assert built == Rebuilt(messages=1, events=0, pins=0, children=0, compactions=0, budget=False, pack=None)
     assert not Path(session.history.layout.derived("pack")).exists()
 
 

@@ -38,3 +38,15 @@ def tell_damage(session: Session, told: set[str]) -> None:
     if news:
         say(f"  → the other lines were read; `daypack doctor {safe_line(session.name)}` tells what to do")
     told.update(news)
+
+
+def compact_behind(args: argparse.Namespace, choice: str) -> None:
+    """Start a compaction by a model in a process of its own: this one ends before a model has read much."""
+    import subprocess  # noqa: PLC0415 — few have a model
+    import sys  # noqa: PLC0415
+
+    place = [f"--{name}={value}" for name in ("home", "agent", "uid") if (value := getattr(args, name, None))]
+    command = [sys.executable, "-m", "daypack", "compact", f"--model={choice}", *place, "--", args.session]
+    quiet = subprocess.DEVNULL
+    subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)  # noqa: S603 — ourselves
+    say("the window fills: a compaction was started in the background")

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.options import add_place, open_named, tell_damage
+from daypack.cli.options import add_place, compact_behind, open_named, tell_damage
 from daypack.cli.summary import add_dialect, print_turn
 from daypack.errors import BadInput
 from daypack.types.kinds import TARGETS
@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     with open_named(args) as session:
         if args.refresh:
             session.refresh()
+        session.turns.compactions.start = lambda choice: compact_behind(args, choice)
         turn = session.prepare(budget=budget, model=args.model, target=args.target, dry_run=args.dry_run)
         print_turn(turn, args)
         tell_damage(session, set())

@@ -20,6 +20,7 @@ _EPOCHS = {
     "first": "it is the first turn",
     "refresh": "a refresh was asked for",
     "overflow": "the window was full",
+    "compaction": "a compaction was made or taken back",
     "other budget": "the budget is another one",
     "other tokenizer": "tokens are counted in another way",
     "other redaction": "secrets are treated in another way",
@@ -125,14 +126,14 @@ def short(ids: Sequence[str]) -> str:
 def _family(item: str) -> str:
     """Return what items can be many of: excerpts, entries of memory, items of one imported envelope."""
     kind, _, rest = item.partition(":")
-    if kind in ("past", "memory") and rest:
+    if kind in ("past", "memory", "tool") and rest:
         return kind
     return f"import:{rest.partition(':')[0]}" if kind == "import" else item
 
 
 def _family_name(family: str, members: Sequence[str]) -> str:
-    if family == "memory":
-        return f"{len(members):,} entries of memory"
+    if family in ("memory", "tool"):
+        return f"{len(members):,} {'entries of memory' if family == 'memory' else 'tool outputs'}"
     if family != "past":
         return f"{len(members):,} items of {family}"
     numbers = [int(one.removeprefix("past:")) for one in members]
@@ -212,10 +213,15 @@ def _rows(turn: Turn) -> list[tuple[str, str, str]]:
 
 def _left(turn: Turn) -> list[str]:
     rows: list[tuple[str, str, str]] = []
+    masked = [one for one in turn.omitted if one.swap and one.item.startswith("tool:")]
     for one in turn.omitted:
+        if one in masked and len(masked) > _FEW:
+            continue
         why = f"{one.reason}: {one.note}" if one.note else one.reason
         tokens = f"{one.tokens:,} tokens" if one.tokens else ""
         rows.append((one.item, tokens, f"{why} (may change the answer)" if one.high_impact else why))
+    if len(masked) > _FEW:
+        rows.append((f"{len(masked):,} tool outputs", "", "too_large: one line stands for each; recall gives it back"))
     return [f"  {line}" for line in table(("", "", ""), rows)[1:]]
 
 

@@ -1,25 +1,44 @@
-"""Child agents of a session: what each was asked, what it answered, and what it left behind.
+"""Child agents of a session: what each was asked, what it answered, how it stands, and what it left behind.
 
-    context/child/<name>/handoff.md    what it was asked
-    context/child/<name>/result.md     what it answered
-    context/child/<name>/refs.jsonl    {"id":"r1","path":"src/a.py","kind":"file","summary":"…"}
-    context/child/<name>/artifact/     files
+    context/child/<name>/agent, session   who it is and where it works
+    context/child/<name>/status           pending, active, done, error or cancelled
+    context/child/<name>/handoff.md       what it was asked: all it is given of its parent
+    context/child/<name>/result.md        what it answered
+    context/child/<name>/refs.jsonl       {"id":"r1","path":"src/a.py","kind":"file","summary":"…"}
+    context/child/<name>/artifact/        files
 
-The folder is derived. What `put_child` is given stands in a `child.updated` event as well, so that a deleted folder
-comes back; files under `artifact/` do not. Nothing else in a child's folder is read, its messages least of all.
+The folder is derived. What `put_child` is given stands in a `child.updated` event as well, and the bytes of artifacts
+in the session's `blob/`, so that a deleted folder comes back; a file that somebody else put there does not. Nothing
+else in a child's folder is read, its messages least of all.
 """
 
 import os
-import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
-from daypack.errors import BadMessage, DamageWarning, DaypackError, UnsafePath
-from daypack.files import atomic
+from daypack.derived.channel import (
+    ARTIFACTS,
+    FILES,
+    WORDS,
+    Files,
+    check_artifact,
+    is_folder,
+    list_artifacts,
+    list_names,
+    place_all,
+    read_texts,
+    replaced,
+    root_of,
+)
+from daypack.errors import BadInput, BadMessage, DamageWarning, DaypackError
+from daypack.files import atomic, blobs
 from daypack.history.draft import draft_event
 from daypack.history.layout import check_name
 from daypack.history.session import History
@@ -27,48 +46,105 @@ from daypack.types.history import Event
 from daypack.types.records import Ref
 
 UPDATED = "child.updated"
-FILES = {"handoff": "handoff.md", "result": "result.md", "refs": "refs.jsonl"}
-_ARTIFACTS = "artifact"
+MAX_ARTIFACT_BYTES = 16 << 20
+ChildStatus = Literal["pending", "active", "done", "error", "cancelled"]
+STATUSES: tuple[ChildStatus, ...] = get_args(ChildStatus)
+_PATHS = WORDS | FILES
+_SUMMARY_CHARS = 160
 _decoder = msgspec.json.Decoder(Ref)
 
 
 class Child(Struct, frozen=True):
-    """A child agent as its parent sees it; `artifacts` are paths relative to the session."""
+    """A child agent as its parent sees it; `artifacts` are paths relative to the session.
+
+    One whose status nobody stated is done when it has a result, else pending.
+    """
 
     name: str
     handoff: str | None = None
     result: str | None = None
     refs: tuple[Ref, ...] = ()
     artifacts: tuple[str, ...] = ()
+    agent: str | None = None
+    session: str | None = None
+    status: ChildStatus | None = None
+
+    def __post_init__(self) -> None:
+        if self.status is None:
+            force_setattr(self, "status", "pending" if self.result is None else "done")
+
+
+class ChildUpdate(Struct, frozen=True, kw_only=True):
+    """What is to be recorded of a child; what is left out stays as it was."""
+
+    handoff: str | None = None
+    result: str | None = None
+    refs: Sequence[Ref] = ()  # in place of the former ones
+    artifacts: Mapping[str, bytes] = {}  # path below artifact/ -> content; beside the former ones
+    agent: str | None = None
+    session: str | None = None
+    status: ChildStatus | None = None  # None: done with a result, pending when asked anew, else as it was
 
 
 def put_child(
-    history: History, name: str, *, handoff: str | None = None, result: str | None = None, refs: Sequence[Ref] = ()
+    history: History,
+    name: str,
+    update: ChildUpdate | None = None,
+    *,
+    handoff: str | None = None,
+    result: str | None = None,
+    refs: Sequence[Ref] = (),
 ) -> Event:
-    """Record what a child was asked, answered or refers to, all or none; what is left out stays as it was."""
+    """Record what a child was asked, answered, left behind or refers to, all or none.
+
+    Either an `update`, or the three usual parts of one. `notes_of` tells what is odd about a result that is recorded.
+    """
     check_name(name, "child")
-    given = {"handoff": handoff, "result": result, "refs": _lines(refs) if refs else None}
-    texts = {part: _spelled(text, part) for part, text in given.items() if text is not None}
+    given = update or ChildUpdate(handoff=handoff, result=result, refs=refs)
+    texts = _texts(given)
+    artifacts = {check_artifact(path): _limited(data, path) for path, data in given.artifacts.items()}
     with history.lock:
-        if not _is_folder(_root(history)):
+        root = root_of(history)
+        if not is_folder(root):
             restore_children(history, history.events.records())  # this one makes the folder: the others must be in it
-        folder = os.path.join(_root(history), name)
-        made = not _is_folder(folder)
-        atomic.make_folders(folder)
-        former = {part: atomic.read(os.path.join(folder, FILES[part])) for part in texts}
+        folder = os.path.join(root, name)
+        former = _read(root, name) if is_folder(folder) else None
+        status = given.status or _status_after(given, former)
+        data: dict[str, Any] = {"name": name} | {part: history.capture(text) for part, text in texts.items()}
+        data |= {"agent": given.agent} if given.agent else {}
+        data |= {"session": given.session} if given.session else {}
+        data["status"] = status
+        if artifacts:
+            data["artifacts"] = [_keep(history, path, content) for path, content in artifacts.items()]
+        if notes := _notes(given, former):
+            data["notes"] = notes
+        words = {part: f"{data[part]}\n".encode() for part in WORDS if part in data}
+        files = {_PATHS[part]: content for part, content in (texts | words).items()}
+        files |= {f"{ARTIFACTS}/{path}": content for path, content in artifacts.items()}
+        with replaced(folder, files):
+            # Without its event a text would not survive a rebuild: it is as before when that fails.
+            return history.append_event(draft_event(UPDATED, data))
+
+
+def notes_of(event: Event) -> tuple[str, ...]:
+    """Return what is odd about a result that was recorded: it came after a cancellation, or nobody had asked."""
+    return tuple(map(str, event.data.get("notes", ())))
+
+
+def load_artifacts(paths: Iterable["str | os.PathLike[str]"]) -> dict[str, bytes]:
+    """Read files to be given to `put_child` under their names."""
+    found: dict[str, bytes] = {}
+    for given in paths:
+        path: str = os.fspath(given)
+        name = check_artifact(os.path.basename(os.path.abspath(path)))
+        if name in found:
+            raise _refused("two artifacts have this name", name, "rename one of them")
         try:
-            for part, data in texts.items():
-                atomic.replace(os.path.join(folder, FILES[part]), data)
-            kept = {part: history.capture(data) for part, data in texts.items()}
-            return history.append_event(draft_event(UPDATED, {"name": name, **kept}))
-        except DaypackError:
-            # Without its event a text would not survive a rebuild: better that all is as before.
-            for part, data in former.items():
-                _put_back(os.path.join(folder, FILES[part]), data)
-            if made:
-                with suppress(OSError):
-                    os.rmdir(folder)
-            raise
+            with open(path, "rb") as file:
+                found[name] = _limited(file.read(MAX_ARTIFACT_BYTES + 1), path)
+        except OSError as error:
+            raise _refused(error.strerror or str(error), path, "name a readable file") from error
+    return found
 
 
 def read_children(history: History, *, recorded: bool = True) -> tuple[Child, ...]:
@@ -76,47 +152,65 @@ def read_children(history: History, *, recorded: bool = True) -> tuple[Child, ..
 
     `recorded` false: the caller knows that no event tells of a child, and the events need not be read for it.
     """
-    root = _root(history)
-    if not _is_folder(root):
+    root = root_of(history)
+    if not is_folder(root):
         return restore_children(history, history.events.records()) if recorded else ()
-    with os.scandir(root) as found:
-        names = sorted(one.name for one in found if one.is_dir(follow_symlinks=False) and _is_name(one.name))
-    return tuple(_read(root, name) for name in names)
+    return tuple(_read(root, name) for name in list_names(root))
 
 
 def restore_children(history: History, events: Iterable[Event]) -> tuple[Child, ...]:
     """Fill a missing `context/child/` with what the events tell, and return the children."""
-    kept: dict[str, dict[str, bytes]] = {}
-    for event in events:
-        if event.type != UPDATED:
-            continue
-        try:
-            parts = {part: history.captured(event.data[part]) for part in FILES if part in event.data}
-            kept.setdefault(check_name(event.data["name"], "child"), {}).update(parts)
-        except (DaypackError, KeyError, TypeError, AttributeError) as error:
-            told = f"{history.layout.events}: {event.id}: the child cannot be had again: {error}"
-            warnings.warn(DamageWarning(told), stacklevel=2)
+    children = recorded_files(history, events)
     with suppress(DaypackError, OSError):  # on a read-only file system they are read off the events each time
-        _place(_root(history), kept)
-    return tuple(_child(name, kept[name]) for name in sorted(kept))
+        place_all(root_of(history), children)
+    return tuple(_recorded(name, children[name]) for name in sorted(children))
 
 
-def _root(history: History) -> str:
-    return history.layout.derived("child")
+def recorded_files(history: History, events: Iterable[Event]) -> dict[str, Files]:
+    """Return what the folders of children hold as far as events tell: name -> path in the folder -> its bytes."""
+    found: dict[str, dict[str, Callable[[], bytes | None]]] = {}
+    for event in events:
+        if event.type == UPDATED:
+            try:
+                name, files = check_name(event.data["name"], "child"), _files(history, event.data)
+                found.setdefault(name, {}).update(files)
+            except (DaypackError, KeyError, TypeError, AttributeError) as error:
+                _warn(f"{history.layout.events}: {event.id}: the child cannot be had again: {error}")
+    return dict(found)
 
 
-def _is_folder(path: str) -> bool:
-    """Say whether there is a folder; refuse to go through a link."""
-    if os.path.islink(path):
-        raise UnsafePath("is a symbolic link", operation="read children", place=path, hint="replace the link")
-    return os.path.isdir(path)
+def merged(child: Child) -> tuple[Ref, ...]:
+    """Return what the parent's refs name of a child: its result, with how that begins, and its artifacts; no ids."""
+    found: list[Ref] = []
+    if child.result is not None:
+        path, digest = f"context/child/{child.name}/{FILES['result']}", blobs.digest_bytes(child.result.encode())
+        found.append(Ref(id="", path=path, kind="child_result", summary=_summary(child), hash=digest))
+    made = f"made by child {child.name}"
+    found += [Ref(id="", path=path, kind="artifact", summary=made) for path in child.artifacts]
+    return tuple(found)
 
 
-def _is_name(name: str) -> bool:
-    try:
-        return bool(check_name(name, "child"))
-    except DaypackError:
-        return False
+def _summary(child: Child) -> str:
+    lines = (line.strip("#*->` \t\r") for line in (child.result or "").split("\n"))
+    first = next(filter(None, lines), "it answered nothing")
+    if len(first) > _SUMMARY_CHARS:
+        cut = first.rfind(" ", _SUMMARY_CHARS // 2, _SUMMARY_CHARS)
+        first = first[: cut if cut > 0 else _SUMMARY_CHARS].rstrip()
+    return f"result of child {child.name} ({child.status}): {first}"
+
+
+# What is given
+
+
+def _texts(given: ChildUpdate) -> dict[str, bytes]:
+    for part, word in (("agent", given.agent), ("session", given.session)):
+        if word is not None:
+            check_name(word, part)
+    if given.status is not None and given.status not in STATUSES:
+        raise _refused(f"{given.status!r} is not a status", "status", f"use one of {', '.join(STATUSES)}")
+    lines = "".join(f"{msgspec.json.encode(ref).decode()}\n" for ref in given.refs) or None
+    parts = {"handoff": given.handoff, "result": given.result, "refs": lines}
+    return {part: _spelled(text, part) for part, text in parts.items() if text is not None}
 
 
 def _spelled(text: str, place: str) -> bytes:
@@ -127,23 +221,69 @@ def _spelled(text: str, place: str) -> bytes:
         raise BadMessage(problem, operation="put child", place=place, hint="give a str") from error
 
 
-def _lines(refs: Sequence[Ref]) -> str:
-    return "".join(f"{msgspec.json.encode(ref).decode()}\n" for ref in refs)
+def _limited(data: bytes, place: str) -> bytes:
+    if not isinstance(data, bytes):  # pyright: ignore[reportUnnecessaryIsInstance] — the edge: anything may come
+        raise _refused("is not bytes", place, "give the content of the file")
+    if len(data) > MAX_ARTIFACT_BYTES:
+        raise _refused(
+            f"has more than {MAX_ARTIFACT_BYTES:,} bytes", place, "leave it where it is, and name it by a ref"
+        )
+    return data
+
+
+def _status_after(given: ChildUpdate, former: Child | None) -> ChildStatus:
+    before = former.status if former else None
+    if given.result is None:
+        asked_again = given.handoff is not None and before != "active"
+        return "pending" if before is None or asked_again else before
+    return "cancelled" if before == "cancelled" else "done"  # who was cancelled stays so, whatever it answers
+
+
+def _notes(given: ChildUpdate, former: Child | None) -> list[str]:
+    notes: list[str] = []
+    if given.result is not None:
+        if former and former.status == "cancelled":
+            notes.append("the child had been cancelled before it answered")
+        if given.handoff is None and (former is None or former.handoff is None):
+            notes.append("the child is not known to have been asked anything")
+    return notes
+
+
+def _keep(history: History, path: str, data: bytes) -> dict[str, Any]:
+    atomic.make_folders(history.layout.blob)
+    blob = blobs.put(history.layout.blob, data)
+    return {"name": path, "digest": blobs.digest_bytes(data), "blob": blob, "bytes": len(data)}
+
+
+def _refused(problem: str, place: str, hint: str) -> BadInput:
+    return BadInput(problem, operation="put child", place=place, hint=hint)
+
+
+# What is there
 
 
 def _read(root: str, name: str) -> Child:
     folder = os.path.join(root, name)
-    paths = {part: os.path.join(folder, file) for part, file in FILES.items()}
-    texts = {part: data for part, path in paths.items() if (data := _plain(path)) is not None}
-    artifacts = os.path.join(folder, _ARTIFACTS)
-    top = os.path.dirname(os.path.dirname(root))
-    listed = sorted(os.path.relpath(path, top) for path in _files(artifacts))
-    return _child(name, texts, tuple(listed))
+    return _child(name, read_texts(folder), list_artifacts(folder))
 
 
-def _child(name: str, texts: Mapping[str, bytes], artifacts: tuple[str, ...] = ()) -> Child:
+def _child(name: str, texts: Mapping[str, bytes], artifacts: Iterable[str]) -> Child:
     words = {part: data.decode("utf-8", "replace") for part, data in texts.items() if part != "refs"}
-    return Child(name, words.get("handoff"), words.get("result"), _refs(name, texts.get("refs", b"")), artifacts)
+    lines = {part: words[part].strip() or None for part in WORDS if part in words}
+    status = lines.get("status")
+    if status not in (None, *STATUSES):
+        _warn(f"child/{name}/status: {status!r} is not a status")
+        status = None
+    return Child(
+        name=name,
+        handoff=words.get("handoff"),
+        result=words.get("result"),
+        refs=_refs(name, texts.get("refs", b"")),
+        artifacts=tuple(f"context/child/{name}/{path}" for path in sorted(artifacts)),
+        agent=lines.get("agent"),
+        session=lines.get("session"),
+        status=status,
+    )
 
 
 def _refs(name: str, data: bytes) -> tuple[Ref, ...]:
@@ -153,50 +293,35 @@ def _refs(name: str, data: bytes) -> tuple[Ref, ...]:
             if line.strip():
                 found.append(_decoder.decode(line))
         except (msgspec.DecodeError, UnicodeError) as error:
-            told = f"child/{name}/{FILES['refs']}: line {number} is no ref: {error}"
-            warnings.warn(DamageWarning(told), stacklevel=2)
+            _warn(f"child/{name}/{FILES['refs']}: line {number} is no ref: {error}")
     return tuple(found)
 
 
-def _plain(path: str) -> bytes | None:
-    """Return the bytes of a plain file; a link, a folder or a pipe in its place is not read."""
-    with suppress(UnsafePath):
-        return atomic.read(path)
-    return None
+def _recorded(name: str, files: Files) -> Child:
+    texts = {part: files[path]() or b"" for part, path in _PATHS.items() if path in files}
+    return _child(name, texts, [path for path in files if path.startswith(f"{ARTIFACTS}/")])
 
 
-def _files(folder: str) -> Iterator[str]:
-    if os.path.islink(folder):
-        return
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in names:
-            path = os.path.join(place, name)
-            if not name.startswith(".") and os.path.isfile(path) and not os.path.islink(path):
-                yield path
-
-
-def _put_back(path: str, former: bytes | None) -> None:
-    with suppress(DaypackError):  # the first failure is the one to tell of
-        if former is None:
-            atomic.discard(path)
+def _files(history: History, data: Mapping[str, Any]) -> dict[str, Callable[[], bytes | None]]:
+    texts = {part: history.captured(data[part]) for part in FILES if part in data}
+    texts |= {part: f"{data[part]}\n".encode() for part in WORDS if part in data}
+    found: dict[str, Callable[[], bytes | None]] = {_PATHS[part]: partial(bytes, text) for part, text in texts.items()}
+    for one in data.get("artifacts", ()):
+        path, blob = check_artifact(one["name"]), str(one["blob"])
+        if os.path.isfile(os.path.join(history.layout.blob, blob)):
+            found[f"{ARTIFACTS}/{path}"] = partial(_blob, history, blob)
         else:
-            atomic.replace(path, former)
+            _warn(f"{history.layout.blob}/{blob}: is missing: the artifact {path} cannot be had again")
+    return found
 
 
-def _place(root: str, kept: Mapping[str, Mapping[str, bytes]]) -> None:
-    """Make the folder with all children in it or none: one with a part of them would be believed."""
-    making = f"{root}{atomic.TEMPORARY}{os.getpid()}.{threading.get_ident()}"
-    atomic.make_folders(making)
-    for name, parts in kept.items():
-        atomic.make_folders(os.path.join(making, name))
-        for part, data in parts.items():
-            atomic.replace(os.path.join(making, name, FILES[part]), data)
+def _blob(history: History, name: str) -> bytes | None:
     try:
-        os.rename(making, root)
-    except OSError:  # another process was faster
-        for name, parts in kept.items():
-            for part in parts:
-                atomic.discard(os.path.join(making, name, FILES[part]))
-            os.rmdir(os.path.join(making, name))
-        os.rmdir(making)
+        return blobs.get(history.layout.blob, name)
+    except DaypackError as error:
+        _warn(str(error))
+        return None
+
+
+def _warn(told: str) -> None:
+    warnings.warn(DamageWarning(told), stacklevel=4)

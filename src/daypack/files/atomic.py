@@ -19,6 +19,19 @@ def replace(path: str, data: bytes, *, durable: bool = True) -> None:
     _place(path, data, durable=durable, exclusive=False)
 
 
+def publish(path: str, data: bytes) -> None:
+    """Replace a file that is not ours alone: who may read it stays as it was, or is as usual for new files."""
+    try:
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        mode = 0o666 & ~mask
+    replace(path, data)
+    with suppress(OSError):
+        os.chmod(path, mode)
+
+
 def create(path: str, data: bytes, *, named: bool = True, durable: bool = True) -> bool:
     """Put `data` at `path` unless something is there; say whether it was put. `named` makes the name durable too."""
     return _place(path, data, durable=durable, exclusive=True, named=named)

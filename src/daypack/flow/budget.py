@@ -4,9 +4,10 @@ The room of a window is what is left of it behind the reserve for the answer. In
 
 - the newest user message: it is there, or there is no pack;
 - the prefix, which leaves a quarter of the room to recent messages; what is no instruction takes half at most;
-- the tail. It begins where its epoch began, so turns only append. When prefix, tail and what must follow no longer fit,
-  a new epoch begins: prefix and tail take half of the room at most, so that the next turns can append again. The newest
-  messages are there even when they alone take more;
+- the tail. It begins where its epoch began, so turns only append. When prefix, tail and what must follow take more than
+  nine tenths of the room, a new epoch begins: large tool outputs of the past become one line each, and prefix and tail
+  take two fifths of the room at most, so that many turns can append again. The newest messages are there even when they
+  alone take more. What a compaction has summed up does not come back into the tail;
 - what follows the tail, best first, in what is left; an eighth is kept free for it once messages have left the window.
 """
 
@@ -15,20 +16,17 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from daypack.errors import NothingToAnswer, WindowTooSmall
+from daypack.flow.beginning import RECENT_SHARE, SOFT_SHARE, WANTED_SHARE, Tail, begin_tail, costs_of
 from daypack.flow.following import Said, choose_following, following_cost, kept_free, no_room
-from daypack.flow.items import Cost, Entry, Item, Left, Lost, total
+from daypack.flow.items import Cost, Item, Left, Lost, total
 from daypack.flow.selection import Selection
-from daypack.flow.surface import Surface
-from daypack.flow.tail import UNANSWERED, Settled, settle
+from daypack.flow.surface import Brief, Surface
+from daypack.flow.tail import Settled, settle
 from daypack.types.history import Message
 
-_RECENT_SHARE = 0.25
+HARD_SHARE = 0.9  # from here on it is made at once, without a model
 _PREFIX_SHARE = 0.5
-_START_SHARE = 0.5
-_TAIL_SHARE = 0.6  # of what a prefix leaves; the rest is for turns that append
-_WANTED_SHARE = 0.5
 _FORBIDDEN = frozenset({"not_visible_to_target", "policy_blocked", "sensitive", "stale"})
-_FILLED = Cost(13, len(UNANSWERED), 1)  # as the least favourable counter weighs it
 
 
 class Fitted(Struct, frozen=True, kw_only=True):
@@ -47,6 +45,7 @@ class Fitted(Struct, frozen=True, kw_only=True):
     volatile_cost: Cost
     skipped: dict[str, str]  # what did not fit into a new prefix: id -> digest
     redacted: dict[int, tuple[str, ...]]  # message -> the kinds of secrets taken out of it
+    masked: frozenset[int] = frozenset()  # the outputs of the tail that stand there as one line
 
     @property
     def cost(self) -> Cost:
@@ -54,40 +53,39 @@ class Fitted(Struct, frozen=True, kw_only=True):
         return self.prefix_cost.plus(self.tail_cost).plus(self.volatile_cost)
 
 
-class _Tail(Struct, frozen=True):
-    start: int
-    head: Entry | None
-    messages: tuple[Message, ...]
-    cost: Cost
-    settled: Settled
-
-
 def fit(surface: Surface, selection: Selection) -> Fitted:
     """Fit what was selected into the limits; the newest user message is in the result, or this fails."""
     room = surface.limits.room
     _require_user(surface, room)
     settled = settle([entry.message for entry in surface.entries])
-    costs = _costs(surface, settled)
+    costs = costs_of(surface, settled)
     demand = total(item.cost for item in selection.volatile if item.span is None)
     reason = _reason(surface) or _withdrawal(surface, selection)
+    going_on = None
     if not reason:
-        fitted = _go_on(surface, selection, _going_on(surface, settled, costs), demand)
-        if fitted:
-            return fitted
+        going_on = _go_on(surface, selection, _going_on(surface, settled, costs), demand)
+        if going_on and (surface.last == surface.shown or _stable(going_on).within(room.part(HARD_SHARE))):
+            return going_on
         reason = "overflow"
     prefix, prefix_cost, left = _choose_prefix(surface, selection, room, settled, costs)
     skipped = {item.id: item.digest for item in selection.prefix if item not in prefix}
-    tail = _begin_tail(surface, settled, costs, (prefix_cost, demand))
+    tail = begin_tail(surface, settled, costs, (prefix_cost, demand))
+    if going_on and not prefix_cost.plus(tail.cost).within(room.part(SOFT_SHARE)):
+        return going_on  # a new epoch would have no room either: what still fits goes on
     left = (*selection.left, *left)
     return _close(surface, tail, (prefix, prefix_cost, skipped), selection.volatile, left, reason)
 
 
-def _go_on(surface: Surface, selection: Selection, tail: _Tail, demand: Cost) -> Fitted | None:
+def _stable(fitted: Fitted) -> Cost:
+    return fitted.prefix_cost.plus(fitted.tail_cost)
+
+
+def _go_on(surface: Surface, selection: Selection, tail: Tail, demand: Cost) -> Fitted | None:
     """Return the next turn of an epoch; None when it does not fit any more."""
     prefix = surface.epoch.prefix if surface.epoch else ()
     prefix_cost = total(item.cost for item in prefix)
     rest = surface.limits.room.less(prefix_cost)
-    following = demand.at_most(rest.part(_WANTED_SHARE)).plus(total(item.cost for item in selection.notes))
+    following = demand.at_most(rest.part(WANTED_SHARE)).plus(total(item.cost for item in selection.notes))
     if tail.start > surface.first:
         following = following.at_least(kept_free(rest))
     if not prefix_cost.plus(tail.cost).plus(following).within(surface.limits.room):
@@ -142,81 +140,21 @@ def _withdrawal(surface: Surface, selection: Selection) -> str:
     return "withdrawn" if frozen & now else ""
 
 
-def _costs(surface: Surface, settled: Settled) -> list[Cost]:
-    known = {id(entry.message): entry.cost for entry in surface.entries}
-    by_seq = {entry.message.seq: entry.cost for entry in surface.entries}
-    return [known.get(id(message)) or (by_seq[message.seq] if message.id else _FILLED) for message in settled.messages]
-
-
-def _going_on(surface: Surface, settled: Settled, costs: Sequence[Cost]) -> _Tail:
+def _going_on(surface: Surface, settled: Settled, costs: Sequence[Cost]) -> Tail:
     """The tail from where the epoch began."""
     head = surface.head
     messages, cost = settled.messages, total(costs)
     if head:
         messages, cost = (head.message, *messages), cost.plus(head.cost)
-    return _Tail(surface.epoch.start if surface.epoch else 0, head, messages, cost, settled)
-
-
-def _begin_tail(surface: Surface, settled: Settled, costs: Sequence[Cost], others: tuple[Cost, Cost]) -> _Tail:
-    """Choose where the tail of a new epoch begins."""
-    prefix, demand = others
-    room = surface.limits.room
-    rest = room.less(prefix)
-    messages = settled.messages
-    suffix = [Cost()]
-    for cost in reversed(costs):
-        suffix.append(suffix[-1].plus(cost))
-    suffix.reverse()
-    wanted = demand.at_most(rest.part(_WANTED_SHARE))
-    at = _first_user(messages, 0) if surface.complete else None
-    kept = wanted.at_least(kept_free(rest))
-    if at is not None:
-        start = messages[at].seq
-        if suffix[at].plus(kept if start > surface.first else wanted).within(rest):
-            return _Tail(start, None, messages[at:], suffix[at], settled)
-    least = surface.user.cost if surface.user else Cost()
-    free = rest.less(kept)
-    share = room.part(_START_SHARE).less(prefix).at_least(room.part(_RECENT_SHARE)).at_most(free.part(_TAIL_SHARE))
-    tail = _cut(surface, settled, suffix, share.at_least(least).at_most(rest))
-    for most in (free, rest):
-        if messages and tail.messages[-1:] != messages[-1:]:
-            # The newest message is larger than its share: what was just found out matters more than room for later.
-            tail = _cut(surface, settled, suffix, most.at_least(least).at_most(rest))
-    return tail
-
-
-def _cut(surface: Surface, settled: Settled, suffix: Sequence[Cost], most: Cost) -> _Tail:
-    """Begin with a user message, or, if that leaves out much that fits, behind one that is kept as the tail's head."""
-    messages = settled.messages
-    cut = next(at for at in range(len(suffix)) if suffix[at].within(most))
-    at = _first_user(messages, cut)
-    stop = len(messages) if at is None else at
-    head = _user_before(surface, messages[cut].seq if cut < len(messages) else surface.last + 1)
-    least = most.less(head.cost) if head else most
-    fitting = (at for at in range(cut, stop) if messages[at].role != "tool" and suffix[at].within(least))
-    behind = next(fitting, stop)
-    if at is not None and (head is None or len(messages) - behind <= 2 * (len(messages) - at)):
-        return _Tail(messages[at].seq, None, messages[at:], suffix[at], settled)
-    start = messages[behind].seq if behind < len(messages) else settled.open or surface.last + 1
-    if head is None:  # nobody has asked anything yet; those who look on see what there is
-        return _Tail(start, None, messages[behind:], suffix[behind], settled)
-    return _Tail(start, head, (head.message, *messages[behind:]), suffix[behind].plus(head.cost), settled)
-
-
-def _user_before(surface: Surface, seq: int) -> Entry | None:
-    known = (surface.user, *reversed(surface.entries), surface.head)
-    return next((one for one in known if one and one.message.role == "user" and one.message.seq < seq), None)
-
-
-def _first_user(messages: Sequence[Message], start: int) -> int | None:
-    return next((at for at in range(start, len(messages)) if messages[at].role == "user"), None)
+    masked = surface.epoch.masked if surface.epoch else frozenset[int]()
+    return Tail(surface.epoch.start if surface.epoch else 0, head, messages, cost, settled, masked)
 
 
 def _choose_prefix(
     surface: Surface, selection: Selection, room: Cost, settled: Settled, costs: Sequence[Cost]
 ) -> tuple[tuple[Item, ...], Cost, tuple[Left, ...]]:
     """Choose what stands before the tail, best first, and put it into its order."""
-    recent = total(costs).at_most(room.part(_RECENT_SHARE)) if settled.messages else Cost()
+    recent = total(costs).at_most(room.part(RECENT_SHARE)) if settled.messages else Cost()
     if surface.user:
         recent = recent.at_least(surface.user.cost)
     left: list[Left] = []
@@ -236,7 +174,7 @@ def _choose_prefix(
 
 def _close(
     surface: Surface,
-    tail: _Tail,
+    tail: Tail,
     prefix: tuple[tuple[Item, ...], Cost, dict[str, str]],
     offered: Sequence[Item],
     left: Sequence[Left],
@@ -265,10 +203,11 @@ def _close(
         volatile_cost=following_cost(volatile),
         skipped=skipped,
         redacted={seq: kinds for seq, kinds in redacted.items() if seq in shown},
+        masked=tail.masked,
     )
 
 
-def _left_behind(surface: Surface, tail: _Tail) -> list[Left]:
+def _left_behind(surface: Surface, tail: Tail) -> list[Left]:
     """Say which messages are not in the tail; a range is one record."""
     left: list[Left] = []
     stop = tail.start - 1
@@ -276,7 +215,12 @@ def _left_behind(surface: Surface, tail: _Tail) -> list[Left]:
     opens = surface.complete and not any(
         entry.message.role == "user" and entry.message.seq < tail.start for entry in surface.entries
     )
-    for start, end in ((surface.first, stop),) if head is None else ((surface.first, head - 1), (head + 1, stop)):
+    gone = [(surface.first, stop)] if head is None else [(surface.first, head - 1), (head + 1, stop)]
+    compaction = surface.compaction
+    if compaction and not opens:
+        left += _summed_up(compaction, gone)
+        gone = [(max(start, compaction.through + 1), end) for start, end in gone]
+    for start, end in gone:
         if end >= start:
             own = [entry.cost.tokens for entry in surface.entries if start <= entry.message.seq <= end]
             whole = surface.complete or (surface.entries and surface.entries[0].message.seq <= start)
@@ -297,7 +241,26 @@ def _left_behind(surface: Surface, tail: _Tail) -> list[Left]:
     return left
 
 
-def _gaps(surface: Surface, tail: _Tail, told: set[str]) -> list[Left]:
+def _summed_up(compaction: Brief, gone: Sequence[tuple[int, int]]) -> list[Left]:
+    """Say what CONTEXT.md stands for; what left with the newest compaction can be had back by its swap id."""
+    told: list[Left] = []
+    for start, end in gone:
+        stop = min(end, compaction.through)
+        for first, last in ((start, min(stop, compaction.start - 1)), (max(start, compaction.start), stop)):
+            if first <= last:
+                newest = first >= compaction.start
+                told.append(
+                    Left(
+                        item=f"messages:{first}-{last}" if last > first else f"messages:{first}",
+                        reason="superseded_by_summary",
+                        note=f"CONTEXT.md ({compaction.id})",
+                        swap=compaction.swap if newest else None,
+                    )
+                )
+    return told
+
+
+def _gaps(surface: Surface, tail: Tail, told: set[str]) -> list[Left]:
     """Say which messages of the tail cannot be read: their lines are damaged."""
     if not surface.entries:
         return []

@@ -14,7 +14,7 @@ from daypack.flow.items import SEEN_BY_DEFAULT, Item, lowest
 from daypack.history import resolve
 from daypack.history.session import History
 from daypack.types.context import ContextItem, ContextSourceRef
-from daypack.types.kinds import AUTHORITIES, Authority, ContextKind, PackKind
+from daypack.types.kinds import AUTHORITIES, Authority, ContextKind, PackKind, Target
 from daypack.types.source import parse_source
 
 _PACK_KINDS: dict[str, PackKind] = {
@@ -52,10 +52,13 @@ _ORDERS: dict[PackKind, int] = {"system": 15, "memory_document": 50, "core_block
 _PRIORITIES: dict[PackKind, float] = {"system": 0.97, "core_blocks": 0.66, "memory_document": 0.65}
 
 
-def read_items(given: Iterable[ContextItem | Mapping[str, Any]], history: History | None) -> list[Item]:
+def read_items(
+    given: Iterable[ContextItem | Mapping[str, Any]], history: History | None, target: Target | None = None
+) -> list[Item]:
     """Return the items of a caller; one that has no words, or cannot be had by its reference, says so.
 
-    Without a history nothing is looked up: references in a document from elsewhere are about another one.
+    Without a history nothing is looked up: references in a document from elsewhere are about another one. Nor is what
+    stands behind a reference read for a target that may not see it.
     """
     items: list[Item] = []
     ids: set[str] = set()
@@ -66,7 +69,8 @@ def read_items(given: Iterable[ContextItem | Mapping[str, Any]], history: Histor
             hint = "give each item an id of its own, or none"
             raise BadInput(f"{value.item_id!r} comes twice", operation="prepare", place=place, hint=hint)
         ids.add(value.item_id)
-        text, problem = _text(value, history)
+        hidden = value.content is None and target is not None and target not in value.visibility
+        text, problem = _text(value, None if hidden else history)
         items.append(replace(_item(value, text), problem=problem, media=not text and not problem))
     return items
 

@@ -19,6 +19,7 @@ from daypack.types.context import (
     ContextInjection,
     ContextItem,
     ContextSelection,
+    ContextSummary,
     ContextSurface,
     ContextWindow,
     MissingContext,
@@ -40,7 +41,7 @@ def envelope_of(turn: "Turn", *, scope: str = "turn", exported: bool = False) ->
     assembly = _assembly(turn)
     injections = _injections(turn)
     missing = _missing(turn, scope)
-    compactions = _compactions(turn, scope)
+    compactions, summaries = _compactions(turn, scope), _summaries(turn)
     events = _events(turn, compactions, exported=exported)
     whole: list[tuple[str, Record]] = [
         (surface.surface_id, surface),
@@ -51,6 +52,7 @@ def envelope_of(turn: "Turn", *, scope: str = "turn", exported: bool = False) ->
         *((one.injection_id, one) for one in injections),
         *((one.missing_id, one) for one in missing),
         *((one.compaction_id, one) for one in compactions),
+        *((one.summary_id, one) for one in summaries),
     ]
     digests = {item.item_id: item.digest for item in items if item.digest}
     digests |= {name: digest_text(msgspec.json.encode(one).decode()) for name, one in whole}
@@ -79,6 +81,7 @@ def envelope_of(turn: "Turn", *, scope: str = "turn", exported: bool = False) ->
         assemblies=(assembly,),
         injections=injections,
         compactions=compactions,
+        summaries=summaries,
         missing_contexts=missing,
         events=events,
         metadata={"session": turn.parts.session, "agent": turn.parts.agent, "renderer": record.renderer},
@@ -108,6 +111,7 @@ def _selection(turn: "Turn", items: tuple[ContextItem, ...]) -> ContextSelection
             item_ref=one.item,
             reason=one.reason,
             token_estimate=one.tokens,
+            swap_ref=one.swap,
             high_impact=one.high_impact,
             note=one.note,
         )
@@ -256,11 +260,33 @@ def _missing(turn: "Turn", scope: str) -> tuple[MissingContext, ...]:
 
 
 def _compactions(turn: "Turn", scope: str) -> tuple[ContextCompaction, ...]:
-    """An epoch that overflowed moved messages out of the window; nothing of history was replaced."""
-    if turn.new_epoch != "overflow":
+    """The compaction that a new epoch stands on, or the move of messages out of the window without one."""
+    if not turn.new_epoch:
         return ()
+    brief = turn.parts.epoch.compaction
+    if brief:
+        return (
+            ContextCompaction(
+                compaction_id=brief.id,
+                scope=scope,
+                source_item_refs=(brief.source,),
+                method=brief.method,
+                created_at=turn.record.at,
+                summary_ref="context/CONTEXT.md",
+                trigger=brief.trigger,
+                coverage=Coverage(
+                    items_covered=brief.through,
+                    estimated_tokens_before=brief.before_tokens,
+                    estimated_tokens_after=brief.after_tokens,
+                    source=f"messages:1-{brief.through}",
+                ),
+                loss_notes=brief.losses,
+                replacement_policy="window_only",
+                metadata={"model": brief.model},
+            ),
+        )
     gone = tuple(one.item for one in turn.omitted if one.item.startswith("messages:") and one.reason == "budget_limit")
-    if not gone:
+    if turn.new_epoch != "overflow" or not gone:
         return ()
     return (
         ContextCompaction(
@@ -273,6 +299,25 @@ def _compactions(turn: "Turn", scope: str) -> tuple[ContextCompaction, ...]:
             coverage=Coverage(estimated_tokens_after=turn.stable_tokens, source=gone[0]),
             loss_notes=("left the window without a summary; still searched for every question",),
             replacement_policy="window_only",
+        ),
+    )
+
+
+def _summaries(turn: "Turn") -> tuple[ContextSummary, ...]:
+    """CONTEXT.md with what it covers, when it stands in the pack."""
+    brief = turn.parts.epoch.compaction
+    item = next((one for one in turn.parts.epoch.prefix if one.kind == "context_doc"), None)
+    if not (brief and item):
+        return ()
+    return (
+        ContextSummary(
+            summary_id=f"{brief.id}/summary",
+            content=item.text,
+            source_item_refs=(f"messages:1-{brief.through}",),
+            summary_kind="thread_summary",
+            coverage=Coverage(items_covered=brief.through, source=f"messages:1-{brief.through}"),
+            loss_notes=brief.losses,
+            refresh_policy={"when": brief.refresh},
         ),
     )
 

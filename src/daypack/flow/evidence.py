@@ -20,7 +20,7 @@ from daypack.flow.items import Cost, Item, Left, Lost, Scales
 from daypack.flow.ledger import TURN
 from daypack.flow.limits import Limits
 from daypack.flow.past import WHOLE, excerpt
-from daypack.flow.surface import Epoch
+from daypack.flow.surface import Brief, Epoch
 from daypack.history.resolve import resolve
 from daypack.history.session import History
 from daypack.types.digest import file_name_of
@@ -48,6 +48,8 @@ class Opening(Struct, frozen=True, omit_defaults=True, kw_only=True):
     head: int | None = None
     items: tuple[Item, ...] = ()
     skipped: dict[str, str] = {}
+    masked: tuple[int, ...] = ()
+    compaction: Brief | None = None
 
 
 class TurnRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -211,6 +213,22 @@ def read_epoch(history: History, event_id: str) -> Epoch:
         prefix=restore(history, opening.items),
         prefix_sha256=record.stable.prefix_sha256,
         skipped=opening.skipped,
+        masked=frozenset(opening.masked),
+        last=record.last,
+        compaction=opening.compaction,
+    )
+
+
+def opening_of(epoch: Epoch) -> Opening:
+    """Return what the first turn of an epoch records of it."""
+    return Opening(
+        reason=epoch.reason,
+        start=epoch.start,
+        head=epoch.head,
+        items=epoch.prefix,
+        skipped=epoch.skipped,
+        masked=tuple(sorted(epoch.masked)),
+        compaction=epoch.compaction,
     )
 
 

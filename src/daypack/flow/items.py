@@ -103,6 +103,7 @@ class Left(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens: int | None = None
     high_impact: bool = False
     note: str | None = None
+    swap: str | None = None  # the id under which it can be had back
 
 
 class Lost(Struct, frozen=True, kw_only=True, omit_defaults=True):

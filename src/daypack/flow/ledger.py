@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct, convert
 
 from daypack.derived.children import UPDATED
+from daypack.derived.records import COMPACTED, UNDONE
 from daypack.errors import DaypackError
 from daypack.files import atomic
 from daypack.flow.items import Lost
@@ -47,6 +48,7 @@ class Newest(Struct, omit_defaults=True):
     renderer: str = ""
     redacting: bool = True
     shown: tuple[int, int] = (0, 0)
+    last: int = 0  # the newest message there was
 
 
 class _Folded(Struct, omit_defaults=True):
@@ -59,6 +61,7 @@ class _Folded(Struct, omit_defaults=True):
     children: bool = False
     questions: dict[str, Lost] = {}
     imported: list[str] = []  # digests of envelopes made elsewhere
+    compactions: list[int] = []  # the events that tell of compactions and of those taken back
 
 
 class Ledger:
@@ -136,6 +139,7 @@ class _Turn(Struct):
     stable: _Stable
     redacted: dict[str, Any] = {}
     shown: tuple[int, int] = (0, 0)
+    last: int = 0
     epoch: str | None = None
     opening: dict[str, Any] | None = None
 
@@ -153,6 +157,7 @@ def _fold_turn(folded: _Folded, data: Mapping[str, Any], event: Event) -> None:
             renderer=turn.renderer,
             redacting=NOT_REDACTED not in turn.redacted,
             shown=turn.shown,
+            last=turn.last,
         )
 
 
@@ -206,6 +211,10 @@ def _fold_imported(folded: _Folded, data: Mapping[str, Any], _: Event) -> None:
     folded.imported.append(digest)
 
 
+def _fold_compaction(folded: _Folded, _: Mapping[str, Any], event: Event) -> None:
+    folded.compactions.append(event.seq)
+
+
 _FOLDS: dict[str, Callable[[_Folded, Mapping[str, Any], Event], None]] = {
     TURN: _fold_turn,
     "pin.set": _fold_pin,
@@ -217,4 +226,6 @@ _FOLDS: dict[str, Callable[[_Folded, Mapping[str, Any], Event], None]] = {
     DETECTED: _fold_question,
     RESOLVED: _fold_answer,
     IMPORTED: _fold_imported,
+    COMPACTED: _fold_compaction,
+    UNDONE: _fold_compaction,
 }

@@ -1,14 +1,18 @@
 """The past: what has left the window is searched with the newest user message, and the best excerpts are offered."""
 
+import os
 import re
 from collections.abc import Callable
 
+from daypack.derived.raw import is_recalled
 from daypack.errors import StorageFailed
+from daypack.flow.bestlines import Query
 from daypack.flow.items import Item, Lost, Scales
 from daypack.history.session import History
 from daypack.search.lexical import Doc, Hit, Lexical
 from daypack.text.redact import redact
 from daypack.types.history import Message
+from daypack.types.records import HistoryHit
 
 MAX_HITS = 120
 WHOLE = (0, 0)  # the span of an excerpt that is all of its message
@@ -16,6 +20,8 @@ _BATCH = 2000
 _PICKED = 32
 _MOST_TOKENS = 4096  # twice what a window takes: some of it may stand in the tail
 _MOST_ITEMS = 64  # each is a part of the event
+_AROUND = 240  # characters shown on either side of the line that says most
+_INDEX_WEIGHT = 0.5  # of what the index found, beside the words of one line
 _RELEVANT = 0.2  # of the best score; what is below is noise
 _SEEN = ("model", "reviewer", "evidence_export")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
@@ -39,6 +45,8 @@ class Past:
         holds decides how rare a word is, and a deleted index must come back with the same answers.
         """
         below, last = extent
+        if self._index is None and not in_time() and not os.path.exists(self._history.layout.derived("search")):
+            return [], [_untold(1, below)]
         try:
             index = self._open()
             missed = self._catch_up(index, below, last + 1, in_time)
@@ -49,6 +57,29 @@ class Past:
         hits = [hit for hit in hits if hit.id != query.seq]
         relevant = [hit for hit in hits if hit.score >= hits[0].score * _RELEVANT]
         return self._quote(relevant, scales), missed
+
+    def search(self, query: str, limit: int) -> list[HistoryHit]:
+        """Return the places that say most about a query, best first, from all of history."""
+        reader = self._history.messages.reader
+        newest = reader.slots(max(0, reader.count() - 1), reader.count())
+        if not newest:
+            return []
+        index = self._open()
+        self._catch_up(index, newest[0].seq + 1, newest[0].seq + 1, lambda: True)
+        hits = {hit.id: hit for hit in index.search(query, limit=limit, below=newest[0].seq + 1)}
+        most = max((hit.score for hit in hits.values()), default=0.0) or 1.0
+        found = [self._found(hits[one.seq], one, Query(query), most) for one in reader.pick(list(hits))]
+        return sorted(found, key=lambda hit: -hit.score)
+
+    def _found(self, hit: Hit, message: Message, query: Query, most: float) -> HistoryHit:
+        """Return a hit with the line that says most, also where the index found another part of the message."""
+        span = (hit.start, hit.stop)
+        best = query.best_line(searchable(message))
+        if best.score and not (span[0] <= best.start and best.stop <= span[1]):
+            span = (max(0, best.start - _AROUND), best.stop + _AROUND)
+        text = _cut(message, span, redacting=self._redacting)[0]
+        score = best.score + _INDEX_WEIGHT * hit.score / most
+        return HistoryHit(text=text.strip(), source=f"messages:{message.seq}", score=round(score, 3))
 
     def _quote(self, hits: list[Hit], scales: Scales) -> list[Item]:
         """Read the messages of hits, a few at a time, until there is more than a window takes."""
@@ -85,8 +116,7 @@ class Past:
             if not in_time():
                 if start >= below:
                     return []
-                question = f"What was said in messages {start} to {below - 1}? There was no time to index them."
-                return [Lost(id="past", question=question, severity="info", requested=f"messages:{start}-{below - 1}")]
+                return [_untold(start, below)]
             stop = min(start + _BATCH, end)
             newest = index.add(_doc(message) for message in self._history.messages.records(start, stop - 1))
             # An index that another process threw away begins anew; a stretch of lost lines is passed over.
@@ -94,8 +124,15 @@ class Past:
         return []
 
 
+def _untold(start: int, below: int) -> Lost:
+    question = f"What was said in messages {start} to {below - 1}? There was no time to index them."
+    return Lost(id="past", question=question, severity="info", requested=f"messages:{start}-{below - 1}")
+
+
 def _doc(message: Message) -> Doc:
-    return Doc(message.seq, searchable(message), message.name or "", message.role, message.ts)
+    # What was brought back is in the index already, where it was said.
+    text = "" if is_recalled(message) else searchable(message)
+    return Doc(message.seq, text, message.name or "", message.role, message.ts)
 
 
 def searchable(message: Message) -> str:
@@ -107,21 +144,15 @@ def searchable(message: Message) -> str:
 
 def excerpt(message: Message, span: tuple[int, int], score: float | None, scales: Scales, *, redacting: bool) -> Item:
     """Return a part of a message as an item; the same message and span always give the same words."""
-    text, kinds = searchable(message), ()
-    if span[0] == 0 and span[1] >= len(text):
+    if span[0] == 0 and span[1] >= len(searchable(message)):
         span = WHOLE
-    cut = (0, len(text)) if span == WHOLE else span
-    if redacting:
-        # All of it, before it is cut: half a secret would not be recognised.
-        whole, (text, kinds) = text, redact(text)
-        if kinds:
-            cut = (0, len(text)) if span == WHOLE else (_moved(cut[0], whole, text), _moved(cut[1], whole, text))
+    text, kinds = _cut(message, span, redacting=redacting)
     who = message.name or message.role
     if redacting and message.name:
         who, more = redact(message.name)
         kinds = tuple(sorted({*kinds, *more}))
     # A line of its text must not look like another quotation.
-    words = "\n  ".join(text[cut[0] : cut[1]].strip().splitlines())
+    words = "\n  ".join(text.strip().splitlines())
     line = f"[{message.seq} {' '.join(who.split())}] {words}"
     return Item(
         id=f"past:{message.seq}",
@@ -141,6 +172,19 @@ def excerpt(message: Message, span: tuple[int, int], score: float | None, scales
         bytes=len(line.encode("utf-8", "replace")) + 1,
         redacted=kinds,
     )
+
+
+def _cut(message: Message, span: tuple[int, int], *, redacting: bool) -> tuple[str, tuple[str, ...]]:
+    """Return a part of a message's words without secrets, and the kinds of those that were in it."""
+    text = searchable(message)
+    cut = (0, len(text)) if span == WHOLE else span
+    if not redacting:
+        return text[cut[0] : cut[1]], ()
+    # All of it, before it is cut: half a secret would not be recognised.
+    shown, kinds = redact(text)
+    if kinds:
+        cut = (0, len(shown)) if span == WHOLE else (_moved(cut[0], text, shown), _moved(cut[1], text, shown))
+    return shown[cut[0] : cut[1]], kinds
 
 
 def _moved(at: int, text: str, redacted: str) -> int:

@@ -1,18 +1,17 @@
 """The newest messages of a history as they would be shown: decoded, cleared of secrets and weighed once."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import msgspec
-from msgspec.structs import replace
 
 from daypack.files.offsets import DAMAGED, UNCOUNTED, Slot
 from daypack.flow.dialects.calls import arguments_object
 from daypack.flow.items import Cost, Entry, Scales
 from daypack.history.session import History
-from daypack.text.redact import Redacted, redact, redact_value
+from daypack.text.clearing import clear
 from daypack.text.tokens import Counter, count_message
-from daypack.types.history import Message, Other, Part, Text, Thinking, ToolCall
+from daypack.types.history import Message, Other, Part, Text, Thinking
 
 # What a provider puts around a message and around a tool call, at most (role, separators, ids).
 MESSAGE_TOKENS = 4
@@ -23,6 +22,9 @@ _MENTION_BYTES = 10
 _NAME_TOKENS = 3  # the ": " between a name and the words, and what both lose by standing together
 _CALL_BYTES = 26  # a name that has to be spelled otherwise, and an object around arguments that are none
 _BATCH = 256
+
+
+Lighten = Callable[[Entry], Cost]
 
 
 class Recent:
@@ -46,22 +48,27 @@ class Recent:
         at = bisect_left(self._entries, seq, key=lambda entry: entry.message.seq)
         return self._entries[at:]
 
-    def weigh_since(self, seq: int) -> int:
+    def weigh_since(self, seq: int, without: frozenset[int] = frozenset()) -> int:
         """Return about how many tokens the messages from a number on have, without reading what is not read yet."""
         reader = self._history.messages.reader
         self._catch_up_positions()
         if self._entries and self._entries[0].message.seq <= seq:
-            return sum(entry.cost.tokens for entry in self.since(seq))
+            return sum(entry.cost.tokens for entry in self.since(seq) if entry.message.seq not in without)
         slots = reader.slots(reader.position(seq), reader.count())
-        return sum(slot.tokens for slot in slots if slot.tokens != UNCOUNTED and not slot.flags & DAMAGED)
+        kept = (slot for slot in slots if slot.seq not in without and not slot.flags & DAMAGED)
+        return sum(slot.tokens for slot in kept if slot.tokens != UNCOUNTED)
 
-    def newest(self, room: Cost) -> tuple[list[Entry], bool]:
-        """Return the newest messages until one does not fit, and whether these are all there are."""
+    def newest(self, room: Cost, lighten: "Lighten | None" = None) -> tuple[list[Entry], bool]:
+        """Return the newest messages until one does not fit, and whether these are all there are.
+
+        `lighten` is asked for the cost of each, newest first, when it may be shown in a shorter form.
+        """
         self._catch_up()
         used, at = Cost(), len(self._entries)
         while True:
             while at > 0:
-                used = used.plus(self._entries[at - 1].cost)
+                entry = self._entries[at - 1]
+                used = used.plus(lighten(entry) if lighten else entry.cost)
                 if not used.within(room):
                     return self._entries[at:], False
                 at -= 1
@@ -184,64 +191,6 @@ def _escapes(arguments: str) -> int:
     if arguments_object(arguments).get("arguments") != arguments:
         return 0
     return len(msgspec.json.encode(arguments)) - len(arguments.encode("utf-8", "replace"))
-
-
-def clear(message: Message) -> tuple[Message, tuple[str, ...]]:
-    """Return a message without secrets, and the kinds that were in it."""
-    content, kinds = message.content, set[str]()
-    if isinstance(content, str):
-        found = redact(content)
-        content, kinds = found.text, set(found.kinds)
-    elif content:
-        content = tuple(part for one in content if (part := _clear_part(one, kinds)))
-    calls = _clear_calls(message.tool_calls, kinds) if message.tool_calls else ()
-    name = message.name
-    if name:
-        found = redact(name)
-        name = found.text
-        kinds.update(found.kinds)
-    if not kinds:
-        return message, ()
-    return replace(message, content=content, tool_calls=calls, name=name), tuple(sorted(kinds))
-
-
-def _clear_part(part: Part, kinds: set[str]) -> Part | None:
-    if isinstance(part, Other):
-        value, found_kinds = redact_value(part.value)
-        kinds.update(found_kinds)
-        return Other(value) if found_kinds else part
-    if not isinstance(part, Text | Thinking):
-        # An address may carry a password or a token.
-        found = redact(part.source)
-        kinds.update(found.kinds)
-        return replace(part, source=found.text) if found.kinds else part
-    found = redact(part.text)
-    if not found.kinds:
-        return part
-    kinds.update(found.kinds)
-    # A provider has signed its thinking word by word: with other words it would be refused.
-    return Text(found.text, part.meta) if isinstance(part, Text) else None
-
-
-def _clear_calls(calls: Sequence[ToolCall], kinds: set[str]) -> tuple[ToolCall, ...]:
-    cleared: list[ToolCall] = []
-    for call in calls:
-        found, name = redact(call.arguments), redact(call.name)
-        if "\\u" in found.text:
-            found = _unescaped(found)
-        kinds.update(found.kinds, name.kinds)
-        changed = found.kinds or name.kinds
-        cleared.append(replace(call, name=name.text, arguments=found.text) if changed else call)
-    return tuple(cleared)
-
-
-def _unescaped(found: Redacted) -> Redacted:
-    """Look behind the escapes of JSON: a dialect that takes arguments as objects would send what they spell."""
-    try:
-        value, kinds = redact_value(msgspec.json.decode(found.text))
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return found
-    return Redacted(msgspec.json.encode(value).decode(), (*found.kinds, *kinds)) if kinds else found
 
 
 def size_of(message: Message) -> int:

@@ -30,6 +30,8 @@ WORKSPACE = {
 }
 LEADING = 8  # messages at the beginning of a history that are looked at for instructions
 _MOST_BYTES = 1 << 20
+_LEAST_REF_CHARS, _MOST_REF_CHARS = 600, 6000
+_MOST_GONE = 5  # files that are not there and are asked for one by one
 _DEAR_MODELS = ("opus", "-pro", "ultra")
 _INSIDE = ("model", "reviewer", "evidence_export")
 _SHARED = ("model", "reviewer", "ui", "user", "peer_agent", "evidence_export")
@@ -193,31 +195,48 @@ def _error_line(record: ErrorRecord) -> str:
     return f"{record.error} — {record.resolution}" if record.resolution else record.error
 
 
-def refs(layout: Layout, workspace: str) -> Iterator[Found]:
-    """What is named and not copied; a file that is not there is told."""
+def refs(layout: Layout, workspace: str, room_tokens: int = _MOST_REF_CHARS) -> Iterator[Found]:
+    """What is named and not copied, in a part of the room; a file that is not there is told."""
     records, lost = _records(layout, "refs", Ref)
     yield from lost
     if not records:
         return
-    for record in records:
-        path = os.path.join(workspace or os.sep, record.path)
-        if record.kind == "file" and "://" not in record.path and not os.path.exists(path):
-            question = f"Where is {record.path}? The pack refers to it ({record.id}), and it is not there."
-            yield Lost(id=f"ref:{record.id}", question=question, severity="low", requested=record.path)
-    yield _derived(
-        layout,
-        "refs",
-        "refs",
-        "\n".join(f"- {one.id} {one.kind} {one.path}: {one.summary}" for one in records),
-        (80, 0.5),
-    )
+    # Those that were touched last; the others are found by search.
+    shown: list[Ref] = []
+    chars = max(_LEAST_REF_CHARS, min(_MOST_REF_CHARS, room_tokens // 5))
+    for record in sorted(records, key=lambda one: -_last(one.source)):
+        chars -= len(record.path) + len(record.summary) + 12
+        if shown and chars < 0:
+            break
+        shown.append(record)
+    gone = [one for one in shown if _is_gone(one, workspace)]
+    for record in gone[:_MOST_GONE]:
+        question = f"Where is {record.path}? The pack refers to it ({record.id}), and it is not there."
+        yield Lost(id=f"ref:{record.id}", question=question, severity="low", requested=record.path)
+    lines = [f"- {one.id} {one.kind} {one.path}: {one.summary}" for one in records if one in shown]
+    if len(records) > len(shown):
+        lines.append(f"- {len(records) - len(shown)} older ones are in context/refs.jsonl")
+    yield _derived(layout, "refs", "refs", "\n".join(lines), (80, 0.5))
+
+
+def _is_gone(record: Ref, workspace: str) -> bool:
+    if record.kind != "file" or "://" in record.path or "deleted" in record.summary:
+        return False
+    return not os.path.exists(os.path.join(workspace or os.sep, record.path))
+
+
+def _last(source: str | None) -> int:
+    digits = (source or "").rpartition(":")[2].rpartition("-")[2]
+    return int(digits) if digits.isdecimal() else 1 << 60
 
 
 def children(found: Sequence[Child]) -> Iterator[Found]:
     """What child agents answered and refer to; one that has not answered yet is told. Their messages stay theirs."""
     for child in found:
         folder = f"context/child/{child.name}"
-        if child.result is None:
+        if child.result is None and child.status in ("error", "cancelled"):
+            yield Left(item=f"child_result:{child.name}", reason="custom", note=f"the child ended: {child.status}")
+        elif child.result is None:
             question = f"What does the child {child.name} answer? It has no result yet."
             yield Lost(id=f"child:{child.name}", question=question, requested=f"{folder}/result.md")
         else:

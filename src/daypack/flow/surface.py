@@ -7,6 +7,23 @@ from daypack.flow.limits import Limits
 from daypack.types.kinds import Target
 
 
+class Brief(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A compaction as the turns behind it know it."""
+
+    id: str
+    source: str
+    start: int  # the first and the last message that left the window with it
+    through: int
+    method: str
+    trigger: str
+    model: str
+    before_tokens: int
+    after_tokens: int
+    refresh: str = "when the window fills again"
+    losses: tuple[str, ...] = ()
+    swap: str | None = None  # the id of what left the window
+
+
 class Epoch(Struct, frozen=True, kw_only=True):
     """A stretch of turns that share a frozen prefix and the place where the tail begins."""
 
@@ -19,6 +36,9 @@ class Epoch(Struct, frozen=True, kw_only=True):
     prefix: tuple[Item, ...]
     prefix_sha256: str
     skipped: dict[str, str] = {}  # id -> digest of what did not fit into the prefix
+    masked: frozenset[int] = frozenset()  # the tool outputs of the tail that stand there as one line
+    last: int = 1 << 60  # the newest message there was; behind it, repeated outputs name the first
+    compaction: "Brief | None" = None  # what its working state was made by
 
 
 class Surface(Struct, frozen=True, kw_only=True):
@@ -40,6 +60,11 @@ class Surface(Struct, frozen=True, kw_only=True):
     user: Entry | None
     head: Entry | None  # the epoch's; for a new one, the user message before the entries
     epoch: Epoch | None  # the one that goes on if it can
+    masks: tuple[dict[int, Entry], ...] = ()  # the shorter forms of large outputs, few of them first
+    compaction: Brief | None = None  # the one that counts: what it summed up does not come back by itself
+    keep_tokens: int | None = None  # what a caller wants to keep of the tail
+    reserved_tokens: int = 0  # what a compaction will add to the prefix
+    shown: int = 0  # the newest message of the turn before
     ms: int | None = None  # what it took to read all this, when there is a limit to it
     left: tuple[Left, ...] = ()
     lost: tuple[Lost, ...] = ()
@@ -53,3 +78,6 @@ class Request(Struct, frozen=True, kw_only=True):
     model: str | None
     items: tuple[Item, ...] = ()
     start_seconds: float = 0.0
+    keep_tokens: int | None = None
+    reserved_tokens: int = 0
+    shown: int = 0

@@ -17,11 +17,14 @@ from daypack.flow.following import MAX_FOLLOWING_TOKENS
 from daypack.flow.imports import imported_items, within_share
 from daypack.flow.items import SEEN_BY_DEFAULT, Cost, Entry, Item, Left, Lost, Scales, total
 from daypack.flow.ledger import Ledger
+from daypack.flow.masks import FRESH, Masks, is_large
 from daypack.flow.past import Past
-from daypack.flow.ports import MemoryPort, Remembered
+from daypack.flow.ports import MemoryPort
 from daypack.flow.recent import Recent
+from daypack.flow.remembered import memory_document, memory_hits
 from daypack.flow.sources import Found
-from daypack.flow.surface import Epoch, Request, Surface
+from daypack.flow.surface import Brief, Epoch, Request, Surface
+from daypack.flow.working import Working
 from daypack.history.reader import Reader
 from daypack.history.session import History
 from daypack.text.redact import redact
@@ -32,7 +35,6 @@ from daypack.types.kinds import Target
 # Who sees the conversation; a tool and the runtime get only what names them.
 READERS: frozenset[Target] = frozenset({"model", "ui", "user", "reviewer", "peer_agent", "evidence_export"})
 _OUTSIDE: frozenset[Target] = frozenset({"ui", "user", "peer_agent"})  # these see neither instructions nor thinking
-_MEMORY_HITS = 10
 _SEALED_THINKING = ("thinking", "redacted_thinking", "reasoning")
 _ATTEMPTS = 4  # to read messages while nobody appends any
 
@@ -49,6 +51,8 @@ class Desk:
         self.past = Past(history, redacting=self.redacting)
         self._scales: dict[str, Scales] = {}
         self._recent: dict[str, Recent] = {}
+        self._masks: dict[str, Masks] = {}
+        self.working = Working(history, self.ledger)
 
     @property
     def workspace(self) -> str:
@@ -67,6 +71,10 @@ class Desk:
         if name not in self._recent:
             self._recent[name] = Recent(self.history, scales, redacting=self.redacting)
         return self._recent[name]
+
+    def masks(self, scales: Scales) -> Masks:
+        """The shorter forms of large outputs, weighed on these scales."""
+        return self._masks.setdefault(scales.counter.name, Masks(self.history, scales))
 
     def counter(self, model: str | None) -> Counter:
         """The counter of a model; the session's own when none is named."""
@@ -90,7 +98,9 @@ def survey(desk: Desk, request: Request, epoch: Epoch | None) -> Surface:
     folded = desk.ledger.read()
     opening = history.messages.reader.read(0, sources.LEADING)
     going_on = bool(epoch and epoch.limits == request.limits and epoch.tokenizer == scales.counter.name)
-    read = _read_messages(desk, request, scales, epoch if going_on else None, _first(opening))
+    compaction = desk.working.brief() if target in SEEN_BY_DEFAULT else None
+    first = _first(opening)
+    read = _read_messages(desk, request, scales, epoch if going_on else None, (first, compaction))
     found = list(_sources(desk, request, folded.switches, opening))
     found += sources.children(read_children(history, recorded=folded.children))
     imported = list(imported_items(history, folded.imported))
@@ -113,7 +123,7 @@ def survey(desk: Desk, request: Request, epoch: Epoch | None) -> Surface:
             items, missed = desk.past.find(read.user.message, (below, read.last), scales, in_time)
             volatile += items
             lost += missed
-        items, missed = _memory_hits(desk.memory, read.user.message.text, in_time)
+        items, missed = memory_hits(desk.memory, read.user.message.text, in_time)
         volatile += [weigh(item) for item in items]
         lost += missed
     lost = [one for one in lost if _may_miss(one, target)]
@@ -136,6 +146,11 @@ def survey(desk: Desk, request: Request, epoch: Epoch | None) -> Surface:
         user=read.user,
         head=read.head,
         epoch=epoch,
+        masks=read.masks,
+        compaction=compaction,
+        keep_tokens=request.keep_tokens,
+        reserved_tokens=request.reserved_tokens // (4 if compaction else 1),
+        shown=request.shown,
         ms=None if request.limits.ms is None else _spent_ms(history, request),
         left=tuple(map(_cleared_note, left) if desk.redacting else left),
         lost=tuple(map(_cleared, lost) if desk.redacting else lost),
@@ -185,9 +200,9 @@ def _sources(desk: Desk, request: Request, switches: dict[str, bool], opening: S
     yield from sources.pinned(desk.history.pins())
     yield from sources.switched(switches, layout)
     yield from sources.workspace_files(workspace)
-    yield from _memory_document(desk.memory)
+    yield from memory_document(desk.memory)
     yield from sources.working_state(layout)
-    yield from sources.refs(layout, workspace)
+    yield from sources.refs(layout, workspace, request.limits.room.tokens)
 
 
 class _Read(Struct, frozen=True, kw_only=True):
@@ -200,22 +215,27 @@ class _Read(Struct, frozen=True, kw_only=True):
     user: Entry | None = None
     head: Entry | None = None
     left: tuple[Left, ...] = ()
+    masks: tuple[dict[int, Entry], ...] = ()
 
 
-def _read_messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None, first: int) -> _Read:
+Bounds = tuple[int, Brief | None]  # the first message that is no instruction; what was compacted
+
+
+def _read_messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None, bounds: Bounds) -> _Read:
+    first, _ = bounds
     reader = desk.history.messages.reader
     last = _newest(reader)
     if request.target not in READERS:
         hidden = f"messages:{first}-{last}" if last > first else f"messages:{first}"
         left = (Left(item=hidden, reason="not_visible_to_target"),) if last >= first else ()
         return _Read(first=last + 1, last=last, left=left)
-    read = _messages(desk, request, scales, epoch, first)
+    read = _messages(desk, request, scales, epoch, bounds)
     for _ in range(_ATTEMPTS):
         newest = _newest(reader)
         if newest == last:
             return replace(read, last=last)
         # Others append meanwhile: what is recorded must be what was read.
-        last, read = newest, _messages(desk, request, scales, epoch, first)
+        last, read = newest, _messages(desk, request, scales, epoch, bounds)
     entries = tuple(entry for entry in read.entries if entry.message.seq <= last)
     known = [entry for entry in entries if entry.message.role == "user"]
     user = read.user if read.user and read.user.message.seq <= last else None
@@ -227,18 +247,30 @@ def _newest(reader: Reader[Message]) -> int:
     return newest[0].seq if newest else 0
 
 
-def _messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None, first: int) -> _Read:
+def _messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None, bounds: Bounds) -> _Read:
+    first, compaction = bounds
     recent, room = desk.recent(scales), request.limits.room
+    masks: tuple[dict[int, Entry], ...] = ()
     user = recent.find_user()
     head: Entry | None = None
-    if epoch and recent.weigh_since(epoch.start) <= 2 * room.tokens:
+    if epoch and recent.weigh_since(epoch.start, epoch.masked) <= 2 * room.tokens:
         entries, complete = recent.since(epoch.start), epoch.start <= first
         if epoch.head is not None:
             for message in desk.history.messages.records(epoch.head, epoch.head):
                 head = _as_seen(recent.weigh(message), request.target)
         recent.forget_before(epoch.start)
+        if epoch.masked:
+            entries = desk.masks(scales).apply(entries, epoch.masked)
+        if request.target in SEEN_BY_DEFAULT:
+            entries = desk.masks(scales).refer(entries, epoch.last)
     else:
-        entries, complete = recent.newest(room)
+        inside = request.target in SEEN_BY_DEFAULT
+        entries, complete = recent.newest(room, _Lighten(desk.masks(scales), room) if inside else None)
+        if compaction and entries and entries[0].message.seq <= compaction.through:
+            entries = [entry for entry in entries if entry.message.seq > compaction.through]
+            complete = False
+        if inside:
+            masks = desk.masks(scales).choose(entries)
         if entries and not complete:
             # Whose turn the messages belong to that are read, if they begin in the middle of one.
             before = recent.user_before(entries[0].message.seq)
@@ -252,7 +284,32 @@ def _messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None,
         left = [Left(item=f"messages:{seq}", reason="not_visible_to_target") for seq in hidden]
         entries = [_as_seen(entry, request.target) for entry in entries if not hides(entry.message, request.target)]
         user = user and _as_seen(user, request.target)
-    return _Read(entries=tuple(entries), complete=complete, first=first, last=0, user=user, head=head, left=tuple(left))
+    return _Read(
+        entries=tuple(entries),
+        complete=complete,
+        first=first,
+        last=0,
+        user=user,
+        head=head,
+        left=tuple(left),
+        masks=masks,
+    )
+
+
+class _Lighten:
+    """Weighs messages newest first, in their shorter form large outputs behind the newest few, and any huge one."""
+
+    def __init__(self, masks: Masks, room: Cost) -> None:
+        self._masks = masks
+        self._half = room.part(0.5)
+        self._outputs = 0
+
+    def __call__(self, entry: Entry) -> Cost:
+        if entry.message.role == "tool":
+            self._outputs += 1
+            if is_large(entry) and (self._outputs > FRESH or not entry.cost.within(self._half)):
+                return self._masks.mask(entry).cost
+        return entry.cost
 
 
 def _as_seen(entry: Entry, target: Target) -> Entry:
@@ -301,64 +358,4 @@ def _clock(seconds: float) -> Item:
         visibility=("model", "runtime", "reviewer", "evidence_export"),
         order=90,
         priority=0.98,
-    )
-
-
-def _memory_document(memory: MemoryPort | None) -> Iterator[Found]:
-    if memory is None:
-        return
-    try:
-        text = memory.document()
-    except Exception as error:  # whatever memory it is, the turn goes on without it
-        yield _unanswered(error)
-        return
-    if text:
-        yield Item(
-            id="memory",
-            kind="memory_document",
-            context_kind="durable_memory",
-            source="memory:document",
-            text=text,
-            title="memory",
-            placement="prefix",
-            order=50,
-            priority=0.65,
-        )
-
-
-def _memory_hits(memory: MemoryPort | None, query: str, in_time: Callable[[], bool]) -> tuple[list[Item], list[Lost]]:
-    if memory is None or not query:
-        return [], []
-    if not in_time():
-        return [], [
-            Lost(
-                id="memory",
-                question="What does memory hold on this? There was no time to ask.",
-                severity="info",
-                requested="memory:document",
-            )
-        ]
-    try:
-        return [_remembered(hit) for hit in memory.search(query, _MEMORY_HITS)], []
-    except Exception as error:
-        return [], [_unanswered(error)]
-
-
-def _unanswered(error: Exception) -> Lost:
-    question = f"What is in memory? It did not answer: {error or type(error).__name__}"
-    return Lost(id="memory", question=question, severity="medium", requested="memory:document")
-
-
-def _remembered(hit: Remembered) -> Item:
-    return Item(
-        id=f"memory:{hit.id}",
-        kind="memory_entries",
-        context_kind="retrieval_result",
-        source=f"memory:{hit.id}",
-        text=str(hit.text),
-        title=f"memory {hit.when}".strip(),
-        authority="agent",
-        order=45,
-        priority=0.4,
-        score=float(hit.score),
     )

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
+from daypack.derived.swap import SHORT_ID, SWAPPED
 from daypack.flow.assembly import Assembly, assemble, tail_refs
 from daypack.flow.dialects import dialect
 from daypack.flow.evidence import TurnRecord
 from daypack.flow.fence import SEPARATOR
 from daypack.flow.injection import Injected, inject
 from daypack.flow.items import CHANGED, Item, Left, Lost
+from daypack.flow.masks import SAME
 from daypack.flow.recent import weigh_message
 from daypack.flow.surface import Epoch
 from daypack.text.tokens import counter_named
@@ -92,10 +94,13 @@ class Turn:
         """The tokens of the whole window; None: no limit."""
         return self.record.limits.tokens
 
-    @property
+    @cached_property
     def omitted(self) -> tuple[Left, ...]:
-        """What was left out, each with its reason."""
-        return self.record.left
+        """What was left out, each with its reason; also the outputs of the tail that stand there as one line."""
+        epoch, messages = self.parts.epoch, self.parts.messages
+        swapped = (_swapped(one) for one in messages if one.seq in epoch.masked)
+        outputs = (one for one in messages if one.role == "tool" and one.seq > epoch.last)
+        return (*self.record.left, *swapped, *(_said(one) for one in outputs if one.text.startswith(SAME)))
 
     @property
     def missing(self) -> tuple[Lost, ...]:
@@ -192,6 +197,17 @@ class Turn:
 
     def __repr__(self) -> str:
         return f"<daypack turn {self.event_id or 'dry run'} for {self.target}: {self.tokens:,} tokens>"
+
+
+def _swapped(message: Message) -> Left:
+    name = message.text.removeprefix(SWAPPED)[:SHORT_ID]
+    item = f"tool:{message.tool_call_id}"
+    return Left(item=item, reason="too_large", note=f"one line stands for messages:{message.seq}", swap=name)
+
+
+def _said(message: Message) -> Left:
+    first = message.text.removeprefix(SAME).partition(" ")[0]
+    return Left(item=f"tool:{message.tool_call_id}", reason="duplicate", note=f"said by messages:{first}")
 
 
 def _pack_item(item: Item) -> PackItem:

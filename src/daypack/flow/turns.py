@@ -9,20 +9,22 @@ from typing import Any
 import msgspec
 
 from daypack.config import Config
-from daypack.errors import BadInput, DaypackError, NotFound, ReplayDiffers, SourceMissing, StorageFailed
+from daypack.errors import BadInput, DaypackError, ReplayDiffers, SourceMissing, StorageFailed
 from daypack.files import atomic
-from daypack.flow import evidence
+from daypack.flow import evidence, questions
 from daypack.flow.assembly import assemble
 from daypack.flow.budget import Fitted, fit
 from daypack.flow.callers import read_items
+from daypack.flow.compactions import Compactions, reserve
 from daypack.flow.dialects import RENDERER, read_reply, read_usage
 from daypack.flow.edits import Edits
-from daypack.flow.evidence import Opening, Stable, TurnRecord
+from daypack.flow.evidence import Stable, TurnRecord
 from daypack.flow.following import following_order
 from daypack.flow.injection import rendered
-from daypack.flow.items import Item
-from daypack.flow.ledger import ASKED, NOT_REDACTED, RESOLVED, SWITCH, TURN, USAGE, Newest
+from daypack.flow.items import SEEN_BY_DEFAULT, Item
+from daypack.flow.ledger import NOT_REDACTED, SWITCH, TURN, USAGE, Newest
 from daypack.flow.limits import Limits, limits_from
+from daypack.flow.masks import masked, referring, repeated
 from daypack.flow.ports import MemoryPort
 from daypack.flow.recent import MESSAGE_TOKENS, Recent
 from daypack.flow.selection import select
@@ -57,6 +59,7 @@ class Turns:
         self._prepared: Turn | None = None
         self._owed: list[dict[str, Any]] = []  # what replies cost and could not be recorded yet
         self._threads = threading.RLock()
+        self.compactions = Compactions(self.desk, self._edits, self._threads)
 
     @property
     def memory(self) -> MemoryPort | None:
@@ -80,19 +83,22 @@ class Turns:
         known = check_target(target)
         seconds = self._history.clock()
         limits = limits_from(budget, known) if budget is not None else self._edits.limits(known)
-        own = tuple(read_items(items or (), self._history))
+        own = tuple(read_items(items or (), self._history, known))
         request = Request(target=known, limits=limits, model=model, items=own, start_seconds=seconds)
         with self._threads:
-            turn, surface = self._pass(request)
+            turn, surface = self._pass(request, dry_run=dry_run)
             if not dry_run:
                 self._record(turn, surface, filed=budget is None)
                 self._refreshing.discard(known)
                 self._prepared = turn if known == "model" else self._prepared
+        if not dry_run and known == "model":
+            self.compactions.look_after(turn)
         return turn
 
-    def _pass(self, request: Request) -> tuple[Turn, Surface]:
+    def _pass(self, request: Request, *, dry_run: bool) -> tuple[Turn, Surface]:
         """The stages before the record, one after the other."""
         newest = self.desk.ledger.read().turns.get(request.target)
+        request = msgspec.structs.replace(request, shown=newest.last if newest else 0)
         epoch, reason = self._epoch(newest, request.target)
         surface = survey(self.desk, request, epoch)
         fitted = fit(surface, select(surface))
@@ -100,8 +106,14 @@ class Turns:
             fitted = msgspec.structs.replace(fitted, reason="damaged")  # a message of the tail was lost since
         if fitted.reason in ("overflow", "withdrawn", "damaged"):
             # What leaves the window now can be looked for at once.
+            reason = fitted.reason
+            wanted = reason == "overflow" and request.target == "model" and not dry_run
+            request = msgspec.structs.replace(request, reserved_tokens=reserve(request.limits) if wanted else 0)
             surface = survey(self.desk, request, None)
-            fitted = msgspec.structs.replace(fit(surface, select(surface)), reason=fitted.reason)
+            fitted = msgspec.structs.replace(fit(surface, select(surface)), reason=reason)
+            if wanted and self.compactions.make_room(surface, fitted):
+                surface = survey(self.desk, request, None)
+                fitted = msgspec.structs.replace(fit(surface, select(surface)), reason=reason)
         elif reason:
             fitted = msgspec.structs.replace(fitted, reason=reason)
         return self._assemble(surface, fitted, newest), surface
@@ -147,20 +159,11 @@ class Turns:
 
     def ask(self, question: str, *, severity: str = "medium", requested_from: str | None = None) -> str:
         """Record an open question and return its id."""
-        if not isinstance(question, str) or not question.strip():  # pyright: ignore[reportUnnecessaryIsInstance] — the edge
-            hint = "say in words what is to be found out"
-            raise BadInput("there is no question", operation="ask", place="question", hint=hint)
-        missing_id = f"q-{sha256(question.encode('utf-8', 'replace')).hexdigest()[:12]}"
-        data = {"missing_id": missing_id, "question": question, "severity": severity, "requested_from": requested_from}
-        self._history.append_event(draft_event(ASKED, {name: value for name, value in data.items() if value}))
-        return missing_id
+        return questions.ask(self._history, question, severity=severity, requested_from=requested_from)
 
     def resolve(self, missing_id: str) -> None:
         """Record that a question is answered."""
-        if missing_id not in self.desk.ledger.read().questions:
-            hint = f"open are {', '.join(self.desk.ledger.read().questions) or 'none'}"
-            raise NotFound(f"no open question {missing_id!r}", operation="resolve", place=self._name, hint=hint)
-        self._history.append_event(draft_event(RESOLVED, {"missing_id": missing_id}))
+        questions.resolve(self._history, self.desk.ledger, missing_id)
 
     def set_budget(self, budget: int | Mapping[str, Any] | None) -> None:
         """Write context/budget and record it."""
@@ -184,7 +187,12 @@ class Turns:
         volatile = sorted((*evidence.restore(self._history, record.items), *past), key=following_order)
         recent = Recent(self._history, scales, redacting=redacting)
         raw = evidence.messages_of(self._history, epoch, record.last)
-        shown = [as_seen(_shown(recent, one), record.target) for one in raw if not hides(one, record.target)]
+        cleared = ((one, _shown(recent, one)) for one in raw if not hides(one, record.target))
+        seen = (masked(one, shown) if one.seq in epoch.masked else shown for one, shown in cleared)
+        shown = [as_seen(one, record.target) for one in seen]
+        if record.target in SEEN_BY_DEFAULT:
+            first = repeated(shown, epoch.last)
+            shown = [referring(one, first) for one in shown]
         head = 1 if epoch.head is not None and shown else 0
         messages = (*shown[:head], *settle(shown[head:]).messages)
         parts = Parts(session=self._name, agent=self._agent, epoch=epoch, messages=messages, volatile=tuple(volatile))
@@ -222,6 +230,8 @@ class Turns:
             return None, "first"
         if target in self._refreshing:
             return None, "refresh"
+        if target in SEEN_BY_DEFAULT and self.desk.working.newest_seq > int(newest.opening.removeprefix("ev-")):
+            return None, "compaction"
         if newest.redacting != self.desk.redacting:
             return None, "other redaction"  # a frozen prefix must not hold what is to be hidden from now on
         if newest.renderer != VERSION:
@@ -237,8 +247,8 @@ class Turns:
             former = self._load_epoch(newest.opening)
         except DaypackError:
             return False
-        same = (former.start, former.head, former.tokenizer) == (epoch.start, epoch.head, epoch.tokenizer)
-        return same and _begins(fitted.messages, newest.shown)
+        begins = [(one.start, one.head, one.tokenizer, one.masked) for one in (former, epoch)]
+        return begins[0] == begins[1] and _begins(fitted.messages, newest.shown)
 
     def _load_epoch(self, event_id: str) -> Epoch:
         if event_id not in self._epochs:
@@ -262,6 +272,9 @@ class Turns:
                 prefix=fitted.prefix,
                 prefix_sha256=assembly.prefix_sha256,
                 skipped=fitted.skipped,
+                masked=fitted.masked,
+                last=surface.last,
+                compaction=surface.compaction,
             )
         expected = 0
         if newest and not begins:
@@ -293,7 +306,7 @@ class Turns:
             last=surface.last,
             user=surface.user.message.seq if surface.user else None,
             epoch=None if begins else epoch.event,
-            opening=_opening(fitted) if begins else None,
+            opening=evidence.opening_of(epoch) if begins else None,
             items=tuple(item for item in fitted.volatile if item.span is None),
             past=tuple(_quoted(item) for item in fitted.volatile if item.span is not None),
             left=fitted.left,
@@ -366,12 +379,6 @@ def check_target(target: str) -> Target:
             return known
     hint = f"use one of {', '.join(TARGETS)}"
     raise BadInput(f"{target!r} is no target", operation="prepare", place="target", hint=hint)
-
-
-def _opening(fitted: Fitted) -> Opening:
-    return Opening(
-        reason=fitted.reason, start=fitted.start, head=fitted.head, items=fitted.prefix, skipped=fitted.skipped
-    )
 
 
 def _quoted(item: Item) -> tuple[int, int, int, float]:

@@ -127,10 +127,19 @@ class Layout:
     @property
     def prompts(self) -> str:
         """The user's own texts for models; they go before those that ship with daypack."""
+        return os.path.join(self._user, "prompts")
+
+    @property
+    def models(self) -> str:
+        """The folder of the models the user pulled."""
+        return os.path.join(self._user, "model")
+
+    @property
+    def _user(self) -> str:
         above = self.folder
         for _ in ("<session>", "session", "<agent>", "agent"):
             above = os.path.dirname(above)
-        return os.path.join(above, "prompts")
+        return above
 
     # Under context/: all of it can be deleted and comes back.
 
@@ -168,7 +177,8 @@ class Layout:
                 place=self.folder,
                 hint="replace the link by a real folder",
             )
-        for folder in (self.context, self.offsets, self.pinned, self.derived("child"), self.blob):
+        own = (self.derived("child"), self.derived("swap"), self.derived("dedup"))
+        for folder in (self.context, self.offsets, self.pinned, self.blob, *own):
             if os.path.islink(folder):
                 raise UnsafePath("is a symbolic link", operation="open session", place=folder, hint="replace the link")
 
@@ -184,6 +194,7 @@ DERIVED = {
     "todo": "todo.md",
     "errors": "errors.jsonl",
     "refs": "refs.jsonl",
+    "compaction": "compaction.json",
     "swap": "swap",
     "dedup": "dedup",
     "child": "child",

@@ -1,11 +1,17 @@
 """From a source reference to what it stands for."""
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
 
 from daypack.errors import SourceMissing
+from daypack.files import atomic
 from daypack.history.session import History
 from daypack.types.history import Event, Message
-from daypack.types.source import EventRef, Messages, Source, SwapRef, Tail, ToolRef, UserLatest
+from daypack.types.records import SwapRecord
+from daypack.types.source import EventRef, Messages, Source, SwapRef, Tail, ToolRef, UserLatest, parse_source
 
 _BATCH = 256
 
@@ -38,7 +44,7 @@ def resolve(history: History, source: Source) -> tuple[Message, ...] | Event:
             raise _missing(history, source, "no message has the result of that call")
         return (message,)
     if isinstance(source, SwapRef):
-        raise _missing(history, source, "nothing is swapped out in this session")
+        return _messages(history, _swapped(history, source))
     raise _missing(history, source, "it cannot be resolved")
 
 
@@ -47,6 +53,18 @@ def text_of(found: tuple[Message, ...] | Event) -> str:
     if isinstance(found, Event):
         return str(found.data.get("text", ""))
     return "\n\n".join(message.text for message in found)
+
+
+def _swapped(history: History, source: SwapRef) -> Messages:
+    """Return the messages a swapped chunk refers to; the index is derived, and a rebuild brings it back."""
+    data = atomic.read(os.path.join(history.layout.derived("swap"), "index.jsonl")) or b""
+    for line in data.split(b"\n"):
+        with suppress(msgspec.DecodeError, UnicodeError):
+            record = msgspec.json.decode(line, type=SwapRecord)
+            found = parse_source(record.range or (record.event or "").removeprefix("msg-"))
+            if record.id == source.id and isinstance(found, Messages):
+                return found
+    raise _missing(history, source, "nothing is swapped out under this id")
 
 
 def _messages(history: History, source: Messages) -> tuple[Message, ...]:

@@ -4,7 +4,8 @@
     swap/index.jsonl   {"id":"sha256-…","kind":"message_range","source":"messages.jsonl","range":"1-120",…}
 
 Records keep their id across compactions; `source` says which part of history they were read from, `compaction`
-which event recorded them.
+which event recorded them, `weight` who stays when there is no room for all, `confirmed` how many later
+compactions read the same words again.
 """
 
 from msgspec import Struct, field
@@ -21,6 +22,8 @@ class Fact(Struct, frozen=True, omit_defaults=True):
     id: str
     text: str
     source: str
+    weight: float = 0.0
+    confirmed: Count = 0
     compaction: str | None = None
 
 
@@ -30,6 +33,8 @@ class Decision(Struct, frozen=True, omit_defaults=True):
     id: str
     decision: str
     source: str
+    weight: float = 0.0
+    confirmed: Count = 0
     compaction: str | None = None
 
 
@@ -40,6 +45,7 @@ class Todo(Struct, frozen=True, omit_defaults=True):
     text: str
     source: str
     done: bool = False
+    weight: float = 0.0
     compaction: str | None = None
 
 
@@ -103,6 +109,14 @@ class SwapReference(Struct, frozen=True, omit_defaults=True):
     start_event: str
     end_event: str
     hash: str
+
+
+class HistoryHit(Struct, frozen=True):
+    """A place in a session's history that a search found."""
+
+    text: str
+    source: str
+    score: float
 
 
 class DedupRecord(Struct, frozen=True, omit_defaults=True):

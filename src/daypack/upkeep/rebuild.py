@@ -1,14 +1,25 @@
 """Rebuild: compute everything under `context/` again from the logs, without a model and without adding to them."""
 
 import os
+import shutil
+from collections.abc import Callable
 
 from msgspec import Struct
 
+from daypack.config import Config
 from daypack.derived.children import read_children
 from daypack.errors import DaypackError
-from daypack.files import atomic
+from daypack.files import atomic, blobs
 from daypack.flow.turns import Turns
+from daypack.history.layout import Home, Layout
 from daypack.history.session import History
+from daypack.upkeep.policy import restore_policy
+
+# What history says byte for byte. Not here: indexes and search (they give the same answers), and what people write.
+COMPARED = (
+    *("context_doc", "summary", "facts", "decisions", "todo", "errors", "refs", "compaction"),
+    *("swap", "dedup", "child", "pack", "pack_text"),
+)
 
 
 class Rebuilt(Struct, frozen=True):
@@ -18,9 +29,65 @@ class Rebuilt(Struct, frozen=True):
     events: int
     pins: int
     children: int
+    compactions: int
     budget: bool
     pack: str | None  # the event whose pack was written
     problem: str | None = None  # why there is no pack
+
+
+class Difference(Struct, frozen=True):
+    """A file under context/ that says something else than history does."""
+
+    path: str
+    problem: str
+
+
+def verify(place: Home, agent: str, name: str, config: Config) -> tuple[Difference, ...]:
+    """Rebuild a session elsewhere and compare; the session itself is only read."""
+    import tempfile  # noqa: PLC0415 — only here
+
+    layout = place.session(agent, name)
+    with tempfile.TemporaryDirectory(prefix="daypack-verify-") as folder:
+        copy = Home(folder, place.uid).session(agent, name)
+        shutil.copytree(layout.folder, copy.folder, symlinks=True, ignore=_outside(layout))
+        history = History(copy, config)
+        turns = Turns(history, config, name=name, agent=agent)
+        problem = rebuild(history, turns).problem
+        turns.close()
+        history.close()
+        made, found = _digests(copy), _digests(layout)
+    if problem:
+        return (Difference(os.path.relpath(layout.derived("pack"), layout.folder), problem),)
+    told = [Difference(path, _problem(made.get(path), found.get(path))) for path in sorted(made.keys() | found.keys())]
+    return tuple(one for one in told if one.problem and not (one.path not in found and _may_be_collected(one.path)))
+
+
+def _may_be_collected(path: str) -> bool:
+    """Whether `gc` may have taken a file away: a pack, a blob or a chunk that nobody needs any more."""
+    return os.path.basename(path) in ("pack.json", "pack.md") or os.sep + "sha256-" in path
+
+
+def _outside(layout: Layout) -> Callable[[str, list[str]], list[str]]:
+    """Copy the truth: not what is derived from it."""
+    return lambda folder, names: [name for name in names if os.path.join(folder, name) == layout.context]
+
+
+def _digests(layout: Layout) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in COMPARED:
+        path = layout.derived(name)
+        inside = [os.path.join(at, one) for at, _, ones in os.walk(path) for one in ones]
+        for file in inside or ([path] if os.path.isfile(path) else []):
+            data = None if os.path.basename(file).startswith(atomic.TEMPORARY) else atomic.read(file)
+            if data is not None:
+                found[os.path.relpath(file, layout.folder)] = blobs.digest_bytes(data)
+    return found
+
+
+def _problem(made: str | None, found: str | None) -> str:
+    if made == found:
+        return ""
+    return "is missing" if found is None else "history does not have it" if made is None else "says something else"
 
 
 def rebuild(history: History, turns: Turns) -> Rebuilt:
@@ -30,7 +97,10 @@ def rebuild(history: History, turns: Turns) -> Rebuilt:
     pins = len(history.pins())
     folded = turns.desk.ledger.read()
     children = len(read_children(history, recorded=folded.children))
+    turns.desk.working.write()
+    compactions = len(turns.desk.working.read().accepted)
     path = layout.derived("budget")
+    restore_policy(history, history.events.records())
     if folded.budget is not None and not os.path.lexists(path):
         atomic.make_folders(layout.context)
         atomic.replace(path, folded.budget.encode())
@@ -42,4 +112,4 @@ def rebuild(history: History, turns: Turns) -> Rebuilt:
         except DaypackError as error:
             problem = str(error)
     turns.desk.ledger.save(always=True)
-    return Rebuilt(messages, events, pins, children, folded.budget is not None, event, problem)
+    return Rebuilt(messages, events, pins, children, compactions, folded.budget is not None, event, problem)

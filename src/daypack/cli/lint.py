@@ -1,0 +1,164 @@
+"""Say what the prompt files of a workspace repeat, tell of and do not have, or tell at length, and what that costs."""
+
+import argparse
+import os
+
+from daypack.cli.options import add_place
+from daypack.cli.summary import table
+from daypack.cli.terminal import colour, counted, json_text, safe, safe_line, say
+from daypack.errors import BadInput
+from daypack.files import atomic
+from daypack.history.layout import Layout
+from daypack.runtime import find_home, open_session
+from daypack.text.tokens import Counter, counter_for, counter_named
+from daypack.upkeep.edits import diff
+from daypack.upkeep.hygiene import Report, examine
+from daypack.upkeep.inventory import BLOCKS, MEMORY, injected, read_others, read_state, read_text, read_workspace
+from daypack.upkeep.passages import Document, Lines
+from daypack.upkeep.reflector import Reflector, Written
+from daypack.upkeep.staleness import Declared, read_declared
+
+PATCH = "daypack-lint.patch"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("workspace", nargs="?", help="the folder (default: the session's workspace, else this folder)")
+    parser.add_argument(
+        "--session", metavar="NAME", help="look with the eyes of this session: its blocks, its CONTEXT.md"
+    )
+    parser.add_argument(
+        "--with",
+        action="append",
+        default=[],
+        dest="others",
+        metavar="FILE",
+        help="another text that goes into the prompt",
+    )
+    parser.add_argument(
+        "--declares", metavar="FILE", help="the tools and layers that exist, under [tools] and [layers]"
+    )
+    parser.add_argument(
+        "--fix", action="store_true", help=f"let the reflector rewrite MEMORY.md, and write {PATCH} for the other files"
+    )
+    add_place(parser, session=None)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report, and mend when asked to; what is found is no failure."""
+    folder, documents, unused, counter = _texts(args)
+    report = examine(documents, counter, declared=_declared(args.declares), unused=unused)
+    written, patch = _fix(args, folder, report) if args.fix else (None, None)
+    if args.json:
+        print(json_text(_as_json(folder, report, written, patch)))
+    else:
+        print("\n".join(_lines(folder, report, declared=bool(args.declares))))
+        if args.fix:
+            _print_fix(written, patch)
+    return 0
+
+
+def _texts(args: argparse.Namespace) -> tuple[str, list[Document], list[str], Counter]:
+    """Return the folder, the texts, which of them are not in the prompt now, and what counts their tokens."""
+    others = read_others(args.others)
+    if args.session is None:
+        folder = os.path.abspath(args.workspace or os.curdir)
+        nowhere = Layout(folder, os.path.join(folder, *("-",) * 5))
+        texts = read_workspace(folder) + injected(folder, nowhere, None, {})
+        return folder, texts + others, list(BLOCKS), counter_for(None)
+    with open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
+        folder = os.path.abspath(args.workspace) if args.workspace else session.turns.desk.workspace
+        layout, switches = session.history.layout, session.turns.desk.ledger.read().switches
+        texts = read_workspace(folder) if folder else []
+        if state := read_state(layout):
+            texts = [one for one in texts if one.name != state.name] + [state]
+        texts += injected(folder, layout, session.history.config.model, switches)
+        unused = [name for name in BLOCKS if not switches.get(name)]
+        return folder, texts + others, unused, counter_named(session.history.tokenizer)
+
+
+def _declared(path: str | None) -> Declared | None:
+    if path is None:
+        return None
+    text = read_text(path)
+    if text is None:
+        raise BadInput("no such file", operation="lint", place=path, hint="name a readable file after --declares")
+    return read_declared(text, path)
+
+
+def _fix(args: argparse.Namespace, folder: str, report: Report) -> tuple[Written | None, str | None]:
+    written = patch = None
+    if MEMORY in report.texts:
+        written = Reflector(folder, find_home(args.home, args.uid)).rewrite(*report.texts[MEMORY])
+    if text := report.patch():
+        patch = os.path.join(folder, PATCH)
+        atomic.publish(patch, text.encode())
+    return written, patch
+
+
+def _as_json(folder: str, report: Report, written: Written | None, patch: str | None) -> dict[str, object]:
+    return {
+        "workspace": folder,
+        "clean": report.clean,
+        "duplicates": report.duplicates,
+        "history": report.history,
+        "stale": report.stale,
+        "examples": report.examples,
+        "removals": report.removals,
+        "tokens": {
+            "components": report.costs,
+            "before": report.before,
+            "after": report.after,
+            "saved": report.before - report.after,
+        },
+        "changes": {name: diff(name, *texts) for name, texts in report.texts.items()},
+        "written": written,
+        "patch": patch,
+    }
+
+
+def _lines(folder: str, report: Report, *, declared: bool) -> list[str]:
+    lines = [safe_line(folder), "", colour("said more than once", "dim")]
+    rows = [
+        (row.concept, row.kind + (f" ({', '.join(row.stale)})" if row.stale else ""), ", ".join(map(str, row.places)))
+        for row in report.duplicates
+    ]
+    lines += _table(("concept", "class", "where"), rows)
+    lines += ["", colour("session history in MEMORY.md", "dim")]
+    lines += _table(("lines", "why"), [(_at(one.first, one.last), one.reason) for one in report.history])
+    lines += ["", colour("stale", "dim")]
+    if declared:
+        stale = [(f"{one.source} {_at(one.first, one.last)}", f"no {one.sort} {one.name}") for one in report.stale]
+        lines += _table(("lines", "what"), stale)
+    else:
+        lines.append("  not looked for: --declares says which tools and layers there are")
+    lines += ["", colour("examples that fit in a line", "dim")]
+    examples = [
+        (f"{one.source} {_at(one.first, one.last)}", one.short or "too long for one") for one in report.examples
+    ]
+    lines += _table(("lines", "line"), examples)
+    lines += ["", colour("tokens per turn", "dim")]
+    costs = [(f"{one.before:,}", f"{one.after:,}", one.component) for one in report.costs]
+    total = (f"{report.before:,}", f"{report.after:,}", "total")
+    lines += [f"  {line}" for line in table(("before", "after", "component"), [*costs, total], right=2)]
+    lines.append(f"  {counted(report.before - report.after, 'token')} per turn can be saved")
+    return lines
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    return [f"  {line}" for line in table(head, rows)] if rows else ["  nothing"]
+
+
+def _at(first: int, last: int) -> str:
+    return str(Lines(first, last))
+
+
+def _print_fix(written: Written | None, patch: str | None) -> None:
+    print()
+    if written:
+        print(safe(written.diff), end="")
+        say(f"{safe_line(written.path)} is rewritten; its former text is in {safe_line(str(written.backup))}")
+    else:
+        say("MEMORY.md stays as it is")
+    if patch:
+        say(f"the patch for the other files is {safe_line(patch)}: look at it, then patch -p1 < {PATCH}")

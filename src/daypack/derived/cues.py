@@ -1,0 +1,161 @@
+"""Cues: what the words of a sentence tell about the sentence, in six languages, without understanding any."""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple, cast
+
+from daypack.derived.cue_phrases import ACKNOWLEDGEMENTS, ENGLISH, FRENCH, GERMAN, SPANISH, UNSPACED, Kind
+
+_WORD = re.compile(r"\w+(?:'\w+)*")
+_UNSPACED_CHARS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_LINE = re.compile(r"^([a-z]+) (\d\.\d+):", re.MULTILINE)
+_OPENERS = frozenset(
+    ["and", "so", "but", "then", "also", "please", "ok", "okay", "yes", "well", "hmm", "oh", "now", "next"]
+)
+_QUESTIONS = ("?", "？", "吗", "嗎", "か。", "か")
+_TABLES = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
+# Words that tell a language from its neighbours; those that several share are left out.
+_FUNCTION_WORDS = {
+    "en": "the of and to is that for it with this you we i not be are my at have from or as can do if should",
+    "de": "der das und ist nicht wir ich ein eine mit für auf dem zu sich auch von wird noch bitte kein keine sind "
+    "haben wie aber nach mein unser muss einen uns werden",
+    "fr": "le les des et est une nous je pas pour dans il sur du au ce cette avec mais sont c'est ne qui mon votre "
+    "notre vous j'ai j'habite à",
+    "es": "el los y una para por del las está pero su nos como más hay esta tiene puedes este que",
+}
+_ENOUGH_WORDS = 2
+
+
+class Cues(NamedTuple):
+    """What a sentence seems to be, each from 0 (no sign of it) to 1."""
+
+    decisions: float = 0.0
+    facts: float = 0.0
+    pending: float = 0.0
+    errors: float = 0.0
+    request: float = 0.0
+    order: float = 0.0
+    doubt: float = 0.0
+    talk: float = 0.0
+    chatter: float = 0.0
+    done: float = 0.0
+    denied: float = 0.0
+    asks: bool = False
+
+
+class _Phrase(NamedTuple):
+    rest: list[str]  # behind its first two words
+    kind: Kind
+    weight: float
+    first: bool
+
+
+_Phrases = dict[str, list[_Phrase]]
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in lower case, "don't" as one word."""
+    return _WORD.findall(text.lower().replace("’", "'"))
+
+
+def is_acknowledgement(text: str) -> bool:
+    """Whether a message is nothing but "ok", "continue", "thanks" and the like."""
+    words = words_of(text)
+    return len(words) <= 6 and all(word in _acknowledgements() for word in words)
+
+
+def find_cues(text: str, language: str = "", words: list[str] | None = None) -> Cues:
+    """Return what the words of a sentence tell; its language and words are found out unless they are given."""
+    words = words_of(text) if words is None else words
+    found: dict[Kind, float] = {}
+    index = _index(language or language_of(words))
+    opening = _opening(words)
+    pair = ""
+    for at in range(len(words) - 1, -1, -1):
+        word = words[at]
+        phrases = index.get(word)
+        if phrases:
+            _note(phrases, found, beginning=at <= opening)
+        if pair:
+            phrases = index.get(f"{word} {pair}")
+            if phrases:
+                rest = [one for one in phrases if not one.rest or words[at + 2 : at + 2 + len(one.rest)] == one.rest]
+                _note(rest, found, beginning=at <= opening)
+        pair = word
+    if not text.isascii() and _UNSPACED_CHARS.search(text):
+        _find_unspaced(text, found)
+    return Cues(**found, asks=_asks(text))
+
+
+def _asks(text: str) -> bool:
+    end = text.rstrip("\"'”’)*_` ")
+    # A question mark a few signs before the end, as in "…? :-)", is one too; one inside an address is not.
+    return end.endswith(_QUESTIONS) or "? " in text[-14:]
+
+
+def _note(phrases: list[_Phrase], found: dict[Kind, float], *, beginning: bool) -> None:
+    for _, kind, weight, first in phrases:
+        if (beginning or not first) and weight > found.get(kind, 0.0):
+            found[kind] = weight
+
+
+def _find_unspaced(text: str, found: dict[Kind, float]) -> None:
+    for kind, weight, phrases in _unspaced():
+        if weight > found.get(kind, 0.0) and any(phrase in text for phrase in phrases):
+            found[kind] = weight
+
+
+def _opening(words: list[str]) -> int:
+    """Return up to where a sentence still begins: "so please use tabs" begins with "use"."""
+    at = 0
+    while at < len(words) and at < 3 and words[at] in _OPENERS:
+        at += 1
+    return at
+
+
+def language_of(words: list[str]) -> str:
+    """Return which of the four tables of spaced languages words belong to; English in doubt."""
+    best, most = "en", 0
+    for language, known in _function_words().items():
+        hits = sum([word in known for word in words])
+        if hits > most:
+            best, most = language, hits
+        if language == "en" and hits >= _ENOUGH_WORDS and hits * 5 >= len(words):
+            break  # plainly English: the others need not be tried
+    return best
+
+
+def _read_table(table: str) -> list[tuple[Kind, float, list[str]]]:
+    _, *parts = _LINE.split(table)
+    kinds, weights, phrases = parts[::3], parts[1::3], parts[2::3]
+    return [
+        (cast("Kind", kind), float(weight), [" ".join(one.split()) for one in listed.split(",")])
+        for kind, weight, listed in zip(kinds, weights, phrases, strict=True)
+    ]
+
+
+@lru_cache(maxsize=1)
+def _function_words() -> dict[str, frozenset[str]]:
+    return {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
+
+
+@lru_cache(maxsize=1)
+def _acknowledgements() -> frozenset[str]:
+    return frozenset(ACKNOWLEDGEMENTS.split())
+
+
+@lru_cache(maxsize=len(_TABLES))
+def _index(language: str) -> _Phrases:
+    """Return the phrases of a language by their first word, or by their first two."""
+    index: _Phrases = {}
+    for kind, weight, phrases in _read_table(_TABLES[language]):
+        for phrase in phrases:
+            words = words_of(phrase)
+            made = _Phrase(words[2:], kind, weight, phrase.startswith("^"))
+            index.setdefault(" ".join(words[:2]), []).append(made)
+    return index
+
+
+@lru_cache(maxsize=1)
+def _unspaced() -> list[tuple[Kind, float, list[str]]]:
+    return _read_table(UNSPACED)

@@ -1,0 +1,273 @@
+"""Dedup: large contents that occur more than once, each stored once and named wherever it occurs.
+
+    context/dedup/index.jsonl   {"hash":"sha256-…","refs":["messages:40","tool:call-7"],"bytes":12000,"tokens":3000}
+    context/dedup/blob/<hash>   the content
+    context/offsets/dedup.idx   how far the logs were read, and where which content was met
+
+Contents are tool outputs, what calls write to files, pins and other captured texts, and results of children. History
+has every copy: blobs and index are a cache, made again from it, and never the only place of anything. They hold the
+bytes as the logs do, secrets too: who shows them clears them. Refs are those of `occurrences`, and `swap:<id>` for an
+output that left the window.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+
+import msgspec
+
+from daypack.derived.children import UPDATED
+from daypack.derived.occurrences import MIN_REFS, Seen, advance, all_of, captured, of_event, of_message, reached
+from daypack.derived.swap import range_of
+from daypack.errors import BadInput, Damaged, DaypackError, SourceMissing, UnsafePath
+from daypack.files import atomic, blobs
+from daypack.history.resolve import resolve
+from daypack.history.session import History
+from daypack.types.digest import file_name_of
+from daypack.types.history import Event, Message
+from daypack.types.records import DedupRecord, SwapRecord
+from daypack.types.source import Source, ToolRef, parse_source
+
+INDEX, BLOBS = "index.jsonl", "blob"
+
+# Fold
+
+
+def fold(
+    history: History, upto: int | None = None, *, events: int | None = None, swapped: Iterable[SwapRecord] = ()
+) -> tuple[DedupRecord, ...]:
+    """Return what occurs more than once in the messages and events up to these numbers (None: all), by hash."""
+    seen = Seen()
+    advance(history, seen, upto, events=events)
+    return records_of(seen, swapped)
+
+
+def records_of(seen: Seen, swapped: Iterable[SwapRecord] = ()) -> tuple[DedupRecord, ...]:
+    """Return what occurs more than once, by hash; an output that left the window is named by its swap id as well."""
+    refs = _with_swapped(seen, swapped)
+    repeated = sorted(name for name, places in seen.places.items() if len(places) >= MIN_REFS)
+    return tuple(DedupRecord(name, _sorted(refs[name]), *seen.sizes[name]) for name in repeated)
+
+
+def recount(history: History, *, swapped: Iterable[SwapRecord] = ()) -> dict[str, tuple[str, ...]]:
+    """Return every large content with all that refers to it, read off history: the index is not believed."""
+    seen = Seen()
+    advance(history, seen)
+    return {name: _sorted(refs) for name, refs in sorted(_with_swapped(seen, swapped).items())}
+
+
+def _with_swapped(seen: Seen, swapped: Iterable[SwapRecord]) -> dict[str, list[str]]:
+    # Being swapped out is no occurrence: a chunk holds no copy.
+    numbers: dict[str, list[str]] = {}
+    for name, refs in seen.places.items():
+        for ref in refs:
+            numbers.setdefault(f"messages:{seen.calls[ref]}" if ref in seen.calls else ref, []).append(name)
+    found = {name: list(refs) for name, refs in seen.places.items()}
+    for record in swapped:
+        with suppress(ValueError):  # a record of somebody else's, about no message
+            for name in numbers.get(str(range_of(record)), ()):
+                found[name].append(f"swap:{record.id}")
+    return found
+
+
+def _sorted(refs: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(refs), key=lambda ref: (ref.rstrip("0123456789"), len(ref), ref)))
+
+
+# Files
+
+
+def refresh(
+    history: History, upto: int | None = None, *, events: int | None = None, swapped: Iterable[SwapRecord] = ()
+) -> tuple[DedupRecord, ...]:
+    """Bring the files up to these numbers, reading only what is new, and return what the index says."""
+    seen = _load(history, upto, events)
+    advance(history, seen, upto, events=events)  # without the lock: nobody waits for a long history to be read
+    if not seen.places and not os.path.lexists(_folder(history)):
+        return ()
+    with history.lock:
+        stored = write(history, records_of(seen, swapped), seen.calls)
+        atomic.make_folders(history.layout.offsets, durable=False)
+        _replace(history.layout.index("dedup"), _encode(seen))
+    return stored
+
+
+def write(
+    history: History, records: Iterable[DedupRecord], calls: Mapping[str, int] | None = None
+) -> tuple[DedupRecord, ...]:
+    """Put the blobs, then the index; return what stands in it. A content that history no longer has is left out.
+
+    `calls` says which message has which `tool:` ref; without it, history is read to find that out.
+    """
+    listed = tuple(sorted(records, key=lambda one: one.hash))
+    with history.lock:
+        folder = _folder(history)
+        place = os.path.join(folder, BLOBS)
+        atomic.make_folders(place, durable=False)
+        wanted = {one.hash: one.refs for one in listed if not _is_stored(os.path.join(place, one.hash), one.bytes)}
+        lost = set(wanted)
+        for name, data in _find(history, wanted, calls or {}):
+            # Index after blob: whoever can see the name can read the bytes.
+            atomic.replace(os.path.join(place, name), data, durable=False)
+            lost.discard(name)
+        stored = tuple(one for one in listed if one.hash not in lost)
+        _replace(os.path.join(folder, INDEX), b"".join(msgspec.json.encode(one) + b"\n" for one in stored))
+    return stored
+
+
+def read_index(history: History) -> tuple[DedupRecord, ...]:
+    """Return what the index says; a line that is no record is passed over, since it can be made again."""
+    found: list[DedupRecord] = []
+    for line in (atomic.read(os.path.join(_folder(history), INDEX)) or b"").split(b"\n"):
+        with suppress(msgspec.DecodeError, UnicodeError):
+            if line.strip():
+                found.append(msgspec.json.decode(line, type=DedupRecord))
+    return tuple(found)
+
+
+def keep_version(history: History, data: bytes) -> str:
+    """Keep a former version of a derived file under its digest and return the name; the index does not list it."""
+    with history.lock:
+        folder = os.path.join(_folder(history), BLOBS)
+        atomic.make_folders(folder, durable=False)
+        name = blobs.name_of(data)
+        if not _is_stored(os.path.join(folder, name), len(data)):
+            atomic.replace(os.path.join(folder, name), data, durable=False)
+    return name
+
+
+def _folder(history: History) -> str:
+    folder = history.layout.derived("dedup")
+    for path in (folder, os.path.join(folder, BLOBS)):
+        if os.path.islink(path):
+            raise UnsafePath("is a symbolic link", operation="open dedup", place=path, hint="replace the link")
+    return folder
+
+
+def _is_stored(path: str, size: int) -> bool:
+    try:
+        return os.lstat(path).st_size == size
+    except OSError:
+        return False
+
+
+def _replace(path: str, data: bytes) -> None:
+    if atomic.read(path) != data:
+        atomic.replace(path, data, durable=False)
+
+
+def _encode(seen: Seen) -> bytes:
+    places = {name: list(_sorted(seen.places[name])) for name in sorted(seen.places)}
+    calls, sizes = dict(sorted(seen.calls.items())), dict(sorted(seen.sizes.items()))
+    return msgspec.json.encode(Seen(seen.messages, seen.events, seen.marks, seen.tokenizer, places, calls, sizes))
+
+
+def _load(history: History, upto: int | None, events: int | None) -> Seen:
+    """Return what was seen before, if the logs still begin that way and no less is asked for."""
+    try:
+        data = atomic.read(history.layout.index("dedup"))
+        seen = Seen() if data is None else msgspec.json.decode(data, type=Seen)
+    except (DaypackError, msgspec.DecodeError, UnicodeError):
+        return Seen()
+    too_far = (upto is not None and upto < seen.messages) or (events is not None and events < seen.events)
+    ends = reached(history.messages.reader, seen.messages), reached(history.events.reader, seen.events)
+    known = ends == ((seen.messages, seen.marks[0]), (seen.events, seen.marks[1]))
+    return seen if known and not too_far and seen.tokenizer == history.tokenizer else Seen()
+
+
+# Expansion
+
+
+def lookup(history: History, name: str) -> str:
+    """Return the text behind a hash (from its blob, else from history; proved by its digest) or behind a ref.
+
+    A ref is looked up in history, not in the index; only `swap:<id>` needs the index to name the hash.
+    """
+    if name.startswith(("sha256-", "sha256:")):
+        return _by_hash(history, file_name_of(name)).decode("utf-8", "replace")
+    if name.startswith("child:"):
+        return _result_of(history, name)
+    if name.startswith("swap:"):
+        for one in read_index(history):
+            if name in one.refs:
+                return lookup(history, one.hash)
+        raise _missing(history, name)
+    source = parse_source(name)
+    found = _contents_at(history, source)
+    if len(found) > 1:
+        raise BadInput("has several contents", operation="look up", place=name, hint="name one of them by its hash")
+    return found[0] if found else _words(history, source)
+
+
+def _contents_at(history: History, source: Source) -> list[str]:
+    if isinstance(source, ToolRef):
+        first = next((one.content for one in all_of(history) if one.ref == str(source)), None)
+        return [] if first is None else [first]
+    found = resolve(history, source)
+    if isinstance(found, Event):
+        return [one.content for one in of_event(history, found)]
+    return _contents(found[0]) if len(found) == 1 else []
+
+
+def _words(history: History, source: Source) -> str:
+    """Return the words of what is not large, or is several messages."""
+    found = resolve(history, source)
+    if isinstance(found, Event):
+        raise _missing(history, str(source))
+    return "\n\n".join(message.text for message in found)
+
+
+def _by_hash(history: History, name: str) -> bytes:
+    try:
+        return blobs.get(os.path.join(_folder(history), BLOBS), name)
+    except (SourceMissing, Damaged):
+        refs = next((one.refs for one in read_index(history) if one.hash == name), ())
+        for _, data in _find(history, {name: refs}, {}):
+            return data
+    raise _missing(history, name)
+
+
+def _result_of(history: History, name: str) -> str:
+    newest: str | None = None
+    for event in history.events.records():
+        if event.type == UPDATED and name == f"child:{event.data.get('name')}":
+            newest = captured(history, event.data.get("result")) or newest
+    if newest is None:
+        raise _missing(history, name)
+    return newest
+
+
+def _missing(history: History, name: str) -> SourceMissing:
+    place, hint = f"{history.layout.folder}: {name}", "see context/dedup/index.jsonl"
+    return SourceMissing("no such content", operation="look up", place=place, hint=hint)
+
+
+def _find(
+    history: History, wanted: Mapping[str, tuple[str, ...]], calls: Mapping[str, int]
+) -> Iterator[tuple[str, bytes]]:
+    """Read the contents of these hashes off history: by their refs where that is enough, else from the beginning."""
+    missing = set(wanted)
+    for name, refs in wanted.items():
+        numbers = [number for ref in refs if (number := _number(ref, calls))]
+        for message in history.messages.reader.pick(numbers):
+            data = [data for data in map(str.encode, _contents(message)) if blobs.name_of(data) == name]
+            if data:
+                missing.discard(name)
+                yield name, data[0]
+                break
+    for one in all_of(history) if missing else ():
+        data = one.content.encode()
+        if (name := blobs.name_of(data)) in missing:
+            missing.discard(name)
+            yield name, data
+            if not missing:
+                return
+
+
+def _contents(message: Message) -> list[str]:
+    return [one.content for one in of_message(message, {})]
+
+
+def _number(ref: str, calls: Mapping[str, int]) -> int:
+    number = ref.removeprefix("messages:")
+    return int(number) if number.isdecimal() else calls.get(ref, 0)

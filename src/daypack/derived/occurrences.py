@@ -1,0 +1,127 @@
+"""Occurrences: where in history which large content is met, as digests and references.
+
+tool:<call id>   the first large result of that call      messages:N     what message N printed or wrote
+child:<name>     a result of that child                   events:ev-N    a pin or another captured text
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from msgspec import Struct
+
+from daypack.derived.children import UPDATED
+from daypack.derived.repeats import content_of, is_large, printed, written
+from daypack.errors import DaypackError
+from daypack.files import blobs
+from daypack.history.reader import Reader
+from daypack.history.session import History
+from daypack.types.history import Event, Message
+
+MIN_REFS = 2  # a content that occurs once is where it is
+_OWN_EVENTS = ("context.", "import.")  # they record what was shown, made or taken over: no new content
+_MAX_CALL_CHARS = 255  # of a call id in a source reference
+
+
+class Seen(Struct):
+    """What the logs said up to a place: digests and where they were met, no texts."""
+
+    messages: int = 0  # the number of the last message that was read
+    events: int = 0
+    marks: tuple[int, int] = (0, 0)  # checksums of both logs up to there: other lines, another beginning
+    tokenizer: str = ""
+    places: dict[str, list[str]] = {}  # hash -> refs
+    calls: dict[str, int] = {}  # `tool:` ref -> the number of its message
+    sizes: dict[str, tuple[int, int]] = {}  # hash -> bytes and tokens of what occurs more than once
+
+
+class Occurrence(Struct, frozen=True):
+    """One content at one place; `message` is 0 for what stands in an event."""
+
+    ref: str
+    content: str
+    message: int = 0
+
+
+def advance(history: History, seen: Seen, upto: int | None = None, *, events: int | None = None) -> None:
+    """Read on from where `seen` is, up to these numbers (None: all); the outcome is that of reading all at once."""
+    seen.tokenizer = history.tokenizer
+    # Where to stop is settled first: what is appended meanwhile belongs to the next time.
+    last, first_mark = reached(history.messages.reader, upto)
+    last_event, second_mark = reached(history.events.reader, events)
+    for message in history.messages.records(seen.messages + 1, last):
+        for one in of_message(message, seen.calls):
+            if one.ref.startswith("tool:"):
+                seen.calls[one.ref] = one.message
+            _enter(seen, one)
+    for event in history.events.records(seen.events + 1, last_event):
+        for one in of_event(history, event):
+            _enter(seen, one)
+    seen.messages, seen.events, seen.marks = last, last_event, (first_mark, second_mark)
+
+
+def reached(reader: Reader[Any], upto: int | None) -> tuple[int, int]:
+    """Return the last number up to `upto` and the checksum of the log up to it."""
+    at = reader.count() if upto is None else reader.position(upto + 1)
+    slots = reader.slots(at - 1, at) if at else []
+    return (slots[0].seq, slots[0].crc) if slots else (0, 0)
+
+
+def of_message(message: Message, calls: Mapping[str, int]) -> Iterator[Occurrence]:
+    """Return the large contents of a message; `calls`: the `tool:` refs that are taken."""
+    here = f"messages:{message.seq}"
+    content = printed(message)
+    if content is None:
+        for one in written(message):
+            yield Occurrence(here, one, message.seq)
+        return
+    call = message.tool_call_id or ""
+    named = f"tool:{call}"
+    # An id that was used before names the first result, and one that the grammar cannot spell names none.
+    spelled = 0 < len(call) <= _MAX_CALL_CHARS and call.isascii() and call.isprintable() and call[0] != " "
+    yield Occurrence(named if spelled and named not in calls else here, content, message.seq)
+
+
+def of_event(history: History, event: Event) -> Iterator[Occurrence]:
+    """Return the large texts that were captured with an event."""
+    if event.type.startswith(_OWN_EVENTS):
+        return
+    for part, kept in (("", event.data), *event.data.items()):
+        text = captured(history, kept)
+        if text is not None and is_large(content := content_of(text)):
+            child = event.type == UPDATED and part == "result"
+            yield Occurrence(f"child:{event.data.get('name')}" if child else f"events:{event.id}", content)
+
+
+def all_of(history: History) -> Iterator[Occurrence]:
+    """Return every large content of both logs, read while one iterates."""
+    calls: dict[str, int] = {}
+    for message in history.messages.records():
+        for one in of_message(message, calls):
+            if one.ref.startswith("tool:"):
+                calls[one.ref] = one.message
+            yield one
+    for event in history.events.records():
+        yield from of_event(history, event)
+
+
+def captured(history: History, kept: object) -> str | None:
+    """Return a captured text; None for what is none, or is lost, which `doctor` tells."""
+    if not isinstance(kept, Mapping) or "digest" not in kept:
+        return None
+    try:
+        return history.captured(cast(Mapping[str, Any], kept)).decode()
+    except (DaypackError, KeyError, TypeError, AttributeError, UnicodeError):
+        return None
+
+
+def _enter(seen: Seen, one: Occurrence) -> None:
+    data = one.content.encode()
+    name = blobs.name_of(data)
+    refs = seen.places.setdefault(name, [])
+    if one.ref in refs:
+        return
+    refs.append(one.ref)
+    if len(refs) == MIN_REFS:
+        from daypack.text.tokens import counter_named  # noqa: PLC0415 — only for what occurs again
+
+        seen.sizes[name] = len(data), counter_named(seen.tokenizer).count(one.content)

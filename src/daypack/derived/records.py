@@ -1,0 +1,318 @@
+"""Records: what the accepted compactions of a session say together, with ids that stay.
+
+    {"type":"context.compaction.completed","data":{"source":"messages:1-120","through":120,"records":{…},"refs":[…],…}}
+    {"type":"context.compaction.undone","data":{"compaction":"ev-40"}}
+
+The fold of these events is all there is to the derived files: no model runs again, and no earlier record is changed. A
+record that comes again keeps its id and its words.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS
+from daypack.errors import DaypackError
+from daypack.history.session import History
+from daypack.text.sentences import sentences
+from daypack.types.compaction import Bullet, Compaction, Loss, Records, Section
+from daypack.types.history import Event
+from daypack.types.records import ContextDoc, Decision, ErrorRecord, Fact, Ref, Summary, SwapRecord, Todo
+
+COMPACTED = "context.compaction.completed"
+UNDONE = "context.compaction.undone"
+INLINE_BYTES = 1 << 16  # a compaction up to here stands in its event, above it in blob/
+_BULK = ("records", "refs", "swapped")
+_PREDICATES = frozenset(
+    ("is", "are", "was", "were", "=", "to", "at", "on", "in", "uses", "use", "runs", "listens", "has", "takes", "needs")
+)
+_VALUE = re.compile(r"[~$€£]?v?\d[\d.,:%]*[a-zµ%]{0,3}[.,;]?")  # a number, perhaps with its unit: no path, no name
+_AGEING = 0.93  # what is left of a record's weight with every compaction that does not confirm it
+_NEWER = 0.1  # what is new goes before what is as good and old
+
+
+class Folded(Struct):
+    """What the compactions so far amount to."""
+
+    accepted: list[Compaction] = []  # those that stand, oldest first
+    undone: list[str] = []
+    refs: dict[str, Ref] = {}  # by path
+    swapped: dict[str, SwapRecord] = {}  # by id
+    numbers: dict[str, int] = {}  # letter -> the highest number ever given
+    ids: dict[str, str] = {}  # letter and words -> the id they had, also when their record gave way since
+
+    def copied(self) -> "Folded":
+        """Return a fold that can go on by itself."""
+        return Folded([*self.accepted], [*self.undone], {**self.refs}, {**self.swapped}, {**self.numbers}, {**self.ids})
+
+    @property
+    def current(self) -> Compaction | None:
+        """The compaction that counts."""
+        return self.accepted[-1] if self.accepted else None
+
+    @property
+    def records(self) -> Records:
+        """The records that count."""
+        return self.accepted[-1].records if self.accepted else Records()
+
+    @property
+    def through(self) -> int:
+        """The number of the last message that left the window by a compaction."""
+        return self.accepted[-1].through if self.accepted else 0
+
+
+def fold(history: History, events: Iterable[Event], onto: Folded | None = None) -> Folded:
+    """Return what events say about compactions; others are passed over, and so is one that cannot be read."""
+    folded = onto.copied() if onto else Folded()
+    for event in events:
+        if event.type == COMPACTED:
+            try:
+                compaction = load(history, event)
+            except (DaypackError, msgspec.ValidationError, msgspec.DecodeError, KeyError, TypeError):
+                continue  # of another writer, or damaged: `doctor` tells
+            folded.accepted.append(compaction)
+            _count(folded, compaction)
+            # What is swapped stays known by its id, also when the compaction is taken back.
+            folded.swapped.update((one.id, one) for one in compaction.swapped)
+        elif event.type == UNDONE:
+            name = event.data.get("compaction")
+            kept = [one for one in folded.accepted if one.id != name]
+            if len(kept) < len(folded.accepted):
+                folded.accepted, folded.undone = kept, [*folded.undone, str(name)]
+    folded.refs = {ref.path: ref for compaction in folded.accepted for ref in compaction.refs}
+    return folded
+
+
+def store(history: History, compaction: Compaction) -> dict[str, Any]:
+    """Return the data of a compaction's event; the bulk of a large one is captured in a blob."""
+    data: dict[str, Any] = msgspec.to_builtins(compaction)
+    data.pop("id", None)
+    data.pop("at", None)
+    bulk = {name: data[name] for name in _BULK if name in data}
+    encoded = msgspec.json.encode(bulk)
+    if len(encoded) > INLINE_BYTES:
+        data = {name: value for name, value in data.items() if name not in _BULK}
+        data["bulk"] = history.capture(encoded)
+    return data
+
+
+def load(history: History, event: Event) -> Compaction:
+    """Return the compaction an event tells of."""
+    data: dict[str, Any] = {**event.data, "id": event.id, "at": event.ts}
+    if kept := data.pop("bulk", None):
+        data |= msgspec.json.decode(history.captured(kept))
+    compaction = msgspec.convert(data, Compaction)
+    refs = tuple(replace(ref, compaction=event.id) for ref in compaction.refs)
+    return replace(compaction, records=with_compaction(compaction.records, event.id), refs=refs)
+
+
+def _count(folded: Folded, compaction: Compaction) -> None:
+    records, numbers = compaction.records, folded.numbers
+    named = [(one.id, words_of(one)) for one in (*records.decisions, *records.facts, *records.todos, *records.errors)]
+    for name, words in (*named, *((ref.id, "") for ref in compaction.refs)):
+        letter, number = name[:1], name[1:]
+        if number.isdecimal():
+            numbers[letter] = max(numbers.get(letter, 0), int(number))
+        if words:
+            folded.ids.setdefault(letter + _plain(words), name)
+
+
+def words_of(record: Decision | Fact | Todo | ErrorRecord) -> str:
+    """Return what a record says."""
+    if isinstance(record, Decision):
+        return record.decision
+    return record.error if isinstance(record, ErrorRecord) else record.text
+
+
+class Carried(Struct, frozen=True):
+    """The records after a compaction, and what gave way."""
+
+    records: Records
+    losses: tuple[Loss, ...]
+
+
+Weigh = Callable[[str, Section], float]
+
+
+def carry(folded: Folded, bullets: Sequence[Bullet], weigh: Weigh, finished: frozenset[str] = frozenset()) -> Carried:
+    """Join what was just read to what stands: same words, same record; `finished`: ids of open work that is done.
+
+    Ten of each at most. What is older gives way unless it weighs more; a new value of the same subject replaces the
+    former. Nothing is merged because it merely looks alike: similar sentences often differ in a "not".
+    """
+    numbers = dict(folded.numbers)
+    former = folded.records
+    losses: list[Loss] = []
+    ages = {one.id: len(folded.accepted) - at for at, one in enumerate(folded.accepted)}
+    pool = _Pool(weigh, (numbers, folded.ids), ages, losses)
+    task = next((one for one in bullets if one.section == "task"), None)
+    decisions = pool.join(former.decisions, [one for one in bullets if one.section == "decisions"], _decision)
+    facts = pool.join(former.facts, [one for one in bullets if one.section == "facts"], _fact)
+    open_work = [one for one in former.todos if one.id not in finished]
+    todos = pool.join(open_work, [one for one in bullets if one.section == "pending"], _todo)
+    errors = pool.join(former.errors, [one for one in bullets if one.section == "errors"], _error)
+    summary = Summary(task.text, task.source) if task else former.task
+    if former.task and summary and _plain(former.task.text) == _plain(summary.text):
+        summary = former.task
+    return Carried(Records(summary, decisions, facts, todos, errors), tuple(losses))
+
+
+def document(records: Records) -> ContextDoc:
+    """Return what CONTEXT.md says."""
+    errors = tuple(_error_line(one) for one in records.errors)
+    return ContextDoc(
+        task=records.task.text if records.task else "",
+        decisions=tuple(one.decision for one in records.decisions),
+        facts=tuple(one.text for one in records.facts),
+        pending=tuple(one.text for one in records.todos if not one.done),
+        errors=errors,
+    )
+
+
+def _error_line(record: ErrorRecord) -> str:
+    """Say an error and what resolved it, the latter only where both fit into a bullet."""
+    if not record.resolution:
+        return record.error
+    whole = f"{record.error.rstrip('.')} — {record.resolution}"
+    return whole if len(whole) <= MAX_BULLET_CHARS and len(sentences(whole)) == 1 else record.error
+
+
+def lightened(records: Records) -> tuple[Records, Loss | None]:
+    """Return the records without the lightest of facts, errors and open work, then of decisions; None: all are gone."""
+    for name in ("facts", "errors", "todos", "decisions"):
+        ones: tuple[Any, ...] = getattr(records, name)
+        if ones:
+            least = min(ones, key=lambda one: getattr(one, "weight", 0.0))
+            kept = tuple(one for one in ones if one is not least)
+            return replace(records, **{name: kept}), Loss(words_of(least), "over_limit", f"{least.id}, {least.source}")
+    return records, None
+
+
+def number_refs(folded: Folded, found: Iterable[Ref], join: Callable[[Ref, Ref], Ref]) -> tuple[Ref, ...]:
+    """Return the refs that are new or changed, with their ids; a path keeps the id it has."""
+    highest = folded.numbers.get("r", 0)
+    told: list[Ref] = []
+    for ref in found:
+        known = folded.refs.get(ref.path)
+        if known is None:
+            highest += 1
+            told.append(replace(ref, id=f"r{highest}"))
+            continue
+        told.append(replace(join(known, ref), id=known.id, compaction=None))
+    return tuple(told)
+
+
+def with_compaction(records: Records, event_id: str) -> Records:
+    """Name the event in the records it brings; those that stand already keep theirs."""
+
+    def marked(ones: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(one if one.compaction else replace(one, compaction=event_id) for one in ones)
+
+    task = records.task
+    if task and not task.compaction:
+        task = replace(task, compaction=event_id)
+    return Records(
+        task, marked(records.decisions), marked(records.facts), marked(records.todos), marked(records.errors)
+    )
+
+
+class _Pool:
+    """Joins sections one after the other."""
+
+    def __init__(
+        self, weigh: Weigh, names: tuple[dict[str, int], dict[str, str]], ages: Mapping[str, int], losses: list[Loss]
+    ) -> None:
+        self._weigh = weigh
+        self._numbers, self._ids = names
+        self._ages = ages
+        self._losses = losses
+
+    def join(self, former: Sequence[Any], bullets: Sequence[Bullet], shape: "_Shape") -> tuple[Any, ...]:
+        known = {_plain(shape.words(one)): one for one in former}
+        weights: dict[str, float] = {}
+        kept: dict[str, Any] = {}
+        for one in former:
+            own = getattr(one, "weight", 0.0) or self._weigh(shape.words(one), shape.section)
+            weights[one.id] = own * _AGEING ** self._ages.get(one.compaction or "", 1)
+            kept[one.id] = one
+        fresh: list[str] = []
+        for bullet in bullets:
+            same = known.get(_plain(bullet.text))
+            if same is None:
+                one = shape.make(self._name(shape.letter, bullet.text), bullet)
+                known[_plain(bullet.text)] = kept[one.id] = one
+                weights[one.id] = (bullet.weight or self._weigh(bullet.text, shape.section)) + _NEWER
+                fresh.append(one.id)
+            else:
+                # Said again: the record stands as it is, and is as good as new.
+                weights[same.id] = max(weights.get(same.id, 0.0), bullet.weight) + _NEWER
+                if isinstance(same, ErrorRecord) and bullet.resolution and not same.resolution:
+                    kept[same.id] = replace(same, resolution=bullet.resolution)
+                elif isinstance(same, Fact | Decision) and same.compaction and bullet.source != same.source:
+                    kept[same.id] = replace(same, confirmed=same.confirmed + 1)
+        self._supersede(former, fresh, kept, shape)
+        best = sorted(kept, key=lambda name: -weights[name])
+        for name in best[MAX_BULLETS:]:
+            self._losses.append(Loss(shape.words(kept[name]), "carried_out", f"{name}, {kept[name].source}"))
+        return tuple(kept[name] for name in sorted(best[:MAX_BULLETS], key=lambda name: int(name[1:])))
+
+    def _name(self, letter: str, text: str) -> str:
+        """Return the id these words had before, else a new one."""
+        name = self._ids.get(letter + _plain(text))
+        if name is None:
+            self._numbers[letter] = self._numbers.get(letter, 0) + 1
+            name = f"{letter}{self._numbers[letter]}"
+        return name
+
+    def _supersede(self, former: Sequence[Any], fresh: Sequence[str], kept: dict[str, Any], shape: "_Shape") -> None:
+        """Let a new value replace the former one of the same subject."""
+        for one in former:
+            if one.id not in kept or not isinstance(one, Fact | Decision):
+                continue
+            words = shape.words(one)
+            newer = next((name for name in fresh if tells_a_change(words, shape.words(kept[name]))), None)
+            if newer:
+                del kept[one.id]
+                self._losses.append(Loss(words, "superseded", f"{one.id} by {newer}, {one.source}"))
+
+
+def tells_a_change(former: str, later: str) -> bool:
+    """Whether two sentences say another value of the same thing: "the port is 8080", "the port is 9090".
+
+    All words are the same but one, which is a value and stands behind what is said of the subject. Where it stands
+    before that, it names another subject: "ticket 4711 is open", "ticket 4712 is open".
+    """
+    first, second = _plain(former).split(), _plain(later).split()
+    if len(first) != len(second):
+        return False
+    at = [place for place, (one, other) in enumerate(zip(first, second, strict=True)) if one != other]
+    if len(at) != 1 or not (_VALUE.fullmatch(first[at[0]]) and _VALUE.fullmatch(second[at[0]])):
+        return False
+    return not _PREDICATES.isdisjoint(first[: at[0]])
+
+
+class _Shape(Struct, frozen=True):
+    letter: str
+    section: Section
+    words: Callable[[Any], str]
+    make: Callable[[str, Bullet], Any]
+
+
+_decision = _Shape(
+    "d", "decisions", lambda one: one.decision, lambda name, one: Decision(name, one.text, one.source, one.weight)
+)
+_fact = _Shape("f", "facts", lambda one: one.text, lambda name, one: Fact(name, one.text, one.source, one.weight))
+_todo = _Shape(
+    "t", "pending", lambda one: one.text, lambda name, one: Todo(name, one.text, one.source, weight=one.weight)
+)
+_error = _Shape(
+    "e", "errors", lambda one: one.error, lambda name, one: ErrorRecord(name, one.text, one.source, one.resolution)
+)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".!;:")

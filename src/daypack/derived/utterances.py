@@ -1,0 +1,193 @@
+"""Utterances: what was said in a conversation, by whom, without what agents and tools put between the words."""
+
+import re
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, cast
+
+import msgspec
+
+from daypack.derived.raw import Raw
+from daypack.text.extract import prose
+from daypack.types.history import Message, ToolCall
+
+Voice = Literal["user", "assistant"]
+
+MAX_SAID_CHARS = 24_000  # of one message: beyond it is pasted, and its head and tail say what it is
+_CHAT_REPLIES = 4
+_CHAT_CHARS = 400
+ESSAY_CHARS = 1_500  # an answer longer than this without work behind it explains things in general
+# Blocks that agents write into a user's message: reminders, notices, output of local commands, the state of an editor.
+_INJECTED = re.compile(
+    r"<(system[-_]reminder|local-command-\w+|command-(?:name|message|contents)|task-notification|"
+    r"user[-_]prompt[-_]submit[-_]hook|ide_\w+|environment_(?:context|details)|user_instructions|INSTRUCTIONS|"
+    r"bash-(?:input|stdout|stderr)|tool_use_error|new-diagnostics|fast_mode_info|turn_aborted|permissions|"
+    r"context_window_\w+|available_\w+|thinking|think|antml:\w+)\b[^>]{0,200}>.*?(?:</\1>|\Z)",
+    re.DOTALL,
+)
+# Tags at the ends of a line mark what is between them; inside a line they are part of what is said.
+_TAGS = r"(?:</?[A-Za-z][\w:-]{0,40}(?: [^<>\n]{0,200})?/?>){1,4}"
+_EDGES = re.compile(rf"^[ \t]*{_TAGS}|{_TAGS}[ \t]*$", re.MULTILINE)
+_NOTICE = re.compile(
+    r"^[ \t]*(?:\[Request interrupted by user[^\]\n]*\]|Caveat: The messages below were generated.*|"
+    r"Read the output file to retrieve the result:.*|# AGENTS\.md instructions for .*|"
+    r"\[(?:Image|Pasted text|File)[^\]\n]*\])[ \t]*$",
+    re.MULTILINE,
+)
+_SLASH = re.compile(r"\s*/[a-z][\w:-]{0,40}(?:\s|\Z)(?!.*/)")
+# What a tool says when an agent hands its output back as the user's words.
+_OUTPUT = re.compile(
+    r"(?:bash-?\$|\n\(Current directory: [^)\n]*\)\s*(?:bash-\$)?)\s*\Z|\AOBSERVATION:|\A\[File: |\ATraceback "
+)
+_ANSWER = re.compile(r'"[^"\n]{1,400}"="[^"\n]{1,400}"')
+_ANSWERED = "User has answered your questions:"
+_TODO_TOOLS = frozenset(
+    {"todowrite", "todo_write", "update_plan", "write_todos", "set_plan", "updateplan", "manage_todo_list"}
+)
+_OPEN_STATES = frozenset(
+    {"pending", "in_progress", "in-progress", "inprogress", "not_started", "not-started", "todo", "open", "blocked"}
+)
+_DONE_STATES = frozenset({"completed", "complete", "done", "finished", "cancelled"})
+_WORDS_OF_AN_ITEM = ("content", "step", "text", "title", "task", "description", "subject")
+
+
+class Utterance(NamedTuple):
+    """The prose of one message."""
+
+    seq: int
+    voice: Voice
+    text: str
+    working: bool  # tools were used since the user last spoke: what is said is a report of work
+    size: int  # of the message, in characters
+    closing: bool = False  # the assistant's last word before the user speaks again, or at the end
+    chatting: bool = False  # nobody works or explains at length: two people talk
+
+
+class Step(NamedTuple):
+    """An item of a plan or a to-do list."""
+
+    seq: int
+    text: str
+    done: bool
+
+
+class Said(NamedTuple):
+    """A conversation as a reader would tell it: the words, the answers somebody chose, the last plan."""
+
+    utterances: tuple[Utterance, ...]
+    answers: tuple[tuple[int, str], ...]
+    steps: tuple[Step, ...]  # of every plan, oldest first; the newest plan is what counts
+    plan: tuple[Step, ...]
+
+
+def listen(raw: Raw) -> Said:
+    """Return what was said in a range of messages."""
+    found: list[Utterance] = []
+    answers: list[tuple[int, str]] = []
+    steps: list[Step] = []
+    plan: list[Step] = []
+    working = False
+    for message in raw.messages:
+        if message.role == "tool":
+            working = True
+            if message.text.startswith(_ANSWERED):
+                answers += [(message.seq, one) for one in _ANSWER.findall(message.text)]
+            continue
+        for call in message.tool_calls:
+            listed = read_plan(call, message.seq)
+            if listed:
+                steps += listed
+                plan = listed
+        # An agent that has no tools of its own gets their output as the user's words: in answer to its own.
+        if message.role == "user" and found and found[-1].voice == "assistant" and _OUTPUT.search(message.text):
+            working = True
+            continue
+        working = working or bool(message.tool_calls)
+        said = words_said(message, MAX_SAID_CHARS if working or message.role == "user" else ESSAY_CHARS)
+        if not said:
+            continue
+        voice: Voice = "assistant" if message.role == "assistant" else "user"
+        working = working and voice == "assistant"
+        found.append(Utterance(message.seq, voice, said, working, len(message.text)))
+    return Said(tuple(_with_setting(found)), tuple(answers), tuple(steps), tuple(plan))
+
+
+def words_said(message: Message, max_chars: int = MAX_SAID_CHARS) -> str:
+    """Return the prose of a message of the user or the assistant; nothing for what is not their own words.
+
+    Of a longer message head and tail are read.
+    """
+    if message.role not in ("user", "assistant") or _is_put_in(message):
+        return ""
+    text = message.text
+    if len(text) > max_chars:
+        text = _ends(text, max_chars // 2)
+    if message.role == "user":
+        if _SLASH.match(text):
+            return ""
+        if "<" in text:
+            text = _INJECTED.sub("\n\n", text)
+        text = _NOTICE.sub("\n", text)
+    if "<" in text:
+        text = _EDGES.sub("\n", text)
+    return prose(text).strip("\n")
+
+
+def _ends(text: str, half: int) -> str:
+    """Return head and tail of a text, cut between lines or words; a fence that is open stays open."""
+    head, tail = text[:half], text[-half:]
+    head = head[: max(head.rfind("\n"), head.rfind(" "), 0)]
+    lines = tail.find("\n")
+    tail = tail[lines + 1 :] if 0 <= lines < half // 2 else tail.partition(" ")[2]
+    fence = "\n```" * ((text.count("\n```", 0, len(text) - len(tail)) - head.count("\n```")) % 2)
+    return f"{head}\n{fence}\n{tail}"
+
+
+def read_plan(call: ToolCall, seq: int) -> list[Step]:
+    """Return the items of a plan or to-do list that a call writes; none when it writes none."""
+    if call.name.lower() not in _TODO_TOOLS:
+        return []
+    try:
+        arguments: object = msgspec.json.decode(call.arguments.encode("utf-8", "replace"))
+    except (msgspec.DecodeError, RecursionError):
+        return []
+    return [step for item in _items(arguments) if (step := _step(item, seq))]
+
+
+def _items(arguments: object) -> list[object]:
+    if not isinstance(arguments, dict):
+        return []
+    values = cast("dict[object, object]", arguments).values()
+    lists = [cast("list[object]", one) for one in values if isinstance(one, list)]
+    return max(lists, key=len) if lists else []
+
+
+def _step(item: object, seq: int) -> Step | None:
+    if not isinstance(item, dict):
+        return None
+    named = cast("dict[object, object]", item)
+    words = next((one for name in _WORDS_OF_AN_ITEM if isinstance(one := named.get(name), str)), "")
+    state = named.get("status")
+    if not words.strip() or not isinstance(state, str) or state.lower() not in _OPEN_STATES | _DONE_STATES:
+        return None
+    return Step(seq, words, state.lower() in _DONE_STATES)
+
+
+def _is_put_in(message: Message) -> bool:
+    """Whether an agent wrote a message in the user's place: the text of a command, a demonstration."""
+    meta = message.meta
+    if not meta:
+        return False
+    row = meta.get("row")
+    return bool(meta.get("is_demo")) or (isinstance(row, dict) and cast("dict[str, object]", row).get("isMeta") is True)
+
+
+def _with_setting(found: list[Utterance]) -> Iterable[Utterance]:
+    replies = [one for one in found if one.voice == "assistant"]
+    chatting = (
+        len(replies) >= _CHAT_REPLIES
+        and not any(one.working for one in replies)
+        and sum(one.size for one in replies) < _CHAT_CHARS * len(replies)
+    )
+    for at, one in enumerate(found):
+        last = at + 1 == len(found) or found[at + 1].voice == "user"
+        yield one._replace(closing=last and one.voice == "assistant", chatting=chatting)

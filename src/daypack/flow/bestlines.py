@@ -1,0 +1,57 @@
+"""Which line of a message says most about a query: by the words they share, and by those that stand side by side."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from daypack.text.sentences import content_words
+
+_WORD = re.compile(r"\w+")
+_MOST_CHARS = 60_000  # of one message; what is behind is found by the index only
+_LINE_CHARS = 600  # a longer line is looked at piece by piece
+
+
+class Line(NamedTuple):
+    """A line of a text, and how much of a query it says: 0 none of it, 2 all of it word by word."""
+
+    start: int
+    stop: int
+    score: float
+
+
+class Query:
+    """A query, taken apart once."""
+
+    def __init__(self, text: str) -> None:
+        words = _WORD.findall(text.casefold())
+        self._words = frozenset(words) & frozenset(content_words(text.casefold())) or frozenset(words)
+        self._pairs = frozenset(pairwise(words))
+
+    def best_line(self, text: str) -> Line:
+        """Return the line that says most; the first of equals."""
+        best = Line(0, 0, 0.0)
+        folded = text[:_MOST_CHARS].casefold()
+        if len(folded) != min(len(text), _MOST_CHARS):
+            folded = text[:_MOST_CHARS]  # letters whose small form is longer: places must stay places
+        for start, stop in _lines(folded):
+            line = folded[start:stop]
+            if any(word in line for word in self._words):
+                score = self._score(line)
+                if score > best.score:
+                    best = Line(start, stop, score)
+        return best
+
+    def _score(self, line: str) -> float:
+        words = _WORD.findall(line)
+        shared = len(self._words.intersection(words)) / max(1, len(self._words))
+        pairs = len(self._pairs.intersection(pairwise(words))) / max(1, len(self._pairs))
+        return shared + pairs
+
+
+def _lines(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for line in text.split("\n"):
+        for at in range(start, start + max(1, len(line)), _LINE_CHARS):
+            yield at, min(at + _LINE_CHARS, start + len(line))
+        start += len(line) + 1

@@ -1,0 +1,83 @@
+"""Compactions: what is read off history, what was lost on the way, and what an accepted one leaves behind.
+
+    {"type":"context.compaction.completed","data":{"source":"messages:1-120","model":"none","records":{…},…}}
+
+A compaction never replaces history: its records name the messages they were read from.
+"""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from daypack.types.fields import CompactionMethod, CompactionTrigger
+from daypack.types.records import Decision, ErrorRecord, Fact, Ref, Summary, SwapRecord, Todo
+
+Section = Literal["task", "decisions", "facts", "pending", "errors"]
+SECTIONS: tuple[Section, ...] = ("task", "decisions", "facts", "pending", "errors")
+
+
+class Bullet(Struct, frozen=True, omit_defaults=True):
+    """One sentence for one section, and where it was read: "messages:12" or "messages:12-18"."""
+
+    section: Section
+    text: str
+    source: str
+    resolution: str | None = None  # of an error
+    weight: float = 0.0  # who gives way: small first
+
+
+class Loss(Struct, frozen=True, omit_defaults=True):
+    """Something that was offered and not taken over, and why.
+
+    Reasons: ungrounded, meta, placeholder, over_limit, unfinished, unreadable, refused, repeated, superseded,
+    carried_out (an older record that gave way to newer ones), unread (messages no compactor has seen).
+    """
+
+    what: str
+    reason: str
+    detail: str | None = None
+
+
+class Filled(Struct, frozen=True):
+    """What a model made of a range, as far as it can be believed, and its own words."""
+
+    bullets: tuple[Bullet, ...]
+    losses: tuple[Loss, ...]
+    outputs: tuple[str, ...]
+    unread: int = 0  # the messages at the beginning that the model was not given
+
+
+class Records(Struct, frozen=True, omit_defaults=True):
+    """The typed records of a session; CONTEXT.md is their rendering."""
+
+    task: Summary | None = None
+    decisions: tuple[Decision, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    todos: tuple[Todo, ...] = ()
+    errors: tuple[ErrorRecord, ...] = ()
+
+
+class Compaction(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """An accepted compaction; the data of its event, with the captured parts whole."""
+
+    id: str = ""  # of its event
+    at: str = ""
+    source: str  # what was read: "messages:41-120"
+    through: int  # the last message that left the window
+    trigger: CompactionTrigger
+    method: CompactionMethod
+    model: str
+    before_tokens: int  # of the messages that left the window
+    after_tokens: int  # of CONTEXT.md and the refs a pack shows of them
+    coverage: dict[str, int] = {}  # messages, read, bullets offered, bullets kept, …
+    losses: tuple[Loss, ...] = ()
+    refresh: str = "when the window fills again"
+    records: Records = Records()
+    refs: tuple[Ref, ...] = ()  # new or changed since the compaction before
+    swapped: tuple[SwapRecord, ...] = ()  # what left the window with it
+    output: dict[str, Any] | None = None  # where the model's own words are kept
+
+    @property
+    def start(self) -> int:
+        """The first message that was read."""
+        return int(self.source.removeprefix("messages:").partition("-")[0])

@@ -1,0 +1,267 @@
+"""Whole sessions: put one aside, bring it back, delete it. Each is asked for by name, and none is done by a policy.
+
+    <root>/home/<uid>/archive/<agent>/<session>-<n>/
+
+A session moves by one rename, with every byte it has. What was put aside is never overwritten: each time is a number of
+its own. A deletion first takes the name away, so that a crash leaves no half of a session under it.
+"""
+
+import errno
+import os
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from daypack.config import Config, from_environment, from_file, settle
+from daypack.errors import BadInput, Damaged, SessionMissing, StorageFailed, UnsafePath
+from daypack.files import atomic
+from daypack.files.lock import Lock
+from daypack.history.facets import Facets
+from daypack.history.layout import Home, Layout, check_name
+from daypack.history.session import History
+from daypack.upkeep.policy import read_policy
+from daypack.upkeep.tree import size_of
+
+BUSY_SECONDS = 3600  # an active session that was touched since is at work
+_DELETING = ".deleting-"
+_TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
+
+
+class Guard(NamedTuple):
+    """What protects a session from a command that names it by mistake."""
+
+    now: float
+    current: str | None = None  # the session whoever asks is working in (DAYPACK_SESSION)
+    force: bool = False
+
+
+class Moved(Struct, frozen=True):
+    """A session that was archived, restored or deleted, and where it is now; nowhere when it is deleted."""
+
+    agent: str
+    session: str
+    number: int | None
+    path: str | None
+    bytes: int
+
+
+def archive(home: Home, agent: str, name: str, guard: Guard) -> Moved:
+    """Put a session aside under the next free number; one that is at work is refused."""
+    layout = _live(home, agent, name)
+    folder = _archive(home, agent)
+    with _held(home, layout, layout.messages):
+        _protect(layout, guard, "archive")
+        atomic.make_folders(folder)
+        _guard_links(home, folder)
+        number = max(archived(home, agent, name), default=0) + 1
+        while not _rename(layout.folder, os.path.join(folder, f"{name}-{number}")):
+            number += 1  # another process was faster
+    _sync(os.path.dirname(layout.folder), folder)
+    path = os.path.join(folder, f"{name}-{number}")
+    return Moved(agent, name, number, path, size_of(path))
+
+
+def archived(home: Home, agent: str, name: str) -> list[int]:
+    """Return the numbers under which a session was put aside, lowest first."""
+    numbers: list[int] = []
+    folder = _archive(home, agent)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for one in os.listdir(folder):
+            stem, _, digits = one.rpartition("-")
+            if stem == name and digits.isascii() and digits.isdecimal() and digits == str(int(digits)):
+                log = os.path.join(folder, one, "messages.jsonl")
+                if not os.path.islink(os.path.join(folder, one)) and os.path.lexists(log):
+                    numbers.append(int(digits))
+    return sorted(numbers)
+
+
+def restore(home: Home, agent: str, name: str, number: int | None = None) -> Moved:
+    """Bring a session back, the newest that was put aside unless a number is named; nothing is overwritten."""
+    layout = home.session(agent, name)
+    chosen = _choose(home, agent, name, number)
+    folder = _archive(home, agent)
+    path = os.path.join(folder, f"{name}-{chosen}")
+    atomic.make_folders(os.path.dirname(layout.folder))
+    _guard_links(home, os.path.dirname(layout.folder))
+    _guard_links(home, path)
+    if not _rename(path, layout.folder):
+        raise BadInput(
+            "there is a session of that name",
+            operation="restore",
+            place=layout.folder,
+            hint=f"put it aside first: `daypack gc {name} --archive`",
+        )
+    _sync(folder, os.path.dirname(layout.folder))
+    return Moved(agent, name, chosen, layout.folder, size_of(layout.folder))
+
+
+def delete(home: Home, agent: str, name: str, guard: Guard, number: int | None = None) -> Moved:
+    """Delete a session for good: one that was put aside, or one whose policy keeps neither messages nor events.
+
+    Where both are there, the one that is not put aside is meant unless a number is named.
+    """
+    layout = home.session(agent, name)
+    if number is None and os.path.lexists(layout.folder):
+        layout = _live(home, agent, name)
+        _allow(home, layout)
+        with _held(home, layout, layout.messages):
+            _protect(layout, guard, "delete")
+            return _delete(home, Moved(agent, name, None, layout.folder, size_of(layout.folder)))
+    numbers = archived(home, agent, name)
+    if number is None and len(numbers) > 1:
+        told = ", ".join(map(str, numbers))
+        raise BadInput(
+            f"it was put aside {len(numbers)} times ({told})",
+            operation="delete",
+            place=_archive(home, agent),
+            hint="say which one with --number",
+        )
+    chosen = _choose(home, agent, name, number)
+    path = os.path.join(_archive(home, agent), f"{name}-{chosen}")
+    _guard_links(home, path)
+    with _held(home, layout, os.path.join(path, os.path.basename(layout.messages))):
+        return _delete(home, Moved(agent, name, chosen, path, size_of(path)))
+
+
+def sweep(home: Home) -> int:
+    """Finish deletions that a crash interrupted; say how many there were."""
+    import shutil  # noqa: PLC0415 — only where something is deleted
+
+    count = 0
+    top = os.path.join(home.folder, "archive")
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for name in sorted(os.listdir(top)):
+            path = os.path.join(top, name)
+            if name.startswith(_DELETING) and not os.path.islink(path):
+                try:
+                    shutil.rmtree(path)
+                except FileNotFoundError:
+                    continue  # another process is at it
+                except OSError as error:
+                    raise atomic.refusal(error.filename or path, error, "delete") from error
+                count += 1
+    return count
+
+
+def _delete(home: Home, moved: Moved) -> Moved:
+    path = moved.path or ""
+    top = os.path.join(home.folder, "archive")
+    atomic.make_folders(top)
+    _guard_links(home, top)
+    count = 1
+    while not _rename(path, os.path.join(top, f"{_DELETING}{os.getpid()}.{count}")):
+        count += 1
+    _sync(os.path.dirname(path), top)
+    sweep(home)
+    return Moved(moved.agent, moved.session, moved.number, None, moved.bytes)
+
+
+def _live(home: Home, agent: str, name: str) -> Layout:
+    layout = home.session(agent, name)
+    if not os.path.lexists(layout.messages):
+        if os.path.lexists(layout.meta):
+            hint = "restore it from a backup; it holds the messages, and nothing else does"
+            raise Damaged("the log is missing", operation="find session", place=layout.messages, hint=hint)
+        hint = "see `daypack session list`"
+        raise SessionMissing("no such session", operation="find session", place=layout.folder, hint=hint)
+    layout.guard()
+    return layout
+
+
+def _choose(home: Home, agent: str, name: str, number: int | None) -> int:
+    check_name(name, "session")
+    numbers = archived(home, agent, name)
+    if not numbers or (number is not None and number not in numbers):
+        told = ", ".join(map(str, numbers)) or "none"
+        raise SessionMissing(
+            "no such session was put aside",
+            operation="find session",
+            place=os.path.join(_archive(home, agent), f"{name}-{number or '<n>'}"),
+            hint=f"there are {told}",
+        )
+    return numbers[-1] if number is None else number
+
+
+@contextmanager
+def _held(home: Home, layout: Layout, log: str) -> Generator[None]:
+    """Writers wait while a session moves. One that has it open follows it into the archive, or is told of its end."""
+    lock = Lock(log, flock=_settings(home, layout).locking == "flock")
+    try:
+        with lock:
+            yield
+    finally:
+        lock.close()
+
+
+def _settings(home: Home, layout: Layout) -> Config:
+    layers = [("environment", from_environment(os.environ)), (layout.meta, Facets(layout).meta())]
+    return settle([*layers, (home.config, from_file(home.config))])
+
+
+def _protect(layout: Layout, guard: Guard, operation: str) -> None:
+    if guard.force:
+        return
+    if guard.current == layout.name:
+        problem = "it is the session that is being worked in (DAYPACK_SESSION)"
+        raise BadInput(problem, operation=operation, place=layout.folder, hint="leave it first, or add --force")
+    touched = max(_mtime(layout.messages), _mtime(layout.events))
+    if Facets(layout).state() == "active" and guard.now - touched < BUSY_SECONDS:
+        problem = "it is active, and was appended to within the last hour"
+        raise BadInput(problem, operation=operation, place=layout.folder, hint="wait until it is done, or add --force")
+
+
+def _allow(home: Home, layout: Layout) -> None:
+    history = History(layout, _settings(home, layout))
+    try:
+        policy = read_policy(history)
+    finally:
+        history.close()
+    if not policy.allows_deletion:
+        raise BadInput(
+            "its policy keeps its messages and events",
+            operation="delete",
+            place=layout.folder,
+            hint=f"put it aside first with --archive, or write keep_messages=0 and keep_events=0 into "
+            f"{layout.derived('gc_policy')}",
+        )
+
+
+def _mtime(path: str) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+def _archive(home: Home, agent: str) -> str:
+    return os.path.join(home.folder, "archive", check_name(agent, "agent"))
+
+
+def _guard_links(home: Home, path: str) -> None:
+    expected = os.path.realpath(home.root) + path[len(home.root) :]
+    if os.path.realpath(path) != expected:
+        problem = "a symbolic link leads out of the home"
+        raise UnsafePath(problem, operation="move session", place=path, hint="replace the link by a real folder")
+
+
+def _rename(source: str, target: str) -> bool:
+    """Rename a folder; say whether it could be: the rename of a folder replaces nothing but an empty one."""
+    try:
+        os.rename(source, target)
+    except OSError as error:
+        if error.errno in _TAKEN and os.path.lexists(target):
+            return False
+        raise StorageFailed(
+            error.strerror or str(error),
+            operation="move session",
+            place=source,
+            hint=f"it is as it was; {target} must be on the same file system, and writable",
+        ) from error
+    return True
+
+
+def _sync(*folders: str) -> None:
+    for folder in folders:
+        atomic.sync_folder(folder)

@@ -1,0 +1,147 @@
+"""Which facts and decisions of sessions are worth keeping: those that came again, or that somebody confirmed.
+
+    {"type":"fact.confirmed","data":{"id":"f3"}}
+
+Came again: at least two of the sessions have it, or two compactions of one session read it in different messages (what
+is merely carried from one to the next came once). Confirmed: an event says
+so, or the user wrote "remember: …" with most of its words. A fact must still stand in its session; what was superseded
+or undone is not promoted.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from daypack.derived.records import fold
+from daypack.history.session import History
+from daypack.text.literals import literals, occurs
+from daypack.text.redact import redact
+from daypack.types.compaction import Records
+from daypack.upkeep.duplicates import find_matches
+from daypack.upkeep.narrative import reason_of
+from daypack.upkeep.passages import Document
+from daypack.upkeep.vocabulary import terms_of
+
+CONFIRMED = "fact.confirmed"
+_REMEMBER = re.compile(r"^\W*(?:please\s+|always\s+)?(?:remember|keep in mind|note|don'?t forget|never forget)\b", re.I)
+_SAID_SHARE = 0.7  # of a fact's words that a confirming message has
+
+
+class Origin(Struct, frozen=True):
+    """Where a fact was read: session, record and messages."""
+
+    session: str
+    id: str
+    source: str
+
+
+class Candidate(Struct, frozen=True):
+    """A fact or decision, everything it was read from, and why it is kept."""
+
+    text: str
+    origins: tuple[Origin, ...]
+    why: str  # sessions, compactions or confirmed; empty: it is not kept
+
+
+class Refused(Struct, frozen=True):
+    """A candidate that is not promoted, and why."""
+
+    text: str
+    reason: str
+
+
+def find_candidates(sessions: Sequence[tuple[str, History]]) -> list[Candidate]:
+    """Return the facts and decisions of some sessions, each once, in the order in which they were met."""
+    found: dict[frozenset[str], list[tuple[str, Origin, int, bool]]] = defaultdict(list)
+    for name, history in sessions:
+        accepted = fold(history, history.events.records()).accepted
+        if not accepted:
+            continue
+        confirmed = _confirmed(history)
+        records = accepted[-1].records
+        again = {one.id for one in (*records.facts, *records.decisions) if one.confirmed}
+        for identity, text, source in _texts(records):
+            key = _key(text)
+            times = 2 if identity in again else 1
+            sure = identity in confirmed or _said(text, confirmed.values())
+            found[key].append((text, Origin(name, identity, source), times, sure))
+    return [_candidate(seen) for key, seen in found.items() if key]
+
+
+def _candidate(seen: Sequence[tuple[str, Origin, int, bool]]) -> Candidate:
+    why = ""
+    if any(sure for *_, sure in seen):
+        why = "confirmed"
+    elif len({origin.session for _, origin, _, _ in seen}) > 1:
+        why = "sessions"
+    elif any(times > 1 for _, _, times, _ in seen):
+        why = "compactions"
+    return Candidate(seen[0][0], tuple(origin for _, origin, _, _ in seen), why)
+
+
+def choose(candidates: Iterable[Candidate], documents: Sequence[Document]) -> tuple[list[Candidate], list[Refused]]:
+    """Return what is promoted, and what is not: state, narrative, secrets, and what a text of the workspace has."""
+    given = [(one, _objection(one)) for one in candidates]
+    fit = [one for one, reason in given if not reason]
+    said = _said_by([one.text for one in fit], documents)
+    refused = [Refused(one.text, reason) for one, reason in given if reason]
+    refused += [Refused(one.text, f"{said[one.text]} says it") for one in fit if one.text in said]
+    return [one for one in fit if one.text not in said], refused
+
+
+def _objection(one: Candidate) -> str:
+    if not one.why:
+        return "it came once"
+    if reason := reason_of(one.text):
+        return f"it belongs to a session ({reason})"
+    if redact(one.text).kinds:
+        return "it holds a secret"
+    if len(one.text.splitlines()) > 1 or len(terms_of(one.text)) < 2:
+        return "it is not one sentence"
+    return ""
+
+
+def _said_by(texts: Sequence[str], documents: Sequence[Document]) -> dict[str, str]:
+    """Return which document says a text; one that lacks a number, path or name of it does not."""
+    offered = Document("(offered)", "\n".join(f"- {text}" for text in texts), "memory")
+    by_name = {document.name: document.text for document in documents}
+    found: dict[str, str] = {}
+    for document in documents:
+        plain = " ".join(document.text.casefold().split())
+        # Too short to be compared by its words, but there it stands.
+        found |= {text: document.name for text in texts if " ".join(text.casefold().split()) in plain}
+    for match in find_matches([*documents, offered]) if texts else ():
+        sides = {match.small.source: match.small_lines, match.large.source: match.large_lines}
+        lines = sides.pop(offered.name, None)
+        if lines is None or match.kind == "cross-reference":
+            continue
+        name = next(iter(sides))
+        for text in texts[lines.first - 1 : lines.last]:
+            if all(occurs(one.text, by_name[name]) for one in literals(text)):
+                found.setdefault(text, name)
+    return found
+
+
+def _texts(records: Records) -> list[tuple[str, str, str]]:
+    facts = [(one.id, one.text, one.source) for one in records.facts]
+    return facts + [(one.id, one.decision, one.source) for one in records.decisions]
+
+
+def _key(text: str) -> frozenset[str]:
+    return frozenset(terms_of(text))
+
+
+def _confirmed(history: History) -> dict[str, frozenset[str]]:
+    """Return the ids that events confirm, and the words of messages that begin with "remember"."""
+    found = {str(one.data.get("id")): frozenset[str]() for one in history.events.records() if one.type == CONFIRMED}
+    for message in history.messages.records():
+        if message.role == "user" and _REMEMBER.match(message.text):
+            found[message.id] = frozenset(terms_of(message.text))
+    return found
+
+
+def _said(text: str, messages: Iterable[frozenset[str]]) -> bool:
+    key = _key(text)
+    return any(said and len(key & said) >= _SAID_SHARE * len(key) for said in messages)

@@ -1,0 +1,170 @@
+"""Words of instructions as the duplication map sees them: folded, stemmed, and with words that mean one rule as one.
+
+    terms_of("Be **concise** — keep answers short.")  ->  ("concise", "answer", "concise")
+
+Nothing is learnt and no model is asked: the table below says which words stand for the same concept in files that
+speak to an agent.
+"""
+
+import re
+from functools import lru_cache
+
+from daypack.search.words import fold
+
+# The first word of a line stands for all of them. Only words that instruct: a noun of some project is never in here.
+_CONCEPTS = """
+    concise brief terse succinct short laconic verbose verbosity filler pithy chatty
+    voice spoken speak speech aloud tts oral
+    verify verification check confirm validate validation provenance proof prove evidence substantiate doublecheck
+    fabricate fabrication invent hallucinate hallucination
+    assume assumption presume presumption guess guesswork suppose supposition speculate speculation
+    delegate delegation subagent offload outsource
+    narrate narration announce
+    memory remember recollection
+"""
+# The same, for words that are too common to say what a text is about.
+_SAME = """
+    never no not forbidden forbid prohibit prohibited ban banned disallow cannot dont doesnt mustnt isnt without
+    always every
+    claim assert assertion
+    cite citation attribute attribution
+    cheap cheaper inexpensive economical thrifty frugal
+    expensive costly pricey
+    longterm durable permanent persistent lasting
+    layer tier
+    answer reply respond response
+    ask question clarify clarification
+"""
+_PHRASES = (
+    (re.compile(r"\bmak(?:e|es|ing) (?:\w+ ){0,2}up\b"), "fabricate"),
+    (re.compile(r"\blong[\s-]+term\b"), "longterm"),
+    (re.compile(r"\bread (?:\w+ )?(?:aloud|out loud)\b"), "voice"),
+    (re.compile(r"\b(?:do|does|must|should|can|could|would|is|are)(?:n['’]t| not)\b"), "not"),
+    (re.compile(r"\bcan ?not\b"), "not"),
+    (re.compile(r"\bdouble[\s-]+check\b"), "verify"),
+    (re.compile(r"\bsub[\s-]+agents?\b"), "subagent"),
+    (re.compile(r"\btext[\s-]+to[\s-]+speech\b"), "voice"),
+)
+_STOP_WORDS = """
+    a about above after again all also am an and any are as at be because been before being below between both but by
+    can could did do does doing during each else etc for from had has have having he her here him his how i if in into
+    is it its just let may me might more most my of on once only or other our out over own per please same shall she
+    should so some such than that the their them then there these they thing this those through to too until up us
+    very via was we were what when where whether which while who whom whose why will with would yes you your yours
+    yourself e g ie eg vs
+"""
+# What may be added to a sentence without it saying anything else.
+_FILLER_WORDS = "a an the is are be to please that of it its this"
+# Words of headings that name no subject.
+_HEADING_WORDS = """
+    rule protocol section note guideline policy guide overview instruction behaviour behavior summary detail info
+    information style convention principle important general setup layer architecture system structure tier mode usage
+    tip default my your the and how thing
+"""
+# Members of a concept that mean other things as often: alone they prove nothing.
+_WEAK_WORDS = "short check checks checked proof filler chatty speak speaks"
+NEGATION = "never"
+# Words any instruction may have: two texts that share only these share nothing.
+_COMMON = """
+    add agent allow always answer ask back bad best better big call change check code come command create day default
+    different do done easy end enough example fail file find first follow format full get give go good great help high
+    important include instead keep kind know large last leave let level like line list long look low make many matter
+    mean message method mode name need never new next nothing now number off often old one open option order output part
+    path people person place point possible prefer put quick read real reason result right run same say second see
+    send session set show side simple single small something start state stay step still stop sure take task tell test
+    text three time today tool true try turn two type under use user value want way well whole word work write year
+    read reads using used made makes taken takes given gives rule must require when even yet own note detail
+    """
+_STOP, _FILLER, _WEAK = (frozenset(words.split()) for words in (_STOP_WORDS, _FILLER_WORDS, _WEAK_WORDS))
+_WORD = re.compile("[0-9a-z\x80-\U0010ffff]+")
+_MARKUP = re.compile(r"[*_`~]+|<!--|-->|!?\[([^\]]*)\]\([^)]*\)")
+_VOWELS = "aeiouy"
+
+
+def plain(text: str) -> str:
+    """Return text without Markdown and in small letters; a link is its words."""
+    return _MARKUP.sub(lambda match: match[1] or "", text).lower()
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """Return the words two sentences must share, in order, to be the same sentence."""
+    return tuple(word for word in _WORD.findall(_folded(text)) if word not in _FILLER)
+
+
+def terms_of(text: str) -> tuple[str, ...]:
+    """Return the words that carry the meaning, stemmed, each as its concept."""
+    text = _folded(text)
+    for pattern, concept in _PHRASES:
+        text = pattern.sub(concept, text)
+    return tuple(concept_of(word) for word in _WORD.findall(text) if word not in _STOP and len(word) > 1)
+
+
+def is_concept(term: str) -> bool:
+    """Whether a term stands for a rule of behaviour, and so says more than another word."""
+    return term in _HEADS
+
+
+def is_file(term: str) -> bool:
+    """Whether a term is the name of a text: MEMORY.md."""
+    return term.endswith("xmd")
+
+
+def names_concept(text: str, terms: frozenset[str]) -> bool:
+    """Whether a text has a word that stands for one of these concepts and for little else."""
+    return any(concept_of(word) in terms and word not in _WEAK for word in _WORD.findall(_folded(text)))
+
+
+def is_common(term: str) -> bool:
+    """Whether a term says next to nothing."""
+    return term in _COMMON_TERMS
+
+
+def _folded(text: str) -> str:
+    # A file is one word: MEMORY.md is neither memory nor md.
+    text = re.sub(r"\b([\w-]+)\.(md|json|jsonl|toml|py|rs|txt|ya?ml)\b", r"\1x\2", plain(text))
+    text = text.replace("n't", "nt").replace("n’t", "nt")
+    return text if text.isascii() else fold(text)
+
+
+@lru_cache(20_000)
+def concept_of(word: str) -> str:
+    """Return what a word counts as."""
+    root = stem(word)
+    return _BY_STEM.get(root, root)
+
+
+def stem(word: str) -> str:
+    """Return a word without its ending: narrate, narrates, narrating and narration are one."""
+    if not word.isascii() or word.isdigit() or len(word) < 4:
+        return word
+    if word.endswith(("ies", "ied")) and len(word) > 4:
+        word = word[:-3] + "y"
+    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    for ending, instead in _ENDINGS:
+        root = word[: -len(ending)]
+        if word.endswith(ending) and len(root) > 2 and any(letter in _VOWELS for letter in root):
+            word = root + instead
+            break
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls":
+        word = word[:-1]  # running -> run
+    return word[:-1] if len(word) > 4 and word[-1] in "ey" else word
+
+
+_ENDINGS = (
+    ("ification", "ify"),
+    ("umption", "um"),
+    ("ation", "at"),
+    ("ing", ""),
+    ("ion", ""),
+    ("ed", ""),
+    ("ment", ""),
+    ("ly", ""),
+    ("er", ""),
+)
+_HEADS = frozenset(line.split()[0] for line in _CONCEPTS.strip().splitlines())
+_BY_STEM = {
+    stem(word): line.split()[0] for line in (_CONCEPTS + _SAME).split("\n") if line.strip() for word in line.split()
+}
+HEADING_FILLER = frozenset(map(concept_of, _HEADING_WORDS.split()))
+_COMMON_TERMS = frozenset(map(concept_of, _COMMON.split())) - _HEADS

@@ -1,0 +1,194 @@
+"""`daypack compact`: what leaves the window, what it becomes, and what is refused before anything is done."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from flow.compacting import check_files, document_of, model, step, tree
+from scripted_endpoint import Reply, Seen
+
+import daypack
+from daypack.derived.template import problems
+from daypack.runtime import Session
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+HOSTILE = "We decided to keep \x1b]0;title\x07 the \x9b31m lamp \u202e in src/evil_1.py because it is cheap."
+
+
+@pytest.fixture
+def talk(command: Command, home: str) -> Iterator[Session]:
+    """A session of a dozen tasks with bulky results, for a model whose tokens are counted exactly."""
+    command("session", "new", "talk", "--model", "gpt-4o")
+    with daypack.open_session("talk", home=home, durability="os") as session:
+        for number in range(12):
+            step(session, number)
+        session.append("user", "What is left to do?")
+        yield session
+
+
+def test_what_left_the_window_is_told_with_what_it_became(command: Command, talk: Session) -> None:
+    done = command("compact", "talk", "--keep", "2000")
+    (made,) = talk.compactions
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"{made.source} left the window: {made.through} messages read without a model"
+    assert lines[1] == (f"{made.before_tokens:,} tokens have left it so far, CONTEXT.md has {made.after_tokens:,}")
+    assert lines[2:5] == [f"the window begins with message {made.through + 1}", f"recorded as {made.id}", ""]
+    document = document_of(talk)
+    assert done.stdout.startswith("\n".join([*lines[:5], document.rstrip()]))
+    assert problems(document) == []
+    assert "src/orchard_2.py" in document
+    check_files(talk)
+
+
+def test_a_dry_run_says_the_same_and_writes_nothing(command: Command, talk: Session) -> None:
+    command("compact", "talk", "--dry-run")  # whatever a reader brings up to date is up to date
+    before = tree(talk)
+    planned = command("compact", "talk", "--keep", "2000", "--dry-run")
+    assert tree(talk) == before
+    assert planned.returncode == 0
+    lines = planned.stdout.splitlines()
+    assert " would leave the window: " in lines[0]
+    assert " tokens would have left it so far, CONTEXT.md would have " in lines[1]
+    assert lines[2].startswith("the window would begin with message ")
+    assert lines[3] == "recorded nothing: a dry run tells what would be"
+    done = command("compact", "talk", "--keep", "2000")
+    assert done.stdout.splitlines()[4:] == lines[4:]
+
+
+def test_json_tells_everything_of_the_compaction(command: Command, talk: Session) -> None:
+    planned = json.loads(command("compact", "talk", "--keep", "2000", "--dry-run", "--json").stdout)
+    done = json.loads(command("compact", "talk", "--keep", "2000", "--json").stdout)
+    (made,) = talk.compactions
+    assert (planned["id"], done["id"]) == (None, made.id)
+    assert {**planned, "id": made.id} == done
+    assert (done["changed"], done["source"], done["kept_from"]) == (True, made.source, made.through + 1)
+    assert (done["model"], done["trigger"], done["problem"]) == ("none", "manual", "")
+    assert (done["before_tokens"], done["after_tokens"]) == (made.before_tokens, made.after_tokens)
+    assert done["coverage"]["messages"] == done["coverage"]["read"] == made.through
+    assert done["document"] == document_of(talk)
+
+
+def test_nothing_to_compact_is_told_and_no_failure(command: Command, talk: Session) -> None:
+    command("append", "small", "hello")
+    done = command("compact", "small")
+    assert (done.returncode, done.stdout) == (0, "nothing was compacted: no message would leave the window\n")
+    told = json.loads(command("compact", "small", "--json").stdout)
+    assert (told["changed"], told["id"], told["problem"]) == (False, None, "no message would leave the window")
+    command("compact", "talk", "--keep", "2000")
+    again = command("compact", "talk", "--keep", "2000")
+    assert (again.returncode, again.stdout) == (0, "nothing was compacted: no message would leave the window\n")
+    assert len(talk.compactions) == 1
+
+
+@pytest.mark.requirement("X12")
+def test_context_md_is_exported_when_it_is_asked_for(command: Command, talk: Session, tmp_path: Path) -> None:
+    done = command("compact", "talk", "--keep", "2000", "--export", "CONTEXT.md")
+    exported = tmp_path / "workspace" / "CONTEXT.md"
+    assert (done.returncode, done.stderr) == (0, "CONTEXT.md is copied to CONTEXT.md\n")
+    assert exported.read_text() == document_of(talk)
+    command("compact", "talk", "--keep", "1000", "--export", "CONTEXT.md")
+    assert exported.read_text() == document_of(talk)
+    exported.unlink()
+    again = command("compact", "talk", "--keep", "1000", "--export", "CONTEXT.md")
+    assert again.stdout.startswith("nothing was compacted")
+    assert exported.read_text() == document_of(talk)
+    assert command("compact", "talk", "--keep", "500").returncode == 0
+    assert [path.name for path in exported.parent.iterdir()] == ["CONTEXT.md"]
+
+
+def test_a_file_of_somebody_else_is_not_overwritten(command: Command, talk: Session, tmp_path: Path) -> None:
+    own = tmp_path / "workspace" / "CONTEXT.md"
+    own.write_text("My own notes.\n")
+    done = command("compact", "talk", "--keep", "2000", "--export", "CONTEXT.md")
+    assert done.returncode == 2
+    assert done.stderr.startswith("daypack: the file says something else than a CONTEXT.md, and would be lost [")
+    assert own.read_text() == "My own notes.\n"
+    assert talk.compactions == ()
+
+
+def test_there_is_nothing_to_export_before_the_first_compaction(command: Command, tmp_path: Path) -> None:
+    command("append", "small", "hello")
+    done = command("compact", "small", "--export", "CONTEXT.md")
+    assert done.returncode == 2
+    assert done.stdout.startswith("nothing was compacted")
+    assert done.stderr == (
+        "daypack: there is no CONTEXT.md yet [CONTEXT.md]\n  → it is written by the first compaction\n"
+    )
+    assert not (tmp_path / "workspace" / "CONTEXT.md").exists()
+
+
+def test_a_refused_request_makes_room_at_once(command: Command, talk: Session) -> None:
+    done = command("compact", "talk", "--exceeded")
+    assert done.returncode == 0
+    (made,) = talk.compactions
+    assert (made.trigger, made.model) == ("provider_context_editing", "none")
+    assert done.stdout.splitlines()[3] == f"recorded as {made.id}"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "text"),
+    [
+        (("talk", "--exceeded", "--dry-run"), 2, "--exceeded decides by itself"),
+        (("talk", "--exceeded", "--model", "none"), 2, "--exceeded decides by itself"),
+        (("talk", "--exceeded", "--keep", "0"), 2, "--exceeded decides by itself"),
+        (("talk", "--dry-run", "--export", "x.md"), 2, "a dry run has nothing to export"),
+        (("talk", "--export", "none/x.md"), 2, "there is no such folder"),
+        (("talk", "--keep", "-5"), 2, "'-5' is not a number"),
+        (("talk", "--keep", "many"), 2, "'many' is not a number"),
+        (("talk", "--model", "best"), 2, "is no choice of a model [best]"),
+        (("talk", "--model", "llama:/none/model.gguf"), 1, "there is no such model file"),
+        (("none",), 1, "no such session"),
+        (("../talk",), 2, "has a path separator"),
+    ],
+)
+def test_wrong_use_is_told_and_changes_nothing(
+    command: Command, talk: Session, args: tuple[str, ...], code: int, text: str
+) -> None:
+    done = command("compact", *args)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert text in done.stderr
+    assert talk.compactions == ()
+
+
+def test_a_model_that_does_not_answer_is_a_loss_and_no_failure(command: Command, talk: Session) -> None:
+    done = command("compact", "talk", "--keep", "2000", "--model", "openai:http://127.0.0.1:9/v1#none")
+    assert done.returncode == 0
+    (made,) = talk.compactions
+    assert "messages read by openai:http://127.0.0.1:9/v1#none" in done.stdout
+    assert "not taken over, and in history as before:\n  not read: " in done.stdout
+    assert [one.reason for one in made.losses if one.detail and "the model failed" in one.detail] == ["unread"]
+    check_files(talk)
+
+
+def test_what_a_model_invents_is_told_as_a_loss(command: Command, talk: Session) -> None:
+    words = "# Context\n\n## Task\nFix the violin of part 3.\n\n## Decisions\n\n## Facts\n- The port is 4711.\n"
+    words += "\n## Pending\n\n## Errors\n"
+
+    def answer(_: Seen) -> Reply:
+        choice = {"message": {"role": "assistant", "content": words}, "finish_reason": "stop"}
+        return Reply({"choices": [choice], "usage": {}})
+
+    with model(answer) as (choice, _):
+        done = command("compact", "talk", "--keep", "2000", "--model", choice)
+    assert done.returncode == 0
+    assert f"messages read by {choice}\n" in done.stdout
+    assert "  history does not say so: The port is 4711." in done.stdout
+    assert "4711" not in document_of(talk)
+
+
+def test_control_characters_in_what_was_said_are_visible(command: Command, home: str) -> None:
+    with daypack.open_session("evil", home=home, durability="os") as session:
+        session.append("user", "Fix the lamp of part 1, please, it should burn 4 hours.")
+        session.append("assistant", HOSTILE)
+        for number in range(12):
+            step(session, number)
+        session.append("user", "What is left to do?")
+        done = command("compact", "evil", "--keep", "1000", "--dry-run")
+        told = command("compact", "evil", "--keep", "1000", "--json")
+        assert "src/evil_1.py" in done.stdout
+        for text in (done.stdout, told.stdout):
+            assert not set("\x1b\x07\x9b\u202e") & set(text)
+        assert "src/evil_1.py" in json.loads(told.stdout)["document"]

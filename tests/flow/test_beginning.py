@@ -1,0 +1,122 @@
+"""Where the tail of a new epoch begins: never behind the newest message, never before what was summed up."""
+
+import pytest
+from flow.compacting import BUDGET, fill, scene, step
+from flow.scenes import in_tail, stage
+from flow.windows import check_left, check_window
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from daypack.errors import WindowTooSmall
+from daypack.flow.beginning import SOFT_SHARE, TARGET_SHARE
+from daypack.flow.budget import HARD_SHARE
+from daypack.flow.limits import Limits
+from daypack.runtime import Session
+
+
+def newest_user(session: Session):
+    return next(message for message in reversed(session.tail(400)) if message.role == "user")
+
+
+def test_the_shares_are_in_order() -> None:
+    assert TARGET_SHARE < SOFT_SHARE < HARD_SHARE < 1
+
+
+def test_what_was_summed_up_does_not_come_back_even_when_there_is_room_for_it(home: str) -> None:
+    session = scene(home)
+    done = session.compact(keep_tokens=200)
+    turn = session.prepare(budget=200_000)
+    assert in_tail(turn)[0] >= done.kept_from
+    assert min(one.seq for one in turn.parts.messages if one.seq != turn.parts.epoch.head) == done.kept_from
+
+
+def test_all_that_no_compaction_has_read_is_in_the_tail_while_it_fits(home: str) -> None:
+    session = scene(home)
+    session.prepare(budget=BUDGET)
+    done = session.compact(keep_tokens=500)
+    turn = session.prepare(budget=BUDGET)
+    assert [seq for seq in in_tail(turn) if seq != turn.parts.epoch.head] == list(
+        range(done.kept_from, len(session.messages()) + 1)
+    )
+
+
+def test_a_tail_that_begins_within_a_turn_has_the_users_message_as_its_head(home: str) -> None:
+    session = stage(home)
+    session.append("user", "Do all of it.")
+    for number in range(30):
+        call = {"id": f"c{number}", "name": "look", "arguments": "{}"}
+        session.append("assistant", f"Step {number}.", tool_calls=[call])
+        session.append("tool", f"It shows {number}. " * 30, tool_call_id=call["id"])
+    session.prepare(budget=20_000)
+    done = session.compact(keep_tokens=700)
+    turn = session.prepare(budget=20_000)
+    assert turn.parts.epoch.head == 1
+    assert in_tail(turn)[:2] == [1, done.kept_from]
+    check_window(turn, Limits(20_000), newest_user(session))
+    check_left(turn)
+
+
+def test_less_than_a_window_goes_on_without_a_new_epoch(home: str) -> None:
+    session = stage(home)
+    begun: list[str | None] = []
+    for number in range(4):
+        step(session, number)
+        session.append("user", "Next?")
+        begun.append(session.prepare(budget=BUDGET).new_epoch)
+    assert begun == ["first", "", "", ""]
+    assert session.compactions == ()
+
+
+@pytest.mark.parametrize("budget", [{"tokens": 6000}, {"bytes": 9_000}, {"items": 40}, {"tokens": 9000, "items": 30}])
+def test_whatever_limit_fills_up_the_window_holds_it_and_the_newest_is_there(home: str, budget: dict[str, int]) -> None:
+    session = stage(home)
+    for number in range(14):
+        step(session, number)
+        session.append("user", f"Next after {number}?")
+        turn = session.prepare(budget=budget)
+        check_window(turn, Limits(**budget), session.tail(1)[0])
+        check_left(turn)
+        session.accept("Good.")
+    assert session.compactions
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    sizes=st.lists(st.tuples(st.sampled_from(["user", "tool", "say"]), st.integers(1, 900)), min_size=6, max_size=30),
+    budget=st.integers(900, 6000),
+    keep=st.one_of(st.none(), st.integers(0, 3000)),
+)
+def test_any_history_any_window_any_compaction_gives_a_window_that_holds(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[tuple[str, int]], budget: int, keep: int | None
+) -> None:
+    session = stage(str(tmp_path_factory.mktemp("home")))
+    session.append("user", "Begin with this.")
+    for at, (kind, size) in enumerate(sizes):
+        if kind == "tool":
+            session.append("assistant", "", tool_calls=[{"id": f"c{at}", "name": "look", "arguments": "{}"}])
+            session.append("tool", f"seen {at} " * size, tool_call_id=f"c{at}")
+        else:
+            session.append("user" if kind == "user" else "assistant", f"word {at} " * min(size, 150))
+        if at % 5 == 4:
+            session.append("user", f"What of {at}?")
+            try:
+                turn = session.prepare(budget=budget)
+            except WindowTooSmall:
+                continue
+            check_window(turn, Limits(budget), newest_user(session))
+            check_left(turn)
+        if at % 9 == 8:
+            session.compact(model="none", keep_tokens=keep)
+    session.append("user", "And at last?")
+    turn = session.prepare(budget=budget)
+    check_window(turn, Limits(budget), newest_user(session))
+    check_left(turn)
+    session.replay(turn.event_id or "")
+
+
+def test_after_each_full_window_many_turns_append_before_the_next(home: str) -> None:
+    session = stage(home)
+    _, number = fill(session, 1)
+    again, later = fill(session, 3, number)
+    assert later - number >= 3 * 3
+    assert again.parts.epoch.compaction is not None

@@ -1,0 +1,279 @@
+"""Whole sessions: put aside, brought back, deleted; by name only, and never one in place of another."""
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from flow.scenes import close_all, outputs, stage, turn_events
+from upkeep.remains import furnish, tree
+
+import daypack
+from daypack.errors import BadInput, BadName, Damaged, DaypackError, SessionMissing, StorageFailed, UnsafePath
+from daypack.history.layout import Home
+from daypack.runtime import Session
+from daypack.upkeep.archive import Guard, archive, archived, delete, restore, sweep
+
+LATER = Guard(time.time() + 7200)
+NO_KEEPING = "keep_messages=0\nkeep_events=0\n"
+
+
+@pytest.fixture(autouse=True)
+def _closed_sessions() -> Iterator[None]:
+    yield
+    close_all()
+
+
+@pytest.fixture
+def place(home: str) -> Home:
+    return Home(home, str(os.getuid()))
+
+
+def made(home: str, name: str = "work") -> Path:
+    """A closed session with some history."""
+    session = furnish(home, name)
+    session.close()
+    return session.path
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def write_policy(folder: Path, text: str) -> None:
+    (folder / "context" / "gc.policy").write_text(text)
+
+
+@pytest.mark.requirement("S4-GC0")
+def test_a_session_is_put_aside_and_comes_back_with_every_byte(home: str, place: Home) -> None:
+    folder = made(home)
+    before = files(folder)
+    moved = archive(place, "default", "work", LATER)
+    assert moved.path == str(Path(home, "home", str(os.getuid()), "archive", "default", "work-1"))
+    assert (moved.number, moved.bytes) == (1, sum(map(len, before.values())))
+    assert not folder.exists()
+    assert place.list("default") == []
+    assert archived(place, "default", "work") == [1]
+    assert files(Path(moved.path or "")) == before
+    assert restore(place, "default", "work").path == str(folder)
+    assert files(folder) == before
+    assert archived(place, "default", "work") == []
+    session = stage(home)
+    [turn] = turn_events(session)
+    assert outputs(session.replay(turn.id))[0] == before["context/pack.json"]
+
+
+def test_each_time_has_a_number_of_its_own_and_the_newest_comes_back(home: str, place: Home) -> None:
+    for number in (1, 2, 3):
+        with stage(home) as session:
+            session.append("user", f"Number {number}")
+        assert archive(place, "default", "work", LATER).number == number
+    assert archived(place, "default", "work") == [1, 2, 3]
+    restore(place, "default", "work")
+    assert stage(home).tail(1)[0].text == "Number 3"
+    with pytest.raises(BadInput, match="session of that name"):
+        restore(place, "default", "work", 1)
+    assert archived(place, "default", "work") == [1, 2]
+    close_all()
+    archive(place, "default", "work", LATER)
+    restore(place, "default", "work", 1)
+    assert stage(home).tail(1)[0].text == "Number 1"
+
+
+def test_names_that_look_alike_are_kept_apart(home: str, place: Home) -> None:
+    for name in ("work", "work-1", "work-1-1"):
+        made(home, name)
+        archive(place, "default", name, LATER)
+    assert [archived(place, "default", name) for name in ("work", "work-1", "work-1-1")] == [[1], [1], [1]]
+    assert [restore(place, "default", name).number for name in ("work-1-1", "work", "work-1")] == [1, 1, 1]
+    assert place.list("default") == ["work", "work-1", "work-1-1"]
+
+
+@pytest.mark.parametrize("operation", ["archive", "delete"])
+@pytest.mark.parametrize(
+    ("state", "seconds", "current", "refused"),
+    [
+        ("active", 10, None, True),
+        ("active", 3590, None, True),
+        ("active", 3610, None, False),
+        ("idle", 10, None, False),
+        ("done", 10, None, False),
+        ("done", 99999, "work", True),
+        ("done", 99999, "other", False),
+    ],
+)
+@pytest.mark.parametrize("force", [False, True])
+def test_a_session_at_work_is_protected_unless_it_is_forced(
+    home: str, place: Home, operation: str, state: str, seconds: int, current: str | None, *, refused: bool, force: bool
+) -> None:
+    with stage(home) as session:
+        session.append("user", "Hello")
+        session.set_state(state)  # type: ignore[arg-type]
+    (session.path / "context").mkdir(exist_ok=True)
+    write_policy(session.path, NO_KEEPING)
+    guard = Guard(os.stat(session.path / "events.jsonl").st_mtime + seconds, current, force)
+    run = archive if operation == "archive" else delete
+    if refused and not force:
+        with pytest.raises(BadInput, match="work") as caught:
+            run(place, "default", "work", guard)
+        assert "--force" in caught.value.hint
+        assert session.path.exists()
+    else:
+        run(place, "default", "work", guard)
+        assert not session.path.exists()
+
+
+@pytest.mark.requirement("X29", "S4-GC4", "S4-GC5", "S4-GC10", "S4-GC11")
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("", False),
+        ("keep_messages=1\nkeep_events=1\n", False),
+        ("keep_messages=0\n", False),
+        ("keep_events=0\n", False),
+        (NO_KEEPING, True),
+    ],
+)
+def test_a_session_is_deleted_only_when_its_policy_keeps_neither_log(
+    home: str, place: Home, text: str, *, allowed: bool
+) -> None:
+    folder = made(home)
+    write_policy(folder, text)
+    before = files(folder)
+    if allowed:
+        assert delete(place, "default", "work", LATER).path is None
+        assert not folder.exists()
+        assert os.listdir(Path(place.folder, "archive")) == []
+    else:
+        with pytest.raises(BadInput, match="keeps its messages and events") as caught:
+            delete(place, "default", "work", LATER)
+        assert "--archive" in caught.value.hint
+        assert files(folder) == before
+
+
+@pytest.mark.requirement("X29")
+def test_what_was_put_aside_can_be_deleted_and_the_number_says_which(home: str, place: Home) -> None:
+    for _ in range(2):
+        made(home)
+        archive(place, "default", "work", LATER)
+    with pytest.raises(BadInput, match=r"2 times \(1, 2\)") as caught:
+        delete(place, "default", "work", LATER)
+    assert "--number" in caught.value.hint
+    made(home)
+    assert delete(place, "default", "work", LATER, 1).number == 1
+    assert archived(place, "default", "work") == [2]
+    assert place.list("default") == ["work"]  # a number never means the one at work
+    with pytest.raises(BadInput, match="keeps"):
+        delete(place, "default", "work", LATER)
+    archive(place, "default", "work", LATER)
+    delete(place, "default", "work", LATER, 2)
+    assert delete(place, "default", "work", LATER).number == 3
+    assert archived(place, "default", "work") == []
+
+
+@pytest.mark.parametrize("number", [None, 7])
+def test_what_is_not_there_is_told(home: str, place: Home, number: int | None) -> None:
+    made(home)
+    for run in (
+        lambda: restore(place, "default", "nobody", number),
+        lambda: archive(place, "default", "nobody", LATER),
+    ):
+        with pytest.raises(SessionMissing):
+            run()
+    with pytest.raises(SessionMissing, match="put aside"):
+        delete(place, "default", "nobody", LATER, number)
+    for name in ("../work", "", ".x", "a/b"):
+        with pytest.raises(BadName):
+            archive(place, "default", name, LATER)
+        with pytest.raises(BadName):
+            restore(place, "../x", name)
+
+
+def test_a_session_that_lost_its_log_is_not_moved(home: str, place: Home) -> None:
+    folder = made(home)
+    (folder / "messages.jsonl").unlink()
+    with pytest.raises(Damaged, match="log is missing"):
+        archive(place, "default", "work", LATER)
+
+
+def test_an_empty_folder_is_no_session_that_was_put_aside(home: str, place: Home) -> None:
+    folder = made(home)
+    empty = Path(place.folder, "archive", "default", "work-1")
+    empty.mkdir(parents=True)
+    assert archived(place, "default", "work") == []
+    assert archive(place, "default", "work", LATER).path == str(empty)
+    folder.mkdir()  # nor is it in the way of one that comes back
+    assert restore(place, "default", "work").path == str(folder)
+    assert (folder / "messages.jsonl").exists()
+
+
+def test_a_link_in_the_way_is_refused(home: str, place: Home, tmp_path: Path) -> None:
+    folder = made(home)
+    (tmp_path / "elsewhere").mkdir()
+    Path(place.folder, "archive").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UnsafePath):
+        archive(place, "default", "work", LATER)
+    assert folder.exists()
+
+
+def test_a_deletion_that_was_interrupted_is_finished_by_the_next(
+    home: str, place: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made(home)
+    write_policy(folder, NO_KEEPING)
+
+    def failing(path: str, **_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    monkeypatch.setattr("shutil.rmtree", failing)
+    with pytest.raises(StorageFailed, match="Input/output"):
+        delete(place, "default", "work", LATER)
+    monkeypatch.undo()
+    assert not folder.exists()
+    assert place.list("default") == []
+    assert sweep(place) == 1
+    assert sweep(place) == 0
+    assert os.listdir(Path(place.folder, "archive")) == []
+
+
+def test_another_file_system_is_told_and_nothing_moved(home: str, place: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made(home)
+    before = files(folder)
+
+    def failing(_: str, __: str) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "rename", failing)
+    with pytest.raises(StorageFailed, match="cross-device") as caught:
+        archive(place, "default", "work", LATER)
+    assert "same file system" in caught.value.hint
+    assert files(folder) == before
+
+
+def test_a_writer_that_has_it_open_loses_nothing_when_it_is_put_aside(home: str, place: Home) -> None:
+    writer = daypack.open_session("work", home=home, durability="os")
+    writer.append("user", "before")
+    moved = archive(place, "default", "work", Guard(0.0, force=True))
+    try:
+        writer.append("user", "after")
+    except DaypackError:
+        told = True
+    else:
+        told = False
+    stored = (Path(moved.path or "") / "messages.jsonl").read_text()
+    assert "before" in stored
+    assert told or "after" in stored
+    assert not Path(home, "home", str(os.getuid()), "agent", "default", "session", "work").exists()
+
+
+def test_a_writer_that_has_it_open_is_told_when_it_is_deleted(home: str, place: Home) -> None:
+    writer: Session = furnish(home)
+    write_policy(writer.path, NO_KEEPING)
+    before = tree(writer)
+    delete(place, "default", "work", Guard(0.0, force=True))
+    with pytest.raises(StorageFailed):
+        writer.append("user", "too late")
+    assert before
+    assert not writer.path.exists()
