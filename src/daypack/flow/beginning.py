@@ -33,22 +33,29 @@ class Tail(Struct, frozen=True):
 
 def begin_tail(surface: Surface, settled: Settled, costs: Sequence[Cost], others: tuple[Cost, Cost]) -> Tail:
     """Choose the tail of a new epoch; `others`: what the prefix takes, and what wants to follow."""
-    tail = None
+    tail = found = None
     if surface.keep_tokens is None:
         tail = _everything(surface, settled, costs, others) or _rest(surface, settled, costs, (others[0], TARGET_SHARE))
     if tail:
         return tail
+    full = bool(surface.reserved_tokens)
+    share = _REST_SHARE if full else SOFT_SHARE
     for masks in surface.masks or ({},):
         short = replace(surface, entries=tuple(masks.get(one.message.seq, one) for one in surface.entries))
         settled = settle([entry.message for entry in short.entries])
         costs = costs_of(short, settled)
-        share = _REST_SHARE if surface.reserved_tokens else SOFT_SHARE
+        newest = bool(settled.messages) and settled.messages[-1].seq in masks
+        if tail and newest:
+            break  # what was just found out is shown, if it fits at all
         whole = _rest(short, settled, costs, (others[0], share)) if surface.keep_tokens is None else None
-        tail = whole or _cut_tail(short, settled, costs, others)
-        tail = replace(tail, masked=frozenset(seq for seq in masks if seq >= tail.start))
-        if tail.messages[-1:] == settled.messages[-1:]:
-            break  # the newest message is there
-    assert tail
+        found = whole or _cut_tail(short, settled, costs, others)
+        found = replace(found, masked=frozenset(seq for seq in masks if seq >= found.start))
+        if found.messages[-1:] == settled.messages[-1:]:
+            tail = found  # the newest message is there
+            if not full or others[0].plus(found.cost).within(surface.limits.room.part(_REST_SHARE)):
+                break
+    tail = tail or found
+    assert tail  # there is at least one step
     return tail
 
 

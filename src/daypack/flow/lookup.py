@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 
 import msgspec
 
@@ -28,6 +29,8 @@ _CANDIDATES = 60  # places the index names; of these the lines decide
 _MOST_VERBATIM = 200  # characters of a query that is looked for word for word
 _LEAST_PREFIX = 8  # hexadecimal digits that name a swapped chunk
 _BATCH = 512
+_MOST_LINES = 20_000  # of the log that are looked at for one string
+_PICKED = 64
 
 
 class Recalled(str):
@@ -65,7 +68,7 @@ class Lookup:
         found = self._desk.past.search(query, max(_CANDIDATES, 4 * k))
         verbatim = [hit for hit in found if occurs(wanted, hit.text)]
         if not verbatim and len(query) <= _MOST_VERBATIM and not _is_prose(query):
-            verbatim = list(self._verbatim(wanted, k))
+            verbatim = self._verbatim(wanted, k)
         said = {hit.source for hit in verbatim}
         return tuple([*verbatim, *(hit for hit in found if hit.source not in said)][:k])
 
@@ -168,38 +171,48 @@ class Lookup:
             return "\n".join(searchable(one) for one in cleared)
         return "\n\n".join(f"[{one.seq} {one.role}] {searchable(one)}" for one in cleared)
 
-    def _verbatim(self, query: str, k: int) -> Iterator[HistoryHit]:
+    def _verbatim(self, query: str, k: int) -> list[HistoryHit]:
         """Look for a string as it stands, newest first, in the bytes of the log."""
         once = msgspec.json.encode(query)[1:-1]
         twice = msgspec.json.encode(once.decode())[1:-1]  # as arguments spell it
-        seqs = self._lines_with({once, twice}, 4 * k)
-        for message in self._history.messages.reader.pick(seqs):
-            text = searchable(clear(message)[0] if self._desk.redacting else message)
-            spelled = query if query in text else once.decode()
-            at = next(places(spelled, text), -1)
-            if at >= 0 and not is_recalled(message):
-                start, stop = max(0, at - _AROUND), at + len(spelled) + _AROUND
-                yield HistoryHit(text=text[start:stop].strip(), source=f"messages:{message.seq}", score=1.0)
+        hits: list[HistoryHit] = []
+        for needle in dict.fromkeys((once, twice)):
+            lines = islice(self._lines_with(needle), _MOST_LINES)
+            while len(hits) < k and (few := list(islice(lines, _PICKED))):
+                messages = self._history.messages.reader.pick(few)  # which believes no damaged line
+                hits += [hit for one in messages if (hit := self._quote(one, query, once.decode()))]
+        return hits[:k]
 
-    def _lines_with(self, needles: set[bytes], most: int) -> list[int]:
+    def _quote(self, message: Message, query: str, escaped: str) -> HistoryHit | None:
+        text = searchable(clear(message)[0] if self._desk.redacting else message)
+        spelled = query if query in text else escaped
+        at = next(places(spelled, text), -1)
+        if at < 0 or is_recalled(message):
+            return None
+        start, stop = max(0, at - _AROUND), at + len(spelled) + _AROUND
+        return HistoryHit(text=text[start:stop].strip(), source=f"messages:{message.seq}", score=1.0)
+
+    def _lines_with(self, needle: bytes) -> Iterator[int]:
+        """Yield the numbers of the messages whose lines hold some bytes, newest first."""
         import mmap  # noqa: PLC0415 — only for what the index does not know
 
         path = self._history.layout.messages
-        decoder = msgspec.json.Decoder(Message)
-        seqs: list[int] = []
+        decoder = msgspec.json.Decoder(_Numbered)
         if not os.path.getsize(path):
-            return seqs
+            return
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as log:
-            for needle in needles:
-                at = len(log)
-                while len(seqs) < most and (at := log.rfind(needle, 0, at)) >= 0:
-                    if _is_part(log[max(0, at - 2) : at], log[at + len(needle) : at + len(needle) + 1]):
-                        continue
-                    start = log.rfind(b"\n", 0, at) + 1
-                    with suppress(*UNREADABLE):  # a damaged line: it is told where lines are read
-                        seqs.append(decoder.decode(log[start : log.find(b"\n", at)]).seq)
-                    at = start
-        return sorted({seq for seq in seqs if seq}, reverse=True)
+            at = len(log)
+            while (at := log.rfind(needle, 0, at)) >= 0:
+                if _is_part(log[max(0, at - 2) : at], log[at + len(needle) : at + len(needle) + 1]):
+                    continue
+                start = log.rfind(b"\n", 0, at) + 1
+                with suppress(*UNREADABLE):
+                    yield decoder.decode(log[start : log.find(b"\n", at)]).seq
+                at = start
+
+
+class _Numbered(msgspec.Struct):
+    seq: int
 
 
 def _is_part(before: bytes, after: bytes) -> bool:

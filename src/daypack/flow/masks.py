@@ -47,11 +47,12 @@ class Masks:
     def choose(self, entries: Sequence[Entry]) -> tuple[dict[int, Entry], ...]:
         """Return the masked form of every large output that a new epoch may mask, in steps.
 
-        First those of the past; then, when the newest messages do not fit, all but the newest output; then that too.
+        First those of the past; then, when these leave too little room, of the newest few one after the other; then,
+        when it does not fit otherwise, the very newest too.
         """
         outputs = [entry for entry in entries if entry.message.role == "tool"]
         steps: list[dict[int, Entry]] = []
-        for stop in (len(outputs) - FRESH, len(outputs) - 1, len(outputs)):
+        for stop in range(len(outputs) - FRESH, len(outputs) + 1):
             found = {entry.message.seq: self.mask(entry) for entry in outputs[: max(0, stop)] if is_large(entry)}
             if not steps or len(found) > len(steps[-1]):
                 steps.append(found)
