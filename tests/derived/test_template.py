@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS, parse, problems, read_filled, render
+from daypack.derived.filled import read_filled
+from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS, parse, problems, render
 from daypack.errors import BadInput
 from daypack.types.records import ContextDoc
 

@@ -8,11 +8,12 @@ import msgspec
 import pytest
 from flow.scenes import Clock, close_all, converse, digest, item, logs, outputs, stage, turn_events
 
-from daypack.errors import DaypackError
+from daypack.errors import DamageWarning, DaypackError
 from daypack.flow.turn import Turn
+from daypack.history.layout import Home
 from daypack.runtime import Session
 from daypack.types.records import Ref
-from daypack.upkeep.rebuild import Rebuilt, rebuild
+from daypack.upkeep.rebuild import Rebuilt, rebuild, verify
 
 
 @pytest.fixture(autouse=True)
@@ -217,3 +218,41 @@ def test_the_rebuilt_ledger_is_the_one_that_was(furnished: Session) -> None:
     run(furnished)
     assert msgspec.json.decode(path.read_bytes()) == former
     assert former["turns"]["model"]["event"] == turn_events(furnished)[-1].id
+
+
+def verified(session: Session) -> dict[str, str]:
+    """What `verify` says of a session: path -> problem."""
+    root = str(session.path.parents[5])
+    place = Home(root, session.path.parts[-5])
+    found = verify(place, session.agent, session.name, session.history.config)
+    return {one.path: one.problem for one in found}
+
+
+def test_verify_compares_every_file_and_changes_nothing(furnished: Session) -> None:
+    furnished.prepare()
+    assert furnished.compactions
+    before = {path: path.read_bytes() for path in furnished.path.rglob("*") if path.is_file()}
+    assert verified(furnished) == {}
+    assert {path: path.read_bytes() for path in furnished.path.rglob("*") if path.is_file()} == before
+
+
+def test_verify_names_what_was_edited_and_what_is_gone(furnished: Session) -> None:
+    furnished.prepare()
+    layout = furnished.history.layout
+    Path(layout.derived("context_doc")).write_text("# Context\n\nSomething else.\n")
+    Path(layout.derived("facts")).unlink()
+    Path(layout.derived("pack")).unlink()  # this one may have been collected
+    assert verified(furnished) == {"context/CONTEXT.md": "says something else", "context/facts.jsonl": "is missing"}
+    run(furnished)
+    assert verified(furnished) == {}
+
+
+def test_verify_tells_when_the_newest_turn_cannot_be_made_again(furnished: Session) -> None:
+    turn = furnished.prepare()
+    furnished.close()
+    lines = Path(furnished.history.layout.messages).read_bytes()
+    last = turn.parts.messages[-1].text.encode()
+    Path(furnished.history.layout.messages).write_bytes(lines.replace(last, last[::-1]))
+    with pytest.warns(DamageWarning):
+        found = verified(furnished)
+    assert list(found) == ["context/pack.json"]

@@ -12,9 +12,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from daypack.derived.clean import clean
+from daypack.derived.filled import read_filled
 from daypack.derived.grounding import ground
 from daypack.derived.raw import Raw
-from daypack.derived.template import MAX_BULLETS, read_filled, render
+from daypack.derived.template import MAX_BULLETS, render
 from daypack.errors import BadConfig, DaypackError
 from daypack.files import atomic
 from daypack.llm.port import Completer, Prompt

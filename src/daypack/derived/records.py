@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS
 from daypack.errors import DaypackError
 from daypack.history.session import History
-from daypack.text.sentences import sentences
 from daypack.types.compaction import Bullet, Compaction, Loss, Records, Section
 from daypack.types.history import Event
 from daypack.types.records import ContextDoc, Decision, ErrorRecord, Fact, Ref, Summary, SwapRecord, Todo
@@ -177,6 +176,8 @@ def _error_line(record: ErrorRecord) -> str:
     """Say an error and what resolved it, the latter only where both fit into a bullet."""
     if not record.resolution:
         return record.error
+    from daypack.text.sentences import sentences  # noqa: PLC0415 — 5 ms that a turn need not pay
+
     whole = f"{record.error.rstrip('.')} — {record.resolution}"
     return whole if len(whole) <= MAX_BULLET_CHARS and len(sentences(whole)) == 1 else record.error
 

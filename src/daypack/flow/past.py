@@ -3,16 +3,19 @@
 import os
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from daypack.derived.raw import is_recalled
 from daypack.errors import StorageFailed
-from daypack.flow.bestlines import Query
 from daypack.flow.items import Item, Lost, Scales
 from daypack.history.session import History
 from daypack.search.lexical import Doc, Hit, Lexical
 from daypack.text.redact import redact
 from daypack.types.history import Message
 from daypack.types.records import HistoryHit
+
+if TYPE_CHECKING:
+    from daypack.flow.bestlines import Query
 
 MAX_HITS = 120
 WHOLE = (0, 0)  # the span of an excerpt that is all of its message
@@ -67,11 +70,14 @@ class Past:
         index = self._open()
         self._catch_up(index, newest[0].seq + 1, newest[0].seq + 1, lambda: True)
         hits = {hit.id: hit for hit in index.search(query, limit=limit, below=newest[0].seq + 1)}
+        from daypack.flow.bestlines import Query  # noqa: PLC0415 — 5 ms that a turn need not pay
+
         most = max((hit.score for hit in hits.values()), default=0.0) or 1.0
-        found = [self._found(hits[one.seq], one, Query(query), most) for one in reader.pick(list(hits))]
+        asked = Query(query)
+        found = [self._found(hits[one.seq], one, asked, most) for one in reader.pick(list(hits))]
         return sorted(found, key=lambda hit: -hit.score)
 
-    def _found(self, hit: Hit, message: Message, query: Query, most: float) -> HistoryHit:
+    def _found(self, hit: Hit, message: Message, query: "Query", most: float) -> HistoryHit:
         """Return a hit with the line that says most, also where the index found another part of the message."""
         span = (hit.start, hit.stop)
         best = query.best_line(searchable(message))

@@ -3,7 +3,8 @@
 import re
 
 from daypack.derived.clean import clean
-from daypack.derived.template import problems, read_filled, render
+from daypack.derived.filled import read_filled
+from daypack.derived.template import problems, render
 
 _HEADS = re.compile(r"^#{1,3}\s+(?:Context|Compaction Summary\b.*)$", re.MULTILINE | re.IGNORECASE)
 
