@@ -71,15 +71,18 @@ def test_json_tells_everything_of_the_compaction(command: Command, talk: Session
     assert done["document"] == document_of(talk)
 
 
+NOTHING = "no message would leave the window; what stays can be made less (--keep, keep_tokens)"
+
+
 def test_nothing_to_compact_is_told_and_no_failure(command: Command, talk: Session) -> None:
     command("append", "small", "hello")
     done = command("compact", "small")
-    assert (done.returncode, done.stdout) == (0, "nothing was compacted: no message would leave the window\n")
+    assert (done.returncode, done.stdout) == (0, f"nothing was compacted: {NOTHING}\n")
     told = json.loads(command("compact", "small", "--json").stdout)
-    assert (told["changed"], told["id"], told["problem"]) == (False, None, "no message would leave the window")
+    assert (told["changed"], told["id"], told["problem"]) == (False, None, NOTHING)
     command("compact", "talk", "--keep", "2000")
     again = command("compact", "talk", "--keep", "2000")
-    assert (again.returncode, again.stdout) == (0, "nothing was compacted: no message would leave the window\n")
+    assert (again.returncode, again.stdout) == (0, f"nothing was compacted: {NOTHING}\n")
     assert len(talk.compactions) == 1
 
 
@@ -191,4 +194,4 @@ def test_control_characters_in_what_was_said_are_visible(command: Command, home:
         assert "src/evil_1.py" in done.stdout
         for text in (done.stdout, told.stdout):
             assert not set("\x1b\x07\x9b\u202e") & set(text)
-        assert "src/evil_1.py" in json.loads(told.stdout)["document"]
+        assert "src/evil_1.py" in told.stdout

@@ -8,6 +8,7 @@ import pytest
 from flow.compacting import step
 
 import daypack
+from daypack.cli.compactions import loss_line
 from daypack.runtime import Session
 from daypack.types.compaction import Compaction
 
@@ -44,16 +45,19 @@ def test_each_is_told_with_tokens_coverage_and_losses(command: Command, talk: Se
     assert lost > 1
     done = command("compactions", "talk")
     assert (done.returncode, done.stderr) == (0, "")
-    told = "nothing was lost" if not first.losses else f"{len(first.losses)} losses"
-    assert done.stdout.splitlines() == [*lines_of(first, told), *lines_of(second, f"{lost} losses")]
+    told, last = (
+        f"{one.coverage['bullets']} lines taken over, {one.coverage.get('losses', 0)} not" for one in (first, second)
+    )
+    assert done.stdout.splitlines() == [*lines_of(first, told), *lines_of(second, last)]
+    assert lost
 
 
 def test_losses_are_named_when_asked_for(command: Command, talk: Session) -> None:
     _, second = talk.compactions
     shown = command("compactions", "talk", "--losses").stdout
     for loss in second.losses:
-        why = {"carried_out": "gave way to others", "superseded": "replaced by newer words"}[loss.reason]
-        assert f"\n  {why}: {loss.what} ({loss.detail})\n" in shown
+        line = loss_line(loss)
+        assert f"\n  {line}\n" in shown
     assert len(shown.splitlines()) == 4 + sum(len(one.losses) for one in talk.compactions)
 
 
@@ -108,5 +112,5 @@ def test_an_event_of_another_writer_cannot_reach_the_terminal(command: Command, 
     assert not set("\x1b\x07\x9b\u202e") & set(shown)
     *_, told, tokens, loss = shown.splitlines()
     assert told.endswith(": 5 messages 3 of them read by evil\\x07; \\x1b[31mred")
-    assert tokens.endswith("; 1 loss")
+    assert tokens.endswith("; 0 lines taken over, 1 not")
     assert loss == "  \\x9bwhy: a\\x1b[2Jb (\\u202eback)"

@@ -27,7 +27,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 def test_the_map_the_history_the_stale_and_the_costs_are_printed(command: Command, shop: Path) -> None:
     before = tree(shop)
     done = command("lint", str(shop), "--declares", str(shop / "declares.txt"))
-    assert done.returncode == 0
+    assert done.returncode == 1
     for line in (
         "Assumptions are forbidden   exact                     AGENTS.md L7, MEMORY.md L5",
         "Memory layers               triple, stale (TOOLS.md)  SOUL.md L95-99, TOOLS.md L87-97, identity L4",
@@ -44,7 +44,7 @@ def test_the_folder_one_stands_in_is_the_default(command: Command) -> None:
     Path("MEMORY.md").write_text("- Never deploy on a Friday.\n")
     done = command("lint", "--json")
     found = json.loads(done.stdout)
-    assert (done.returncode, found["clean"]) == (0, False)
+    assert (done.returncode, found["clean"]) == (1, False)
     assert found["duplicates"] == [
         {
             "concept": "Never deploy on a Friday",

@@ -65,7 +65,7 @@ def test_messages_records_refs_events_and_children_have_ids(command: Command, ta
     assert decision.decision in found.stdout
     assert found.stderr == f"{decision.source}, 1 line:\n"
     ref = msgspec.json.decode(derived(talk, "refs").splitlines()[0], type=Ref)
-    assert ref.path in command("recall", "talk", ref.id).stdout
+    assert "harbour_0_0 = 0" in command("recall", "talk", ref.id).stdout  # what was read, not the call
     event = talk.append_event("note", {"text": "ahoy"})
     assert "ahoy" in command("recall", "talk", event.id).stdout
     talk.put_child("pilot", handoff="Chart the reef.", result="It is charted.")

@@ -69,9 +69,9 @@ def test_files_are_known_with_their_messages_lines_and_digests() -> None:
     talk.call("Read", {"file_path": "/w/c.py", "offset": 10, "limit": 3}, "    10→a\n    11→b\n    12→c")
     talk.bash("rm /w/b.py")
     assert talk.read().files == (
-        FileTouch("/w/a.py", read=(1,), written=(3,), digest=digest("x = 3\ny = 2\n"), lines=((1, 3),)),
+        FileTouch("/w/a.py", read=(2,), written=(3,), digest=digest("x = 3\ny = 2\n"), lines=((1, 3),)),
         FileTouch("/w/b.py", created=(5,), deleted=(9,)),
-        FileTouch("/w/c.py", read=(7,), lines=((10, 12),)),
+        FileTouch("/w/c.py", read=(8,), lines=((10, 12),)),
     )
 
 
@@ -200,7 +200,7 @@ def test_an_editor_that_remembers_its_file_is_followed() -> None:
     act("open src/a.py 3", "[File: /w/src/a.py (9 lines total)]\n1:x\n2:y", "/w/src/a.py")
     act("edit 1:1\nz\nend_of_edit", "[File: /w/src/a.py (9 lines total)]\n1:z\nFile updated.", "/w/src/a.py")
     act("scroll_down", "[File: /w/src/a.py (9 lines total)]\n3:c\n4:d", "/w/src/a.py")
-    assert talk.read().files == (FileTouch("src/a.py", read=(1, 5), written=(3,), lines=((1, 4),)),)
+    assert talk.read().files == (FileTouch("src/a.py", read=(2, 6), written=(3,), lines=((1, 4),)),)
 
 
 def test_addresses_are_fetched_found_or_named() -> None:
@@ -231,7 +231,7 @@ def test_calls_that_share_an_id_are_told_apart() -> None:
     for path in ("a", "b"):
         talk.say("assistant", "", tool_calls=(ToolCall("same", "Read", json.dumps({"path": path})),))
         talk.say("tool", "text", tool_call_id="same")
-    assert [(one.path, one.read) for one in talk.read().files] == [("a", (1,)), ("b", (3,))]
+    assert [(one.path, one.read) for one in talk.read().files] == [("a", (2,)), ("b", (4,))]
 
 
 def test_refs_name_each_path_once_with_what_was_done_to_it() -> None:
@@ -243,7 +243,7 @@ def test_refs_name_each_path_once_with_what_was_done_to_it() -> None:
     )
     refs = refs_of(talk.read())
     assert refs == (
-        Ref("", "/w/a.py", "file", "written 2x, read; last messages:5", "messages:1-5", digest("z")),
+        Ref("", "/w/a.py", "file", "written 2x, read; last messages:5", "messages:2-5", digest("z")),
         Ref("", "https://a.org", "artifact", "fetched; last messages:7", "messages:7"),
         Ref("", "b", "file", "deleted; last messages:9", "messages:9"),
         Ref("", "c", "file", "created; last messages:9", "messages:9"),
@@ -252,6 +252,15 @@ def test_refs_name_each_path_once_with_what_was_done_to_it() -> None:
     )
     lines = [msgspec.json.encode(ref) for ref in refs]
     assert tuple(msgspec.json.decode(line, type=Ref) for line in lines) == refs
+
+
+def test_the_ref_of_a_file_that_was_read_names_the_message_with_its_text() -> None:
+    talk = Talk().call("Read", {"file_path": "a"}, "x").bash("cat b", "y").call("Read", {"file_path": "c"}, None)
+    assert [(one.path, one.summary, one.source) for one in refs_of(talk.read())] == [
+        ("a", "read; last messages:2", "messages:2"),
+        ("b", "read; last messages:4", "messages:4"),
+        ("c", "read; last messages:5", "messages:5"),
+    ]
 
 
 def test_refs_of_two_ranges_are_joined() -> None:

@@ -189,6 +189,7 @@ def test_an_old_count_of_tests_gives_way_to_the_newer_ones() -> None:
 
 def test_sentences_that_differ_in_a_literal_are_both_kept_and_repetitions_are_not() -> None:
     history = raw(
+        ("user", "Set up the staging server, please."),
         ("user", "The staging server listens on port 8081. The staging server listens on port 8082."),
         ("assistant", "Noted."),
         ("user", "The staging server listens on port 8081."),

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daypack.derived.outcomes import ERROR_CHARS, error_line, is_benign, one_line, read_outcome, shows_failure
+from daypack.derived.outcomes import (
+    ERROR_CHARS,
+    error_line,
+    is_benign,
+    one_line,
+    read_outcome,
+    says_what,
+    shows_failure,
+)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +156,56 @@ def test_an_output_shows_that_its_command_failed(text: str, programs: tuple[str,
 )
 def test_the_line_that_words_an_error_is_found(output: str, line: str) -> None:
     assert error_line(output) == line
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        (
+            "Validation failed:\n\n  the name of the cluster must not be empty",
+            "the name of the cluster must not be empty",
+        ),
+        ("Check failed:\\n\\n[LINT]\\nStarting up\nall ready\nerror: x is unused", "error: x is unused"),
+        (
+            "Your proposed edit has introduced new syntax error(s).\n\nERRORS:\n- E999 SyntaxError: unmatched ')'",
+            "E999 SyntaxError: unmatched ')'",
+        ),
+        ("Pre-commit validation failed:\n[LINT]\nStarting up now\nPLT is up to date!", "Pre-commit validation failed:"),
+        ("Some paths are invalid:\npriv/static\nhint: Use -f to add them.", "Some paths are invalid:"),
+    ],
+)
+def test_a_lead_in_gives_way_to_the_line_that_tells_something(output: str, line: str) -> None:
+    assert error_line(output) == line
+
+
+@pytest.mark.parametrize("line", ["", "File does not exist.", "Error: File not found", "Validation failed:", "Failed."])
+def test_some_lines_say_only_that_something_is_wrong(line: str) -> None:
+    assert not says_what(line)
+    assert says_what("File does not exist: src/app.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("2 checks ran\nFAILED tests/x.py::test_y - assert 1 == 2", None),
+        ("go\nTraceback (most recent call last):\n  File 'x'\nValueError: 3", None),
+        ("compiling\nerror: cannot find crate `abc`", None),
+        ("building\nExit status: 2", 2),
+        ("The build ended (exit code 1).", 1),
+    ],
+)
+def test_a_report_of_any_tool_that_is_unmistakable_is_a_failure(text: str, code: int | None) -> None:
+    outcome = read_outcome(text, None, shell=False, speaks=True)
+    assert (outcome.failed, outcome.exit) == (True, code)
+    assert not read_outcome(text, None, shell=False).failed or text.startswith("Exit")
+    assert not read_outcome(text, {"format": "claude-code"}, shell=False, speaks=True).failed
+
+
+@pytest.mark.parametrize(
+    "text", ["all fine", "0 errors", "exit code 0", "no error: none", "x" * 5000 + "\nerror: it is a long page\n"]
+)
+def test_a_report_without_a_plain_sign_is_no_failure(text: str) -> None:
+    assert not read_outcome(text, None, shell=False, speaks=True).failed
 
 
 def test_an_error_is_one_short_line() -> None:

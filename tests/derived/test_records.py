@@ -332,4 +332,4 @@ def test_the_document_says_what_the_records_say() -> None:
     doc = parse(render(document(records)))
     assert (doc.task, doc.decisions, doc.facts) == ("Move it.", ("Keep boto3.",), ("The port is 80.",))
     assert doc.pending == ("Add an alert.",)
-    assert doc.errors == ("It broke — mended", "It burns.")
+    assert doc.errors == ("It broke — resolved by mended", "It burns.")

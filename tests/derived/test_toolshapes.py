@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daypack.derived.toolcalls import read_action, read_call, tidy_path, urls_in
-from daypack.derived.toolshapes import TOOL_SHAPES, ToolShape, fold, shape_of
+from daypack.derived.toolshapes import TOOL_SHAPES, ToolShape, fold, shape_of, speaks_for_itself
 
 
 def touches(name: str, arguments: Any) -> list[tuple[str, str]]:
@@ -239,6 +239,15 @@ def test_the_table_can_be_added_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TOOL_SHAPES, fold("Spreadsheet-Fill"), ToolShape("written", paths=("sheet",)))
     assert touches("spreadsheet_fill", arguments) == [("written", "q3.ods")]
     assert touches("mcp__office__spreadsheetFill", arguments) == [("written", "q3.ods")]
+
+
+def test_tools_that_report_are_told_from_those_that_show_something() -> None:
+    assert speaks_for_itself("deploy_stage", names_files=False)
+    assert speaks_for_itself("mcp__ci__run_tests", names_files=True)
+    assert not speaks_for_itself("summon_text", names_files=True)
+    assert not any(
+        speaks_for_itself(name, names_files=False) for name in ("Read", "search_pages", "mcp__fs__read_file")
+    )
 
 
 def test_every_row_is_found_under_its_own_name() -> None:

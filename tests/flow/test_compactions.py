@@ -280,3 +280,20 @@ def test_a_provider_that_said_the_window_was_exceeded_gets_a_smaller_one_each_ti
         times += 1
         assert times < 10
     assert not session.exceeded().changed
+
+
+def test_what_is_too_long_for_a_turn_is_told_and_read_by_the_next_compaction(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("daypack.flow.compactions._AT_ONCE_BYTES", 3000)
+    session = stage(home)
+    fill(session, 1)
+    [first] = session.compactions
+    [unread] = [one for one in first.losses if one.reason == "unread"]
+    assert unread.what == f"messages:1-{first.start - 1}"
+    assert first.start > 1
+    step(session, 90)
+    session.append("user", "Go on.")
+    done = session.compact(keep_tokens=200)
+    assert done.source.startswith("messages:1-")
+    assert not [one for one in done.losses if one.reason == "unread"]

@@ -69,6 +69,12 @@ def test_a_short_fact_is_promoted_once(home: str, workspace: Path) -> None:
     assert before.count("1100") == 1
 
 
+@pytest.mark.parametrize("text", ["All 123 tests pass now.", "Tests fail: 3 failed, 120 passed.", "The build is red."])
+def test_how_the_tests_went_is_not_promoted(home: str, workspace: Path, text: str) -> None:
+    found = reflect(workspace, home, twice(home, text))
+    assert [one.reason.startswith("it belongs to a session") for one in found.refused] == [True]
+
+
 @pytest.mark.requirement("S1-L1", "S1-L1.1", "S1-L1.2")
 def test_a_fact_of_two_sessions_becomes_a_bullet_with_its_origin(home: str, workspace: Path) -> None:
     one, two = stage(home, "one"), stage(home, "two")

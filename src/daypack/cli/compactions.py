@@ -78,7 +78,8 @@ def _told(one: Compaction) -> str:
     how = read_by(one.model) if read == count else f"{read:,} of them {read_by(one.model)}"
     why = _TRIGGERS.get(one.trigger) or safe_line(one.trigger)
     losses = one.coverage.get("losses", 0)
-    lost = "nothing was lost" if not losses else "1 loss" if losses == 1 else f"{losses:,} losses"
+    kept = counted(one.coverage.get("bullets", 0), "line")
+    lost = f"{kept} taken over, {losses:,} not"
     return (
         f"{one.id}  {when}  {safe_line(one.source)}: {counted(count, 'message')} {how}; {why}\n"
         f"  {one.before_tokens:,} tokens have left the window so far, CONTEXT.md has {one.after_tokens:,}; {lost}"

@@ -3,6 +3,7 @@
 import argparse
 import os
 
+from daypack.cli.main import EXIT_FAILED
 from daypack.cli.options import add_place
 from daypack.cli.summary import table
 from daypack.cli.terminal import colour, counted, json_text, safe, safe_line, say
@@ -45,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the report, and mend when asked to; what is found is no failure."""
+    """Print the report, and mend when asked to; exit code 1 when there is something to mend."""
     folder, documents, unused, counter = _texts(args)
     report = examine(documents, counter, declared=_declared(args.declares), unused=unused)
     written, patch = _fix(args, folder, report) if args.fix else (None, None)
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(_lines(folder, report, declared=bool(args.declares))))
         if args.fix:
             _print_fix(written, patch)
-    return 0
+    return 0 if report.clean or args.fix else EXIT_FAILED
 
 
 def _texts(args: argparse.Namespace) -> tuple[str, list[Document], list[str], Counter]:

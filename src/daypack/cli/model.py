@@ -148,7 +148,7 @@ def _test(args: argparse.Namespace, home: Home) -> int:
         completer.close()
     if args.json:
         print(json_text(trial))
-        return 0 if trial.valid else 1
+        return 0 if trial.valid and trial.kept else 1
     print(f"{safe_line(trial.model)}, window of {trial.window_tokens:,} tokens")
     print(
         f"ready in {trial.load_seconds:.1f} s, answered in {trial.seconds:.1f} s: {trial.prompt_tokens:,} tokens read, "
@@ -159,8 +159,10 @@ def _test(args: argparse.Namespace, home: Home) -> int:
     )
     print("the template is filled validly" if trial.valid else f"not valid: {safe_line('; '.join(trial.problems))}")
     print(f"{counted(trial.kept, 'bullet')} kept, {trial.lost:,} left out because history does not say it")
+    if not trial.kept:
+        print("nothing of it can be used: this model is too small for compaction")
     print(safe(trial.output).rstrip())
-    return 0 if trial.valid else 1
+    return 0 if trial.valid and trial.kept else 1
 
 
 def put_setting(text: str, name: str, value: str, place: str) -> str:

@@ -29,7 +29,7 @@ from daypack.derived.seen import (
     resolve,
 )
 from daypack.derived.toolcalls import CallRead, read_action, read_call, urls_in
-from daypack.derived.toolshapes import Verb
+from daypack.derived.toolshapes import Verb, speaks_for_itself
 from daypack.types.history import Message
 from daypack.types.records import Ref
 from daypack.types.source import Messages, parse_source
@@ -183,7 +183,8 @@ class _Reader:
         read = call.read
         text = result.text if result else ""
         shell = bool(read.command)
-        outcome = read_outcome(text, result.meta if result else None, shell=shell) if result else Outcome("")
+        speaks = not (read.urls or read.opened) and speaks_for_itself(call.name, names_files=bool(read.touches))
+        outcome = read_outcome(text, result.meta, shell=shell, speaks=speaks) if result else Outcome("")
         if shell:
             self._run(call, outcome, result)
         else:
@@ -204,7 +205,7 @@ class _Reader:
         if touches and result and not failed and _CREATED.match(text):
             touches = tuple(one._replace(verb="created") if one.verb == "written" else one for one in touches)
         for touch in touches:
-            self._touch(touch, call.seq, failed=failed)
+            self._touch(touch, _seq_of(touch, call, None if failed else result), failed=failed)
             if not failed and touch.verb == "read" and len(touches) == 1:
                 self._read_text(touch, read, text)
         seq = result.seq if result else call.seq
@@ -279,7 +280,8 @@ class _Reader:
             self._tests.append(TestRun(test.runner, read.command, call.seq, seq, verdict, *numbers, test.targets))
         for touch in read.touches:
             # Of several commands it is not known which one failed.
-            self._touch(touch, call.seq, failed=outcome.cancelled or (failed and len(done.programs) == 1))
+            undone = outcome.cancelled or (failed and len(done.programs) == 1)
+            self._touch(touch, _seq_of(touch, call, None if undone else result), failed=undone)
         for url in read.urls:
             self._seen(url)[1 if failed else 0].add(call.seq)
         if not outcome.cancelled:
@@ -308,6 +310,11 @@ def _keys(call: _Call, touches: Sequence[Touch]) -> tuple[tuple[str, ...], str]:
     if call.read.urls:
         return tuple(f"fetch {url}" for url in call.read.urls), call.read.urls[0]
     return (f"tool {call.name}",), ""
+
+
+def _seq_of(touch: Touch, call: _Call, result: Message | None) -> int:
+    """Return which message shows what was done: what was read stands in the result, what was written in the call."""
+    return result.seq if result and touch.verb == "read" else call.seq
 
 
 def _file(path: str, file: _File, digest: str | None) -> FileTouch:

@@ -42,6 +42,7 @@ from daypack.files import atomic, blobs
 from daypack.history.draft import draft_event
 from daypack.history.layout import check_name
 from daypack.history.session import History
+from daypack.text.redact import redact
 from daypack.types.history import Event
 from daypack.types.records import Ref
 
@@ -191,7 +192,8 @@ def merged(child: Child) -> tuple[Ref, ...]:
 
 
 def _summary(child: Child) -> str:
-    lines = (line.strip("#*->` \t\r") for line in (child.result or "").split("\n"))
+    # All of it, before it is cut: half a secret would not be recognised.
+    lines = (line.strip("#*->` \t\r") for line in redact(child.result or "").text.split("\n"))
     first = next(filter(None, lines), "it answered nothing")
     if len(first) > _SUMMARY_CHARS:
         cut = first.rfind(" ", _SUMMARY_CHARS // 2, _SUMMARY_CHARS)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from daypack.derived.artifacts import join_refs, read_artifacts, refs_of
 from daypack.derived.children import merged, read_children
-from daypack.derived.modelfree import extract, finished, weigh
+from daypack.derived.modelfree import QUESTION_WEIGHT, extract, finished, weigh
 from daypack.derived.raw import Raw, raw_of
 from daypack.derived.records import (
     Carried,
@@ -23,7 +23,7 @@ from daypack.derived.records import (
     number_refs,
 )
 from daypack.derived.swap import LARGE_TOKENS, preview, swap_output, swap_range
-from daypack.derived.template import MAX_BULLET_CHARS, problems, render
+from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS, problems, render
 from daypack.errors import DaypackError, NothingToCompact
 from daypack.files.offsets import UNCOUNTED
 from daypack.history.session import History
@@ -39,6 +39,7 @@ from daypack.types.records import Ref, SwapRecord, Todo
 
 NO_MODEL = "none"
 MAX_LOSSES = 60  # told one by one; the others are counted
+_OFFERED = 20  # bullets of a section that are looked at; ten stay
 _SLAB_BYTES = 4 << 20  # of a long range that is read at once
 
 
@@ -50,6 +51,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     trigger: str = "manual"
     redacting: bool = True
     masked: tuple[int, ...] = ()  # outputs of the messages that stay which stand there as one line
+    unread: str = ""  # messages before the range that are left for a longer compaction
     reader_tokens: int = 128_000  # the window of whoever reads the result
 
 
@@ -61,12 +63,15 @@ def compact(
     for raw in reading.slabs():
         reading.take(raw)
     filled = reading.ask_model(completer)
-    bullets = [_one_sentence(one) for one in _joined(filled.bullets, reading.bullets)]
+    bullets, over = _limited([_one_sentence(one) for one in _joined(filled.bullets, reading.bullets)])
+    if _is_only_asked(folded, bullets):
+        bullets = [one for one in bullets if one.section != "task"]
     done = finished(folded.records.todos, reading.last) if reading.last else frozenset[str]()
     carried = carry(folded, bullets, weigh, done)
     found = (*reading.refs.values(), *(ref for child in read_children(history) for ref in merged(child)))
     refs = number_refs(folded, (_cleared(ref) for ref in found) if ask.redacting else found, join_refs)
-    losses = _counted((*filled.losses, *carried.losses))
+    unread = (Loss(ask.unread, "unread", "more than a turn waits for"),) if ask.unread else ()
+    losses = _counted((*unread, *filled.losses, *carried.losses, *over))
     swapped = reading.swapped()
     compaction = Compaction(
         source=f"messages:{ask.start}-{ask.through}" if ask.through > ask.start else f"messages:{ask.start}",
@@ -153,7 +158,7 @@ class _Reading:
         for ref in refs_of(artifacts):
             known = self.refs.get(ref.path)
             self.refs[ref.path] = join_refs(known, ref) if known else ref
-        found = extract(raw, artifacts)
+        found = extract(raw, artifacts, _OFFERED)
         # The newest slab says what the task is, if it says that at all, and what is done.
         old = [one for one in self.bullets if one.section == "pending"]
         done = finished([Todo(str(at), one.text, one.source) for at, one in enumerate(old)], raw)
@@ -185,6 +190,24 @@ class _Reading:
         return (swap_range(messages, start, stop, summary, self.tokens), *self._outputs)
 
 
+def _is_only_asked(folded: Folded, bullets: Sequence[Bullet]) -> bool:
+    """Whether the range asks something in between, and the work that was asked for before goes on."""
+    former = folded.records.task
+    task = next((one for one in bullets if one.section == "task"), None)
+    return bool(task and former and 0 < task.weight <= QUESTION_WEIGHT < former.weight)
+
+
+def _limited(bullets: Sequence[Bullet]) -> tuple[list[Bullet], list[Loss]]:
+    """Keep ten of each section, the best; tell of the others."""
+    kept: list[Bullet] = []
+    over: list[Loss] = []
+    for section in SECTIONS:
+        own = list({one.text: one for one in bullets if one.section == section}.values())
+        kept += own[:MAX_BULLETS]
+        over += [Loss(one.text, "over_limit", one.source) for one in own[MAX_BULLETS:]]
+    return kept, over
+
+
 def _says_something(text: str) -> bool:
     """Whether a model's line is more than a number or a word: small ones fill lines with anything."""
     return len(content_words(text)) > 1
@@ -209,8 +232,8 @@ def _one_sentence(bullet: Bullet) -> Bullet:
 
 
 def _cleared(ref: Ref) -> Ref:
-    """What children say is quoted in their refs; secrets do not leave through them."""
-    return replace(ref, summary=redact(ref.summary).text) if ref.kind == "child_result" else ref
+    """Addresses and what children say may hold secrets; they do not leave through refs."""
+    return replace(ref, path=redact(ref.path).text, summary=redact(ref.summary).text)
 
 
 def _joined(first: Sequence[Bullet], second: Sequence[Bullet]) -> tuple[Bullet, ...]:

@@ -73,8 +73,8 @@ errors 0.7: error, exception, traceback, failed, failure, fails, crash, crashed,
     timeout
 request 1.0: ^please, can you, could you, would you, will you, i need you, i want you, i'd like you, help me,
     i need help, i need to, we need to, i want to, i'd like to, i would like, i'm trying to, i am trying to,
-    i'm working on, we're working on, i am working on, work on, your task, the task is, the goal is, task,
-    solving, let's, how do i, how can i, how should i, how would i, what's the best, what is the best,
+    i'm working on, we're working on, i am working on, ^work on, your task, the task is, the goal is, ^task,
+    let's, how do i, how can i, how should i, how would i, what's the best, what is the best,
     i'm looking, i'm planning, i need
 request 0.8: ^implement, ^fix, ^add, ^create, ^write, ^build, ^refactor, ^update, ^remove, ^delete, ^make,
     ^change, ^improve, ^investigate, ^find, ^check, ^run, ^test, ^deploy, ^set, ^configure, ^migrate, ^port,
@@ -83,7 +83,7 @@ request 0.8: ^implement, ^fix, ^add, ^create, ^write, ^build, ^refactor, ^update
     ^install, ^upgrade, ^document, ^generate, ^read, ^extract, ^solve, ^give, ^tell, ^compare, ^suggest, ^open,
     ^look, ^try, ^use, ^replace, ^clean, ^finish, ^support, ^integrate, ^release, ^work, ^do, ^get, ^put, ^merge,
     ^split, ^send, ^reply, ^book, ^order, ^buy, ^recommend
-request 0.4: what, how, why, which, where, when, does, should, want, need
+request 0.4: task, solving, work on, what, how, why, which, where, when, does, should, want, need
 doubt 1.0: should we, should i, could we, can we, do we, shall we, what if, would it, would you, do you, are you,
     could you, can you, would we, is it, we could, you could, i could, one could, one option, another option,
     another way, alternatively, alternative, suppose, imagine, for example, e g, for instance, hypothetically,

@@ -24,6 +24,18 @@ _FUNCTION_WORDS = {
     "es": "el los y una para por del las está pero su nos como más hay esta tiene puedes este que",
 }
 _ENOUGH_WORDS = 2
+# A question that asks somebody to do something, and not to say something.
+_POLITE = re.compile(
+    r"\b(?:can|could|would|will) (?:you|we) (?:please )?(?!tell|remind|recall|remember|confirm|explain|say|see|still)|"
+    r"\bplease (?!tell|remind|confirm|say)|\bhelp\b|\b(?:peux|pouvez|pourrais|pourriez)\b|"
+    r"\b(?:kannst|könntest|können|könnten)\b|\b(?:puedes?|podrías?)\b|能不能|可以帮|请|請|くれ|もらえ|いただけ",
+    re.IGNORECASE,
+)
+_TELLING = re.compile(
+    r"(?:(?:please|also|and|ok|okay),?\s+){0,2}(?:remember|note|keep in mind|don't forget|tell me|remind me)\b",
+    re.IGNORECASE,
+)
+_ASKS_FOR_WORK = 0.8
 
 
 class Cues(NamedTuple):
@@ -62,6 +74,13 @@ def is_acknowledgement(text: str) -> bool:
     """Whether a message is nothing but "ok", "continue", "thanks" and the like."""
     words = words_of(text)
     return len(words) <= 6 and all(word in _acknowledgements() for word in words)
+
+
+def commands(text: str, cues: Cues) -> bool:
+    """Whether a sentence asks for work: no question for an answer, no rule that is to be kept, no news."""
+    if cues.request - cues.chatter < _ASKS_FOR_WORK or cues.order >= _ASKS_FOR_WORK or cues.decisions >= 1.0:
+        return False
+    return _TELLING.match(text) is None and (not cues.asks or _POLITE.search(text) is not None)
 
 
 def find_cues(text: str, language: str = "", words: list[str] | None = None) -> Cues:

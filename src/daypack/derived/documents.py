@@ -55,7 +55,7 @@ def write(history: History, folded: Folded, events: int | None = None) -> None:
     """
     layout, current = history.layout, folded.current
     # As far as the newest event knew: a rebuild gives the same bytes however much was said since.
-    repeats = partial(dedup.refresh, history, folded.through, events=events, swapped=folded.swapped.values())
+    repeats = partial(dedup.refresh, history, folded.farthest, events=events, swapped=folded.swapped.values())
     mark = layout.derived("compaction")
     if current is None:
         if not folded.undone:

@@ -13,13 +13,18 @@ from daypack.derived.candidates import (
     LANGUAGE_CHARS,
     Candidate,
     Ranked,
+    Spot,
+    as_finding,
     candidates,
     choose,
+    leans_back,
+    newest_only,
     says_something,
     shorten,
     tidy,
 )
-from daypack.derived.cues import Cues, find_cues, is_acknowledgement, language_of, words_of
+from daypack.derived.cues import Cues, commands, find_cues, is_acknowledgement, language_of, words_of
+from daypack.derived.outcomes import says_what
 from daypack.derived.raw import Raw
 from daypack.derived.seen import Artifacts, ErrorSeen
 from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS
@@ -41,26 +46,31 @@ _LEANING = re.compile(r"(?:it|this|that|these|those|they|he|she|which|also|then|
 _SELF = re.compile(r"\b(?:let me|i should)\b", re.IGNORECASE)  # what an assistant says to itself
 _POINTING = re.compile(r"\b(?:the following|here's the|here is the|as follows|below)\b", re.IGNORECASE)
 _NEXT = re.compile(r"(?:let's|we'll|we will|i'll|i will|now)\b", re.IGNORECASE)  # of somebody at work: the next step
-_STATUS = re.compile(
-    r"\b\d[\d,]*\**\s+(?:\w+\s+){0,2}(?:tests?|specs?|doctests?|failures?|passed|failed|errors?|warnings?)\b"
+# Of an assistant: what it means to do, once the step at hand is done.
+_INTENDING = re.compile(
+    r"(?:(?P<later>then|next|after that|afterwards|later|finally|after this),?\s+)?"
+    r"(?:i|we)(?:'ll| will)?\s+(?:still\s+|also\s+|then\s+)?(?:need|have)\s+to\b",
+    re.IGNORECASE,
 )
+_MOST_RESOLVED = 3
+QUESTION_WEIGHT = 0.45  # at most, of a task that nobody asked for in so many words; what is asked for weighs more
 _RECENT_SHARE = 0.8  # where a conversation's end begins: what is said to come next there has not come yet
 
 
-def extract(raw: Raw, artifacts: Artifacts) -> tuple[Bullet, ...]:
-    """Return the bullets for CONTEXT.md, best first in each section, ten of each at most."""
+def extract(raw: Raw, artifacts: Artifacts, most: int = MAX_BULLETS) -> tuple[Bullet, ...]:
+    """Return the bullets for CONTEXT.md, best first in each section, `most` of each at most."""
     said = listen(raw)
     lines = list(candidates(said.utterances))
-    task = _task(said.utterances)
+    task = _task(said.utterances, lines)
     bullets = [task] if task else []
     taken = set[str]()
-    bullets += _section("decisions", lines, taken, _answers(said))
-    if task and find_cues(task.text).facts < 0.7:
-        taken.add(task.text)  # a task is soon another one: a fact in it should outlive it
-    bullets += _section("pending", _open(lines, said.steps), taken, _steps(said.plan))
-    facts = _section("facts", _without_old_status(lines), taken, [])
-    bullets += facts or _fallback(said.utterances, taken)
-    bullets += _errors(artifacts.errors)
+    bullets += _section("decisions", _ranked("decisions", lines), taken, _answers(said)[:most], most)
+    if task:
+        taken.add(task.text)
+    bullets += _section("pending", _ranked("pending", _open(lines, said.steps)), taken, _steps(said.plan)[:most], most)
+    facts = _section("facts", _ranked("facts", lines), taken, [], most)
+    bullets += facts or _fallback(said.utterances, lines, taken)[:most]
+    bullets += _errors(artifacts.errors, most)
     return tuple(bullets)
 
 
@@ -78,14 +88,32 @@ def finished(todos: Iterable[Todo], raw: Raw) -> frozenset[str]:
     return frozenset(one.id for one in todos if not one.done and _is_reported(0, one.text, reports))
 
 
-def _section(section: Section, lines: Iterable[Candidate], taken: set[str], first: list[Bullet]) -> list[Bullet]:
-    """Return the bullets of a section: those that are known for certain, then the best of the sentences."""
-    bullets = [one for one in first if one.text not in taken][:MAX_BULLETS]
-    taken.update(one.text for one in bullets)
+def _ranked(section: Section, lines: Iterable[Candidate]) -> list[Ranked]:
+    """Return the sentences that are worth something for a section and still hold, oldest first."""
     ranked = [Ranked(line, value) for line in lines if (value := _worth(line, section)) >= _FLOORS[section]]
-    for one in choose(ranked, MAX_BULLETS + len(taken)):
+    if section == "pending":
+        return ranked
+    if section == "facts":
+        told = [(one, as_finding(one.candidate)) for one in ranked]
+        ranked = [Ranked(_worded(one.candidate, text), one.value) for one, text in told if text]
+    return newest_only(ranked)
+
+
+def _worded(line: Candidate, text: str) -> Candidate:
+    if text == line.text:
+        return line
+    return Candidate(text, line.cues, Spot(line.said, line.place), line.context, line.box)
+
+
+def _section(
+    section: Section, ranked: Iterable[Ranked], taken: set[str], first: list[Bullet], most: int
+) -> list[Bullet]:
+    """Return the bullets of a section: those that are known for certain, then the best of the sentences."""
+    bullets = [one for one in first if one.text not in taken]
+    taken.update(one.text for one in bullets)
+    for one in choose(ranked, most + len(taken)):
         text = shorten(one.candidate.text, MAX_BULLET_CHARS)
-        if not text or text in taken or len(bullets) == MAX_BULLETS:
+        if not text or text in taken or len(bullets) >= most:
             continue
         taken.add(text)
         bullets.append(_bullet(section, text, one.candidate.said.seq, one.value))
@@ -93,7 +121,7 @@ def _section(section: Section, lines: Iterable[Candidate], taken: set[str], firs
 
 
 def _bullet(section: Section, text: str, seq: int, weight: float) -> Bullet:
-    return Bullet(section, text, f"messages:{seq}", weight=round(min(1.0, weight), 4))
+    return Bullet(section, text, f"messages:{seq}", weight=round(min(1.0, max(0.0, weight)), 4))
 
 
 def _value(section: Section, cues: Cues, density: float, length: int) -> float:
@@ -128,15 +156,26 @@ def _strength(section: Section, cues: Cues) -> float:
     return cues.pending if section == "pending" else max(cues.errors, 0.5)
 
 
+def _is_beside(line: Candidate, section: Section) -> bool:
+    """Whether a sentence has no place in a section, whatever its cues: an aside, or a request among the facts."""
+    if line.said.voice == "assistant":
+        return _is_aside(line.text, section)
+    # What was asked for is the task while it runs, and nothing afterwards.
+    return section == "facts" and commands(line.text, line.cues)
+
+
 def _worth(line: Candidate, section: Section) -> float:
     """Return what a sentence is worth for a section, with who said it, when, and under which heading."""
     cues, said = line.cues, line.said
     context = getattr(line.context, section)
     if not context and not line.box and _strength(section, cues) < _least(said, section):
         return 0.0  # most sentences, and most of the time
-    if said.voice == "assistant" and _SELF.search(line.text):
+    if said.scripted or _is_beside(line, section):
         return 0.0
-    if said.voice == "assistant":
+    intended = section == "pending" and _is_intention(line)
+    if intended:
+        cues = cues._replace(pending=1.0, talk=0.0)
+    elif said.voice == "assistant":
         # An imperative of the assistant is advice, not an order.
         cues = cues._replace(order=0.0, doubt=max(cues.doubt, line.context.doubt))
         if said.working and _NEXT.match(line.text):
@@ -153,11 +192,24 @@ def _worth(line: Candidate, section: Section) -> float:
     if _strength(section, cues) < _least(said, section):
         return 0.0
     value = _value(section, cues, line.density, len(line.text))
-    if _LEANING.match(line.text) and section != "decisions":
+    if not intended and _LEANING.match(line.text) and section != "decisions":
         value *= 0.85
     if line.text.endswith("!") and section != "facts":
         value *= 0.8
     return value * _trust(said, section) * _age(line, section, cues)
+
+
+def _is_aside(text: str, section: Section) -> bool:
+    """Whether an assistant talks to itself, or of what it has just said."""
+    return _SELF.search(text) is not None or (section == "decisions" and leans_back(text))
+
+
+def _is_intention(line: Candidate) -> bool:
+    """Whether an assistant says what it will have to do, and is not about to do it in the same message."""
+    if line.said.voice != "assistant" or line.cues.asks:
+        return False
+    found = _INTENDING.match(line.text)
+    return found is not None and (found["later"] is not None or not line.said.acting)
 
 
 def _least(said: Utterance, section: Section) -> float:
@@ -187,31 +239,48 @@ def _age(line: Candidate, section: Section, cues: Cues) -> float:
     return 0.7 + 0.3 * line.place
 
 
-def _task(utterances: Sequence[Utterance]) -> Bullet | None:
-    """Return what the newest request of substance asks for; a small remark does not change the task."""
+def _task(utterances: Sequence[Utterance], lines: Sequence[Candidate]) -> Bullet | None:
+    """Return what the newest request of substance asks for; no remark, question or news changes the task.
+
+    They do once it is reported as done, and where nobody has asked for work.
+    """
     working = any(one.working for one in utterances)
     asked = [one for one in utterances if one.voice == "user" and not is_acknowledgement(one.text)]
     others: list[_Request] = []
+    question: Bullet | None = None  # or a statement: the newest of substance
     for said in reversed(asked):
         best = _request(said)
         if best is None:
             continue
-        if _is_substantial(said, best.request, working=working):
+        if not _is_substantial(said, best.request, working=working):
+            others.append(best)
+        elif said.chatting:
             return best.bullet
-        others.append(best)
+        elif best.commands:
+            return question if question and _is_completed(best.bullet, said.seq, lines) else best.bullet
+        elif question is None:
+            question = best.bullet
+    if question:
+        return question
     # Nobody asked for anything: what is spoken of at the end comes nearest to a task.
     newest = others[:_TALK_MESSAGES]
     return max(newest, key=lambda one: one.bullet.weight).bullet if newest else None
 
 
+def _is_completed(task: Bullet, seq: int, lines: Sequence[Candidate]) -> bool:
+    closing = [line for line in lines if line.said.closing or line.said.voice == "user"]
+    return _is_reported(seq, task.text, _reports(closing, ()))
+
+
 class _Request(NamedTuple):
     bullet: Bullet
     request: float  # how plainly it asks
+    commands: bool  # it asks for work, not for an answer
 
 
 def _request(said: Utterance) -> _Request | None:
     """Return the sentence of a message that asks."""
-    best: tuple[float, str, float] | None = None
+    best: tuple[float, str, float, bool] | None = None
     language = language_of(words_of(said.text[:LANGUAGE_CHARS]))
     headed, bonus = 0.0, 0.3  # for the line below "Issue:", once
     for at, sentence in enumerate(sentences(said.text)[:_REQUEST_SENTENCES]):
@@ -225,10 +294,20 @@ def _request(said: Utterance) -> _Request | None:
         asks = max(cues.request, 0.6 * cues.pending) * (0.5 if max(cues.decisions, cues.order) >= 1.0 else 1.0)
         asks /= 1 + at / 12  # what a long message asks for, it says at its beginning
         value = 0.4 * asks + 0.35 * literal_density(text) + 0.25 / (1 + at) + headed - 0.3 * cues.chatter
+        asked = commands(text, cues)
+        if asked:
+            value += 0.25 / (1 + at / 12)
+        elif cues.facts >= 0.7 and not cues.asks:
+            value -= 0.4  # news, and better kept as a fact
+        elif cues.asks:
+            value += 0.1
         headed, bonus = 0.0, 0.0 if headed else bonus
         if best is None or value > best[0]:
-            best = value, text, cues.request - cues.chatter
-    return _Request(_bullet("task", best[1], said.seq, best[0]), best[2]) if best else None
+            best = value, text, cues.request - cues.chatter, asked
+    if best is None:
+        return None
+    weight = 0.5 + 0.5 * best[0] if best[3] else QUESTION_WEIGHT * min(1.0, best[0])
+    return _Request(_bullet("task", best[1], said.seq, weight), best[2], best[3])
 
 
 def _is_substantial(said: Utterance, request: float, *, working: bool) -> bool:
@@ -240,30 +319,14 @@ def _is_substantial(said: Utterance, request: float, *, working: bool) -> bool:
     return words >= 8 and working
 
 
-def _without_old_status(lines: Sequence[Candidate]) -> list[Candidate]:
-    """Leave out counts of passing and failing tests that a later count has made history."""
-    counts = [line for line in lines if _STATUS.search(line.text)]
-    old = set(map(id, counts[:-2]))
-    return [line for line in lines if id(line) not in old or line.density > 0.7]
-
-
 def _answers(said: Said) -> list[Bullet]:
-    """Return what somebody chose when an agent asked, newest first; of a long question its last sentence at most."""
+    """Return what somebody chose when an agent asked, newest first; a choice means nothing without its question."""
     found: list[Bullet] = []
     for seq, answer in said.answers:
-        text = _answer(answer)
-        if text:
+        text = shorten(answer, MAX_BULLET_CHARS)
+        if text == answer:
             found.append(_bullet("decisions", text, seq, _ANSWER_WEIGHT))
     return found[::-1]
-
-
-def _answer(text: str) -> str:
-    parts = sentences(text)
-    if len(parts) > 1:
-        chosen = text.rpartition('"="')[2].rstrip('"')
-        # An answer in words of its own needs no question.
-        text = chosen if chosen.count(" ") > 2 else parts[-1].text
-    return shorten(text, MAX_BULLET_CHARS)
 
 
 def _steps(plan: Sequence[Step]) -> list[Bullet]:
@@ -278,11 +341,13 @@ def _steps(plan: Sequence[Step]) -> list[Bullet]:
 def _open(lines: Sequence[Candidate], steps: Sequence[Step]) -> list[Candidate]:
     """Return the sentences that no later one says to be done."""
     reports = _reports(lines, steps)
+    # "Now let me add the test": whoever meant to has begun.
+    begun = [(one.said.seq, one.words) for one in lines if one.cues.talk and one.said.acting]
     return [
         line
         for line in lines
         if (line.cues.pending or line.context.pending or line.box)
-        and not _is_reported(line.said.seq, line.text, reports)
+        and not _is_reported(line.said.seq, line.text, reports + begun if _is_intention(line) else reports)
     ]
 
 
@@ -303,25 +368,27 @@ def _is_reported(seq: int, text: str, reports: Sequence[tuple[int, frozenset[str
     return any(told > seq and len(words & done) >= least for told, done in reports)
 
 
-def _errors(errors: Sequence[ErrorSeen]) -> list[Bullet]:
-    """Return the errors, those that nothing resolved first, the newest of each first."""
+def _errors(errors: Sequence[ErrorSeen], most: int) -> list[Bullet]:
+    """Return the errors, those that nothing resolved first and few of the others, the newest of each first."""
     found: dict[str, Bullet] = {}
+    resolved = 0
     # One that names nothing ("File does not exist.") helps least.
     ordered = sorted(errors, key=lambda one: (one.resolved_by is not None, not literal_density(one.text), -one.seq))
     for at, error in enumerate(ordered):
         text = shorten(" ".join(error.text.split()), MAX_BULLET_CHARS)
-        if not text or text in found:
+        if text in found or not says_what(text) or (error.resolved_by and resolved == _MOST_RESOLVED):
             continue
+        resolved += 1 if error.resolved_by else 0
         resolution = shorten(" ".join((error.resolution or "").rstrip("…").split()), MAX_BULLET_CHARS) or None
         weight = (0.5 if error.resolved_by else 0.9) * (1 - 0.3 * at / len(ordered))
         found[text] = Bullet("errors", text, f"messages:{error.seq}", resolution, round(weight, 4))
-    return list(found.values())[:MAX_BULLETS]
+    return list(found.values())[:most]
 
 
-def _fallback(utterances: Sequence[Utterance], taken: set[str]) -> list[Bullet]:
+def _fallback(utterances: Sequence[Utterance], lines: Sequence[Candidate], taken: set[str]) -> list[Bullet]:
     """Return the sentences that score best by place and literals alone: of a language without cues, say."""
     found: list[tuple[float, int, str]] = []
-    seen = set(taken)
+    seen = taken | {line.text for line in lines if not as_finding(line)}
     for said in utterances[::-1][:_FALLBACK_MESSAGES]:
         for one in score(said.text)[:_REQUEST_SENTENCES]:
             text = shorten(tidy(one.text), MAX_BULLET_CHARS)

@@ -18,14 +18,23 @@ _SHOWS = word_set("cat bat grep egrep fgrep rg sed awk head tail less more nl gi
 _EXIT_HEAD = re.compile(
     r"\s{0,8}(?:Error: )?(?:(?:Chunk ID|Wall time|Command|Session)[^\n]{0,200}\n){0,4}"
     r"(?:Exit code:?|Exit Code:|Process exited with code|Command failed with exit code|Command exited with code"
-    r"|<returncode>|returncode:) ?(-?\d{1,9})"
+    r"|<returncode>|returncode:|[Ee]xit status:?|exit code:?) ?(-?\d{1,9})\b"
 )
-_FRAMED = ("Exit code", "Chunk ID", "Wall time", "Process exited")
+_FRAMED = ("Exit code", "Exit status", "exit code", "Chunk ID", "Wall time", "Process exited")
 _EXIT_TAIL = re.compile(
     r"(?:\[(?:The c|C)ommand (?:finished|completed) with exit code|\bExit Code:|exit_code\"?[:=]|</output>\n<exit_code>"
-    r"|^exit status) ?(-?\d{1,9})",
+    r"|^[Ee]xit status:?) ?(-?\d{1,9})",
     re.MULTILINE,
 )
+# Of a tool whose text is its own, wherever it says it.
+_EXIT_ANYWHERE = re.compile(
+    r"\b(?:exit|exited with|finished with|failed with)(?: code| status)[:=]? {0,4}(-?\d{1,9})\b", re.IGNORECASE
+)
+# What no tool prints that succeeded.
+_UNMISTAKABLE = re.compile(
+    r"^FAILED \S+::\S|^Traceback \(most recent call last\)|^(?:error|Error|ERROR): ?\S", re.MULTILINE
+)
+_SHORT_CHARS = 2000  # of an output that is about its error
 _CANCELLED = (
     "The user doesn't want to proceed with this tool use",
     "<tool_use_error>Sibling tool call errored",
@@ -90,9 +99,20 @@ _LINES = (
         re.MULTILINE,
     ),
 )
+_WORDS = re.compile(r"[^\W\d_]{2,}")
 _MARKUP = re.compile(r"</?(?:tool_use_error|error|returncode|output)>")
+_VAGUE = re.compile(
+    r"(?:error: ?)?(?:file (?:does not exist|not found)|no such file or directory|permission denied|access denied|"
+    r"(?:an? )?(?:unknown |internal |unexpected )?(?:error|failure)(?: has)?(?: occurred)?|"
+    r"(?:command |tool |build |tests? )?fail(?:ed|ure)|invalid (?:input|arguments?|request)|not found|"
+    r"something went wrong|your proposed edit has introduced new syntax error.*)[.!:]*",
+    re.IGNORECASE,
+)
+_INFORMATIVE_WORDS = 4
+_LOOK_AHEAD = 40  # lines
 _FRAME = re.compile(
-    r"Exit code:? -?\d+|(?:Wall time|Chunk ID|Original token count|Process exited|Output):?.*|\$ .*|hint: .*"
+    r"(?:Exit (?:code|status)|exit (?:code|status)|Process exited with code|Command exited with code):? ?-?\d+|"
+    r"(?:Wall time|Chunk ID|Original token count|Process exited|Output):?.*|\$ .*|hint: .*"
 )
 
 
@@ -106,8 +126,8 @@ class Outcome(NamedTuple):
     running: bool = False  # it goes on in the background
 
 
-def read_outcome(text: str, meta: Mapping[str, Any] | None, *, shell: bool) -> Outcome:
-    """Read what a result says of itself."""
+def read_outcome(text: str, meta: Mapping[str, Any] | None, *, shell: bool, speaks: bool = False) -> Outcome:
+    """Read what a result says of itself; `speaks`: its text is the tool's own, and no file or page it shows."""
     told = _told(meta)
     if text.startswith(_CANCELLED):
         return Outcome(text, failed=True, cancelled=True)
@@ -117,11 +137,13 @@ def read_outcome(text: str, meta: Mapping[str, Any] | None, *, shell: bool) -> O
             return Outcome(text, code, code != 0)
     if not shell:
         code = exit_code(text) if text.startswith(_FRAMED) else None
+        if speaks and told is None and code is None:
+            code = _code_told(text)
         if told is None:
             # What is long is the text of a file or a page, whatever it begins with.
             told = (
                 code != 0 if code is not None else len(text) < _HEAD_CHARS and text.lstrip()[:64].startswith(_REFUSED)
-            )
+            ) or (speaks and not code and _is_unmistakable(text))
         return Outcome(text, code, told)
     if text.startswith(_RUNNING) or "Process running with session ID" in text[:400]:
         return Outcome(text, running=True)
@@ -164,10 +186,50 @@ def error_line(text: str) -> str:
         found = pattern.findall(ends)
         if found:
             # A traceback ends with its error; lists of failures begin with the first cause.
-            return one_line(_first_of(found[-1] if at == 1 and "Traceback" in ends else found[0]))
+            return _telling(found[-1] if at == 1 and "Traceback" in ends else found[0], ends)
     lines = [line for raw in ends.split("\n") if (line := raw.strip()) and not _FRAME.fullmatch(line)]
     # A few lines begin with what is wrong, a long output ends with it.
-    return one_line(_first_of(lines[0 if len(lines) <= _FEW_LINES else -1]) if lines else ends)
+    return _telling(lines[0 if len(lines) <= _FEW_LINES else -1], ends) if lines else one_line(ends)
+
+
+def says_what(line: str) -> bool:
+    """Whether a line tells what is wrong: more than that something is, and no lead-in to what follows."""
+    return bool(line) and not line.endswith((":", "：")) and _VAGUE.fullmatch(line) is None
+
+
+def _telling(line: str, output: str) -> str:
+    """Return a line of an output, or the next one that tells something when it does not."""
+    own = one_line(_first_of(line))
+    if says_what(own):
+        return own
+    _, _, rest = output.partition(line)
+    after = [*line.split("\\n")[1:], *rest.split("\n")[:_LOOK_AHEAD]]
+    told = [words for one in after if (words := one_line(one).removeprefix("- ")) and not _FRAME.fullmatch(words)]
+    for at, words in enumerate(told):
+        if says_what(words) and _is_informative(words, first=at == 0):
+            return words
+    return own
+
+
+def _is_informative(line: str, *, first: bool) -> bool:
+    """Whether a line could stand alone: it is worded as an error, or follows at once and has a few words."""
+    if line.startswith(("[", "{", "---", "Please ")):
+        return False
+    if "Error: " in line or "Exception: " in line or any(pattern.match(line) for pattern in _LINES):
+        return True
+    return first and len(_WORDS.findall(line)) >= _INFORMATIVE_WORDS
+
+
+def _code_told(text: str) -> int | None:
+    every = _EXIT_ANYWHERE.findall(text if len(text) <= _SHORT_CHARS else text[-300:])
+    return int(every[-1]) if every else None
+
+
+def _is_unmistakable(text: str) -> bool:
+    found = _UNMISTAKABLE.search(text if len(text) <= _HEAD_CHARS + _TAIL_CHARS else text[-_TAIL_CHARS:])
+    if not found:
+        return False
+    return found[0].lower()[:5] != "error" or len(text) <= _SHORT_CHARS
 
 
 def _first_of(line: str) -> str:

@@ -9,6 +9,7 @@ from daypack.text.clearing import clear
 from daypack.types.history import Message
 from daypack.types.source import Messages
 
+OWN_TOOLS = frozenset({"recall", "search_history"})
 RECALLED = "[recalled from "  # begins every text that was brought back, so that it is not taken for news
 
 

@@ -42,11 +42,20 @@ class Folded(Struct):
     refs: dict[str, Ref] = {}  # by path
     swapped: dict[str, SwapRecord] = {}  # by id
     numbers: dict[str, int] = {}  # letter -> the highest number ever given
+    farthest: int = 0  # the last message that any compaction has let go, also one that was taken back
     ids: dict[str, str] = {}  # letter and words -> the id they had, also when their record gave way since
 
     def copied(self) -> "Folded":
         """Return a fold that can go on by itself."""
-        return Folded([*self.accepted], [*self.undone], {**self.refs}, {**self.swapped}, {**self.numbers}, {**self.ids})
+        return Folded(
+            [*self.accepted],
+            [*self.undone],
+            {**self.refs},
+            {**self.swapped},
+            {**self.numbers},
+            self.farthest,
+            {**self.ids},
+        )
 
     @property
     def current(self) -> Compaction | None:
@@ -74,6 +83,7 @@ def fold(history: History, events: Iterable[Event], onto: Folded | None = None) 
             except (DaypackError, msgspec.ValidationError, msgspec.DecodeError, KeyError, TypeError):
                 continue  # of another writer, or damaged: `doctor` tells
             folded.accepted.append(compaction)
+            folded.farthest = max(folded.farthest, compaction.through)
             _count(folded, compaction)
             # What is swapped stays known by its id, also when the compaction is taken back.
             folded.swapped.update((one.id, one) for one in compaction.swapped)
@@ -153,8 +163,10 @@ def carry(folded: Folded, bullets: Sequence[Bullet], weigh: Weigh, finished: fro
     facts = pool.join(former.facts, [one for one in bullets if one.section == "facts"], _fact)
     open_work = [one for one in former.todos if one.id not in finished]
     todos = pool.join(open_work, [one for one in bullets if one.section == "pending"], _todo)
-    errors = pool.join(former.errors, [one for one in bullets if one.section == "errors"], _error)
-    summary = Summary(task.text, task.source) if task else former.task
+    # What was resolved by the last time is not carried on.
+    trouble = [one for one in former.errors if not one.resolution]
+    errors = pool.join(trouble, [one for one in bullets if one.section == "errors"], _error)
+    summary = Summary(task.text, task.source, task.weight) if task else former.task
     if former.task and summary and _plain(former.task.text) == _plain(summary.text):
         summary = former.task
     return Carried(Records(summary, decisions, facts, todos, errors), tuple(losses))
@@ -178,7 +190,7 @@ def _error_line(record: ErrorRecord) -> str:
         return record.error
     from daypack.text.sentences import sentences  # noqa: PLC0415 — 5 ms that a turn need not pay
 
-    whole = f"{record.error.rstrip('.')} — {record.resolution}"
+    whole = f"{record.error.rstrip('.')} — resolved by {record.resolution}"
     return whole if len(whole) <= MAX_BULLET_CHARS and len(sentences(whole)) == 1 else record.error
 
 
@@ -317,3 +329,7 @@ _error = _Shape(
 
 def _plain(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(".!;:")
+
+
+# Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
+_WARM = msgspec.json.Decoder(Compaction)

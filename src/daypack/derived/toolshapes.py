@@ -232,6 +232,13 @@ _GUESSES: tuple[tuple[frozenset[str], ToolShape], ...] = (
     (frozenset({"shell", "bash", "terminal", "exec", "execute"}), _SHELL),
 )
 
+_FINDING = frozenset(
+    {"list", "ls", "glob", "find", "search", "tree", "grep", "query", "fetch", "browse", "recall", "log"}
+)
+_RUNNING = frozenset(
+    {"run", "test", "tests", "check", "checks", "build", "compile", "lint", "make", "install", "deploy", "verify"}
+)
+
 
 def shape_of(name: str) -> ToolShape:
     """Return what a tool does: its row, or the guess that its name allows."""
@@ -243,6 +250,14 @@ def shape_of(name: str) -> ToolShape:
         if words & cues:
             return shape
     return _UNKNOWN
+
+
+def speaks_for_itself(name: str, *, names_files: bool) -> bool:
+    """Whether what a tool answers is its own report, and neither a text it shows nor what it found."""
+    last, words = _names(name)
+    if fold(name) in TOOL_SHAPES or last in TOOL_SHAPES or words & _FINDING:
+        return False
+    return not names_files or bool(words & _RUNNING)
 
 
 _UNKNOWN = ToolShape("read", urls=URLS, start=_START, stop=_STOP, count=_COUNT)

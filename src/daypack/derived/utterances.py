@@ -38,6 +38,22 @@ _SLASH = re.compile(r"\s*/[a-z][\w:-]{0,40}(?:\s|\Z)(?!.*/)")
 _OUTPUT = re.compile(
     r"(?:bash-?\$|\n\(Current directory: [^)\n]*\)\s*(?:bash-\$)?)\s*\Z|\AOBSERVATION:|\A\[File: |\ATraceback "
 )
+# What harnesses tell every agent, whatever the work is; one of them in a long text is enough.
+_HARNESS = re.compile(
+    r"ONE COMMAND AT A TIME|EXACTLY ONE TOOL CALL|terminal session has started|wait for feedback after every command|"
+    r"(?:respond|reply|answer) with ONLY\b|MUST (?:respond|reply|output|end) |in the special interface|"
+    r"NOTE ABOUT THE EDIT COMMAND|running the submit command|Do NOT (?:use|call) any tools?\b|"
+    r"detailed summary of (?:the|our|this) conversation"
+)
+_HARNESS_CHARS = 600
+_SUMMING = re.compile(r"<summary>|detailed summary of (?:the|our|this) conversation", re.IGNORECASE)
+# The part of such a text that is about the work.
+_ISSUE = re.compile(
+    r"^(?:ISSUE|TASK|PROBLEM|PR DESCRIPTION)[^:\n]{0,20}:[ \t]*\n(.*?)"
+    r"(?=^(?:INSTRUCTIONS|IMPORTANT|NOTE)\b[^:\n]{0,40}:|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_TOLD_OFTEN = 3  # what so many messages begin with is a form, not a word to anybody
 _ANSWER = re.compile(r'"[^"\n]{1,400}"="[^"\n]{1,400}"')
 _ANSWERED = "User has answered your questions:"
 _TODO_TOOLS = frozenset(
@@ -60,6 +76,8 @@ class Utterance(NamedTuple):
     size: int  # of the message, in characters
     closing: bool = False  # the assistant's last word before the user speaks again, or at the end
     chatting: bool = False  # nobody works or explains at length: two people talk
+    acting: bool = False  # tools are called in the same message
+    scripted: bool = False  # a harness wrote it: it may say what the work is, and nothing else
 
 
 class Step(NamedTuple):
@@ -107,8 +125,39 @@ def listen(raw: Raw) -> Said:
             continue
         voice: Voice = "assistant" if message.role == "assistant" else "user"
         working = working and voice == "assistant"
-        found.append(Utterance(message.seq, voice, said, working, len(message.text)))
+        acting = bool(message.tool_calls) or bool(message.meta and message.meta.get("action"))
+        one = Utterance(message.seq, voice, said, working, len(message.text), acting=acting)
+        heard = one if voice == "assistant" else _without_script(one)
+        if heard:
+            found.append(heard)
+    _mark_forms(found)
     return Said(tuple(_with_setting(found)), tuple(answers), tuple(steps), tuple(plan))
+
+
+def _without_script(said: Utterance) -> Utterance | None:
+    """Return a message of the user without what a harness tells every agent; nothing of one that asks for a summary."""
+    text = said.text
+    marks = {one.casefold() for one in _HARNESS.findall(text)}
+    if not marks or (len(text) < _HARNESS_CHARS and len(marks) < 2 and not _SUMMING.search(text)):
+        return said
+    if _SUMMING.search(text):
+        return None
+    issue = _ISSUE.search(text)
+    if issue and issue[1].strip():
+        # The lead-in stays: what follows it is the title.
+        return said._replace(text=text[issue.start() : issue.end()].strip("\n"))
+    return said._replace(scripted=True)
+
+
+def _mark_forms(found: list[Utterance]) -> None:
+    """Take note of the messages of the user that are said again and again, word for word."""
+    times: dict[str, int] = {}
+    for one in found:
+        if one.voice == "user" and len(one.text) >= _HARNESS_CHARS:
+            times[one.text[:_HARNESS_CHARS]] = times.get(one.text[:_HARNESS_CHARS], 0) + 1
+    for at, one in enumerate(found):
+        if one.voice == "user" and times.get(one.text[:_HARNESS_CHARS], 0) >= _TOLD_OFTEN:
+            found[at] = one._replace(scripted=True)
 
 
 def words_said(message: Message, max_chars: int = MAX_SAID_CHARS) -> str:

@@ -29,6 +29,26 @@ class Forks:
 forks = Forks()
 
 
+class ThreadLock:
+    """A lock for the threads of one process; a forked child gets its own, whoever held the parent's."""
+
+    def __init__(self) -> None:
+        self._renew()
+
+    def _renew(self) -> None:
+        self._lock = threading.RLock()
+        self._forks = forks.count
+
+    def __enter__(self) -> None:
+        if self._forks != forks.count:
+            self._renew()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        if self._forks == forks.count:  # else this very thread forked: the child has nothing to give back
+            self._lock.release()
+
+
 class Lock:
     """Held with `with`; the thread that holds it may take it again.
 

@@ -195,3 +195,7 @@ def _expiry(value: ContextItem) -> str | None:
     except (ValueError, OverflowError):
         return _LONG_AGO  # a limit nobody can read is no leave to show it
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
+_WARM = msgspec.json.Decoder(ContextItem)

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from daypack.derived.records import Folded, document
 from daypack.derived.template import render
-from daypack.errors import DaypackError, NothingToAnswer, NothingToCompact, SourceMissing
+from daypack.errors import DaypackError, NothingToAnswer, NothingToCompact, SourceMissing, WindowTooSmall
 from daypack.files import atomic
+from daypack.files.lock import ThreadLock
 from daypack.flow.beginning import SOFT_SHARE, TARGET_SHARE
 from daypack.flow.budget import Fitted, fit
 from daypack.flow.edits import Edits
@@ -27,6 +28,7 @@ from daypack.types.compaction import Compaction, Loss
 from daypack.types.source import Messages, parse_source
 
 FAILED = "context.compaction.failed"
+LEAST_ROOM = 6000  # tokens; in a smaller window that never overflowed, excerpts of the past serve better
 _RESERVED_TOKENS = 1200
 _AT_ONCE_BYTES = 8 << 20  # the most that is read while a turn waits
 
@@ -57,13 +59,14 @@ class _Task(Struct, frozen=True, kw_only=True):
     trigger: str
     limits: Limits
     masked: tuple[int, ...] = ()
+    unread: str = ""  # messages before it that are left for a longer compaction
     dry_run: bool = False
 
 
 class Compactions:
     """The compactions of one session."""
 
-    def __init__(self, desk: Desk, edits: Edits, threads: "threading.RLock") -> None:  # pyright: ignore[reportGeneralTypeIssues]
+    def __init__(self, desk: Desk, edits: Edits, threads: ThreadLock) -> None:
         self._desk = desk
         self._edits = edits
         self._threads = threads
@@ -80,13 +83,20 @@ class Compactions:
         """Compact at once, without a model, what an epoch that begins leaves behind; say whether that was done."""
         through = fitted.start - 1
         start = self._desk.working.read().through + 1
-        if through < max(start, surface.first):
+        left = any(one.reason == "budget_limit" and one.item.startswith("messages:") for one in fitted.left)
+        if through < max(start, surface.first) or not left:
             return False
         bounded = self._bounded(start, through)
         masked = tuple(sorted(fitted.masked))
         known = self._desk.working.read(), self._desk.working.newest_seq
         task = _Task(
-            known=known, start=bounded, through=through, masked=masked, trigger="token_pressure", limits=surface.limits
+            known=known,
+            start=bounded,
+            through=through,
+            masked=masked,
+            unread=str(Messages(start, bounded - 1)) if bounded > start else "",
+            trigger="token_pressure",
+            limits=surface.limits,
         )
         try:
             return self._run(task, "none").changed
@@ -118,7 +128,7 @@ class Compactions:
                 dry_run=dry_run,
             )
             return self._run(task, model)
-        except (NothingToCompact, NothingToAnswer) as error:
+        except (NothingToCompact, NothingToAnswer, WindowTooSmall) as error:
             return Compacted(changed=False, trigger=trigger, problem=error.problem)
 
     def exceeded(self) -> Compacted:
@@ -174,7 +184,7 @@ class Compactions:
     def _work(self, choice: str) -> None:
         try:
             self.compact(model=choice, trigger="token_pressure")
-        except DaypackError as error:
+        except Exception as error:  # whatever it was, nobody waits for it: it is told in history
             with suppress(DaypackError):
                 self._desk.history.append_event(draft_event(FAILED, {"model": choice, "problem": str(error)}))
 
@@ -205,7 +215,9 @@ class Compactions:
         first = max(uncovered(folded), surface.first)
         if start - 1 < max(first, folded.through + 1):
             raise NothingToCompact(
-                "no message would leave the window", operation="compact", place=self._desk.history.layout.name
+                "no message would leave the window; what stays can be made less (--keep, keep_tokens)",
+                operation="compact",
+                place=self._desk.history.layout.name,
             )
         return first, start - 1, tuple(sorted(fitted.masked))
 
@@ -223,6 +235,7 @@ class Compactions:
             trigger=task.trigger,
             redacting=desk.redacting,
             masked=task.masked,
+            unread=task.unread,
             reader_tokens=min(task.limits.room.tokens, 1 << 30),
         )
         completer = open_completer(choice, models=history.layout.models)

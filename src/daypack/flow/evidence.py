@@ -239,3 +239,5 @@ def messages_of(history: History, epoch: Epoch, last: int) -> list[Message]:
 
 
 _DOCTOR = "see `daypack doctor`"
+# Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
+_WARM = msgspec.json.Decoder(TurnRecord)

@@ -16,6 +16,7 @@ from daypack.derived.children import UPDATED
 from daypack.derived.records import COMPACTED, UNDONE
 from daypack.errors import DaypackError
 from daypack.files import atomic
+from daypack.files.lock import ThreadLock
 from daypack.flow.items import Lost
 from daypack.history.layout import check_name
 from daypack.history.lines import UNREADABLE
@@ -72,9 +73,14 @@ class Ledger:
         self._path = history.layout.derived("ledger")
         self._saved = -1
         self._folded: _Folded | None = None
+        self._threads = ThreadLock()
 
     def read(self) -> _Folded:
         """Return what all events so far say."""
+        with self._threads:  # two that fold the same events would count them twice
+            return self._read()
+
+    def _read(self) -> _Folded:
         folded = self._folded or self._load()
         reader = self._history.events.reader
         newest = reader.slots(max(0, reader.count() - 1), reader.count())
@@ -212,7 +218,8 @@ def _fold_imported(folded: _Folded, data: Mapping[str, Any], _: Event) -> None:
 
 
 def _fold_compaction(folded: _Folded, _: Mapping[str, Any], event: Event) -> None:
-    folded.compactions.append(event.seq)
+    if event.seq > (folded.compactions[-1] if folded.compactions else 0):
+        folded.compactions.append(event.seq)
 
 
 _FOLDS: dict[str, Callable[[_Folded, Mapping[str, Any], Event], None]] = {
@@ -229,3 +236,5 @@ _FOLDS: dict[str, Callable[[_Folded, Mapping[str, Any], Event], None]] = {
     COMPACTED: _fold_compaction,
     UNDONE: _fold_compaction,
 }
+# Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
+_WARM = tuple(map(msgspec.json.Decoder, (_Folded, _Turn, _Question)))

@@ -89,3 +89,5 @@ def _shaped(value: dict[str, Any], target: Target) -> Limits:
 
 
 _NAMES = Limits.__struct_fields__
+# Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
+_WARM = msgspec.json.Decoder(_File)

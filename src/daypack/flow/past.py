@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from daypack.derived.raw import is_recalled
+from daypack.derived.raw import OWN_TOOLS, is_recalled
 from daypack.errors import StorageFailed
 from daypack.flow.items import Item, Lost, Scales
 from daypack.history.session import History
@@ -145,7 +145,9 @@ def searchable(message: Message) -> str:
     """Return what is indexed of a message: its words, and the names and arguments of its calls."""
     if not message.tool_calls:
         return message.text
-    return "\n".join([message.text, *(f"{call.name} {call.arguments}" for call in message.tool_calls)]).strip()
+    # A search for something is no place where it was said.
+    calls = (f"{call.name} {call.arguments}" for call in message.tool_calls if call.name not in OWN_TOOLS)
+    return "\n".join([message.text, *calls]).strip()
 
 
 def excerpt(message: Message, span: tuple[int, int], score: float | None, scales: Scales, *, redacting: bool) -> Item:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from daypack.derived.children import Child
+from daypack.derived.swap import SHORT_ID
 from daypack.errors import DaypackError, UnsafePath
 from daypack.files import atomic
 from daypack.flow.items import Item, Left, Lost
@@ -30,7 +31,8 @@ WORKSPACE = {
 }
 LEADING = 8  # messages at the beginning of a history that are looked at for instructions
 _MOST_BYTES = 1 << 20
-_LEAST_REF_CHARS, _MOST_REF_CHARS = 600, 6000
+_LEAST_REF_CHARS, _MOST_REF_CHARS = 600, 3600
+_TOUCHED = ("read", "written", "created", "deleted", "failed")
 _MOST_GONE = 5  # files that are not there and are asked for one by one
 _DEAR_MODELS = ("opus", "-pro", "ultra")
 _INSIDE = ("model", "reviewer", "evidence_export")
@@ -181,9 +183,12 @@ def workspace_files(folder: str) -> Iterator[Found]:
         )
 
 
-def working_state(layout: Layout) -> Iterator[Found]:
-    """CONTEXT.md, and the typed records; the selection keeps one of the two."""
-    yield from _file(layout, "context_doc", "CONTEXT.md", (70, 0.86))
+def working_state(layout: Layout, *, rendered: bool = False) -> Iterator[Found]:
+    """CONTEXT.md, and the typed records; the selection keeps one of the two. `rendered`: it says all that they say."""
+    found = list(_file(layout, "context_doc", "CONTEXT.md", (70, 0.86)))
+    yield from found
+    if rendered and any(isinstance(one, Item) for one in found):
+        return
     yield from _file(layout, "summary", "summary", (71, 0.85))
     yield from _lines(layout, "facts", (72, 0.84), Fact, lambda one: one.text)
     yield from _lines(layout, "decisions", (73, 0.84), Decision, lambda one: one.decision)
@@ -204,8 +209,8 @@ def refs(layout: Layout, workspace: str, room_tokens: int = _MOST_REF_CHARS) -> 
     # Those that were touched last; the others are found by search.
     shown: list[Ref] = []
     chars = max(_LEAST_REF_CHARS, min(_MOST_REF_CHARS, room_tokens // 5))
-    for record in sorted(records, key=lambda one: -_last(one.source)):
-        chars -= len(record.path) + len(record.summary) + 12
+    for record in sorted(records, key=_ref_order):
+        chars -= len(_short(record.path, workspace)) + len(record.summary) + 12
         if shown and chars < 0:
             break
         shown.append(record)
@@ -213,16 +218,31 @@ def refs(layout: Layout, workspace: str, room_tokens: int = _MOST_REF_CHARS) -> 
     for record in gone[:_MOST_GONE]:
         question = f"Where is {record.path}? The pack refers to it ({record.id}), and it is not there."
         yield Lost(id=f"ref:{record.id}", question=question, severity="low", requested=record.path)
-    lines = [f"- {one.id} {one.kind} {one.path}: {one.summary}" for one in records if one in shown]
+    lines = [f"- {one.id} {one.kind} {_short(one.path, workspace)}: {one.summary}" for one in records if one in shown]
     if len(records) > len(shown):
         lines.append(f"- {len(records) - len(shown)} older ones are in context/refs.jsonl")
     yield _derived(layout, "refs", "refs", "\n".join(lines), (80, 0.5))
 
 
+def _ref_order(record: Ref) -> tuple[bool, int]:
+    """Those that were touched last first; what was only listed or named comes behind what was read or written."""
+    return not any(verb in record.summary for verb in _TOUCHED) and record.kind == "file", -_last(record.source)
+
+
+def _short(path: str, workspace: str) -> str:
+    """Return a path as short as it is still clear: inside the workspace, or an id by its beginning."""
+    inside = path.removeprefix(workspace.rstrip(os.sep) + os.sep) if workspace else path
+    at = inside.find("sha256-")
+    return inside[: at + SHORT_ID] if at >= 0 else inside
+
+
 def _is_gone(record: Ref, workspace: str) -> bool:
     if record.kind != "file" or "://" in record.path or "deleted" in record.summary:
         return False
-    return not os.path.exists(os.path.join(workspace or os.sep, record.path))
+    path = os.path.join(workspace or os.sep, record.path)
+    if os.path.isabs(record.path) and not os.path.exists(os.path.dirname(path)):
+        return False  # of another machine: nobody can look there
+    return not os.path.exists(path)
 
 
 def _last(source: str | None) -> int:
@@ -330,3 +350,7 @@ def _text(path: str) -> tuple[str | None, str]:
 
 def _reason(error: Exception) -> str:
     return error.problem if isinstance(error, DaypackError) else str(getattr(error, "strerror", None) or error)
+
+
+# Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
+_WARM = tuple(map(msgspec.json.Decoder, (Decision, ErrorRecord, Fact, Ref)))

@@ -201,7 +201,7 @@ def _sources(desk: Desk, request: Request, switches: dict[str, bool], opening: S
     yield from sources.switched(switches, layout)
     yield from sources.workspace_files(workspace)
     yield from memory_document(desk.memory)
-    yield from sources.working_state(layout)
+    yield from sources.working_state(layout, rendered=desk.working.read().current is not None)
     yield from sources.refs(layout, workspace, request.limits.room.tokens)
 
 

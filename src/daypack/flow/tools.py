@@ -11,6 +11,7 @@ import msgspec
 from daypack.derived.raw import RECALLED
 from daypack.errors import BadInput, DaypackError
 from daypack.flow.lookup import Lookup
+from daypack.text.redact import redact
 
 _MOST_LINES = 400
 _MOST_CHARS = 24_000  # of one answer; the rest can be asked for by lines
@@ -94,4 +95,4 @@ def _recall(lookup: Lookup, name: str, lines: Any) -> str:  # noqa: ANN401 — w
 def _search(lookup: Lookup, query: str, k: int) -> str:
     hits = lookup.search(query, min(k, 20))
     lines = [f"{hit.source}: {hit.text}" for hit in hits] or ["nothing was found"]
-    return f"{RECALLED}a search for {query!r}]\n" + "\n\n".join(lines)
+    return f"{RECALLED}a search for {redact(query).text!r}]\n" + "\n\n".join(lines)

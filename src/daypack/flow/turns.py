@@ -1,6 +1,5 @@
 """The turns of one session: prepare one, replay one, keep the proof."""
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -11,11 +10,12 @@ import msgspec
 from daypack.config import Config
 from daypack.errors import BadInput, DaypackError, ReplayDiffers, SourceMissing, StorageFailed
 from daypack.files import atomic
+from daypack.files.lock import ThreadLock
 from daypack.flow import evidence, questions
 from daypack.flow.assembly import assemble
 from daypack.flow.budget import Fitted, fit
 from daypack.flow.callers import read_items
-from daypack.flow.compactions import Compactions, reserve
+from daypack.flow.compactions import LEAST_ROOM, Compactions, reserve
 from daypack.flow.dialects import RENDERER, read_reply, read_usage
 from daypack.flow.edits import Edits
 from daypack.flow.evidence import Stable, TurnRecord
@@ -58,7 +58,7 @@ class Turns:
         self._refreshing: set[Target] = set()  # whose next turn begins an epoch
         self._prepared: Turn | None = None
         self._owed: list[dict[str, Any]] = []  # what replies cost and could not be recorded yet
-        self._threads = threading.RLock()
+        self._threads = ThreadLock()
         self.compactions = Compactions(self.desk, self._edits, self._threads)
 
     @property
@@ -114,8 +114,13 @@ class Turns:
             if wanted and self.compactions.make_room(surface, fitted):
                 surface = survey(self.desk, request, None)
                 fitted = msgspec.structs.replace(fit(surface, select(surface)), reason=reason)
-        elif reason:
+        else:
+            reason = reason or fitted.reason
             fitted = msgspec.structs.replace(fitted, reason=reason)
+            wanted = request.target == "model" and not dry_run and request.limits.room.tokens >= LEAST_ROOM
+            if reason and wanted and self.compactions.make_room(surface, fitted):
+                surface = survey(self.desk, request, None)
+                fitted = msgspec.structs.replace(fit(surface, select(surface)), reason=reason)
         return self._assemble(surface, fitted, newest), surface
 
     def accept(self, reply: object, usage: object = None) -> Message:

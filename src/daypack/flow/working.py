@@ -5,13 +5,15 @@ from contextlib import suppress
 from daypack.derived import documents
 from daypack.derived.records import COMPACTED, UNDONE, Folded, fold, store
 from daypack.errors import DaypackError, StorageFailed
+from daypack.files.lock import ThreadLock
 from daypack.flow.ledger import Ledger
 from daypack.flow.surface import Brief
 from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.types.compaction import Compaction
 
-_TOLD_LOSSES = 5  # loss notes that turns repeat
+_TOLD_LOSSES = 3  # loss notes that turns repeat, by their first words
+_TOLD_CHARS = 80
 
 
 class Working:
@@ -22,9 +24,14 @@ class Working:
         self._ledger = ledger
         self._seqs: tuple[int, ...] = ()
         self._folded = Folded()
+        self._threads = ThreadLock()
 
     def read(self) -> Folded:
         """Return what all compactions so far amount to."""
+        with self._threads:
+            return self._read()
+
+    def _read(self) -> Folded:
         seqs = tuple(self._ledger.read().compactions)
         if seqs != self._seqs:
             events = self._history.events
@@ -80,7 +87,7 @@ class Working:
 def brief_of(compaction: Compaction) -> Brief:
     """Return what turns repeat of a compaction."""
     ranges = [one.id for one in compaction.swapped if one.kind == "message_range"]
-    notes = tuple(f"{one.reason}: {one.what}" for one in compaction.losses[:_TOLD_LOSSES])
+    notes = tuple(f"{one.reason}: {one.what[:_TOLD_CHARS]}" for one in compaction.losses[:_TOLD_LOSSES])
     return Brief(
         id=compaction.id,
         source=compaction.source,

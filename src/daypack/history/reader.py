@@ -1,7 +1,6 @@
 """Reading a log without a lock: the newest lines, a range, all of them, however long the log is."""
 
 import os
-import threading
 import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,7 @@ from msgspec.structs import force_setattr
 from daypack.errors import DamageWarning
 from daypack.files import jsonl
 from daypack.files.atomic import refusal, release
-from daypack.files.lock import forks
+from daypack.files.lock import ThreadLock
 from daypack.files.offsets import DAMAGED, PLAIN, SLOT, START, UNCOUNTED, UNSEALED, Offsets, Slot
 from daypack.files.watch import Watch
 from daypack.history.lines import UNREADABLE, examine, extend
@@ -44,18 +43,13 @@ class _Reading:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._forks = forks.count
-        self._threads = threading.RLock()
+        self._threads = ThreadLock()
 
     def __enter__(self) -> None:
-        if self._forks != forks.count:
-            # A thread of the parent may have held it at the fork; it does not exist here.
-            self._forks = forks.count
-            self._threads = threading.RLock()
-        self._threads.acquire()
+        self._threads.__enter__()
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        self._threads.release()
+        self._threads.__exit__()
         if isinstance(error, OSError):
             raise refusal(self._path, error, "read") from error
 

@@ -162,7 +162,7 @@ class HttpCompleter:
                 if answer.status not in (429, 503) or attempt == ATTEMPTS:
                     return answer
                 asked = answer.headers.get("retry-after", "")
-                wait = min(float(asked), _MAX_PAUSE_SECONDS) if asked.isdigit() else pause
+                wait = min(float(asked), _MAX_PAUSE_SECONDS) if asked.isdecimal() and asked.isascii() else pause
                 if wait >= deadline.left():
                     return answer
             except ConnectionRefusedError as error:

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 CONNECT_SECONDS = 10.0
 MAX_BODY_BYTES = 16 << 20
 # Everything that goes wrong between two machines.
-TROUBLE = (OSError, HTTPException)
+TROUBLE = (OSError, HTTPException, ValueError)  # the last: an address or a number that is none
 _LOOPBACK = ("localhost", "::1")
 
 

@@ -77,6 +77,7 @@ class Summary(Struct, frozen=True, omit_defaults=True):
 
     text: str
     source: str
+    weight: float = 0.0
     compaction: str | None = None
 
 

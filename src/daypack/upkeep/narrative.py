@@ -54,7 +54,10 @@ _STATE = re.compile(
 )
 _STATE_WITHIN = re.compile(
     r"\b(?:currently|right now|at the moment|in this session|this session|in progress|still pending|just now"
-    r"|so far today|today (?:i|we)|tomorrow)\b",
+    r"|so far today|today (?:i|we)|tomorrow)\b"
+    # How the tests went is news of a day.
+    r"|\b(?:tests?|checks?|builds?|suite)\b[^.;]{0,40}\b(?:pass|passes|passed|fail|fails|failed|green|red)\b"
+    r"|\b\d+ (?:passed|failed|failures?)\b",
     re.I,
 )
 

@@ -13,6 +13,7 @@ from daypack.files import atomic, blobs
 from daypack.flow.turns import Turns
 from daypack.history.layout import Home, Layout
 from daypack.history.session import History
+from daypack.upkeep.gc import APPLIED
 from daypack.upkeep.policy import restore_policy
 
 # What history says byte for byte. Not here: indexes and search (they give the same answers), and what people write.
@@ -53,18 +54,26 @@ def verify(place: Home, agent: str, name: str, config: Config) -> tuple[Differen
         history = History(copy, config)
         turns = Turns(history, config, name=name, agent=agent)
         problem = rebuild(history, turns).problem
+        collected = {kind for one in history.events.records() if one.type == APPLIED for kind in one.data["removed"]}
         turns.close()
         history.close()
         made, found = _digests(copy), _digests(layout)
     if problem:
         return (Difference(os.path.relpath(layout.derived("pack"), layout.folder), problem),)
     told = [Difference(path, _problem(made.get(path), found.get(path))) for path in sorted(made.keys() | found.keys())]
-    return tuple(one for one in told if one.problem and not (one.path not in found and _may_be_collected(one.path)))
+    return tuple(
+        one for one in told if one.problem and not _is_collected(one.path, collected, gone=one.path not in found)
+    )
 
 
-def _may_be_collected(path: str) -> bool:
-    """Whether `gc` may have taken a file away: a pack, a blob or a chunk that nobody needs any more."""
-    return os.path.basename(path) in ("pack.json", "pack.md") or os.sep + "sha256-" in path
+def _is_collected(path: str, kinds: set[str], *, gone: bool) -> bool:
+    """Whether a file differs because `gc` took it, or what it lists, away."""
+    part = path.split(os.sep)[1]
+    if part == "dedup" and "dedup" in kinds:
+        return True
+    if part == "child" and "child" in kinds:
+        return gone
+    return gone and (part in ("pack.json", "pack.md") or os.sep + "sha256-" in path)
 
 
 def _outside(layout: Layout) -> Callable[[str, list[str]], list[str]]:
