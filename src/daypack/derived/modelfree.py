@@ -157,11 +157,9 @@ def _strength(section: Section, cues: Cues) -> float:
 
 
 def _is_beside(line: Candidate, section: Section) -> bool:
-    """Whether a sentence has no place in a section, whatever its cues: an aside, or a request among the facts."""
-    if line.said.voice == "assistant":
-        return _is_aside(line.text, section)
-    # What was asked for is the task while it runs, and nothing afterwards.
-    return section == "facts" and commands(line.text, line.cues)
+    """Whether a sentence has no place in a section: an aside, or what was asked for among the facts."""
+    aside = line.said.voice == "assistant" and _is_aside(line.text, section)
+    return aside or (section == "facts" and line.said.voice != "assistant" and commands(line.text, line.cues))
 
 
 def _worth(line: Candidate, section: Section) -> float:
