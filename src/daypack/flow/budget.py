@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from daypack.derived.swap import SHORT_ID
 from daypack.errors import NothingToAnswer, WindowTooSmall
 from daypack.flow.beginning import RECENT_SHARE, SOFT_SHARE, WANTED_SHARE, Tail, begin_tail, costs_of
 from daypack.flow.following import Said, choose_following, following_cost, kept_free, no_room
@@ -254,7 +255,7 @@ def _summed_up(compaction: Brief, gone: Sequence[tuple[int, int]]) -> list[Left]
                         item=f"messages:{first}-{last}" if last > first else f"messages:{first}",
                         reason="superseded_by_summary",
                         note=f"CONTEXT.md ({compaction.id})",
-                        swap=compaction.swap if newest else None,
+                        swap=compaction.swap[:SHORT_ID] if newest and compaction.swap else None,
                     )
                 )
     return told

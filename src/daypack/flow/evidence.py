@@ -6,12 +6,14 @@ A turn that begins an epoch has a `opening` with the frozen prefix; the others n
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from daypack.derived.records import load
 from daypack.errors import Damaged, DaypackError, ReplayDiffers, SourceMissing
 from daypack.files import atomic, blobs
 from daypack.flow.callers import usual
@@ -23,11 +25,13 @@ from daypack.flow.past import WHOLE, excerpt
 from daypack.flow.surface import Brief, Epoch
 from daypack.history.resolve import resolve
 from daypack.history.session import History
+from daypack.types.compaction import Compaction
 from daypack.types.digest import file_name_of
 from daypack.types.history import Event, Message
 from daypack.types.kinds import CONTEXT_KINDS, Target
 from daypack.types.source import EventRef
 
+_TOLD_LOSSES = 5  # loss notes that an envelope repeats
 CLOCK = "daypack:runtime"  # the source of the item that tells the time
 
 
@@ -49,7 +53,7 @@ class Opening(Struct, frozen=True, omit_defaults=True, kw_only=True):
     items: tuple[Item, ...] = ()
     skipped: dict[str, str] = {}
     masked: tuple[int, ...] = ()
-    compaction: Brief | None = None
+    compaction: str | None = None  # the event of the one its working state was made by
 
 
 class TurnRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -215,7 +219,7 @@ def read_epoch(history: History, event_id: str) -> Epoch:
         skipped=opening.skipped,
         masked=frozenset(opening.masked),
         last=record.last,
-        compaction=opening.compaction,
+        compaction=_compaction(history, opening.compaction),
     )
 
 
@@ -228,7 +232,37 @@ def opening_of(epoch: Epoch) -> Opening:
         items=epoch.prefix,
         skipped=epoch.skipped,
         masked=tuple(sorted(epoch.masked)),
-        compaction=epoch.compaction,
+        compaction=epoch.compaction.id if epoch.compaction else None,
+    )
+
+
+def _compaction(history: History, event_id: str | None) -> Brief | None:
+    """Return a compaction by its event; None when it cannot be read any more, which changes no byte that is sent."""
+    if event_id is None:
+        return None
+    with suppress(DaypackError, msgspec.MsgspecError, KeyError, TypeError):
+        event = resolve(history, EventRef(event_id))
+        if isinstance(event, Event):
+            return brief_of(load(history, event))
+    return None
+
+
+def brief_of(compaction: Compaction) -> Brief:
+    """Return what turns repeat of a compaction."""
+    ranges = [one.id for one in compaction.swapped if one.kind == "message_range"]
+    notes = tuple(f"{one.reason}: {one.what}" for one in compaction.losses[:_TOLD_LOSSES])
+    return Brief(
+        id=compaction.id,
+        source=compaction.source,
+        start=compaction.start,
+        through=compaction.through,
+        method=compaction.method,
+        trigger=compaction.trigger,
+        model=compaction.model,
+        before_tokens=compaction.before_tokens,
+        after_tokens=compaction.after_tokens,
+        losses=notes,
+        swap=ranges[0] if ranges else None,
     )
 
 

@@ -6,14 +6,12 @@ from daypack.derived import documents
 from daypack.derived.records import COMPACTED, UNDONE, Folded, fold, store
 from daypack.errors import DaypackError, StorageFailed
 from daypack.files.lock import ThreadLock
+from daypack.flow.evidence import brief_of
 from daypack.flow.ledger import Ledger
 from daypack.flow.surface import Brief
 from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.types.compaction import Compaction
-
-_TOLD_LOSSES = 3  # loss notes that turns repeat, by their first words
-_TOLD_CHARS = 80
 
 
 class Working:
@@ -82,22 +80,3 @@ class Working:
         with suppress(StorageFailed):
             documents.write(self._history, folded, self.newest_seq)
         return folded
-
-
-def brief_of(compaction: Compaction) -> Brief:
-    """Return what turns repeat of a compaction."""
-    ranges = [one.id for one in compaction.swapped if one.kind == "message_range"]
-    notes = tuple(f"{one.reason}: {one.what[:_TOLD_CHARS]}" for one in compaction.losses[:_TOLD_LOSSES])
-    return Brief(
-        id=compaction.id,
-        source=compaction.source,
-        start=compaction.start,
-        through=compaction.through,
-        method=compaction.method,
-        trigger=compaction.trigger,
-        model=compaction.model,
-        before_tokens=compaction.before_tokens,
-        after_tokens=compaction.after_tokens,
-        losses=notes,
-        swap=ranges[0] if ranges else None,
-    )
