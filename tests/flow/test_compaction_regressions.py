@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import threading
 
 import msgspec
@@ -29,8 +28,6 @@ def test_two_threads_that_read_at_once_fold_every_event_once(home: str) -> None:
             with pytest.raises(SourceMissing):
                 session.recall("zz1")
 
-    former = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
     readers = [threading.Thread(target=look) for _ in range(2)]
     try:
         for reader in readers:
@@ -41,7 +38,6 @@ def test_two_threads_that_read_at_once_fold_every_event_once(home: str) -> None:
             session.compact(keep_tokens=30)
     finally:
         stop.set()
-        sys.setswitchinterval(former)
         for reader in readers:
             reader.join()
     names = [one.id for one in session.compactions]

@@ -16,7 +16,7 @@ from flow.scenes import logs, stage
 from daypack.derived.documents import made_from
 from daypack.derived.records import COMPACTED, UNDONE
 from daypack.errors import StorageFailed
-from daypack.flow.working import brief_of
+from daypack.flow.evidence import brief_of
 from daypack.runtime import Session
 from daypack.types.compaction import Compaction
 from daypack.upkeep.rebuild import rebuild
