@@ -78,6 +78,5 @@ class Request(Struct, frozen=True, kw_only=True):
     model: str | None
     items: tuple[Item, ...] = ()
     start_seconds: float = 0.0
-    keep_tokens: int | None = None
     reserved_tokens: int = 0
     shown: int = 0

@@ -148,7 +148,6 @@ def survey(desk: Desk, request: Request, epoch: Epoch | None) -> Surface:
         epoch=epoch,
         masks=read.masks,
         compaction=compaction,
-        keep_tokens=request.keep_tokens,
         reserved_tokens=request.reserved_tokens // (4 if compaction else 1),
         shown=request.shown,
         ms=None if request.limits.ms is None else _spent_ms(history, request),

@@ -49,6 +49,8 @@ class Working:
     def brief(self) -> Brief | None:
         """Return the compaction that counts, its files in place; None when nothing was compacted."""
         folded = self.read()
+        if not folded.accepted and not folded.undone:
+            return None  # nothing was ever compacted, and no file of ours is there
         current = folded.current
         if (current.id if current else None) != documents.made_from(self._history):
             with suppress(DaypackError):  # a read-only folder: the next who can write does it
