@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import daypack
 from daypack.derived.children import put_child
-from daypack.derived.dedup import fold, keep_version, lookup, read_index, records_of, recount, refresh, write
+from daypack.derived.dedup import fold, lookup, read_index, records_of, recount, refresh, write
 from daypack.derived.occurrences import Seen, advance
 from daypack.derived.swap import swap_output, swap_range
 from daypack.errors import BadInput, SourceMissing, UnsafePath
@@ -310,15 +310,6 @@ def test_a_content_that_history_no_longer_has_is_not_listed(session: Session) ->
     assert write(session.history, [gone, *records]) == records == read_index(session.history)
 
 
-def test_a_former_version_is_kept_under_its_digest(session: Session) -> None:
-    furnish(session)
-    name = keep_version(session.history, b"# Context\nthe former words\n")
-    assert keep_version(session.history, b"# Context\nthe former words\n") == name
-    records = refresh(session.history)
-    assert name not in by_hash(records)
-    assert lookup(session.history, name) == "# Context\nthe former words\n"
-
-
 @pytest.mark.parametrize("place", ["dedup", "dedup/blob"])
 def test_no_link_is_followed(session: Session, tmp_path: Path, place: str) -> None:
     furnish(session)
@@ -329,6 +320,4 @@ def test_no_link_is_followed(session: Session, tmp_path: Path, place: str) -> No
     for act in (refresh, read_index):
         with pytest.raises(UnsafePath):
             act(session.history)
-    with pytest.raises(UnsafePath):
-        keep_version(session.history, b"x")
     assert list((tmp_path / "outside").iterdir()) == []

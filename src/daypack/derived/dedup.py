@@ -125,17 +125,6 @@ def read_index(history: History) -> tuple[DedupRecord, ...]:
     return tuple(found)
 
 
-def keep_version(history: History, data: bytes) -> str:
-    """Keep a former version of a derived file under its digest and return the name; the index does not list it."""
-    with history.lock:
-        folder = os.path.join(_folder(history), BLOBS)
-        atomic.make_folders(folder, durable=False)
-        name = blobs.name_of(data)
-        if not _is_stored(os.path.join(folder, name), len(data)):
-            atomic.replace(os.path.join(folder, name), data, durable=False)
-    return name
-
-
 def _folder(history: History) -> str:
     folder = history.layout.derived("dedup")
     for path in (folder, os.path.join(folder, BLOBS)):

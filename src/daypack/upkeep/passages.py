@@ -98,10 +98,6 @@ class Document:
         """Return a line, counted from 1."""
         return self.rows[number - 1]
 
-    def in_code(self, number: int) -> bool:
-        """Whether a line is in a fenced block."""
-        return number in self._code
-
     @cached_property
     def items(self) -> tuple[Part, ...]:
         """All items, in order."""
