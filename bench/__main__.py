@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 
-from bench import append, cache, compaction, evidence, nosync, recall, startup, tail, threads, turn
+from bench import append, cache, compaction, evidence, memory, nosync, recall, servers, startup, tail, threads, turn
 from bench.histories import Histories
 from bench.table import Section, render
 
@@ -24,6 +24,8 @@ PARTS: dict[str, Callable[[Histories], Section]] = {
     "cache": cache.measure,
     "recall": recall.measure,
     "compaction": compaction.measure,
+    "memory": memory.measure,
+    "servers": servers.measure,
 }
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 QUICK_SIZES = SIZES[:2]

@@ -20,6 +20,9 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         "LOCKING",
         "MODEL",
         "COMPACTION_MODEL",
+        "EMBEDDING_MODEL",
+        "TOKEN",
+        "API_KEY",
         "WORKSPACE",
         "REDACTION",
     ):

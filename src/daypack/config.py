@@ -26,6 +26,8 @@ class Config(Struct, frozen=True):
     was made in.
     `compaction_model`: who reads what leaves the window: none, openai:URL#NAME, llama:PATH or llama:NAME. Default: the
     local model that was pulled, else none.
+    `embedding_model`: who makes vectors for search in memories: none, static, minilm or openai:URL#NAME. Default: the
+    best that is here.
     `redaction`: "off" leaves secrets in what is packed and exported.
     """
 
@@ -34,6 +36,7 @@ class Config(Struct, frozen=True):
     model: str | None = None
     workspace: str | None = None
     compaction_model: str | None = None
+    embedding_model: str | None = None
     redaction: Redaction = "on"
 
 
@@ -45,6 +48,7 @@ class Settings(TypedDict, total=False):
     model: str
     workspace: str
     compaction_model: str
+    embedding_model: str
     redaction: Redaction
 
 
@@ -68,7 +72,7 @@ def settle(layers: Sequence[tuple[str, Mapping[str, Any]]]) -> Config:
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings in DAYPACK_DURABILITY, _LOCKING, _MODEL, _WORKSPACE, _COMPACTION_MODEL and _REDACTION."""
+    """Return the settings of the environment: DAYPACK_DURABILITY and so on, one variable for each."""
     names = ((name, f"DAYPACK_{name.upper()}") for name in Config.__struct_fields__)
     return {name: environ[variable] for name, variable in names if environ.get(variable)}
 

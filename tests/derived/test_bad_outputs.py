@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from daypack.derived.clean import clean
 from daypack.derived.filled import read_filled
 from daypack.derived.grounding import ground
 from daypack.derived.raw import Raw
 from daypack.derived.template import MAX_BULLETS, problems, render
+from daypack.text.clean import clean
 from daypack.text.literals import literals, occurs
 from daypack.text.sentences import sentences
 from daypack.types.compaction import SECTIONS, Bullet, Loss

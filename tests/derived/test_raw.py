@@ -8,8 +8,9 @@ import pytest
 from flow.scenes import MARKER, SECRET
 
 from daypack.derived import artifacts, compaction, modelfree, modelled
-from daypack.derived.raw import RECALLED, Raw, is_brought_back, raw_of, read_raw
+from daypack.derived.raw import Raw, is_brought_back, raw_of, read_raw
 from daypack.runtime import Session
+from daypack.text.injected import RECALLED
 from daypack.types.history import Message
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daypack.derived.raw import RECALLED
 from daypack.derived.repeats import LARGE_BYTES, content_of, same_as, written
+from daypack.text.injected import RECALLED
 from daypack.types.history import Image, Message, Text, ToolCall
 
 FILE = "".join(f"line {number} of the file: {'x' * (number % 7)}\n" for number in range(1, 121))

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from daypack.derived.swap import (
     SHORT_ID,
-    SWAPPED,
     chunk_for,
     chunk_of,
     digest_messages,
@@ -20,6 +19,7 @@ from daypack.derived.swap import (
 )
 from daypack.files import blobs
 from daypack.runtime import Session
+from daypack.text.injected import SWAPPED
 from daypack.types.history import Message
 from daypack.types.records import SwapRecord, SwapReference
 from daypack.types.source import Messages

@@ -10,10 +10,10 @@ import msgspec
 import daypack
 from daypack.flow.dialects import NAMES
 from daypack.flow.export import SCOPES, encode, export
-from daypack.flow.ports import Remembered
 from daypack.flow.turn import Turn
 from daypack.runtime import Session
 from daypack.types.history import Event
+from daypack.types.memory import Remembered
 
 START = 1_800_000_000.0
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

@@ -10,11 +10,11 @@ import pytest
 from flow.scenes import MARKER, SECRET, FakeMemory, converse, item, outputs, reasons, stage
 
 from daypack.flow.assembly import digest_text
-from daypack.flow.ports import Remembered
 from daypack.flow.turn import Turn
 from daypack.runtime import Session
 from daypack.types.context import SCHEMA_VERSION, ContextEnvelope
 from daypack.types.kinds import EVENT_TYPES, TARGETS
+from daypack.types.memory import Remembered
 from daypack.types.records import Pack
 
 SCHEMAS = Path(__file__).parent.parent.parent / "schemas"

@@ -10,7 +10,7 @@ from flow.scenes import Clock, FakeMemory, converse, item, logs, outputs, stage,
 from daypack.errors import Damaged, SourceMissing
 from daypack.flow import evidence
 from daypack.flow.items import Item
-from daypack.flow.ports import Remembered
+from daypack.types.memory import Remembered
 
 TEXT = "The harbour master keeps the only key."
 FORGED: list[dict[str, Any]] = [

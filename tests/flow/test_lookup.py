@@ -4,10 +4,10 @@ import pytest
 from flow.compacting import BUDGET, fill, folded_of, scene, step
 from flow.scenes import MARKER, SECRET, stage
 
-from daypack.derived.raw import RECALLED
 from daypack.derived.swap import SHORT_ID, id_of
 from daypack.errors import BadInput, Damaged, SourceMissing
 from daypack.runtime import Session
+from daypack.text.injected import RECALLED
 
 
 @pytest.fixture

@@ -7,13 +7,14 @@ from flow.compacting import context_tree
 from flow.scenes import MARKER, SECRET, in_tail, outputs, stage, turn_events
 from flow.windows import check_calls, check_left, check_window, stable_of
 
-from daypack.derived.swap import LARGE_TOKENS, SHORT_ID, SWAPPED, id_of
+from daypack.derived.swap import LARGE_TOKENS, SHORT_ID, id_of
 from daypack.flow.items import Entry, Scales
 from daypack.flow.limits import Limits
 from daypack.flow.masks import FRESH, Masks, is_large
 from daypack.flow.recent import weigh_message
 from daypack.flow.turn import Turn
 from daypack.runtime import Session
+from daypack.text.injected import SWAPPED
 from daypack.types.history import Message
 
 BUDGET = 16_000

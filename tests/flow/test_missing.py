@@ -8,9 +8,9 @@ import pytest
 from flow.scenes import Clock, FakeMemory, converse, item, lost, reasons, sent, stage
 
 from daypack.errors import BadInput, NotFound
-from daypack.flow.ports import Remembered
 from daypack.flow.turn import Turn
 from daypack.runtime import Session
+from daypack.types.memory import Remembered
 from daypack.types.records import Ref
 
 

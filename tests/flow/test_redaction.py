@@ -23,10 +23,10 @@ from flow.scenes import (
 from daypack.errors import DaypackError
 from daypack.flow.imports import keep_envelope, read_envelope
 from daypack.flow.ledger import IMPORTED
-from daypack.flow.ports import Remembered
 from daypack.flow.turn import Turn
 from daypack.runtime import Session
 from daypack.types.kinds import TARGETS
+from daypack.types.memory import Remembered
 from daypack.types.records import Ref
 
 TOLD = f"the key is {SECRET}, keep it"

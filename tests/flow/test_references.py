@@ -3,10 +3,10 @@
 import pytest
 from flow.scenes import converse, item, outputs, reasons, sent, stage
 
-from daypack.flow.masks import SAME
 from daypack.history.resolve import resolve
 from daypack.history.session import History
 from daypack.runtime import Session
+from daypack.text.injected import SAME
 from daypack.types.history import Event, Message
 from daypack.types.source import Source
 

@@ -18,10 +18,10 @@ from daypack.errors import Damaged, DamageWarning, DaypackError, ReplayDiffers
 from daypack.flow import turns as turns_module
 from daypack.flow.imports import keep_envelope, read_envelope
 from daypack.flow.ledger import IMPORTED
-from daypack.flow.ports import Remembered
 from daypack.flow.turn import Turn
 from daypack.runtime import Session
 from daypack.types.context import ContextEnvelope, ContextItem, ContextSurface
+from daypack.types.memory import Remembered
 
 WORKER = """
 import sys

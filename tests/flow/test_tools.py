@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionToolParam
 from pydantic import TypeAdapter
 
-from daypack.derived.raw import RECALLED
 from daypack.errors import BadInput
 from daypack.flow.tools import definitions
 from daypack.runtime import Session
+from daypack.text.injected import RECALLED
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from flow.histories import PIXEL, Drafts
 import daypack
 from daypack.flow.dialects import NAMES, dialect
 from daypack.flow.limits import Limits
-from daypack.flow.ports import Remembered
 from daypack.flow.turn import Turn
 from daypack.runtime import Session
 from daypack.text.tokens import counter_named
 from daypack.types.history import Message
+from daypack.types.memory import Remembered
 
 MESSAGE_TOKENS = 3  # the least that a provider puts around a message
 

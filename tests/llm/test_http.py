@@ -10,7 +10,8 @@ from scripted_endpoint import LLAMA_CPP, NOT_FOUND, OLLAMA, VLLM, Endpoint, Repl
 from daypack.errors import ModelFailed
 from daypack.llm import transport
 from daypack.llm.choice import Choice
-from daypack.llm.http import ATTEMPTS, HttpCompleter
+from daypack.llm.endpoint import ATTEMPTS
+from daypack.llm.http import HttpCompleter
 from daypack.llm.port import Completion, Prompt
 
 PROMPT = Prompt("Be brief.", "Say yes.", max_tokens=20)

@@ -11,6 +11,7 @@ from daypack.errors import BadInput
 from daypack.search.intake import STRETCH_ENTRIES
 from daypack.search.lexical import Doc, Lexical
 from daypack.search.postings import MAX_ID
+from daypack.search.words import MAX_CHUNKS
 
 
 @pytest.fixture
@@ -60,6 +61,20 @@ def test_without_times_a_stretch_ends_after_some_entries_and_links_go_on(index: 
     index.add(Doc(number, "words") for number in range(1, 2 * STRETCH_ENTRIES + 1))
     assert stretches(index) == [1] * STRETCH_ENTRIES + [2] * STRETCH_ENTRIES
     assert links(index)[STRETCH_ENTRIES] == (STRETCH_ENTRIES + 1, STRETCH_ENTRIES, STRETCH_ENTRIES + 2)
+
+
+def test_a_group_is_one_stretch_however_long(index: Lexical) -> None:
+    index.add(Doc(number, "words", group="monday") for number in range(1, 2 * STRETCH_ENTRIES + 1))
+    assert set(stretches(index)) == {1}
+
+
+def test_a_summary_is_a_chunk_more(index: Lexical) -> None:
+    index.add([Doc(1, "she went there", summary="Ana visited Lisbon"), Doc(2, "other words")])
+    assert rows(index, "SELECT chunks, words FROM totals") == [(3, 8)]
+    assert rows(index, "SELECT length(cuts) FROM entries") == [(16,), (8,)]
+    long = "A sentence of a text that is far too long to be one chunk. " * 3_000
+    index.add([Doc(3, long, summary="zebra")])
+    assert rows(index, "SELECT length(cuts) FROM entries WHERE id = 3") == [(8 * MAX_CHUNKS,)]
 
 
 def test_entries_without_words_count_as_seen_and_stand_between_nobody(index: Lexical) -> None:

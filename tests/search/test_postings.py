@@ -1,4 +1,4 @@
-"""Postings: a bounded number is read, rare terms first, and what is left unread is found where terms meet."""
+"""Postings: a bounded number is read, rare terms first; what is left unread is looked for where it is wanted."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -8,7 +8,8 @@ import pytest
 
 from daypack.search import postings
 from daypack.search.lexical import Doc, Lexical
-from daypack.search.postings import CHUNK_BITS, ENTRY_BITS, LENGTH_BITS, Extent, choose, match, posting
+from daypack.search.matches import Matches
+from daypack.search.postings import CHUNK_BITS, ENTRY_BITS, LENGTH_BITS, Extent, posting, read_terms, read_within
 
 WORDS = 10
 
@@ -27,8 +28,16 @@ def fill(connection: sqlite3.Connection, texts: list[str]) -> Extent:
     return Extent(1, len(texts) + 1, len(texts), WORDS * len(texts))
 
 
-def entries(scores: dict[int, float]) -> list[int]:
-    return [row >> ENTRY_BITS for _, row in choose(scores, 1_000_000)]
+def match(connection: sqlite3.Connection, terms: list[str], extent: Extent) -> Matches:
+    return Matches(read_terms(connection, terms, extent)[0], extent)
+
+
+def entries(matches: Matches) -> list[int]:
+    return matches.choose(1_000_000)
+
+
+def score(matches: Matches, entry: int) -> float:
+    return matches.find([entry])[entry].score
 
 
 def test_a_posting_says_entry_and_chunk_and_sorts_by_them() -> None:
@@ -40,11 +49,8 @@ def test_a_posting_says_entry_and_chunk_and_sorts_by_them() -> None:
 
 def test_a_rare_term_weighs_more_and_a_short_chunk_too(connection: sqlite3.Connection) -> None:
     extent = fill(connection, ["common rare"] + ["common"] * 9)
-    scores = match(connection, ["common", "rare"], extent)
-    assert entries(scores)[0] == 1
-    rare = match(connection, ["rare"], extent)
-    common = match(connection, ["common"], extent)
-    assert max(rare.values()) > max(common.values())
+    assert entries(match(connection, ["common", "rare"], extent))[0] == 1
+    assert score(match(connection, ["rare"], extent), 1) > score(match(connection, ["common"], extent), 1)
     connection.execute("INSERT INTO postings(rowid, w) VALUES (?, 'brief')", (posting(20, 0, 4),))
     connection.execute("INSERT INTO postings(rowid, w) VALUES (?, 'brief')", (posting(21, 0, 100),))
     assert entries(match(connection, ["brief"], Extent(1, 22, 12, 120))) == [20, 21]
@@ -52,21 +58,34 @@ def test_a_rare_term_weighs_more_and_a_short_chunk_too(connection: sqlite3.Conne
 
 def test_words_of_one_stem_count_once(connection: sqlite3.Connection) -> None:
     extent = fill(connection, ["painting", "other", "more"])
-    assert match(connection, ["painting", "paintings", "painted"], extent) == match(connection, ["painting"], extent)
+    several = match(connection, ["painting", "paintings", "painted"], extent)
+    assert score(several, 1) == score(match(connection, ["painting"], extent), 1)
+
+
+def test_forms_that_no_stemmer_joins_are_one_term(connection: sqlite3.Connection) -> None:
+    extent = fill(connection, ["I bought it", "we buy it", "buying again", "other", "more", "else"])
+    found = match(connection, ["buy", "bought"], extent)
+    assert set(entries(found)) == {1, 2, 3}
+    assert score(found, 1) == score(found, 2) == score(match(connection, ["bought"], extent), 3)
 
 
 def test_two_words_that_always_stand_together_both_count(connection: sqlite3.Connection) -> None:
     extent = fill(connection, ["golden retriever", "other", "more"])
     both = match(connection, ["golden", "retriever"], extent)
-    assert max(both.values()) > max(match(connection, ["golden"], extent).values())
+    assert score(both, 1) > score(match(connection, ["golden"], extent), 1)
 
 
-def test_of_a_common_term_the_newest_postings_are_read(
-    connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(postings, "POSTINGS", 50)
+def test_words_that_nobody_said_are_counted(connection: sqlite3.Connection) -> None:
+    extent = fill(connection, ["golden retriever", "other", "more"])
+    found, absent = read_terms(connection, ["golden", "unicorn", "retriever", "griffin"], extent)
+    assert [one.term for one in found] == ["golden", "retriever"]
+    assert absent == 2
+
+
+def test_of_a_term_that_is_too_common_the_newest_postings_are_read(connection: sqlite3.Connection) -> None:
     extent = fill(connection, ["common"] * 500)
-    assert entries(match(connection, ["common"], extent)) == list(range(500, 450, -1))
+    extent.postings = 80
+    assert entries(match(connection, ["common"], extent)) == list(range(500, 420, -1))
 
 
 def test_what_is_not_below_the_end_is_not_read(connection: sqlite3.Connection) -> None:
@@ -74,38 +93,44 @@ def test_what_is_not_below_the_end_is_not_read(connection: sqlite3.Connection) -
     assert entries(match(connection, ["common"], Extent(1, 4, 9, 90))) == [3, 2, 1]
 
 
-def test_an_old_chunk_with_a_rare_term_gets_its_common_terms_too(
-    connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+def test_terms_are_read_whole_the_rarest_first_and_the_others_where_they_are_wanted(
+    connection: sqlite3.Connection,
 ) -> None:
-    monkeypatch.setattr(postings, "POSTINGS", 60)
     extent = fill(connection, ["rare", "rare common", "rare"] + ["common", *["other"] * 9] * 200)
-    assert entries(match(connection, ["common", "rare"], extent))[0] == 2
+    extent.postings = 60
+    terms = read_terms(connection, ["common", "rare"], extent)[0]
+    assert [(one.term, one.whole) for one in terms] == [("rare", True), ("common", False)]
+    assert terms[1].count == 201
+    found = Matches(terms, extent)
+    found.add(read_within(connection, terms, [1, 2, 3]))
+    assert score(found, 2) > score(found, 1) == score(found, 3)
+
+
+def test_what_is_wanted_is_read_exactly(connection: sqlite3.Connection) -> None:
+    extent = fill(connection, ["common"] * 900 + ["other"] * 100)
+    extent.postings = 70
+    terms = read_terms(connection, ["common"], extent)[0]
+    assert [row >> ENTRY_BITS for row in sorted(read_within(connection, terms, [3, 500, 880, 950, 5000])[0])] == [
+        3,
+        500,
+    ]
+    assert read_within(connection, terms, [3, 500], visits=100) == [[]]
+    assert read_within(connection, terms, []) == [[]]
 
 
 def test_an_old_chunk_where_two_common_terms_meet_is_found(
     connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postings, "POSTINGS", 60)
-    monkeypatch.setattr(postings, "MEETINGS", 1_000)
+    monkeypatch.setattr(postings, "MEETINGS", 2_000)
     extent = fill(connection, ["birthday cake"] + ["birthday", "cake", *["other"] * 18] * 200)
+    extent.postings = 60
     assert entries(match(connection, ["birthday", "cake"], extent))[0] == 1
 
 
-def test_a_term_in_every_other_chunk_is_not_looked_for_farther_back(
-    connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(postings, "POSTINGS", 60)
-    extent = fill(connection, ["rare", "rare common", "rare"] + ["common", "other"] * 200)
-    assert entries(match(connection, ["common", "rare"], extent))[:3] == [3, 2, 1]
-
-
 @pytest.mark.parametrize("count", [2_000, 20_000])
-def test_what_is_read_does_not_grow_with_the_index(
-    connection: sqlite3.Connection, count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(postings, "POSTINGS", 300)
-    monkeypatch.setattr(postings, "MEETINGS", 300)
+def test_what_is_read_does_not_grow_with_the_index(connection: sqlite3.Connection, count: int) -> None:
     extent = fill(connection, [("red green", "green blue", "blue red")[number % 3] for number in range(count)])
+    extent.postings, extent.visits = 300, 1_200
     steps = 0
 
     def count_steps() -> None:
@@ -113,16 +138,24 @@ def test_what_is_read_does_not_grow_with_the_index(
         steps += 1
 
     connection.set_progress_handler(count_steps, 1)  # of SQLite's own machine: a few for each row it hands over
-    scores = match(connection, ["red", "green", "blue"], extent)
-    assert len(scores) <= 600
-    assert steps < 8_000
+    terms = read_terms(connection, ["red", "green", "blue"], extent)[0]
+    read_within(connection, terms, range(1, count), extent.visits)
+    assert sum(len(one.rows) for one in terms) <= 600
+    assert steps < 20_000
+
+
+def test_a_term_is_estimated_where_it_is_too_common_to_be_counted(connection: sqlite3.Connection) -> None:
+    extent = fill(connection, ["red", "other"] * 5_000)
+    extent.postings, extent.visits = 300, 1_200
+    (term,) = read_terms(connection, ["red"], extent)[0]
+    assert 4_500 <= term.count <= 5_500
 
 
 def test_of_many_terms_the_rarest_score(connection: sqlite3.Connection) -> None:
     many = [f"word{number}" for number in range(40)]
     extent = fill(connection, [" ".join(many)] * 20 + ["needle"])
     assert entries(match(connection, [*many, "needle"], extent))[0] == 21
-    assert len(match(connection, [f"absent{number}" for number in range(500)], extent)) == 0
+    assert entries(match(connection, [f"absent{number}" for number in range(500)], extent)) == []
 
 
 def test_a_search_in_a_large_index_finds_what_is_old(tmp_path: Path) -> None:

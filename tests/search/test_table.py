@@ -176,7 +176,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 def test_a_writer_elsewhere_is_waited_for_and_then_named(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     put(table, 1)
     table.close()
-    monkeypatch.setattr("daypack.search.table.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("daypack.files.database.BUSY_SECONDS", 0.05)
     other = sqlite3.connect(table.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     assert values(table) == [1]

@@ -14,6 +14,7 @@ from daypack.search.words import (
     cut,
     fold,
     head_of,
+    is_told_anew,
     name_words,
     query_terms,
     speaker_of,
@@ -140,3 +141,11 @@ def test_of_a_giant_text_beginning_and_end_are_taken() -> None:
     assert chunks[0][0] == 0
     assert chunks[-1][1] == len(text)
     assert not any(HEAD_CHARS < start < len(text) - HEAD_CHARS for start, _, _ in chunks)
+
+
+def test_a_summary_in_other_words_is_told_from_one_in_the_same() -> None:
+    raw = "I went to the lake with my sister, it was great!"
+    assert is_told_anew(raw, "Ana visited Lisbon together with Bo")
+    assert not is_told_anew(raw, "Ana went to the lake with her sister")
+    assert not is_told_anew(raw, raw)
+    assert not is_told_anew(raw, "")

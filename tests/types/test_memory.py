@@ -24,12 +24,13 @@ MEMORY: dict[str, Any] = {"memory_id": "m-1", "title": "support", "memory_type":
 ENTRY: dict[str, Any] = {
     "entry_id": "e-1",
     "memory_id": "m-1",
+    "seq": 1,
     "created_at": NOW,
     "raw_entry": "Hi Sam, our Q3 launch date moved to 17 Aug 2025. Please update the tracker.",
     "summary": "User stated the Q3 launch date is rescheduled to 17 Aug 2025 and asked Sam to update the project "
     "tracker.",
 }
-DOCUMENT: dict[str, Any] = {"document_id": "c-1", "memory_id": "m-1", "created_at": NOW, "content": "x"}
+DOCUMENT: dict[str, Any] = {"document_id": "c-1", "memory_id": "m-1", "version": 2, "created_at": NOW, "content": "x"}
 
 
 def written(value: msgspec.Struct) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def written(value: msgspec.Struct) -> dict[str, Any]:
 def test_a_memory_tells_its_title_its_type_and_its_stats():
     whole = {**MEMORY, "description": "Calls.", "stats": {"entries": 2, "documents": 1, "bytes": 300}}
     memory = msgspec.convert(whole, type=Memory)
-    assert written(memory) == whole
+    assert written(memory) == {**whole, "deleted_at": None, "token": None}
     assert (memory.title, memory.memory_type, memory.stats) == ("support", "chat", Stats(2, 1, 300))
 
 
@@ -76,7 +77,7 @@ def test_an_entry_is_a_raw_message_and_one_summary_and_says_no_more_than_it_know
 
 
 def test_a_context_document_is_the_text_one_write_left_with_its_own_id_and_time():
-    assert written(msgspec.convert(DOCUMENT, type=ContextDocument)) == DOCUMENT
+    assert written(msgspec.convert(DOCUMENT, type=ContextDocument)) == {**DOCUMENT, "token": None}
 
 
 def test_an_entry_cannot_be_changed():
@@ -95,6 +96,7 @@ def test_a_hit_is_the_entry_itself_with_a_score():
 
 def test_a_search_result_has_ranked_entries_the_latest_and_the_best_context():
     document = {
+        "memory_id": "m-1",
         "entries": [{**ENTRY, "score": 0.9}, {**ENTRY, "entry_id": "e-2", "score": 0.4}],
         "count": 2,
         "latest_context": "The launch is on 17 Aug 2025.",
@@ -102,6 +104,7 @@ def test_a_search_result_has_ranked_entries_the_latest_and_the_best_context():
         "best_context": "The launch is being discussed.",
         "best_context_timestamp": NOW,
         "best_context_score": 0.6,
+        "notes": [],
     }
     result = msgspec.convert(document, type=SearchResult)
     assert written(result) == document
@@ -109,42 +112,40 @@ def test_a_search_result_has_ranked_entries_the_latest_and_the_best_context():
 
 
 def test_a_search_in_a_new_memory_is_empty_but_counted():
-    assert written(SearchResult(entries=(), count=0)) == {"entries": [], "count": 0}
+    result = written(SearchResult(memory_id="m-1", entries=(), count=0))
+    assert (result["entries"], result["count"], result["best_context"]) == ([], 0, None)
 
 
 def test_a_page_of_entries_says_its_limit_and_how_to_go_on():
-    page = {"entries": [ENTRY], "count": 1, "applied_limit": 25, "next_before": NOW, "next_after": NOW}
+    page = {"memory_id": "m-1", "entries": [ENTRY], "count": 1, "applied_limit": 25}
+    page |= {"next_before": "e-1", "next_after": "e-1"}
     assert written(msgspec.convert(page, type=EntryPage)) == page
-    assert written(EntryPage(entries=(), count=0, applied_limit=1)) == {"entries": [], "count": 0, "applied_limit": 1}
 
 
 @pytest.mark.parametrize("limit", [0, 51])
 def test_a_page_of_no_entries_or_of_more_than_fifty_is_refused(limit: int):
     with pytest.raises(msgspec.ValidationError, match="applied_limit"):
-        msgspec.convert({"entries": [], "count": 0, "applied_limit": limit}, type=EntryPage)
+        msgspec.convert({"memory_id": "m-1", "entries": [], "count": 0, "applied_limit": limit}, type=EntryPage)
 
 
-def test_a_barrier_names_the_writes_that_failed_and_says_whether_it_waited_for_the_index():
-    failed = Consistency(
-        status="failed",
-        failed_writes=(FailedWrite(operation="add_entry", problem="disk full", entry_id="e-1"),),
-        search_index=True,
-    )
+def test_a_barrier_names_the_writes_that_failed_and_says_whether_the_index_holds_the_others():
+    lost = FailedWrite(operation="add_entry", problem="disk full", memory_id="m-1")
+    failed = Consistency(status="failed", level="durable", token="t", failed_writes=(lost,), search_index=False)
     assert written(failed) == {
         "status": "failed",
-        "failed_writes": [{"operation": "add_entry", "problem": "disk full", "entry_id": "e-1"}],
-        "search_index": True,
-    }
-    assert written(Consistency(status="consistent", search_index=False)) == {
-        "status": "consistent",
-        "failed_writes": [],
+        "level": "durable",
+        "token": "t",
         "search_index": False,
+        "failed_writes": [{"operation": "add_entry", "problem": "disk full", "memory_id": "m-1"}],
+        "problem": None,
     }
 
 
 def test_a_user_has_a_name_an_email_and_quotas_with_what_is_used():
-    user = User("Ada", "ada@example.org", Quotas(memories=10, used=Usage(memories=1, entries=2, bytes=300)))
+    quotas = Quotas(memories=10, used=Usage(memories=1, entries=2, bytes=300))
+    user = User(user_id="ada", name="Ada", email="ada@example.org", quotas=quotas)
     assert written(user) == {
+        "user_id": "ada",
         "name": "Ada",
         "email": "ada@example.org",
         "quotas": {

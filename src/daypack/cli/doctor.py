@@ -7,7 +7,7 @@ from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place
 from daypack.cli.terminal import colour, counted, json_text, safe_line
 from daypack.errors import SessionMissing
-from daypack.runtime import find_home
+from daypack.history.layout import find_home
 from daypack.upkeep.doctor import Finding, examine_session
 
 _COLOURS = {"damage": "red", "warning": "yellow", "note": "dim"}

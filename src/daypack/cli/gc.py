@@ -13,8 +13,8 @@ from daypack.cli.main import EXIT_DAMAGE, EXIT_FAILED
 from daypack.cli.options import add_place, natural
 from daypack.cli.terminal import Progress, colour, counted, json_text, safe_line, say
 from daypack.errors import BadInput, Damaged, DaypackError, SessionMissing
-from daypack.history.layout import Home
-from daypack.runtime import find_home, open_session
+from daypack.history.layout import Home, find_home
+from daypack.runtime import open_session
 from daypack.upkeep.archive import Guard, Moved, archive, delete, restore, sweep
 from daypack.upkeep.gc import Applied, apply, plan
 from daypack.upkeep.inspection import Plan

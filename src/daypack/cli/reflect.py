@@ -6,8 +6,9 @@ from contextlib import ExitStack
 from daypack.cli.options import add_place, natural
 from daypack.cli.terminal import counted, json_text, safe, safe_line, say
 from daypack.errors import BadInput
+from daypack.history.layout import find_home
 from daypack.history.session import History
-from daypack.runtime import Session, find_home, open_session
+from daypack.runtime import Session, open_session
 from daypack.upkeep.reflector import MAX_BULLETS, Reflected, Reflector
 
 

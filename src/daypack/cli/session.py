@@ -8,7 +8,8 @@ from daypack.cli.terminal import counted, json_text, safe_line, say
 from daypack.config import Settings
 from daypack.errors import DaypackError
 from daypack.files.offsets import DAMAGED, UNCOUNTED
-from daypack.runtime import Session, find_home, open_session
+from daypack.history.layout import find_home
+from daypack.runtime import Session, open_session
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

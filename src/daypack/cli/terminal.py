@@ -41,9 +41,9 @@ def colour(text: str, name: str) -> str:
     return f"\x1b[{_COLOURS[name]}m{text}\x1b[0m"
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun: 1 line, 2 lines."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
 
 
 def say(text: str) -> None:

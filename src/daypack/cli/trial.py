@@ -4,11 +4,11 @@ import time
 
 from msgspec import Struct
 
-from daypack.derived.clean import clean
 from daypack.derived.modelled import fill
 from daypack.derived.raw import Raw
 from daypack.derived.template import problems
 from daypack.llm.port import Completer, Completion, Prompt
+from daypack.text.clean import clean
 from daypack.types.history import Message
 
 MESSAGES = (

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from daypack.derived.cues import Cues, find_cues, language_of, words_of
 from daypack.derived.utterances import Utterance
+from daypack.text.cues import Cues, find_cues, language_of, words_of
 from daypack.text.extract import MAX_SENTENCE_CHARS, literal_density, overlap
 from daypack.text.literals import literals
 from daypack.text.sentences import Sentence, content_words, sentences

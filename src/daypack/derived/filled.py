@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import msgspec
 
-from daypack.derived.clean import find_talk
 from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS, one_line
+from daypack.text.clean import find_talk
 from daypack.text.sentences import content_words, sentences
 from daypack.types.compaction import SECTIONS, Loss, Section
 from daypack.types.records import ContextDoc

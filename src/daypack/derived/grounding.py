@@ -12,7 +12,6 @@ A bullet that fails goes, and its loss says why: better a fact that has to be lo
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
@@ -21,6 +20,7 @@ import msgspec
 from daypack.derived.raw import Raw
 from daypack.text.literals import Found, literals, places
 from daypack.text.sentences import content_words, sentences
+from daypack.text.stems import NO_NEGATION, count_negations, stem_of, stems_of
 from daypack.types.compaction import SECTIONS, Bullet, Loss, Section
 from daypack.types.history import File, Image, Message, Text
 from daypack.types.records import ContextDoc
@@ -40,15 +40,6 @@ resolved resolution fixed message messages currently still need needs
 _REFERENCE = re.compile(r"\s*+[(\[]?\bmessages?:?\s?(\d{1,9})(?:\s?[-–]\s?(\d{1,9}))?[)\]]?[.\s]*\Z", re.IGNORECASE)
 _RESOLUTION = re.compile(
     r"\s*+(?:->|→|=>|[;,(—–-]\s*(?:now )?(?:fixed|resolved|solved)(?: by| with| in)?:?|\b(?:resolution|fix):)\s++",
-    re.IGNORECASE,
-)
-_NEGATION = re.compile(
-    r"\b(?:not|never|no|none|nothing|without|cannot|nor|neither|nicht|kein\w*|nie|ohne)\b|n['’]t\b|[不没別别勿无無]",
-    re.IGNORECASE,
-)
-_NOT = ("n't", "n’t")
-_NO_NEGATION = re.compile(
-    r"(?:don['’]t|do not|never) forget|not only|why (?:not|don['’]t)|no (?:problem|worries|doubt)|^\W*no[,.!]|别忘",
     re.IGNORECASE,
 )
 _GUESS = re.compile(
@@ -133,7 +124,7 @@ class _History:
         self._starts: list[int] = []
         self._pieces: list[_Piece] = []
         self._known: dict[str, list[int]] = {}
-        self._postings: dict[str, list[int]] = {stem: [] for text in bullets for stem in _stems(text)}
+        self._postings: dict[str, list[int]] = {stem: [] for text in bullets for stem in stems_of(text)}
         texts: list[str] = []
         at = 0
         for index, message in enumerate(raw.messages):
@@ -149,7 +140,7 @@ class _History:
         for one in sentences(text):
             number = len(self._pieces)
             self._pieces.append(_Piece(message, one.text, offset + one.start))
-            for stem in _stems(one.text) & postings.keys():
+            for stem in stems_of(one.text) & postings.keys():
                 postings[stem].append(number)
 
     def source(self, messages: Iterable[int]) -> str:
@@ -167,7 +158,7 @@ class _History:
         names = {one.text for one in found if one.kind not in _COUNTS}
         key, value = _split_key(text)
         bare = _without(value, [one for one in literals(value) if one.kind not in _COUNTS])
-        supports = self._supports(sorted(_stems(bare) - _FRAME) or sorted(_stems(value)), sorted(names))
+        supports = self._supports(sorted(stems_of(bare) - _FRAME) or sorted(stems_of(value)), sorted(names))
         if key:
             supports = self._near_key(key, supports)
         if not supports:
@@ -232,7 +223,7 @@ class _History:
 
     def _near_key(self, key: str, found: list[_Support]) -> list[_Support]:
         """Of a line key=value, at least half of the key's words must stand in the message that has the value."""
-        words = _stems(key)
+        words = stems_of(key)
         per_message: dict[int, set[str]] = {}
         for word in words:
             for number in self._postings.get(word, ()):
@@ -307,49 +298,26 @@ def _speaks_against(text: str, said: str, section: Section) -> str:
         return "uncertain"
     if content_words(text) == content_words(said):
         return ""  # word for word
-    said = _NO_NEGATION.sub("", said)
-    clauses = [(stems, _negations(one)) for one in _CLAUSE.split(said) if (stems := _stems(one)) or _negations(one)]
+    said = NO_NEGATION.sub("", said)
+    clauses = [
+        (stems, count_negations(one)) for one in _CLAUSE.split(said) if (stems := stems_of(one)) or count_negations(one)
+    ]
     bare = sum(count for stems, count in clauses if not stems)  # "Never, under any …" is about all that follows
     for one in _CLAUSE.split(text):
-        words = _stems(one)
+        words = stems_of(one)
         same = [count for stems, count in clauses if stems and 2 * len(words & stems) >= len(stems)]
         if not same and words:
             best = max(clauses, key=lambda clause: len(words & clause[0]), default=(words, 0))
             same = [best[1]] if 2 * len(words & best[0]) >= len(words) else []
-        if same and sum(same) + bare != _negations(one):
+        if same and sum(same) + bare != count_negations(one):
             return "negation"
     return ""
 
 
 def _other_deed(text: str, said: str) -> str:
     """Return the first word of a bullet, when it is not what was said."""
-    first = next((word for word in content_words(text) if _stem(word) and _stem(word) not in _FRAME), "")
-    return first if first and _stem(first) not in _stems(said) else ""
+    first = next((word for word in content_words(text) if stem_of(word) and stem_of(word) not in _FRAME), "")
+    return first if first and stem_of(first) not in stems_of(said) else ""
 
 
-def _negations(text: str) -> int:
-    return len(_NEGATION.findall(_NO_NEGATION.sub("", text)))
-
-
-def _stems(text: str) -> set[str]:
-    """Return the words by which a sentence is found; its negations are compared apart."""
-    stems = {_stem(word) for word in content_words(text)}
-    stems.discard("")
-    return stems
-
-
-@lru_cache(maxsize=1 << 15)
-def _stem(word: str) -> str:
-    """Cut what inflection adds to an English word: fails, failed and failing are one; nothing of a negation is left."""
-    if word.endswith(_NOT) or _NEGATION.fullmatch(word):
-        return ""
-    if len(word) < 5 or not word.isascii() or not word.isalpha():
-        return word[:-1] if len(word) == 4 and word.endswith("s") and not word.endswith("ss") else word
-    for ending in ("ing", "ied", "ies", "ed", "es", "s", "e"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
-            word = word[: -len(ending)]
-            break
-    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
-
-
-_FRAME = frozenset(_stem(word) for word in _FRAME_TEXT.split())
+_FRAME = frozenset(stem_of(word) for word in _FRAME_TEXT.split())

@@ -23,12 +23,12 @@ from daypack.derived.candidates import (
     shorten,
     tidy,
 )
-from daypack.derived.cues import Cues, commands, find_cues, is_acknowledgement, language_of, words_of
 from daypack.derived.outcomes import says_what
 from daypack.derived.raw import Raw
 from daypack.derived.seen import Artifacts, ErrorSeen
 from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS
 from daypack.derived.utterances import ESSAY_CHARS, Said, Step, Utterance, listen
+from daypack.text.cues import Cues, commands, find_cues, is_acknowledgement, language_of, words_of
 from daypack.text.extract import literal_density, score
 from daypack.text.sentences import content_words, sentences
 from daypack.types.compaction import Bullet, Section

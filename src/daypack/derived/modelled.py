@@ -11,7 +11,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from daypack.derived.clean import clean
 from daypack.derived.filled import read_filled
 from daypack.derived.grounding import ground
 from daypack.derived.raw import Raw
@@ -19,6 +18,7 @@ from daypack.derived.template import MAX_BULLETS, render
 from daypack.errors import BadConfig, DaypackError
 from daypack.files import atomic
 from daypack.llm.port import Completer, Prompt
+from daypack.text.clean import clean
 from daypack.types.compaction import SECTIONS, Bullet, Filled, Loss
 from daypack.types.history import Message
 from daypack.types.records import ContextDoc

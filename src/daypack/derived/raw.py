@@ -6,11 +6,11 @@ from msgspec import Struct
 
 from daypack.history.session import History
 from daypack.text.clearing import clear
+from daypack.text.injected import RECALLED
 from daypack.types.history import Message
 from daypack.types.source import Messages
 
 OWN_TOOLS = frozenset({"recall", "search_history"})
-RECALLED = "[recalled from "  # begins every text that was brought back, so that it is not taken for news
 
 
 class Raw(Struct, frozen=True):

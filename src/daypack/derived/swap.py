@@ -15,6 +15,7 @@ import msgspec
 
 from daypack.files import blobs
 from daypack.history.session import History
+from daypack.text.injected import SWAPPED
 from daypack.types.digest import digest_of
 from daypack.types.history import Message
 from daypack.types.records import SwapRecord, SwapReference
@@ -22,7 +23,6 @@ from daypack.types.source import Messages
 
 LARGE_TOKENS = 400  # a tool output above this is worth a stub
 SHORT_ID = 19  # characters of an id that a stub shows: few tokens, and still one of 2**48
-SWAPPED = "[swapped out: "
 _PREVIEW = 100
 _LOG = "messages.jsonl"
 _SPACE = re.compile(r"\s+")

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from daypack.files.blobs import digest_bytes, name_of
 from daypack.flow.items import Item, Scales
+from daypack.text.injected import wrap
 from daypack.text.redact import redact, redact_value
 
 SEPARATOR = "\n\n"
@@ -36,7 +37,7 @@ def show_past(items: Sequence[Item]) -> str:
         for line in _dated(item, before)
     )
     mark = _mark(lines, name_of(lines.encode("utf-8", "replace")))
-    return f'<past id="{mark}">\n{_PAST}\n{lines}\n</past {mark}>'
+    return wrap("past", mark, f"{_PAST}\n{lines}")
 
 
 def _dated(item: Item, before: str) -> tuple[str, ...]:
@@ -47,10 +48,10 @@ def _fence(text: str, title: str, authority: str, digest: str) -> str:
     name = " ".join(title.replace('"', "'").replace("<", "(").replace(">", ")").split())
     mark = _mark(text, digest)
     if authority in ("system", "user"):
-        return f'<instructions id="{mark}" name="{name}">\n{text}\n</instructions {mark}>'
+        return wrap("instructions", mark, text, f' name="{name}"')
     if authority == "agent":
-        return f'<note id="{mark}" name="{name}">\n{text}\n</note {mark}>'
-    return f'<data id="{mark}" name="{name}" authority="{authority}">\n{text}\n</data {mark}>'
+        return wrap("note", mark, text, f' name="{name}"')
+    return wrap("data", mark, text, f' name="{name}" authority="{authority}"')
 
 
 def _mark(text: str, digest: str) -> str:

@@ -14,9 +14,9 @@ from daypack.flow.items import Entry, Scales
 from daypack.flow.recent import weigh_message
 from daypack.flow.tail import settle
 from daypack.history.session import History
+from daypack.text.injected import SAME
 from daypack.types.history import Message
 
-SAME = "[the same text as in msg-"
 FRESH = 6  # the newest outputs are shown whole: what was just found out is what the next step rests on
 
 

@@ -3,16 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from msgspec import Struct
-
-
-class Remembered(Struct, frozen=True):
-    """One entry a memory found."""
-
-    id: str
-    text: str
-    score: float = 0.0
-    when: str = ""
+from daypack.types.memory import Remembered
 
 
 class MemoryPort(Protocol):

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator
 
 from daypack.flow.items import Item, Lost
-from daypack.flow.ports import MemoryPort, Remembered
+from daypack.flow.ports import MemoryPort
 from daypack.flow.sources import Found
+from daypack.types.memory import Remembered
 
 _MEMORY_HITS = 10
 

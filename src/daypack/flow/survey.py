@@ -27,6 +27,7 @@ from daypack.flow.surface import Brief, Epoch, Request, Surface
 from daypack.flow.working import Working
 from daypack.history.reader import Reader
 from daypack.history.session import History
+from daypack.text.injected import TIME
 from daypack.text.redact import redact
 from daypack.text.tokens import Counter, counter_for, counter_named
 from daypack.types.history import Message, Other, Part, Thinking
@@ -352,7 +353,7 @@ def _clock(seconds: float) -> Item:
         kind="runtime_block",
         context_kind="runtime_state",
         source=CLOCK,
-        text=f"Current time: {now_of(seconds)[:19]}Z",
+        text=f"{TIME}{now_of(seconds)[:19]}Z",
         authority="system",
         visibility=("model", "runtime", "reviewer", "evidence_export"),
         order=90,

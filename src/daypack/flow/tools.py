@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from daypack.derived.raw import RECALLED
 from daypack.errors import BadInput, DaypackError
 from daypack.flow.lookup import Lookup
+from daypack.text.injected import RECALLED
 from daypack.text.redact import redact
 
 _MOST_LINES = 400

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from daypack.derived.swap import SHORT_ID, SWAPPED
+from daypack.derived.swap import SHORT_ID
 from daypack.flow.assembly import Assembly, assemble, tail_refs
 from daypack.flow.dialects import dialect
 from daypack.flow.evidence import TurnRecord
 from daypack.flow.fence import SEPARATOR
 from daypack.flow.injection import Injected, inject
 from daypack.flow.items import CHANGED, Item, Left, Lost
-from daypack.flow.masks import SAME
 from daypack.flow.recent import weigh_message
 from daypack.flow.surface import Epoch
+from daypack.text.injected import SAME, SWAPPED
 from daypack.text.tokens import counter_named
 from daypack.types.history import Message
 from daypack.types.kinds import Target

@@ -77,6 +77,16 @@ class Home(NamedTuple):
         """The user's settings."""
         return os.path.join(self.folder, "config.toml")
 
+    @property
+    def memory(self) -> str:
+        """The folder of the user's memories across sessions."""
+        return os.path.join(self.folder, "memory")
+
+    @property
+    def models(self) -> str:
+        """The folder of the models the user pulled."""
+        return os.path.join(self.folder, "model")
+
     def sessions(self, agent: str) -> str:
         """The folder that holds an agent's sessions."""
         return os.path.join(self.folder, "agent", check_name(agent, "agent"), "session")
@@ -92,6 +102,12 @@ class Home(NamedTuple):
     def list(self, agent: str) -> list[str]:
         """The names of an agent's sessions."""
         return _folders(self.sessions(agent))
+
+
+def find_home(home: "str | os.PathLike[str] | None" = None, uid: str | None = None) -> Home:
+    """Return where things live for these arguments; DAYPACK_HOME and DAYPACK_UID stand for those that are left out."""
+    root: str = os.path.abspath(os.fspath(home)) if home else default_root(os.environ)
+    return Home(root, uid or os.environ.get("DAYPACK_UID") or str(os.getuid()))
 
 
 def _folders(path: str) -> list[str]:
@@ -133,6 +149,11 @@ class Layout:
     def models(self) -> str:
         """The folder of the models the user pulled."""
         return os.path.join(self._user, "model")
+
+    @property
+    def home(self) -> Home:
+        """The part of the root that belongs to the session's user."""
+        return Home(self.root, os.path.basename(self._user))
 
     @property
     def _user(self) -> str:

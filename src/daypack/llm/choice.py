@@ -18,7 +18,7 @@ _FORMS = "none, openai:URL#NAME, llama:PATH or llama:NAME"
 class Choice(NamedTuple):
     """A choice, read: `place` is an address or a path, `model` a name at that address or in the catalogue."""
 
-    kind: Literal["none", "openai", "llama"]
+    kind: Literal["none", "openai", "llama", "static", "minilm"]
     place: str = ""
     model: str = ""
     window_tokens: int | None = None
@@ -28,16 +28,14 @@ class Choice(NamedTuple):
     @property
     def name(self) -> str:
         """The choice without options, and without the folders of a path: they are nobody else's concern."""
-        if self.kind == "none":
-            return "none"
         if self.kind == "openai":
             return f"openai:{self.place}#{self.model}"
-        return f"llama:{self.model or os.path.basename(self.place)}"
+        return self.kind if self.kind != "llama" else f"llama:{self.model or os.path.basename(self.place)}"
 
     def spell(self) -> str:
         """Return the choice as it is written down."""
-        if self.kind == "none":
-            return "none"
+        if self.kind not in _OPTIONS:
+            return self.kind
         what = f"{self.place}#{self.model}" if self.kind == "openai" else self.place or self.model
         options = [
             f"window={self.window_tokens}" if self.window_tokens else "",
@@ -68,6 +66,18 @@ def read_choice(text: str) -> Choice:
     if not model:
         raise _bad("names no model", text, "put #NAME behind the address, as the endpoint calls the model")
     return Choice("openai", _endpoint(url, text), model, window, timeout)
+
+
+def read_embedding(text: str) -> Choice:
+    """Read a choice of an embedding model: none, static, minilm or openai:URL#NAME."""
+    if text in ("none", "static", "minilm"):
+        return Choice(text)
+    if not text.startswith("openai:"):
+        raise _bad("is no choice of an embedding model", text, "it must be none, static, minilm or openai:URL#NAME")
+    chosen = read_choice(text)
+    if chosen.window_tokens is not None:
+        raise _bad("has an option 'window'", text, "there is timeout")
+    return chosen
 
 
 def _options(text: str, kind: str, rest: str) -> tuple[str, dict[str, int]]:

@@ -1,31 +1,18 @@
 """Completions over HTTP: llama.cpp's server, Ollama, vLLM, OpenAI and whatever speaks like them."""
 
 import threading
-import time
-from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
-import msgspec
-
-from daypack.errors import ModelFailed
 from daypack.llm.backends import Backend, recognise
 from daypack.llm.choice import Choice
+from daypack.llm.endpoint import HINTS, Endpoint
 from daypack.llm.port import Completion, Constraint, Prompt
 from daypack.llm.replies import read_chat, read_object, read_ollama, read_refusal
 from daypack.llm.thinking import TEMPLATE_SWITCH, can_think, messages_of
-from daypack.llm.transport import TROUBLE, Deadline, Exchange, Request, origin, reason
+from daypack.llm.transport import Deadline
 
-ATTEMPTS = 5
-MAX_REDIRECTS = 3
 _PROBE_SECONDS = 15.0
-_MAX_PAUSE_SECONDS = 30.0
-_HINTS = {
-    401: "set DAYPACK_API_KEY to a key this endpoint takes",
-    403: "set DAYPACK_API_KEY to a key this endpoint takes",
-    404: "check the address, which usually ends in /v1, and the model's name",
-    429: "the endpoint has too much to do; try later",
-}
 
 # Newer models of OpenAI refuse a temperature, a seed and max_tokens: "modest" asks without.
 Style = Literal["usual", "modest"]
@@ -38,14 +25,6 @@ class Form(NamedTuple):
     style: Style
 
 
-class Answer(NamedTuple):
-    """What came back, whatever it says."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
 class HttpCompleter:
     """A model behind an address. The first question finds out what answers there and what it can."""
 
@@ -56,7 +35,7 @@ class HttpCompleter:
         self._window = chosen.window_tokens
         self._seconds = float(chosen.deadline_seconds)
         self._key = key
-        self._pause = pause_seconds
+        self._endpoint = Endpoint(chosen.name, chosen.place, key=key, pause_seconds=pause_seconds)
         self._backend: Backend | None = None
         self._refused: set[str] = set()  # what this endpoint does not know: grammar, schema, usual, modest
         self._lock = threading.Lock()
@@ -82,7 +61,7 @@ class HttpCompleter:
         path = "/api/chat" if backend.kind == "ollama" else f"{urlsplit(self._url).path}/chat/completions"
         tried: list[Form] = []
         for form in self._forms(backend, prompt):
-            answer = self._send("POST", path, self._body(backend, prompt, form), deadline)
+            answer = self._endpoint.send("POST", path, self._body(backend, prompt, form), deadline)
             if answer.status == 200:
                 # What was refused before and is not in the form that was taken is not asked for again.
                 self._refused.update({word for one in tried for word in one} - {*form, ""})
@@ -90,12 +69,12 @@ class HttpCompleter:
             refusal, too_long = read_refusal(answer.body, self._key)
             if too_long:
                 hint = "give the real size of its window: ?window=TOKENS behind the choice"
-                raise self._failed(f"the prompt is too long: {refusal}", hint)
+                raise self._endpoint.failed(f"the prompt is too long: {refusal}", hint)
             if answer.status not in (400, 422):
                 problem = f"HTTP {answer.status}: {refusal}"
-                raise self._failed(problem, _HINTS.get(answer.status, "the server's own log tells more"))
+                raise self._endpoint.failed(problem, HINTS.get(answer.status, "the server's own log tells more"))
             tried.append(form)
-        raise self._failed(f"the endpoint refused the question: {refusal}", "check the model's name")
+        raise self._endpoint.failed(f"the endpoint refused the question: {refusal}", "check the model's name")
 
     def _forms(self, backend: Backend, prompt: Prompt) -> list[Form]:
         """Return the ways to put a question, best first; after a refusal (HTTP 400) comes the next."""
@@ -137,7 +116,9 @@ class HttpCompleter:
         completion = read(read_object(body) or {}, self.name, constraint)
         if completion is None:
             told = read_refusal(body, self._key)[0]
-            raise self._failed(f"the answer is no completion: {told}", "is this an OpenAI-compatible endpoint?")
+            raise self._endpoint.failed(
+                f"the answer is no completion: {told}", "is this an OpenAI-compatible endpoint?"
+            )
         return completion
 
     def _recognised(self) -> Backend:
@@ -145,52 +126,8 @@ class HttpCompleter:
             deadline = Deadline(min(_PROBE_SECONDS, self._seconds))
 
             def ask(method: str, path: str, value: dict[str, Any] | None) -> dict[str, Any] | None:
-                answer = self._send(method, path, value, deadline)
+                answer = self._endpoint.send(method, path, value, deadline)
                 return read_object(answer.body) if answer.status == 200 else None
 
             self._backend = recognise(ask, urlsplit(self._url).path, self._model)
         return self._backend
-
-    def _send(self, method: str, path: str, value: dict[str, Any] | None, deadline: Deadline) -> Answer:
-        """Send a request until it is answered: a refused connection and HTTP 429 and 503 are tried again."""
-        body = None if value is None else msgspec.json.encode(value)
-        pause = self._pause
-        for attempt in range(1, ATTEMPTS + 1):
-            wait = pause
-            try:
-                answer = self._exchange(method, path, body, deadline)
-                if answer.status not in (429, 503) or attempt == ATTEMPTS:
-                    return answer
-                asked = answer.headers.get("retry-after", "")
-                wait = min(float(asked), _MAX_PAUSE_SECONDS) if asked.isdecimal() and asked.isascii() else pause
-                if wait >= deadline.left():
-                    return answer
-            except ConnectionRefusedError as error:
-                if attempt == ATTEMPTS or pause >= deadline.left():
-                    raise self._failed(reason(error), "is the server running at this address?") from error
-            except TROUBLE as error:
-                raise self._failed(reason(error), "check the address and the server") from error
-            time.sleep(wait)
-            pause *= 2
-        raise AssertionError  # the last attempt returns or raises
-
-    def _exchange(self, method: str, path: str, body: bytes | None, deadline: Deadline) -> Answer:
-        headers = {"Accept": "application/json", "Connection": "close", "User-Agent": "daypack"}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        url = urljoin(self._url, path)
-        for _ in range(MAX_REDIRECTS + 1):
-            with Exchange(Request(method, url, body, headers), deadline=deadline) as exchange:
-                if exchange.status not in (301, 302, 303, 307, 308):
-                    return Answer(exchange.status, exchange.headers, exchange.body())
-                url, former = urljoin(url, exchange.headers.get("location", "")), url
-            # The key and the conversation are for this place only.
-            if origin(url) != origin(former) or exchange.status not in (307, 308):
-                hint = "name that address in the choice if it is the right one"
-                raise self._failed(f"the endpoint sends us to {url}", hint)
-        raise self._failed(f"more than {MAX_REDIRECTS} redirects", "check the address")
-
-    def _failed(self, problem: str, hint: str) -> ModelFailed:
-        return ModelFailed(problem, operation="ask model", place=self.name, hint=hint)

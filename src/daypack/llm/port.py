@@ -76,7 +76,7 @@ def open_completer(choice: str, *, models: str | None = None) -> Completer | Non
     if chosen.kind == "openai":
         from daypack.llm.http import HttpCompleter  # noqa: PLC0415 — HTTP and TLS cost 30 ms
 
-        return HttpCompleter(chosen, key=_key(chosen.place, os.environ))
+        return HttpCompleter(chosen, key=find_key(chosen.place, os.environ))
     from daypack.llm.llama import LlamaCompleter  # noqa: PLC0415 — few have it installed
 
     return LlamaCompleter(chosen, model_path(chosen, models))
@@ -104,7 +104,7 @@ def default_choice(models: str | None) -> str:
     return f"llama:{DEFAULT}" if here and find_spec("xllamacpp") else "none"
 
 
-def _key(url: str, environ: Mapping[str, str]) -> str:
+def find_key(url: str, environ: Mapping[str, str]) -> str:
     """Return the key for an address; OpenAI's own is not shown to whoever listens on the way."""
     if key := environ.get("DAYPACK_API_KEY"):
         return key

@@ -11,7 +11,6 @@ CONNECT_SECONDS = 10.0
 MAX_BODY_BYTES = 16 << 20
 # Everything that goes wrong between two machines.
 TROUBLE = (OSError, HTTPException, ValueError)  # the last: an address or a number that is none
-_LOOPBACK = ("localhost", "::1")
 
 
 class Deadline:
@@ -105,8 +104,15 @@ def origin(url: str) -> tuple[str, str, int | None]:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether a host is this machine."""
-    return host in _LOOPBACK or host.startswith("127.")
+    """Say whether a name or address is this machine. Only whole addresses count: 127.example.org is elsewhere."""
+    if host.lower() == "localhost":
+        return True
+    from ipaddress import ip_address  # noqa: PLC0415 — few endpoints are named by an address
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def is_private(url: str) -> bool:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from daypack.errors import BadInput
 from daypack.search.postings import MAX_ID, posting
 from daypack.search.spread import speaker
-from daypack.search.words import cut, fold, head_of, name_words, speaker_of
+from daypack.search.words import MAX_CHUNKS, cut, fold, head_of, name_words, speaker_of
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
     from daypack.search.lexical import Doc
 
-STRETCH_ENTRIES = 20  # a stretch ends here, or at a gap in time
+STRETCH_ENTRIES = 20  # where no group is given, a stretch ends here; anywhere, at a gap in time
 GAP_SECONDS = 3_600
 _FLUSH_ENTRIES = 2_000
 _SPOKEN_BY = ("", "user", "assistant")  # roles whose text may begin with its speaker's name
@@ -110,13 +110,22 @@ class Intake:
         head = _head(doc.when[:40], doc.author)
         chunks = cut(doc.text)
         whole = len(chunks) == 1
+        if doc.summary:
+            del chunks[MAX_CHUNKS - 1 :]
         for number, (start, stop, words) in enumerate(chunks):
-            body = fold(doc.text if whole else doc.text[start:stop])
-            if body:
-                self._postings.append((posting(doc.id, number, words), f"{head} {body}" if head else body))
-                self.totals.chunks += 1
-                self.totals.words += words
+            self._enter(doc.id, number, words, head, doc.text if whole else doc.text[start:stop])
+        if doc.summary:
+            # A chunk more, which is shown as the beginning of the entry.
+            self._enter(doc.id, len(chunks), len(doc.summary.split()), head, doc.summary)
+            chunks.append(chunks[0])
         return b"".join(start.to_bytes(4, "little") + stop.to_bytes(4, "little") for start, stop, _ in chunks)
+
+    def _enter(self, entry: int, chunk: int, words: int, head: str, text: str) -> None:
+        body = fold(text)
+        if body:
+            self._postings.append((posting(entry, chunk, words), f"{head} {body}" if head else body))
+            self.totals.chunks += 1
+            self.totals.words += words
 
     def _place(self, doc: "Doc") -> tuple[int, int]:
         """Link the entry to the one before it in its group; return that one and the stretch."""
@@ -127,7 +136,7 @@ class Intake:
         before = group.newest
         if moment is not None and group.moment is not None and abs(moment - group.moment) > GAP_SECONDS:
             before = 0
-        if not before or group.length >= STRETCH_ENTRIES:
+        if not before or (group.length >= STRETCH_ENTRIES and not doc.group):
             self.totals.stretches += 1
             group.stretch, group.length = self.totals.stretches, 0
         if before in self._entries:

@@ -1,18 +1,15 @@
-"""From matching entries to a ranking: what stands near a match, in a good stretch, or was said by the right one.
+"""What stands near a match, or in a good stretch: an answer is often the message after the one with the words.
 
-An answer is often the message after the one that holds the words of the question, so neighbours of a match get a share
-of its score and can be found without a word in common. All parts of a score add up to it; the best match is about 1.
+Each term of the query counts once for an entry: in full where the entry holds it, by a share where only a neighbour
+does. So two neighbours with the same words lift what is between them no more than one, and an entry that completes what
+the one before it left out is worth both.
 """
 
-from collections.abc import Iterable, Mapping
-from heapq import nlargest
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-AFTER, SECOND_AFTER, BEFORE = 0.4, 0.2, 0.3  # the shares of an entry's score its neighbours get
-STRETCH = 0.4  # for the stretch whose best entries match best; others in proportion
+AFTER, SECOND_AFTER, BEFORE = 0.6, 0.3, 0.5  # of what an entry holds, for the entries after and before it
 STRETCH_BEST = 3  # entries that speak for a stretch
-USER = 1.5  # what a user said, against what anybody else did
-NAMED = 0.1  # of the best score, for entries of the author the query names
 
 
 class Place(NamedTuple):
@@ -30,102 +27,64 @@ def speaker(author: int, *, is_user: bool) -> int:
     return author * 2 + is_user
 
 
-class Ranked(NamedTuple):
-    """An entry with its score and what the score is made of."""
+class Held(NamedTuple):
+    """What the best chunk of an entry holds: a mask of terms, and the factor of its length."""
 
-    score: float
-    id: int
-    parts: dict[str, float]
-
-
-class Cast(NamedTuple):
-    """Who takes part: the author a query names (0: nobody, or several), and whom to take for a person."""
-
-    named: int = 0
-    persons: bool = False  # authors that were given are persons
-    guessed: frozenset[int] = frozenset()  # authors read off the text that are
-
-    def prefers(self, speaker: int) -> bool:
-        """Whether this is the user, and not a person among persons: there, roles mean nothing."""
-        author = speaker >> 1
-        return bool(speaker & 1) and not ((author > 0 and self.persons) or (author < 0 and -author in self.guessed))
-
-    def names(self, speaker: int) -> bool:
-        """Whether the query names this speaker."""
-        return self.named != 0 and abs(speaker >> 1) == self.named
+    mask: int
+    factor: float
 
 
-def rank(scores: Mapping[int, float], places: Mapping[int, Place], cast: Cast, limit: int) -> list[Ranked]:
-    """Rank entries by their own score and their surroundings, best first; of equal ones the newest first.
+class Rated(NamedTuple):
+    """What words are worth to an entry: its own, and all with those of its neighbours."""
 
-    `places` holds the entries in `scores` and those of their neighbours that shall be found too.
+    own: float
+    total: float
+
+
+def spread(held: Mapping[int, Held], places: Mapping[int, Place], worth: Callable[[int], float]) -> dict[int, Rated]:
+    """Rate the entries at `places` by what they and their neighbours hold; those without any word are left out.
+
+    `worth` says what the terms of a mask are worth together.
     """
-    return _Ranking(scores, places, cast).best(limit) if scores else []
-
-
-class _Ranking:
-    """The parts of all scores; sums are made for every entry, parts shown only for those that are wanted."""
-
-    def __init__(self, scores: Mapping[int, float], places: Mapping[int, Place], cast: Cast) -> None:
-        self._scores = scores
-        self._places = places
-        self._cast = cast
-        self._near = _spread(scores, places)
-        sums = {one: self._near.get(one, 0.0) + score for one, score in scores.items() if one in places}
-        sums |= {one: score for one, score in self._near.items() if one in places and one not in sums}
-        self._top = top = max(sums.values(), default=0.0) or 1.0
-        self._stretches = _rate_stretches((places[one][1], score) for one, score in sums.items())
-        self._totals: dict[int, float] = {}
-        preferred: dict[int, bool] = {}  # by speaker: there are few
-        for one, score in sums.items():
-            _, stretch, _, _, speaker = places[one]
-            if speaker not in preferred:
-                preferred[speaker] = cast.prefers(speaker)
-            total = score / top + self._stretches[stretch]
-            self._totals[one] = total * USER if preferred[speaker] else total
-        self._gain = NAMED * max(self._totals.values(), default=0.0)
-        if cast.named:
-            for one in self._totals:
-                if cast.names(places[one][4]):
-                    self._totals[one] += self._gain
-
-    def best(self, limit: int) -> list[Ranked]:
-        """Return the best entries with their parts."""
-        ranked = nlargest(limit, [(total, one) for one, total in self._totals.items()])
-        return [Ranked(total, one, self._parts(one)) for total, one in ranked]
-
-    def _parts(self, one: int) -> dict[str, float]:
-        _, stretch, _, _, speaker = self._places[one]
-        parts = {"lexical": self._scores.get(one, 0.0) / self._top, "near": self._near.get(one, 0.0) / self._top}
-        parts["group"] = self._stretches[stretch]
-        if self._cast.prefers(speaker):
-            parts["role"] = sum(parts.values()) * (USER - 1)
-        if self._cast.names(speaker):
-            parts["author"] = self._gain
-        return parts
-
-
-def _spread(scores: Mapping[int, float], places: Mapping[int, Place]) -> dict[int, float]:
-    near: dict[int, float] = {}
-    for one, score in scores.items():
-        if one not in places:
+    rated: dict[int, Rated] = {}
+    for one, _, before, after, _ in places.values():
+        own = held.get(one)
+        second = places[before][2] if before in places else 0
+        near = [
+            (share * held[other].factor, held[other].mask)
+            for share, other in ((AFTER, before), (SECOND_AFTER, second), (BEFORE, after))
+            if other in held
+        ]
+        if own is None:
+            if near:
+                rated[one] = Rated(0.0, _add_up(near, worth))
             continue
-        _, _, before, after, _ = places[one]
-        if before:
-            near[before] = near.get(before, 0.0) + BEFORE * score
-        if after:
-            near[after] = near.get(after, 0.0) + AFTER * score
-            second = places[after][3] if after in places else 0
-            if second:
-                near[second] = near.get(second, 0.0) + SECOND_AFTER * score
-    return near
+        mask, factor = own
+        score = factor * worth(mask)
+        if near:
+            near.append((factor, mask))
+        rated[one] = Rated(score, _add_up(near, worth) if near else score)
+    return rated
 
 
-def _rate_stretches(entries: Iterable[tuple[int, float]]) -> dict[int, float]:
+def _add_up(held: list[tuple[float, int]], worth: Callable[[int], float]) -> float:
+    """Count each term once, where it counts most."""
+    if len(held) > 1:
+        held.sort(reverse=True)
+    total, counted = 0.0, 0
+    for factor, mask in held:
+        new = mask & ~counted
+        if new:
+            total += factor * worth(new)
+            counted |= mask
+    return total
+
+
+def rate_stretches(entries: Iterable[tuple[int, float]]) -> dict[int, float]:
     """Rate each stretch by its best entries, in proportion to the best stretch."""
     members: dict[int, list[float]] = {}
     for stretch, score in entries:
         members.setdefault(stretch, []).append(score)
     rates = {stretch: sum(sorted(scores)[-STRETCH_BEST:]) for stretch, scores in members.items()}
     best = max(rates.values(), default=0.0) or 1.0
-    return {stretch: STRETCH * rate / best for stretch, rate in rates.items()}
+    return {stretch: rate / best for stretch, rate in rates.items()}

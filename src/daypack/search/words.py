@@ -38,6 +38,7 @@ _UNSPACED = (
     "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U000323af"
 )
 _RUN = re.compile(f"[{_UNSPACED}]+")
+_WORD = re.compile(r"\w+")
 _TERM = re.compile("[0-9a-z\x80-\U0010ffff]+")
 _LONG_TERM = re.compile(f"[0-9A-Za-z\x80-\U0010ffff]{{{MAX_WORD_CHARS + 1},}}")
 _CODED = re.compile(f"[0-9A-Za-z+/=_-]{{{MAX_WORD_CHARS + 1},}}")
@@ -132,6 +133,13 @@ def speaker_of(text: str) -> str:
     """Return the name in front of "Name: text", or nothing."""
     found = _SPEAKER.match(text)
     return found[1] if found else ""
+
+
+def is_told_anew(text: str, summary: str) -> bool:
+    """Whether a summary says it in other words: more than a third of them are not in the text."""
+    folded = text.casefold()
+    words = _WORD.findall(summary.casefold())
+    return 3 * sum(word not in folded for word in words) > len(words)
 
 
 def cut(text: str) -> list[tuple[int, int, int]]:

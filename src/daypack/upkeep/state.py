@@ -2,9 +2,9 @@
 
 import re
 
-from daypack.derived.clean import clean
 from daypack.derived.filled import read_filled
 from daypack.derived.template import problems, render
+from daypack.text.clean import clean
 
 _HEADS = re.compile(r"^#{1,3}\s+(?:Context|Compaction Summary\b.*)$", re.MULTILINE | re.IGNORECASE)
 

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple, cast
 
-from daypack.derived.cue_phrases import ACKNOWLEDGEMENTS, ENGLISH, FRENCH, GERMAN, SPANISH, UNSPACED, Kind
+from daypack.text.cue_phrases import ACKNOWLEDGEMENTS, ENGLISH, FRENCH, GERMAN, SPANISH, UNSPACED, Kind
 
 _WORD = re.compile(r"\w+(?:'\w+)*")
 _UNSPACED_CHARS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daypack.derived.clean import clean, find_talk
+from daypack.text.clean import clean, find_talk
 
 TEMPLATE = "# Context\n\n## Task\nMove the export."
 

@@ -1,0 +1,356 @@
+"""Memories across sessions: make, fill, search, read, move, bind to a session, erase."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from daypack.cli.options import add_place, natural
+from daypack.cli.terminal import Progress, colour, counted, json_text, safe, safe_line, say
+from daypack.errors import BadInput, MemoryMissing
+from daypack.memory.tools import Memories, open_memory
+from daypack.runtime import open_session
+from daypack.types.memory import About, ContextDocument, Entry, Hit, Memory, Where
+
+_ACTIONS = {
+    "new": "Make a memory and print its id.",
+    "list": "List the memories of a user.",
+    "show": "Tell about a memory and show its newest entries.",
+    "add": "Add an entry: one raw message, kept exactly.",
+    "search": "Search a memory with words or a question.",
+    "context": "Show the context document, or write a new one.",
+    "export": "Write a memory as JSONL, entries and documents.",
+    "import": "Make a memory from exported JSONL, all of it or nothing.",
+    "bind": "Bind a session to a memory: its turns see the document and what a question finds.",
+    "capture": "Add what was said in a bound session, each message once.",
+    "erase": "Erase a memory or an entry for good; --hide keeps the bytes and --restore brings a hidden one back.",
+}
+_NEWEST = 10  # entries that `show` prints
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.set_defaults(actions=True)
+    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(_ACTIONS))
+    made = {name: actions.add_parser(name, help=what, description=what) for name, what in _ACTIONS.items()}
+    for name, one in made.items():
+        if name in ("bind", "capture"):
+            one.add_argument("session", help="the session's name")
+        if name not in ("new", "list", "import", "capture"):
+            wanted = "?" if name == "bind" else None
+            one.add_argument("memory", nargs=wanted, help="id, the beginning of an id, or title")
+        add_place(one, session=None)
+        if name != "capture":
+            one.add_argument("--user", default="local", help="whose memories (default: %(default)s)")
+        if name not in ("bind", "capture", "export", "import", "erase", "list"):
+            one.add_argument("--url", help="a memory server instead of the files here; its token in DAYPACK_TOKEN")
+    _configure_writing(made)
+    _configure_reading(made)
+
+
+def _configure_writing(made: dict[str, argparse.ArgumentParser]) -> None:
+    made["new"].add_argument("title", help="1 to 50 characters")
+    made["new"].add_argument("--type", default="chat", help="chat, task, project or your own (default: %(default)s)")
+    made["new"].add_argument("--description", default="", help="what it is for")
+    add = made["add"]
+    add.add_argument("text", nargs="?", help="the message (default: standard input)")
+    add.add_argument("--summary", help="at most 512 characters (default: one is made)")
+    add.add_argument("--client-key", help="an entry of the same key is added once")
+    _add_about(add)
+    add.add_argument("--at", metavar="TIME", help="when it was said")
+    made["context"].add_argument("--put", metavar="FILE", help="write this document; - is standard input")
+    made["import"].add_argument("file", help="what `export` wrote; - is standard input")
+    made["import"].add_argument("--title", help="another title than it had")
+    erase = made["erase"]
+    erase.add_argument("--entry", metavar="ID", help="only this entry")
+    erase.add_argument("--yes", action="store_true", help="do it; without, only say what would go")
+    erase.add_argument("--hide", action="store_true", help="hide the memory instead of erasing it")
+    erase.add_argument("--restore", action="store_true", help="bring a hidden memory back; name it by its id")
+    made["bind"].add_argument("--off", action="store_true", help="let go of the memory instead")
+    made["capture"].add_argument(
+        "--end", action="store_true", help="write the document too, as at the end of a session"
+    )
+
+
+def _configure_reading(made: dict[str, argparse.ArgumentParser]) -> None:
+    search = made["search"]
+    search.add_argument("query", nargs="+", help="words or a question")
+    search.add_argument("-k", metavar="N", type=natural, default=10, help="how many entries (default: %(default)s)")
+    search.add_argument("--explain", action="store_true", help="show what each score is made of")
+    search.add_argument("--since", metavar="TIME", help="said at or after this ISO time")
+    search.add_argument("--until", metavar="TIME", help="said at or before this ISO time")
+    _add_about(search)
+    made["export"].add_argument("file", nargs="?", help="where to (default: standard output)")
+
+
+def _add_about(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--in", metavar="SESSION", dest="within", help="the session it was said in")
+    parser.add_argument("--role", help="user, assistant, person …")
+    parser.add_argument("--author", help="who said it")
+    parser.add_argument("--tag", action="append", default=[], help="may be repeated")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the action says."""
+    if args.action in ("bind", "capture"):
+        return {"bind": _bind, "capture": _capture}[args.action](args)
+    with _open(args) as memories:
+        return _RUN[args.action](memories, args)
+
+
+def _open(args: argparse.Namespace) -> Memories:
+    return open_memory(home=args.home, uid=args.uid, url=getattr(args, "url", None), user=args.user)
+
+
+def find_memory(memories: Memories, name: str) -> str:
+    """Return the id of the memory that is named by its id, the beginning of it, or its title."""
+    if len(name) >= 32:  # an id: a server need not list them
+        return memories.get_memory(name).memory_id
+    found = memories.memories()
+    for named in (
+        [one for one in found if one.title == name],
+        [one for one in found if one.memory_id.startswith(name)],
+    ):
+        if len(named) == 1:
+            return named[0].memory_id
+        if named:
+            hint = "name one by more of its id: " + ", ".join(one.memory_id for one in named[:5])
+            raise BadInput(f"{len(named)} memories are called so", operation="find memory", place=name, hint=hint)
+    raise MemoryMissing(
+        "there is no such memory", operation="find memory", place=name, hint="see `daypack memory list`"
+    )
+
+
+def _new(memories: Memories, args: argparse.Namespace) -> int:
+    memory = memories.create_memory(args.title, args.type, args.description)
+    print(json_text(memory) if args.json else memory.memory_id)
+    return 0
+
+
+def _list(memories: Memories, args: argparse.Namespace) -> int:
+    found = memories.memories()
+    if args.json:
+        print(json_text(found))
+        return 0
+    for one in found:
+        entries = counted(one.stats.entries, "entry", "entries")
+        print(f"{one.memory_id}  {one.memory_type:<7}  {entries:>12}  {safe_line(one.title)}")
+    if not found:
+        say(f"{safe_line(args.user)} has no memories; `daypack memory new TITLE` makes one")
+    return 0
+
+
+def _show(memories: Memories, args: argparse.Namespace) -> int:
+    memory = memories.get_memory(find_memory(memories, args.memory))
+    page = memories.list_entries(memory.memory_id, limit=_NEWEST)
+    if args.json:
+        print(json_text({"memory": memory, "newest": page.entries}))
+        return 0
+    for label, value in _facts(memory):
+        print(f"{label:<11} {safe_line(value)}")
+    if page.entries:
+        print("\nnewest entries")
+    for entry in page.entries:
+        print(f"  {colour(_when(entry), 'dim')}  {safe_line(entry.summary)}")
+    return 0
+
+
+def _facts(memory: Memory) -> Iterator[tuple[str, str]]:
+    yield "memory", memory.memory_id
+    yield "title", memory.title
+    yield "type", memory.memory_type
+    yield "description", memory.description or "–"
+    yield "created", memory.created_at
+    yield "entries", f"{memory.stats.entries:,}"
+    yield "documents", f"{memory.stats.documents:,}"
+    yield "bytes", f"{memory.stats.bytes:,}"
+
+
+def _add(memories: Memories, args: argparse.Namespace) -> int:
+    memory_id = find_memory(memories, args.memory)
+    text = args.text if args.text is not None else _read("-").decode("utf-8", "surrogateescape").rstrip("\n")
+    about = About(session=args.within, role=args.role, author=args.author, at=args.at, tags=tuple(args.tag))
+    added = memories.add_entry(memory_id, text, args.summary, about=about, client_key=args.client_key)
+    if args.json:
+        print(json_text(added))
+        return 0
+    print(added.entry_id)
+    say("it was there already" if added.replayed else f"summary: {safe_line(added.summary)}")
+    for note in added.notes:
+        say(f"  → {note}")
+    return 0
+
+
+def _search(memories: Memories, args: argparse.Namespace) -> int:
+    where = Where(
+        since=args.since,
+        until=args.until,
+        tags=tuple(args.tag),
+        role=args.role,
+        author=args.author,
+        session=args.within,
+    )
+    memory_id = find_memory(memories, args.memory)
+    found = memories.search_memories(memory_id, " ".join(args.query), top_k=args.k, explain=args.explain, where=where)
+    if args.json:
+        print(json_text(found))
+        return 0 if found.entries else 1
+    for hit in found.entries:
+        _print_hit(hit)
+    if found.best_context:
+        print(f"\nbest context document, of {found.best_context_timestamp}\n{safe(found.best_context)}")
+    for note in found.notes:
+        say(f"  → {safe_line(note)}")
+    if not found.entries:
+        say("nothing was found")
+    return 0 if found.entries else 1
+
+
+def _print_hit(hit: Hit) -> None:
+    print(f"{colour(hit.entry_id, 'cyan')}  {hit.score:.3f}  {colour(_when(hit), 'dim')}  {safe_line(_who(hit))}")
+    print(f"  {safe(hit.raw_entry).replace(chr(10), chr(10) + '  ')}")
+    if hit.score_parts:
+        print("  = " + " + ".join(f"{name} {value:.3f}" for name, value in hit.score_parts.items()))
+
+
+def _when(entry: Entry) -> str:
+    return safe_line(entry.at or entry.created_at)
+
+
+def _who(entry: Entry) -> str:
+    return entry.author or entry.role or ""
+
+
+def _context(memories: Memories, args: argparse.Namespace) -> int:
+    memory_id = find_memory(memories, args.memory)
+    if args.put is None:
+        document = memories.get_context(memory_id)
+    else:
+        document = memories.put_context(memory_id, _text(_read(args.put), args.put))
+    _print_document(document, args)
+    return 0
+
+
+def _print_document(document: ContextDocument, args: argparse.Namespace) -> None:
+    if args.json:
+        print(json_text(document))
+    elif args.put is None:
+        print(safe(document.content.rstrip("\n")))
+    else:
+        say(f"version {document.version}, {counted(len(document.content), 'character')}")
+
+
+def _export(memories: Memories, args: argparse.Namespace) -> int:
+    lines = memories.export_memory(find_memory(memories, args.memory))
+    if args.file is None:
+        _write(lines, sys.stdout.buffer.write)
+        sys.stdout.flush()
+        return 0
+    from daypack.files.atomic import replace  # noqa: PLC0415 — only for files
+
+    gathered = bytearray()
+    count = _write(lines, gathered.extend)
+    replace(os.path.abspath(args.file), bytes(gathered))
+    say(f"{counted(count, 'line')} to {safe_line(args.file)}")
+    return 0
+
+
+def _write(lines: Iterable[bytes], write: Callable[[bytes], Any]) -> int:
+    count = 0
+    for line in lines:
+        write(line)
+        count += 1
+    return count
+
+
+def _import(memories: Memories, args: argparse.Namespace) -> int:
+    progress = Progress("lines read")
+
+    def lines() -> Iterator[bytes]:
+        for number, line in enumerate(_read(args.file).splitlines(keepends=True), 1):
+            progress.show(number)
+            yield line
+
+    memory = memories.import_memory(lines(), title=args.title)
+    progress.clear()
+    print(json_text(memory) if args.json else memory.memory_id)
+    if not args.json:
+        say(f"{counted(memory.stats.entries, 'entry', 'entries')}, {counted(memory.stats.documents, 'document')}")
+    return 0
+
+
+def _erase(memories: Memories, args: argparse.Namespace) -> int:
+    if args.restore:
+        memory = memories.restore_memory(args.memory)
+        print(json_text(memory) if args.json else f"{memory.memory_id} is back")
+        return 0
+    memory = memories.get_memory(find_memory(memories, args.memory))
+    what = (
+        f"entry {args.entry}" if args.entry else f"{memory.memory_id} ({memory.title}, {memory.stats.entries} entries)"
+    )
+    if not args.yes:
+        say(f"{safe_line(what)} would be {'hidden' if args.hide else 'erased for good'}; --yes does it")
+        return 0
+    if args.hide:
+        memories.delete_memory(memory.memory_id)
+    elif args.entry:
+        memories.erase_entry(memory.memory_id, args.entry)
+    else:
+        memories.erase_memory(memory.memory_id)
+    say(f"{safe_line(what)} was {'hidden; --restore brings it back' if args.hide else 'erased'}")
+    return 0
+
+
+def _bind(args: argparse.Namespace) -> int:
+    with open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
+        if args.off:
+            session.unbind_memory()
+            say(f"{safe_line(args.session)} is bound to no memory")
+            return 0
+        if args.memory is None:
+            raise BadInput("no memory was named", operation="bind", place="arguments", hint="bind SESSION MEMORY")
+        with open_memory(home=args.home, uid=args.uid, user=args.user) as memories:
+            memory_id = find_memory(memories, args.memory)
+        session.bind_memory(memory_id, user=args.user)
+        print(json_text(session.meta["memory"]) if args.json else f"{safe_line(args.session)} is bound to {memory_id}")
+    return 0
+
+
+def _capture(args: argparse.Namespace) -> int:
+    with open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
+        added = session.capture(end=args.end)
+    print(json_text(added) if args.json else f"{counted(len(added), 'entry', 'entries')} added")
+    return 0
+
+
+def _read(path: str) -> bytes:
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read()
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise BadInput(
+            error.strerror or str(error), operation="read", place=path, hint="name a readable file"
+        ) from error
+
+
+def _text(data: bytes, place: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise BadInput("is not UTF-8", operation="read", place=place, hint="name a UTF-8 file") from error
+
+
+_RUN: dict[str, Callable[[Memories, argparse.Namespace], int]] = {
+    "new": _new,
+    "list": _list,
+    "show": _show,
+    "add": _add,
+    "search": _search,
+    "context": _context,
+    "export": _export,
+    "import": _import,
+    "erase": _erase,
+}

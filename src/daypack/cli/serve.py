@@ -1,0 +1,156 @@
+"""Serve memories over HTTP: MCP at /mcp, a JSON API at /api (described in /openapi.json), /health.
+
+On this machine alone no token is needed. Whoever lets others in, with --host or --allow-host, gives each user a token:
+`daypack token new USER`.
+"""
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from daypack.cli.options import add_place
+from daypack.cli.terminal import json_text, safe_line
+from daypack.errors import ExtraMissing, Refused
+
+if TYPE_CHECKING:
+    from daypack.memory.tools import Memories
+    from daypack.serve.access import Policy
+    from daypack.serve.sample import Sample
+    from daypack.serve.toolset import Toolset
+
+_PACKAGES = ("mcp", "starlette", "uvicorn")
+PORT = 8420
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_place(parser, session=None)
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: %(default)s)")
+    parser.add_argument("--port", type=_port, default=PORT, help="its port; 0 takes a free one (default: %(default)s)")
+    parser.add_argument("--user", default="local", help="whose memories, without a token (default: %(default)s)")
+    told = "also offer recall and search_history of this session, to --user alone"
+    parser.add_argument("--session", metavar="NAME", help=told)
+    parser.add_argument("--require-token", action="store_true", help="want a token on this machine too")
+    known = "a name others reach this server by, through a proxy for instance; may be repeated"
+    parser.add_argument("--allow-host", metavar="NAME", action="append", default=[], help=known)
+    parser.add_argument("--sample", action="store_true", help="make a small memory and session to look at, once")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until somebody ends it."""
+    _check_packages()
+    from daypack.memory.tools import open_memory  # noqa: PLC0415 — after the check, and not for --help
+    from daypack.serve.access import choose_policy  # noqa: PLC0415
+
+    policy = choose_policy(args.user, args.host, args.allow_host, require_token=args.require_token)
+    with open_memory(home=args.home, uid=args.uid, user=args.user) as memories:
+        if policy.token_required and not memories.users.tokens():
+            hint = "`daypack token new USER` makes one"
+            raise Refused("others could reach this server, and nobody has a token", operation="serve", hint=hint)
+        return _serve(args, memories, policy)
+
+
+def _serve(args: argparse.Namespace, memories: "Memories", policy: "Policy") -> int:
+    from daypack.history.layout import find_home  # noqa: PLC0415
+    from daypack.serve.address import listen  # noqa: PLC0415
+    from daypack.serve.sample import make_sample  # noqa: PLC0415
+    from daypack.serve.toolset import Toolset  # noqa: PLC0415
+
+    without = () if memories.holding.limits.create_memory else ("create_memory",)
+    toolset, session_tools = Toolset(without=without), _session_tools(args, without)
+    listening = listen(args.host, args.port)
+    sample = make_sample(memories, home=args.home, uid=args.uid, agent=args.agent) if args.sample else None
+    from daypack.serve import http  # noqa: PLC0415 — more than a second
+    from daypack.serve.tenants import Tenants  # noqa: PLC0415
+
+    prompts = os.path.join(find_home(args.home, args.uid).folder, "prompts")
+    tenants = Tenants(memories, toolset, prompts, session_tools)
+    try:
+        app = http.make_app(toolset, tenants, policy)
+        _tell(args, listening.getsockname(), policy, sample)
+        http.run(app, listening)
+    finally:
+        tenants.close()
+    return 0
+
+
+def _session_tools(args: argparse.Namespace, without: tuple[str, ...]) -> "Toolset | None":
+    if not args.session:
+        return None
+    from daypack.runtime import open_session  # noqa: PLC0415 — few servers have one
+    from daypack.serve.toolset import Toolset  # noqa: PLC0415
+
+    session = open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False)
+    return Toolset(without=without, open_session=lambda: session)
+
+
+def _tell(args: argparse.Namespace, bound: tuple[str, int], policy: "Policy", sample: "Sample | None") -> None:
+    """Say what runs where, and what to paste."""
+    from shlex import quote  # noqa: PLC0415
+
+    from daypack.serve.invitation import invite  # noqa: PLC0415
+
+    host, port = bound[:2]
+    if policy.any_address:
+        host = args.allow_host[0] if args.allow_host else "127.0.0.1"
+    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    if args.json:
+        told = {"url": address, "mcp": f"{address}/mcp", "port": port, "token_required": policy.token_required}
+        print(json_text(told | ({"sample": sample._asdict()} if sample else {})), flush=True)
+        return
+    whose = "each user, by token" if policy.token_required else f"the user {safe_line(args.user)}"
+    lines = [f"daypack serves the memories of {whose} at {address}; Ctrl-C ends it", ""]
+    lines += [f"  {address}{path:<14} {what}" for path, what in _DOORS.items()]
+    for invitation in invite(f"{address}/mcp", token_required=policy.token_required):
+        lines += ["", f"{invitation.agent}: {invitation.place}", ""]
+        lines += [f"  {line}" for line in invitation.lines.splitlines()]
+    if policy.token_required:
+        lines += ["", "DAYPACK_TOKEN is the user's token: `daypack token new USER` prints one."]
+    if sample:
+        home = f" --home {quote(args.home)}" if args.home else ""
+        program = quote(_program())
+        lines += [
+            "",
+            "A sample is there to look at:",
+            "",
+            f"  {program} memory search {sample.memory_id[:8]} 'who has the key of the hall'{home}",
+            f"  {program} memory search {sample.memory_id[:8]} 爵士乐队{home}",
+            f"  {program} memory show {sample.memory_id[:8]}{home}",
+            f"  {program} log {sample.session}{home}",
+            f"  {program} search {sample.session} font{home}",
+        ]
+    print("\n".join(lines), flush=True)
+
+
+def _program() -> str:
+    """Return how to call this program from here: by its name where that is on the path, else by where it is."""
+    from shutil import which  # noqa: PLC0415
+
+    here = os.path.abspath(sys.argv[0])
+    found = which("daypack")
+    if os.path.basename(here) != "daypack" or (found and os.path.samefile(found, here)):
+        return "daypack"
+    return os.path.relpath(here)
+
+
+_DOORS = {
+    "/mcp": "MCP over streamable HTTP",
+    "/api/…": "the same tools as JSON",
+    "/openapi.json": "what the JSON API looks like",
+    "/health": "whether it runs",
+}
+
+
+def _check_packages() -> None:
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    if missing := [name for name in _PACKAGES if find_spec(name) is None]:
+        problem = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed"
+        raise ExtraMissing(problem, operation="serve", hint="pip install 'daypack[serve]'")
+
+
+def _port(text: str) -> int:
+    if text.isascii() and text.isdigit() and int(text) <= 65535:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a port, 0 to 65535")

@@ -1,0 +1,1 @@
+"""Memories across sessions: immutable entries, context documents, the nine tools, search."""

@@ -1,0 +1,244 @@
+"""A memory as JSONL: a header, then every version of the document, then the entries in order.
+
+    {"daypack":"memory","format":1,"title":"Launch","memory_type":"chat","memory_id":"9f…","created_at":"…"}
+    {"document":{"content":"…","document_id":"…","created_at":"…"}}
+    {"entry":{"raw_entry":"…","summary":"…","entry_id":"…","created_at":"…","role":"user"}}
+    {"end":{"documents":1,"entries":1}}
+
+In a file made by hand ids, times, summaries and the end may be missing.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar, cast
+
+import msgspec
+from msgspec import Struct
+
+from daypack.errors import BadInput, DaypackError
+from daypack.memory.limits import (
+    Limits,
+    check_description,
+    check_document,
+    check_known,
+    check_raw,
+    check_summary,
+    check_title,
+    check_type,
+)
+from daypack.memory.store import Draft, NewDocument, NewMemory, Store, is_id, split_id
+from daypack.memory.times import moment_of
+from daypack.types.memory import PLACEHOLDER, About, Memory
+
+FORMAT = 1
+_KIND = "memory"
+_BATCH = 1_000
+_OPERATION = "import memory"
+
+Summarise = Callable[[str, About, str], str]
+_Part = TypeVar("_Part", bound=Struct)
+
+
+class _Header(Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    daypack: str
+    format: int
+    title: str
+    memory_type: str = "chat"
+    description: str = ""
+    memory_id: str | None = None
+    created_at: str | None = None
+
+
+class _Document(Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    content: str
+    document_id: str | None = None
+    created_at: str | None = None
+
+
+class _Entry(Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    raw_entry: str
+    summary: str | None = None
+    entry_id: str | None = None
+    created_at: str | None = None
+    session: str | None = None
+    role: str | None = None
+    author: str | None = None
+    at: str | None = None
+    tags: tuple[str, ...] = ()
+    source: str | None = None
+
+
+class _End(Struct, frozen=True, forbid_unknown_fields=True):
+    documents: int
+    entries: int
+
+
+class _Line(Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    document: _Document | None = None
+    entry: _Entry | None = None
+    end: _End | None = None
+
+
+_HEADER = msgspec.json.Decoder(_Header)
+_LINE = msgspec.json.Decoder(_Line)
+_ENCODER = msgspec.json.Encoder()
+
+
+def export_memory(store: Store, user: str, memory_id: str) -> Iterator[bytes]:
+    """Yield the lines of a memory as it is now; what is added meanwhile is not in them."""
+    memory, newest = store.memory(user, memory_id), store.newest(user, memory_id)
+    header = _Header(
+        daypack=_KIND,
+        format=FORMAT,
+        title=memory.title,
+        memory_type=memory.memory_type,
+        description=memory.description,
+        memory_id=memory_id,
+        created_at=memory.created_at,
+    )
+    yield _ENCODER.encode(header) + b"\n"
+    documents = entries = last = 0
+    while last < newest.documents and (batch := store.documents(user, memory_id, last, _BATCH)):
+        for document in batch:
+            if document.version <= newest.documents:
+                yield _encode(_Line(document=_fields(_Document, document)))
+                documents += 1
+        last = batch[-1].version
+    last = 0
+    while last < newest.entries and (found := store.after(user, memory_id, last, _BATCH)):
+        for entry in found:
+            if entry.seq <= newest.entries:
+                yield _encode(_Line(entry=_fields(_Entry, entry)))
+                entries += 1
+        last = found[-1].seq
+    yield _encode(_Line(end=_End(documents, entries)))
+
+
+def _fields(kind: type[_Part], stored: Struct) -> _Part:
+    return kind(**{name: getattr(stored, name) for name in kind.__struct_fields__})
+
+
+def _encode(line: Struct) -> bytes:
+    return _ENCODER.encode(line) + b"\n"
+
+
+class Archive:
+    """The lines of an archive, read and checked; nothing is stored yet."""
+
+    def __init__(self, limits: Limits, summarise: Summarise) -> None:
+        self.documents: list[NewDocument] = []
+        self.drafts: list[Draft] = []
+        self._limits = limits
+        self._summarise = summarise
+        self._header: _Header | None = None
+        self._end: _End | None = None
+
+    def read(self, lines: Iterable[bytes | str]) -> None:
+        """Read every line; a bad one is refused with its number."""
+        number = 0
+        for number, line in enumerate(lines, 1):
+            if not isinstance(cast(object, line), str | bytes | bytearray):
+                raise _bad(f"is {type(line).__name__}, not a line", number)
+            if not line.strip():
+                continue
+            try:
+                self._take(line)
+            except msgspec.MsgspecError as error:
+                raise _bad(str(error), number) from error
+            except UnicodeError as error:
+                raise _bad("is no UTF-8 text", number) from error
+            except DaypackError as error:
+                raise type(error)(
+                    error.problem, operation=_OPERATION, place=f"line {number}", hint=error.hint
+                ) from error
+        if self._header is None:
+            raise _bad("there is no header", number)
+        if self._header.memory_id is not None and self._end is None:
+            raise _bad("the end is missing: the file was cut", number)
+
+    def _take(self, line: bytes | str) -> None:
+        if self._header is None:
+            self._header = self._checked_header(_HEADER.decode(line))
+            return
+        if self._end is not None:
+            raise BadInput("stands behind the end")
+        read = _LINE.decode(line)
+        if (read.document is not None) + (read.entry is not None) + (read.end is not None) != 1:
+            raise BadInput("is neither a document nor an entry nor the end")
+        if read.entry is not None:
+            self.drafts.append(self._draft(read.entry))
+        elif read.document is not None:
+            self.documents.append(self._document(read.document))
+        elif read.end is not None:
+            self._end = read.end
+            if read.end != _End(len(self.documents), len(self.drafts)):
+                raise BadInput("lines are missing: the end has counted others")
+
+    def _checked_header(self, header: _Header) -> _Header:
+        if (header.daypack, header.format) != (_KIND, FORMAT):
+            raise BadInput("is no archive of a memory in a format this version knows")
+        if header.memory_id is not None and not is_id(header.memory_id):
+            raise BadInput("memory_id is not one of daypack")
+        check_title(header.title, self._limits)
+        check_type(header.memory_type)
+        check_description(header.description, self._limits)
+        _moment(header.created_at)
+        return header
+
+    def _document(self, given: _Document) -> NewDocument:
+        content = check_document(given.content, self._limits)
+        return NewDocument(content, _checked_id(given.document_id, "document_id"), _moment(given.created_at))
+
+    def _draft(self, given: _Entry) -> Draft:
+        raw = check_raw(given.raw_entry, self._limits)
+        about = About(
+            session=given.session,
+            role=given.role,
+            author=given.author,
+            at=given.at,
+            tags=given.tags,
+            source=given.source,
+        )
+        about = check_known(about, self._limits)
+        if given.summary is None:
+            document = self.documents[-1].content if self.documents else ""
+            summary = self._summarise(raw, about, document)
+        else:
+            summary = check_summary(given.summary, self._limits)
+        return Draft(
+            raw=raw,
+            summary=summary,
+            about=about,
+            entry_id=_checked_id(given.entry_id, "entry_id"),
+            created_at=_moment(given.created_at),
+        )
+
+    def store(self, store: Store, user: str, title: str | None = None) -> Memory:
+        """Store what was read, all or none; with a title it becomes a memory of its own, whatever its id was."""
+        header = self._header
+        if header is None:
+            raise BadInput("nothing was read", operation=_OPERATION)
+        new = NewMemory(
+            title=header.title if title is None else check_title(title, self._limits, _OPERATION),
+            memory_type=header.memory_type,
+            description=header.description,
+            memory_id=header.memory_id if title is None else None,
+            created_at=_moment(header.created_at),
+        )
+        return store.load(user, new, self.documents or (NewDocument(PLACEHOLDER),), self.drafts)
+
+
+def _checked_id(given: str | None, what: str) -> str | None:
+    if given is not None and not (is_id(given) and split_id(given)[1]):
+        raise BadInput(f"{what} is not one of daypack", hint="leave it out, then one is made")
+    return given
+
+
+def _moment(text: str | None) -> int | None:
+    moment = moment_of(text)
+    if text is not None and moment is None:
+        raise BadInput(f"created_at is {text!r}", hint="write a time as ISO 8601, or leave it out")
+    return moment
+
+
+def _bad(problem: str, number: int) -> BadInput:
+    return BadInput(problem, operation=_OPERATION, place=f"line {number}", hint="nothing was stored")

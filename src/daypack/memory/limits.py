@@ -1,0 +1,268 @@
+"""How much a memory takes: every limit as one value, and the checks that name the length they saw.
+
+[memory] in config.toml sets some of them:
+
+    [memory]
+    entry_bytes = 9000
+    flush_every = 6
+    create_memory = true
+"""
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec import Struct
+
+from daypack.errors import BadConfig, BadInput, TooLong
+from daypack.history.layout import check_name
+from daypack.memory.times import moment_of
+from daypack.types.memory import (
+    DESCRIPTION_MAX_CHARS,
+    DOCUMENT_MAX_CHARS,
+    ENTRY_MAX_BYTES,
+    LIST_MAX_ENTRIES,
+    SEARCH_MAX_ENTRIES,
+    SUMMARY_MAX_CHARS,
+    TITLE_MAX_CHARS,
+    About,
+    Where,
+)
+
+_MOST_ENTRY_BYTES = 16_000_000  # an entry is read whole, and often
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """All limits. `create_memory`: whether that tool may be used. `flush_every`: entries between two documents."""
+
+    entry_bytes: int = ENTRY_MAX_BYTES
+    flush_every: int = 6
+    create_memory: bool = True
+    summary_chars: int = SUMMARY_MAX_CHARS
+    document_chars: int = DOCUMENT_MAX_CHARS
+    title_chars: int = TITLE_MAX_CHARS
+    description_chars: int = DESCRIPTION_MAX_CHARS
+    about_chars: int = 256  # each of session, role, author, at, source
+    tags: int = 32
+    tag_chars: int = 64
+    key_chars: int = 256
+    query_chars: int = 10_000
+    list_entries: int = LIST_MAX_ENTRIES
+    search_entries: int = SEARCH_MAX_ENTRIES
+    wait_ms: int = 600_000
+    failures: int = 100  # failed writes of a user that are remembered until the next barrier
+
+
+class _Settings(Struct, forbid_unknown_fields=True):
+    """What [memory] may say."""
+
+    entry_bytes: int = ENTRY_MAX_BYTES
+    flush_every: int = 6
+    create_memory: bool = True
+
+
+def read_limits(settings: Mapping[str, Any], place: str = "config.toml") -> Limits:
+    """Return the limits with what the [memory] table of a config.toml sets."""
+    table = settings.get("memory", {})
+    try:
+        given = msgspec.convert(table, _Settings)
+    except msgspec.ValidationError as error:
+        hint = "[memory] has entry_bytes and flush_every (numbers) and create_memory (true or false)"
+        raise BadConfig(str(error), operation="read settings", place=place, hint=hint) from error
+    for name, value, most in (
+        ("entry_bytes", given.entry_bytes, _MOST_ENTRY_BYTES),
+        ("flush_every", given.flush_every, 1000),
+    ):
+        if not 1 <= value <= most:
+            hint = f"it must be 1 to {most:,}"
+            raise BadConfig(f"{name} is {value}", operation="read settings", place=place, hint=hint)
+    return Limits(entry_bytes=given.entry_bytes, flush_every=given.flush_every, create_memory=given.create_memory)
+
+
+# Texts
+
+
+def check_text(text: object, what: str, operation: str) -> str:
+    """Return a text that can be stored as it is: any but one with a lone surrogate, which is no character."""
+    if not isinstance(text, str):
+        raise BadInput(f"{what} must be text, not {type(text).__name__}", operation=operation)
+    if not text.isascii():
+        encode(text, what, operation)
+    return str.__str__(text)  # of a subclass, the text itself
+
+
+def encode(text: str, what: str, operation: str) -> bytes:
+    """Return the exact UTF-8 bytes."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        hint = "it is half of a character; send the text as it was before it was cut"
+        problem = f"{what} has a lone surrogate at position {error.start}"
+        raise BadInput(problem, operation=operation, hint=hint) from error
+
+
+def check_length(text: str, most: int, what: str, operation: str) -> str:
+    """Return a text of at most `most` characters (code points)."""
+    if len(text) > most:
+        raise TooLong(f"{what} has {len(text):,} characters, at most {most:,} are allowed", operation=operation)
+    return text
+
+
+def check_raw(raw_entry: object, limits: Limits, operation: str = "add_entry") -> str:
+    """Return a raw entry that fits."""
+    if not isinstance(raw_entry, str):
+        raise BadInput(f"raw_entry must be text, not {type(raw_entry).__name__}", operation=operation)
+    if not raw_entry:
+        raise BadInput("raw_entry is empty", operation=operation)
+    if (length := len(encode(raw_entry, "raw_entry", operation))) > limits.entry_bytes:
+        hint = "split it, or set entry_bytes in the [memory] table of config.toml"
+        problem = f"raw_entry has {length:,} bytes, at most {limits.entry_bytes:,} are allowed"
+        raise TooLong(problem, operation=operation, hint=hint)
+    return str.__str__(raw_entry)
+
+
+def check_summary(summary: object, limits: Limits, operation: str = "add_entry") -> str:
+    """Return a summary that fits."""
+    text = check_text(summary, "summary", operation)
+    if not text.strip():
+        raise BadInput("summary is blank", operation=operation, hint="leave it out, then one is made")
+    return check_length(text, limits.summary_chars, "summary", operation)
+
+
+def check_document(content: object, limits: Limits, operation: str = "put_context") -> str:
+    """Return a document that fits."""
+    text = check_text(content, "content", operation)
+    if not text.strip():
+        raise BadInput("content is blank", operation=operation, hint="send the whole document, or {} for an empty one")
+    return check_length(text, limits.document_chars, "content", operation)
+
+
+def check_title(title: object, limits: Limits, operation: str = "create_memory") -> str:
+    """Return a title of 1 to 50 characters without control characters."""
+    text = check_text(title, "title", operation)
+    if not text.strip():
+        raise BadInput(f"title is blank; it has 1 to {limits.title_chars} characters", operation=operation)
+    _check_line(text, "title", operation)
+    return check_length(text, limits.title_chars, "title", operation)
+
+
+def check_description(description: object, limits: Limits, operation: str = "create_memory") -> str:
+    """Return a description that fits."""
+    text = check_text(description, "description", operation)
+    return check_length(text, limits.description_chars, "description", operation)
+
+
+def check_type(memory_type: object) -> str:
+    """Return the type of a memory; it is the name of a folder with prompts."""
+    return check_name(cast(str, memory_type), "memory_type")
+
+
+def check_key(client_key: object, limits: Limits, operation: str = "add_entry") -> str | None:
+    """Return a client key that fits."""
+    if client_key is None:
+        return None
+    text = check_text(client_key, "client_key", operation)
+    if not text:
+        raise BadInput("client_key is empty", operation=operation, hint="leave it out")
+    return check_length(text, limits.key_chars, "client_key", operation)
+
+
+def _check_line(text: str, what: str, operation: str) -> None:
+    if not text.isprintable() and any(ord(one) < 32 or 127 <= ord(one) < 160 for one in text):
+        raise BadInput(f"{what} has a control character", operation=operation)
+
+
+# What is known of an entry, and what a search may return
+
+_Given = TypeVar("_Given", About, Where)
+_ABOUT = ("session", "role", "author", "at", "source")
+_WHERE = ("session", "role", "author")
+_NOTHING = About()
+
+
+def check_about(about: object, limits: Limits, operation: str = "add_entry") -> About:
+    """Return what is known of an entry, checked; of equal tags one."""
+    return _NOTHING if about is None else check_known(_converted(about, About, "about", operation), limits, operation)
+
+
+def check_known(about: About, limits: Limits, operation: str = "add_entry") -> About:
+    """Return what is known of an entry, whose types are right, checked."""
+    words = (about.session, about.role, about.author, about.at, about.source)
+    all_words = "".join(filter(None, words))
+    if len(all_words) > limits.about_chars or not (all_words.isascii() and all_words.isprintable()):
+        for name, word in zip(_ABOUT, words, strict=True):
+            _check_word(word, name, limits, operation)
+    if not about.tags:
+        return about
+    return msgspec.structs.replace(about, tags=_check_tags(about.tags, limits, operation))
+
+
+def check_where(where: object, limits: Limits) -> Where | None:
+    """Return what a search is limited to, checked; None: nothing."""
+    operation = "search_memories"
+    if where is None:
+        return None
+    given = _converted(where, Where, "where", operation)
+    for name in _WHERE:
+        _check_word(getattr(given, name), name, limits, operation)
+    for name in ("since", "until"):
+        text = getattr(given, name)
+        if text is not None and moment_of(text) is None:
+            raise BadInput(f"{name} is {text!r}", operation=operation, hint="write a time as ISO 8601: 2025-08-17")
+    given = msgspec.structs.replace(given, tags=_check_tags(given.tags, limits, operation))
+    return None if given == Where() else given
+
+
+def _spelled(value: object) -> object:
+    """Return numbers and times as text: sessions are counted and moments computed in many programs."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value.isoformat() if isinstance(value, (date, datetime)) else value
+
+
+def _converted(value: object, kind: type[_Given], what: str, operation: str) -> _Given:
+    if isinstance(value, kind):
+        value = {name: getattr(value, name) for name in kind.__struct_fields__}
+    if not isinstance(value, Mapping):
+        raise BadInput(f"{what} must be an object, not {type(value).__name__}", operation=operation)
+    given = cast(Mapping[object, object], value)
+    if unknown := [str(name) for name in given if name not in kind.__struct_fields__]:
+        hint = f"{what} has {', '.join(kind.__struct_fields__)}"
+        raise BadInput(f"{what} has no {', '.join(unknown)}", operation=operation, hint=hint)
+    try:
+        return msgspec.convert({name: _spelled(value) for name, value in given.items() if value is not None}, kind)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{what}: {error}", operation=operation) from error
+
+
+def _check_word(text: str | None, what: str, limits: Limits, operation: str) -> None:
+    if text is not None:
+        _check_line(check_text(text, what, operation), what, operation)
+        check_length(text, limits.about_chars, what, operation)
+
+
+def _check_tags(tags: tuple[str, ...], limits: Limits, operation: str) -> tuple[str, ...]:
+    if len(tags) > limits.tags:
+        raise TooLong(f"tags are {len(tags):,}, at most {limits.tags} are allowed", operation=operation)
+    for tag in tags:
+        if not check_text(tag, "tag", operation).strip():
+            raise BadInput("tag is blank", operation=operation)
+        _check_line(tag, "tag", operation)
+        check_length(tag, limits.tag_chars, "tag", operation)
+    return tuple(dict.fromkeys(tags))
+
+
+def check_number(value: object, most: int, what: str, operation: str) -> int:
+    """Return a number from 1 to `most`, given as one or as a numeric string."""
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 20:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadInput(f"{what} is {value!r}", operation=operation, hint=f"it must be a number from 1 to {most}")
+    if not 1 <= value <= most:
+        raise BadInput(f"{what} is {value}", operation=operation, hint=f"it must be 1 to {most}")
+    return value
+
+
+# msgspec must see each of these for the first time in one thread.
+_WARM = tuple(msgspec.json.Decoder(kind) for kind in (About, Where, _Settings))

@@ -1,0 +1,142 @@
+"""Users of a memory store: profiles, quotas, and the tokens a server knows them by.
+
+A token's secret is shown once; the store keeps its SHA-256, so nobody can read a secret off the file.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple, cast, get_args
+
+from daypack.errors import BadInput, NotFound, Refused, UserMissing
+from daypack.history.layout import check_name
+from daypack.memory.accounts import Accounts, Profile, Scope, Token
+from daypack.memory.limits import check_length, check_text
+from daypack.memory.times import moment_of, now_ms, time_of
+from daypack.types.memory import User
+
+_PREFIX = "dp_"
+_NAME_CHARS = 100
+_EMAIL_CHARS = 254
+_QUOTAS = ("memories", "entries", "bytes")
+_MAX_QUOTA = 1 << 62
+
+
+class Grant(NamedTuple):
+    """Whom a token stands for and what it allows; `write` allows reading too."""
+
+    user: str
+    scope: Scope
+
+
+class NewToken(NamedTuple):
+    """A token that was just made; nobody can read the secret again."""
+
+    secret: str
+    token: Token
+
+
+class Users:
+    """The users of one store. Threads may share it."""
+
+    def __init__(self, accounts: Accounts) -> None:
+        self._accounts = accounts
+
+    def get(self, user: str) -> User:
+        """Return a profile; it is made when it is first asked for."""
+        return self._accounts.find(check_name(user, "user")) or self._accounts.put(user, Profile())
+
+    def find(self, user: str) -> User:
+        """Return the profile of a user who is there."""
+        found = self._accounts.find(check_name(user, "user"))
+        if found is None:
+            raise UserMissing(
+                "no such user", operation="find user", place=user, hint=f"`daypack user {user}` makes one"
+            )
+        return found
+
+    def list(self) -> tuple[User, ...]:
+        """Return all users."""
+        return self._accounts.list()
+
+    def put(
+        self,
+        user: str,
+        *,
+        name: str | None = None,
+        email: str | None = None,
+        quotas: Mapping[str, int | None] | None = None,
+    ) -> User:
+        """Change a profile, making it when there is none.
+
+        `quotas` may name memories, entries and bytes; None takes a limit away, what is not named stays.
+        """
+        for what, text, most in (("name", name, _NAME_CHARS), ("email", email, _EMAIL_CHARS)):
+            if text is not None:
+                _check_line(text, what, most)
+        given = dict(quotas or {})
+        for what, quota in given.items():
+            if what not in _QUOTAS or not _is_quota(quota):
+                hint = f"quotas are numbers for {', '.join(_QUOTAS)}; None is no limit"
+                raise BadInput(f"quota {what!r} is {quota!r}", operation="change user", hint=hint)
+        return self._accounts.put(check_name(user, "user"), Profile(name=name, email=email, quotas=given))
+
+    # Tokens
+
+    def new_token(self, user: str, name: str = "", scope: Scope = "write", expires: str | None = None) -> NewToken:
+        """Make a token for a user who is there; `expires` is an ISO 8601 time."""
+        import secrets  # noqa: PLC0415 — 8 ms that only tokens need
+
+        self.find(user)
+        _check_line(name, "name", _NAME_CHARS)
+        if scope not in get_args(Scope):
+            raise BadInput(f"scope is {scope!r}", operation="new token", hint="it must be read or write")
+        until = moment_of(expires)
+        if expires is not None and until is None:
+            raise BadInput(f"expires is {expires!r}", operation="new token", hint="write an ISO 8601 time: 2027-01-31")
+        secret = _PREFIX + secrets.token_urlsafe(32)
+        token = Token(
+            token_id=secrets.token_hex(8),
+            user=user,
+            name=name,
+            scope=scope,
+            created_at=time_of(now_ms()),
+            expires_at=None if until is None else time_of(until),
+        )
+        self._accounts.put_token(token, _digest(secret))
+        return NewToken(secret, token)
+
+    def check_token(self, secret: str) -> Grant:
+        """Return what a secret stands for, or raise Refused; unknown, revoked and expired are answered alike."""
+        # Found by its digest: how long that takes says nothing about the secret.
+        known = isinstance(cast(object, secret), str) and secret.isascii()
+        token = self._accounts.find_token(_digest(secret)) if known else None
+        if token is None or (token.expires_at is not None and (moment_of(token.expires_at) or 0) <= now_ms()):
+            raise Refused("the token is not valid", operation="check token", hint="`daypack token new` makes one")
+        return Grant(token.user, token.scope)
+
+    def tokens(self, user: str | None = None) -> tuple[Token, ...]:
+        """Return the tokens of a user, or all; without secrets."""
+        return self._accounts.tokens(user)
+
+    def revoke(self, token_id: str) -> None:
+        """Make a token invalid at once."""
+        if not self._accounts.drop_token(check_text(token_id, "token id", "revoke token")):
+            hint = "`daypack token list` shows the ids"
+            raise NotFound("no such token", operation="revoke token", place=token_id[:64], hint=hint)
+
+
+def _is_quota(quota: object) -> bool:
+    if isinstance(quota, bool) or not isinstance(quota, int | None):
+        return False
+    return quota is None or 0 <= quota <= _MAX_QUOTA
+
+
+def _digest(secret: str) -> bytes:
+    from hashlib import sha256  # noqa: PLC0415 — 2 ms
+
+    return sha256(secret.encode()).digest()
+
+
+def _check_line(text: str, what: str, most: int) -> None:
+    check_length(check_text(text, what, "change user"), most, what, "change user")
+    if not text.isprintable():
+        raise BadInput(f"{what} has a control character", operation="change user")

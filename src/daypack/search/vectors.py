@@ -1,0 +1,273 @@
+"""The vectors of one memory: a derived file of rows, mapped into memory, shared by threads and processes.
+
+    <folder>/vectors.bin    header, 64 bytes: magic "daypvec1" · dimensions u32 · 20 spare · sha256 of the model's name
+                            then rows (see `scan`), ascending by id, the rows of an id together
+
+Rows are only ever added, by one process at a time. A row counts once the file holds all rows of its id, so that nothing
+has to be synced or undone: the next writer writes over what a kill left behind. A file with another header is replaced
+by an empty one, a file with damage by one that holds the rows before it. No file ever shrinks: it may be mapped.
+"""
+
+import fcntl
+import mmap
+import os
+from bisect import bisect_right
+from collections.abc import Collection, Generator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from daypack.errors import BadInput, ExtraMissing, StorageFailed, WriteFailed
+from daypack.files.atomic import make_folders, refusal, release, replace
+from daypack.files.jsonl import read_at, write_all
+from daypack.files.lock import ThreadLock
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from daypack.search.scan import Held, Scan
+
+NAME = "vectors.bin"
+_MAGIC = b"daypvec1"
+_HEADER = Struct("<8sI20x32s")
+_TAIL_ROWS = 64  # read to find the newest id; when none of them ends one, all rows are read
+
+
+class Nearest(NamedTuple):
+    """Ids, best first, and the cosine of each one's best row.
+
+    `low` and `high` are there to scale cosines with: the lowest of all rows, whatever was allowed, and the best that
+    was found. Where not all rows are compared, the lowest is looked for among those that are farthest by their signs.
+    """
+
+    ids: list[int]
+    cosines: list[float]
+    low: float
+    high: float
+
+
+class _File(NamedTuple):
+    """Which file was looked at, and when: the same again means the same rows."""
+
+    inode: int
+    size: int
+    changed: int
+
+
+class _Tail(NamedTuple):
+    """Where the rows of the newest whole id end."""
+
+    file: _File
+    end: int
+    newest: int
+
+
+class _State(NamedTuple):
+    """What is mapped."""
+
+    file: _File
+    held: "Held"
+
+
+class Vectors:
+    """The vectors in `folder`, made by one model; those of another model are begun anew by the first `add`."""
+
+    def __init__(self, folder: str, *, model: str, dimensions: int) -> None:
+        try:
+            from daypack.search.scan import Codec  # noqa: PLC0415 — imports numpy
+        except ImportError as error:
+            hint = "pip install 'daypack[vectors]'"
+            raise ExtraMissing("numpy is not installed", operation="open vectors", hint=hint) from error
+        from hashlib import sha256  # noqa: PLC0415 — costs milliseconds
+
+        self.path = os.path.join(os.path.abspath(folder), NAME)
+        self._header = _HEADER.pack(_MAGIC, dimensions, sha256(model.encode()).digest())
+        self._codec = Codec(dimensions)
+        self._threads = ThreadLock()
+        self._state: _State | None = None
+        self._tail: _Tail | None = None
+
+    @property
+    def newest(self) -> int:
+        """The highest id that is held, 0 when there is none."""
+        tail = self._tail
+        if tail is not None and tail.file == self._look():
+            return tail.newest
+        with self._threads, self._opened() as fd:
+            if fd < 0:
+                self._tail = None
+                return 0
+            return self._find_tail(fd).newest
+
+    def add(self, ids: Sequence[int], rows: "NDArray[np.float32]") -> int:
+        """Add vectors and return the newest id; known ids are passed over.
+
+        Ids ascend; an id may have several rows, which come in one call. A row is brought to length one; one that has no
+        length (zeros, not finite) is kept as zeros.
+        """
+        if any(one > other for one, other in pairwise(ids)) or (len(ids) and not 0 < ids[0] <= ids[-1] < 1 << 62):
+            raise BadInput("ids do not ascend from 1", operation="add vectors", place=self.path)
+        with self._threads, self._locked() as fd:
+            tail = self._tail
+            if tail is None or tail.file != self._status(fd):
+                tail = self._find_tail(fd)
+            new = bisect_right(ids, tail.newest)
+            if new == len(ids) == len(rows):
+                return tail.newest
+            data = self._codec.encode(ids[new:], rows[new:])
+            try:
+                os.lseek(fd, tail.end, os.SEEK_SET)
+                write_all(fd, data)
+            except OSError as error:
+                hint = "free space, then try again; vectors that are missing are added later"
+                problem = error.strerror or str(error)
+                raise WriteFailed(problem, operation="add vectors", place=self.path, hint=hint) from error
+            self._tail = _Tail(self._status(fd), tail.end + len(data), ids[-1])
+            return ids[-1]
+
+    def search(self, query: "NDArray[np.float32]", limit: int, *, allowed: Collection[int] | None = None) -> Nearest:
+        """Return the ids whose best row is nearest to `query`; with `allowed` only those."""
+        return Nearest(*self._scan(query).find(max(limit, 0), allowed))
+
+    def cosines(self, query: "NDArray[np.float32]", ids: Collection[int]) -> dict[int, float]:
+        """Return the cosine of the best row of each of these ids that is held."""
+        return self._scan(query).cosines(ids)
+
+    def close(self) -> None:
+        """Let go of the file; the next call opens it again."""
+        with self._threads:
+            self._state = self._tail = None
+
+    # Reading
+
+    def _scan(self, query: "NDArray[np.float32]") -> "Scan":
+        from daypack.search.scan import Scan  # noqa: PLC0415 — imports numpy
+
+        return Scan(self._codec, self._current(), query)
+
+    def _look(self) -> _File | None:
+        try:
+            return _describe(os.stat(self.path))
+        except OSError:
+            return None
+
+    def _status(self, fd: int) -> _File:
+        try:
+            return _describe(os.fstat(fd))
+        except OSError as error:
+            raise refusal(self.path, error, "read vectors") from error
+
+    @contextmanager
+    def _opened(self) -> Generator[int]:
+        """Open the file to read it; -1 when there is none, or one of another model."""
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            yield -1
+            return
+        except OSError as error:
+            raise refusal(self.path, error, "open vectors") from error
+        try:
+            yield fd if self._fits(fd) else -1
+        finally:
+            release(fd)
+
+    def _fits(self, fd: int) -> bool:
+        try:
+            return read_at(fd, 0, _HEADER.size) == self._header
+        except OSError as error:
+            raise refusal(self.path, error, "read vectors") from error
+
+    def _find_tail(self, fd: int) -> _Tail:
+        file = self._status(fd)
+        row_bytes = self._codec.row_bytes
+        rows = (file.size - _HEADER.size) // row_bytes
+        first = max(0, rows - _TAIL_ROWS)
+        try:
+            data = read_at(fd, _HEADER.size + first * row_bytes, (rows - first) * row_bytes)
+        except OSError as error:
+            raise refusal(self.path, error, "read vectors") from error
+        count, newest = self._codec.last_whole(data)
+        if not count and first:
+            held = self._map(fd).held
+            count, newest = held.total, int(held.ids[held.total - 1]) if held.total else 0
+        else:
+            count += first if count else 0
+        self._tail = _Tail(file, _HEADER.size + count * row_bytes, newest)
+        return self._tail
+
+    def _current(self) -> "Held":
+        """Return the rows as they are now, mapping what was added since."""
+        state = self._state
+        if state is not None and state.file == self._look():
+            return state.held
+        with self._threads:
+            return self._load()
+
+    def _load(self) -> "Held":
+        with self._opened() as fd:
+            if fd < 0:
+                self._state = None
+                return self._codec.empty
+            held = self._map(fd).held
+        if held.whole:
+            return held
+        with suppress(StorageFailed), self._locked() as fd:
+            # What looked damaged may have been a row that somebody was writing.
+            held = self._map(fd).held
+            if not held.whole:
+                replace(self.path, self._header + held.rows[: held.total].tobytes(), durable=False)
+        return held
+
+    def _map(self, fd: int) -> _State:
+        file = self._status(fd)
+        count = (file.size - _HEADER.size) // self._codec.row_bytes
+        before = self._state  # its inode is no other file's: a file that is mapped keeps it
+        held = before.held if before is not None and before.file.inode == file.inode else self._codec.empty
+        if count < held.total or not held.whole:
+            held = self._codec.empty
+        if count > held.total:
+            try:
+                mapped = mmap.mmap(fd, _HEADER.size + count * self._codec.row_bytes, prot=mmap.PROT_READ)
+            except OSError as error:
+                raise refusal(self.path, error, "map vectors") from error
+            held = self._codec.hold(memoryview(mapped)[_HEADER.size :], held)
+        self._state = _State(file, held)
+        return self._state
+
+    # Writing
+
+    @contextmanager
+    def _locked(self) -> Generator[int]:
+        """Open the file to write to it, with the right header, while no other process writes."""
+        make_folders(os.path.dirname(self.path), durable=False)
+        while True:
+            try:
+                fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                raise refusal(self.path, error, "open vectors") from error
+            try:
+                with suppress(OSError):  # a file system without locks: as good as it gets
+                    fcntl.flock(fd, fcntl.LOCK_EX)
+                if not self._is_named(fd):
+                    continue
+                if self._fits(fd):
+                    yield fd
+                    return
+                replace(self.path, self._header, durable=False)
+            finally:
+                with suppress(OSError):  # said aloud: a child that was forked meanwhile holds the same file
+                    fcntl.flock(fd, fcntl.LOCK_UN)
+                release(fd)
+
+    def _is_named(self, fd: int) -> bool:
+        try:
+            return os.stat(self.path).st_ino == os.fstat(fd).st_ino
+        except OSError:
+            return False
+
+
+def _describe(status: os.stat_result) -> _File:
+    return _File(status.st_ino, status.st_size, status.st_mtime_ns)

@@ -1,0 +1,1 @@
+"""Servers: the memory tools over MCP and a small JSON API."""

@@ -1,0 +1,128 @@
+"""A small memory and a small session to look at: made once, and like any other afterwards."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from daypack.errors import SessionMissing
+from daypack.runtime import open_session
+
+if TYPE_CHECKING:
+    from daypack.memory.tools import Memories
+
+TITLE = "Harbour festival (sample)"
+SESSION = "sample"
+
+_ENTRIES: tuple[tuple[str, str, str, str], ...] = (
+    (
+        "Ada",
+        "2026-03-02T09:12:00Z",
+        "planning",
+        "I would like to run the harbour festival on Saturday 13 June this year.",
+    ),
+    (
+        "Ben",
+        "2026-03-02T09:15:00Z",
+        "planning",
+        "Good. The city wants 4,200 euros for the quay and an answer by 20 March.",
+    ),
+    ("Ada", "2026-03-02T09:21:00Z", "planning", "Then I book the quay today; the booking number is HF-2026-0613."),
+    ("Chen", "2026-03-05T14:02:00Z", "music", "我可以邀请上海的爵士乐队，他们六月十二日到汉堡，需要四个房间。"),
+    (
+        "Ben",
+        "2026-03-05T14:10:00Z",
+        "music",
+        "Four rooms at the Hotel Seemann are 96 euros a night each; I asked for two nights.",
+    ),
+    (
+        "Ada",
+        "2026-03-09T08:40:00Z",
+        "food",
+        "Nadia's bakery supplies 600 rolls, but nothing with nuts: her helper is allergic.",
+    ),
+    (
+        "Ben",
+        "2026-03-12T16:30:00Z",
+        "safety",
+        "The fire brigade insists on a free lane of 3.5 metres along the warehouses.",
+    ),
+    ("Chen", "2026-03-12T16:44:00Z", "safety", "So the stage moves to the north end, next to crane 7."),
+    ("Ada", "2026-04-01T10:05:00Z", "money", "The savings bank sponsors 2,500 euros if its logo is on the posters."),
+    ("Ben", "2026-04-01T10:20:00Z", "money", "Decision: we take the sponsor. Posters go to print on 24 April."),
+    ("Chen", "2026-05-18T11:00:00Z", "planning", "If it rains we use hall B; the caretaker, Mr Okafor, has the key."),
+    (
+        "Ada",
+        "2026-06-14T12:30:00Z",
+        "planning",
+        "It did not rain, 3,100 people came, and we made a surplus of 870 euros.",
+    ),
+)
+_DOCUMENTS = (
+    """# Harbour festival
+
+## Participants
+- Ada leads, Ben deals with the city and the fire brigade, Chen with the music
+
+## Decisions
+- The festival is on Saturday 13 June 2026; the quay is booked as HF-2026-0613
+
+## Open tasks
+- Ben: tell the city before 20 March 2026
+""",
+    """# Harbour festival
+
+## Participants
+- Ada leads, Ben deals with the city and the fire brigade, Chen with the music
+- Nadia's bakery: rolls, nothing with nuts; Mr Okafor: key of hall B
+
+## Stable facts
+- Held on 13 June 2026: 3,100 people, surplus of 870 euros; the stage stood at the north end, next to crane 7
+
+## Decisions
+- The savings bank sponsored 2,500 euros for its logo on the posters
+
+## Open tasks
+- Ada: write to the band from Shanghai about next year
+""",
+)
+_CONVERSATION = (
+    ("user", "The poster job fails since this morning. Can you find out why?"),
+    ("assistant", "I looked at build 1184: the font file posters/Seemann.otf is missing, so the PDF step stops."),
+    ("user", "It was renamed yesterday to posters/fonts/Seemann.otf."),
+    ("assistant", "Then I change the path in posters/layout.toml and run the build again. Build 1185 passed in 41 s."),
+    ("user", "Thanks. Decision: fonts live in posters/fonts from now on."),
+)
+
+
+class Sample(NamedTuple):
+    """What was made, or found because it was made before."""
+
+    memory_id: str
+    session: str
+
+
+def make_sample(memories: "Memories", *, home: str | None, uid: str | None, agent: str) -> Sample:
+    """Return the sample of a home, made if it is not there."""
+    found = next((one.memory_id for one in memories.memories() if one.title == TITLE), None)
+    _make_session(home, uid, agent)
+    return Sample(found or _make_memory(memories), SESSION)
+
+
+def _make_memory(memories: "Memories") -> str:
+    memory = memories.create_memory(TITLE, "project", "What a small project looks like in a memory.")
+    for at, (author, said, tag, raw) in enumerate(_ENTRIES):
+        if at == len(_ENTRIES) // 2:
+            memories.put_context(memory.memory_id, _DOCUMENTS[0])
+        about = {"session": f"{tag}-{said[:10]}", "role": "person", "author": author, "at": said, "tags": (tag,)}
+        # The key makes a second, interrupted beginning go on instead of doubling.
+        memories.add_entry(memory.memory_id, raw, about=about, client_key=f"sample-{at}")
+    memories.put_context(memory.memory_id, _DOCUMENTS[1])
+    memories.await_consistency(memory.memory_id)
+    return memory.memory_id
+
+
+def _make_session(home: str | None, uid: str | None, agent: str) -> None:
+    try:
+        open_session(SESSION, agent=agent, home=home, uid=uid, create=False).close()
+    except SessionMissing:
+        with open_session(SESSION, agent=agent, home=home, uid=uid) as session:
+            for role, text in _CONVERSATION:
+                session.append(role, text)

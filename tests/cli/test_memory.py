@@ -1,0 +1,158 @@
+"""`daypack memory`: everything a person does with memories."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+SAID = "Hi Sam, our Q3 launch date moved to 17 Aug 2025. Please update the tracker."
+TOLD = "User stated the Q3 launch date moved to 17 Aug 2025 and asked Sam to update the tracker."
+
+
+@pytest.fixture(autouse=True)
+def _words_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAYPACK_EMBEDDING_MODEL", "none")
+
+
+@pytest.fixture
+def memory_id(command: Command) -> str:
+    return command("memory", "new", "launch").stdout.strip()
+
+
+def ids(text: str) -> list[str]:
+    return re.findall(r"\b[0-9a-f]{32}\b", text)
+
+
+def test_a_memory_is_made_listed_and_shown(command: Command) -> None:
+    assert command("memory", "list").stderr == "local has no memories; `daypack memory new TITLE` makes one\n"
+    made = command("memory", "new", "launch", "--type", "project", "--description", "of Q3")
+    (memory_id,) = ids(made.stdout)
+    assert command("memory", "list").stdout == f"{memory_id}  project     0 entries  launch\n"
+    shown = command("memory", "show", "launch").stdout
+    assert [line.split(None, 1) for line in shown.splitlines()][:4] == [
+        ["memory", memory_id],
+        ["title", "launch"],
+        ["type", "project"],
+        ["description", "of Q3"],
+    ]
+    assert json.loads(command("memory", "list", "--json").stdout)[0]["memory_id"] == memory_id
+
+
+def test_an_entry_is_added_and_found_with_the_parts_of_its_score(command: Command, memory_id: str) -> None:
+    added = command("memory", "add", "launch", SAID, "--role", "user", "--tag", "date")
+    assert added.stderr == f"summary: {TOLD}\n"
+    found = command("memory", "search", "launch", "when", "is", "the", "launch", "--explain")
+    first, text, parts = found.stdout.splitlines()
+    assert first.startswith(added.stdout.strip())
+    assert text == f"  {SAID}"
+    score = float(first.split()[1])
+    assert abs(sum(float(one) for one in re.findall(r"\d\.\d{3}", parts)) - score) < 0.005
+    assert command("memory", "search", "launch", "launch", "--tag", "other").returncode == 1
+    assert command("memory", "search", memory_id[:8], "launch", "--role", "user").returncode == 0
+
+
+def test_an_entry_comes_from_standard_input_and_its_key_makes_it_one(command: Command, memory_id: str) -> None:
+    first = command("memory", "add", "launch", "--client-key", "k", stdin=SAID.encode())
+    again = command("memory", "add", "launch", "--client-key", "k", stdin=SAID.encode())
+    assert first.stdout == again.stdout
+    assert again.stderr == "it was there already\n"
+    other = command("memory", "add", "launch", "another text", "--client-key", "k")
+    assert (other.returncode, other.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("add", "launch", "x", "--summary", "y" * 513), "513"),
+        (("add", "launch", "x" * 9001), "9,001|9001"),
+        (("new", "t" * 51), "51"),
+        (("search", "nothing", "x"), "no such memory"),
+        (("search", "launch", "x", "--since", "yesterday"), "yesterday"),
+        (("search", "launch", "x", "-k", "101"), "101"),
+        (("bind", "talk"), "no such session"),
+    ],
+)
+def test_what_cannot_be_done_is_named(
+    command: Command, memory_id: str, arguments: tuple[str, ...], problem: str
+) -> None:
+    done = command("memory", *arguments)
+    assert done.returncode in (1, 2)
+    assert re.search(problem, done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_two_memories_of_one_title_are_told_apart_by_their_ids(command: Command, memory_id: str) -> None:
+    other = command("memory", "new", "launch").stdout.strip()
+    refused = command("memory", "show", "launch")
+    assert refused.returncode == 2
+    assert set(ids(refused.stderr)) == {memory_id, other}
+    assert command("memory", "show", other).returncode == 0
+
+
+def test_a_document_is_written_and_read(command: Command, memory_id: str, tmp_path: Path) -> None:
+    assert command("memory", "context", "launch").stdout.startswith("This is default context")
+    (tmp_path / "doc.md").write_text("- launch: 17 Aug 2025\n")
+    assert command("memory", "context", "launch", "--put", str(tmp_path / "doc.md")).stderr == (
+        "version 2, 22 characters\n"
+    )
+    assert command("memory", "context", "launch").stdout == "- launch: 17 Aug 2025\n"
+    assert command("memory", "context", "launch", "--put", "-", stdin=b"x" * 5001).returncode == 2
+    assert command("memory", "context", "launch", "--put", "-", stdin=b"\xff").returncode == 2
+    assert command("memory", "context", "launch").stdout == "- launch: 17 Aug 2025\n"
+
+
+def test_a_memory_moves_as_lines(command: Command, memory_id: str, tmp_path: Path) -> None:
+    command("memory", "add", "launch", SAID)
+    command("memory", "export", "launch", "out.jsonl")
+    printed = command("memory", "export", "launch").stdout
+    assert Path("out.jsonl").read_text() == printed
+    copied = command("memory", "import", "out.jsonl", "--title", "copy")
+    assert copied.stderr == "1 entry, 1 document\n"
+    assert command("memory", "search", "copy", "launch").stdout.splitlines()[1] == f"  {SAID}"
+    Path("cut.jsonl").write_text(printed[: len(printed) // 2])
+    refused = command("memory", "import", "cut.jsonl", "--title", "cut")
+    assert refused.returncode == 2
+    assert "cut" not in command("memory", "list").stdout
+
+
+def test_a_session_is_bound_captured_and_let_go(command: Command, memory_id: str) -> None:
+    command("append", "talk", "The launch party is on 20 Aug 2025.")
+    assert command("memory", "bind", "talk", "launch").stdout == f"talk is bound to {memory_id}\n"
+    assert command("memory", "capture", "talk", "--end").stdout == "1 entry added\n"
+    assert command("memory", "capture", "talk").stdout == "0 entries added\n"
+    assert "20 Aug 2025" in command("memory", "context", "launch").stdout
+    assert command("memory", "bind", "talk", "--off").stderr == "talk is bound to no memory\n"
+    assert command("memory", "capture", "talk").returncode == 1
+    assert command("memory", "bind", "talk").returncode == 2
+
+
+def test_a_memory_is_erased_only_with_a_yes_and_then_for_good(command: Command, memory_id: str, home: str) -> None:
+    command("memory", "add", "launch", SAID)
+    asked = command("memory", "erase", "launch")
+    assert "would be erased for good; --yes does it" in asked.stderr
+    assert command("memory", "show", "launch").returncode == 0
+    assert command("memory", "erase", "launch", "--yes").returncode == 0
+    assert command("memory", "show", memory_id).returncode == 1
+    files = [Path(folder) / name for folder, _, names in os.walk(home) for name in names]
+    assert not any(SAID[:20].encode() in file.read_bytes() for file in files)
+
+
+def test_a_memory_is_hidden_and_comes_back(command: Command, memory_id: str) -> None:
+    entry = command("memory", "add", "launch", SAID).stdout.strip()
+    command("memory", "erase", "launch", "--hide", "--yes")
+    assert command("memory", "show", memory_id).returncode == 1
+    assert command("memory", "erase", memory_id, "--restore").stdout == f"{memory_id} is back\n"
+    assert command("memory", "erase", "launch", "--entry", entry, "--yes").returncode == 0
+    assert "0 entries" in command("memory", "list").stdout
+
+
+def test_what_an_entry_says_does_not_reach_the_terminal_as_a_command(command: Command, memory_id: str) -> None:
+    command("memory", "add", "launch", "launch \x1b[31mred", "--author", "a\x1b]0;x\x07")
+    shown = command("memory", "search", "launch", "red").stdout + command("memory", "show", "launch").stdout
+    assert "\x1b" not in shown

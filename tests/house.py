@@ -1,0 +1,114 @@
+"""A server that wants tokens, with many users, and two ways to call it: the official MCP client, bare requests."""
+
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from http.client import HTTPConnection
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import anyio
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult, TextContent
+from memory_server import Server
+
+NINE = [
+    "create_memory",
+    "get_memory",
+    "add_entry",
+    "list_entries",
+    "get_context",
+    "put_context",
+    "await_consistency",
+    "get_user",
+    "search_memories",
+]
+SECRET = "the vault opens with 4711-"
+USERS = 50
+
+
+class Tenant(NamedTuple):
+    """A user with one memory in which a secret stands."""
+
+    name: str
+    token: str
+    memory_id: str
+    entry_id: str
+    barrier: str
+    secret: str
+
+
+class House(NamedTuple):
+    """A server that wants tokens, and those who have one."""
+
+    server: Server
+    tenants: list[Tenant]
+    reader: str  # a token of the first tenant that may only read
+    store_id: str
+
+    @property
+    def owner(self) -> Tenant:
+        return self.tenants[0]
+
+
+@asynccontextmanager
+async def connected(house: House, token: str, mode: str) -> AsyncGenerator[Client]:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as http:
+        transport = streamable_http_client(house.server.told["mcp"], http_client=http)
+        async with Client(transport, mode=mode) as client:  # pyright: ignore[reportArgumentType]
+            yield client
+
+
+def in_client(house: House, work: Callable[[Client], Any], token: str | None = None, mode: str = "auto") -> Any:
+    """Do something with the official client."""
+
+    async def run() -> Any:
+        async with connected(house, token or house.owner.token, mode) as client:
+            return await work(client)
+
+    return anyio.run(run)
+
+
+def text_of(result: CallToolResult) -> str:
+    """Return the text a model reads."""
+    assert isinstance(result.content[0], TextContent)
+    return result.content[0].text
+
+
+class Line:
+    """A kept connection of one caller, cheap enough for thousands of requests."""
+
+    def __init__(self, server: Server, token: str | None) -> None:
+        place = urlsplit(server.url)
+        self._connection = HTTPConnection(place.hostname or "", place.port, timeout=60)
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+
+    def begin(self, path: str, value: Any) -> None:
+        self._connection.request("POST", path, json.dumps(value), self._headers)
+
+    def post(self, path: str, value: Any) -> tuple[int, bytes]:
+        self.begin(path, value)
+        answered = self._connection.getresponse()
+        return answered.status, answered.read()
+
+    def api(self, tool: str, given: dict[str, Any]) -> tuple[int, bytes]:
+        return self.post(f"/api/{tool}", given)
+
+    def mcp(self, tool: str, given: dict[str, Any]) -> tuple[int, bytes]:
+        params = {"name": tool, "arguments": given}
+        return self.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+
+    def read(self, uri: str) -> tuple[int, bytes]:
+        return self.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}})
+
+    @property
+    def doors(self) -> tuple[Callable[[str, dict[str, Any]], tuple[int, bytes]], ...]:
+        return self.api, self.mcp
+
+    def close(self) -> None:
+        self._connection.close()

@@ -1,0 +1,100 @@
+"""Sentences are retold where that is safe, and quoted where it is not."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daypack.text.literals import literals, occurs
+from daypack.text.reported import Voices, is_english, report
+
+ANA = Voices("Ana", "Sam", "Maria")
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "told"),
+    [
+        ("I moved the launch to 17 Aug.", "deed", "Ana moved the launch to 17 Aug."),
+        ("We decided to go with Postgres 16.", "deed", "Ana and others decided to go with Postgres 16."),
+        ("I'm allergic to nuts.", "claim", "Ana is allergic to nuts."),
+        ("I have two dogs.", "claim", "Ana has two dogs."),
+        ("I don't eat meat.", "claim", "Ana doesn't eat meat."),
+        ("Our Q3 launch date moved to 17 Aug 2025.", "claim", "the Q3 launch date moved to 17 Aug 2025."),
+        ("Our daughter is seven.", "claim", "Ana's daughter is seven."),
+        ("I sent you the file yesterday.", "deed", "Ana sent Sam the file yesterday."),
+        ("You should use Postgres.", "claim", "Sam should use Postgres."),
+        ("You are right about `I`.", "claim", "Sam is right about `I`."),
+        ('He said "I am tired".', "claim", 'Maria said "I am tired".'),
+        ("She moved her car.", "claim", "Maria moved Maria's car."),
+        ("Please update the tracker.", "request", "asked Sam to update the tracker"),
+        ("Can you send me the report by Friday?", "request", "asked Sam to send Ana the report by Friday"),
+        ("Fix the parser in src/app.py:12, please.", "request", "asked Sam to fix the parser in src/app.py:12"),
+        ("Please don't touch src/app.py.", "request", "asked Sam not to touch src/app.py"),
+        ("Never commit to main.", "request", "asked Sam to never commit to main"),
+        ("Let's use tabs.", "request", "proposed to use tabs"),
+        ("When is my flight?", "question", "When is my flight?"),
+        # Not safe: another verb would have to change, somebody else speaks, nobody knows whose it is.
+        ("I live in Berlin and work at Acme.", "quote", "I live in Berlin and work at Acme."),
+        ("Bob and I are going to Paris.", "quote", "Bob and I are going to Paris."),
+        ('He said "I am tired.', "quote", 'He said "I am tired.'),
+        ("I put it there.", "quote", "I put it there."),
+        ("That one is mine.", "quote", "That one is mine."),
+        ("So do I.", "quote", "So do I."),
+        ("17 Aug 2025.", "quote", "17 Aug 2025."),
+    ],
+)
+def test_a_sentence_is_retold_or_quoted(said: str, kind: str, told: str) -> None:
+    assert report(said, ANA) == (kind, told)
+
+
+def test_without_a_listener_you_is_not_resolved() -> None:
+    assert report("You should use Postgres.", Voices("Ana")) == ("quote", "You should use Postgres.")
+    assert report("Please update the tracker.", Voices("Ana")).kind == "quote"
+
+
+def test_without_a_third_person_she_stays() -> None:
+    assert report("She moved to Berlin.", Voices("Ana", "Sam")) == ("claim", "she moved to Berlin.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ich habe den Termin auf den 17. August verschoben.",
+        "我把发布日期改到了2025年8月17日。",
+        "Je vais le faire pour la fin du mois.",
+        "",
+        "xyzzy",
+    ],
+)
+def test_other_languages_are_not_taken_for_english(text: str) -> None:
+    assert not is_english(text)
+
+
+_WORDS = st.sampled_from(
+    [
+        "I",
+        "me",
+        "my",
+        "you",
+        "we",
+        "our",
+        "she",
+        ",",
+        ".",
+        "?",
+        "please",
+        "moved",
+        "is",
+        "8080",
+        "src/app.py",
+        "Bob",
+        '"',
+        "`",
+    ]
+)
+
+
+@given(st.lists(_WORDS))
+def test_no_word_order_makes_up_a_literal(words: list[str]) -> None:
+    said = " ".join(words)
+    told = report(said, ANA).text
+    assert all(occurs(one.text, said) for one in literals(told) if one.kind != "quoted")
