@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -18,6 +19,8 @@ from daypack.types.memory import Consistency, User
 
 class Slow:
     """Memories whose barrier lasts until it is let go, and which note the order of what they were asked."""
+
+    holding = SimpleNamespace(redacting=False)
 
     def __init__(self) -> None:
         self.asked: list[str] = []

@@ -47,23 +47,18 @@ def spread(held: Mapping[int, Held], places: Mapping[int, Place], worth: Callabl
     `worth` says what the terms of a mask are worth together.
     """
     rated: dict[int, Rated] = {}
+    held_by = held.get
     for one, _, before, after, _ in places.values():
-        own = held.get(one)
-        second = places[before][2] if before in places else 0
-        near = [
-            (share * held[other].factor, held[other].mask)
-            for share, other in ((AFTER, before), (SECOND_AFTER, second), (BEFORE, after))
-            if other in held
-        ]
-        if own is None:
-            if near:
-                rated[one] = Rated(0.0, _add_up(near, worth))
-            continue
-        mask, factor = own
-        score = factor * worth(mask)
-        if near:
-            near.append((factor, mask))
-        rated[one] = Rated(score, _add_up(near, worth) if near else score)
+        own, near = held_by(one), [(AFTER, held_by(before)), (BEFORE, held_by(after))]
+        if before in places:
+            near.append((SECOND_AFTER, held_by(places[before][2])))
+        shares = [(share * there[1], there[0]) for share, there in near if there]
+        if own:
+            mask, factor = own
+            score = factor * worth(mask)
+            rated[one] = Rated(score, _add_up([(factor, mask), *shares], worth) if shares else score)
+        elif shares:
+            rated[one] = Rated(0.0, _add_up(shares, worth))
     return rated
 
 
