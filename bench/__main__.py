@@ -9,7 +9,21 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 
-from bench import append, cache, compaction, evidence, memory, nosync, recall, servers, startup, tail, threads, turn
+from bench import (
+    append,
+    cache,
+    compaction,
+    evidence,
+    haystack,
+    memory,
+    nosync,
+    recall,
+    servers,
+    startup,
+    tail,
+    threads,
+    turn,
+)
 from bench.histories import Histories
 from bench.table import Section, render
 
@@ -25,6 +39,7 @@ PARTS: dict[str, Callable[[Histories], Section]] = {
     "recall": recall.measure,
     "compaction": compaction.measure,
     "memory": memory.measure,
+    "haystack": haystack.measure,
     "servers": servers.measure,
 }
 SIZES = (1_000, 10_000, 100_000, 1_000_000)

@@ -156,3 +156,25 @@ def test_what_an_entry_says_does_not_reach_the_terminal_as_a_command(command: Co
     command("memory", "add", "launch", "launch \x1b[31mred", "--author", "a\x1b]0;x\x07")
     shown = command("memory", "search", "launch", "red").stdout + command("memory", "show", "launch").stdout
     assert "\x1b" not in shown
+
+
+def test_an_entry_cannot_be_hidden_and_must_be_there(command: Command, memory_id: str) -> None:
+    entry = command("memory", "add", "launch", SAID).stdout.strip()
+    assert command("memory", "erase", "launch", "--entry", entry, "--hide", "--yes").returncode == 2
+    assert command("memory", "show", "launch").returncode == 0
+    assert command("memory", "erase", "launch", "--entry", "nonsense").returncode == 1
+    assert command("memory", "erase", "launch", "--entry", "0" * 31 + "9").returncode == 1
+
+
+def test_importing_what_is_here_says_what_was_added(command: Command, memory_id: str) -> None:
+    command("memory", "add", "launch", SAID)
+    command("memory", "export", "launch", "out.jsonl")
+    again = command("memory", "import", "out.jsonl")
+    assert again.stdout.strip() == memory_id
+    assert "was here" in again.stderr
+    assert again.stderr.endswith("0 entries, 0 documents\n")
+
+
+def test_text_may_stand_behind_options(command: Command, memory_id: str) -> None:
+    assert command("memory", "add", "launch", "--role", "user", SAID).returncode == 0
+    assert command("memory", "search", "launch", "when", "-k", "1", "is", "the", "launch").returncode == 0

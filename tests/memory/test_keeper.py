@@ -1,5 +1,7 @@
 """The keeper: in which order it calls the tools, and that nothing is lost on the way."""
 
+from typing import cast
+
 import pytest
 from memory.recording import NOW, Recording, failure, once
 
@@ -375,3 +377,8 @@ def test_of_two_keepers_the_slower_one_loses_nothing_of_the_other(memories: Memo
     document = memories.get_context(memory_id).content
     assert "allergic to nuts" in document
     assert "$48,000" in document
+
+
+def test_a_policy_that_is_none_is_refused() -> None:
+    with pytest.raises(BadInput, match="everything"):
+        Keeper(Recording(), "m", policy=cast(Policy, "everything"))

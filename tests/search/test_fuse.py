@@ -1,10 +1,13 @@
 """Fusion: who said it, how close it is, which are allowed; and the parts of a score add up."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daypack.search.fuse import Cast, Closeness, Ranked, rank, without_names
+from daypack.search.lexical import Doc, Lexical
 from daypack.search.spread import Place, Rated, speaker
 
 
@@ -119,3 +122,11 @@ def test_parts_add_up(
 def test_names_are_taken_out_of_a_query_that_is_more_than_names(query: str, rest: str) -> None:
     assert without_names(query, ["caroline", "melanie"]) == rest
     assert without_names(query, []) == query
+
+
+def test_a_neighbour_of_the_user_does_not_outrank_the_only_match(tmp_path: Path) -> None:
+    index = Lexical(str(tmp_path / "words.sqlite"))
+    paid = [Doc(number, f"Hi, invoice {number} is paid.", role="user") for number in (2, 3, 4)]
+    index.add([Doc(1, "The caterer is Nadia's bakery.", role="assistant"), *paid])
+    assert index.search("caterer", limit=4)[0].id == 1
+    index.close()

@@ -3,6 +3,7 @@
 import argparse
 import os
 import time
+from importlib.util import find_spec
 from typing import Any
 
 from daypack.cli.terminal import counted, json_text, safe_line, say
@@ -32,6 +33,8 @@ def pull_named(args: argparse.Namespace, encoder: Encoder, models: str) -> int:
         return 0
     print(f"{'fetched' if new else 'already here:'} {safe_line(folder)}")
     print(f"{counted(encoder.size_bytes, 'byte')} of {wanted}, every file with the digest it is known to have")
+    if find_spec("numpy") is None:
+        say("  → to use it, also `pip install 'daypack[vectors]'`: numpy is not installed")
     return 0
 
 

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from typing import cast
 
 from daypack.errors import BadInput, Damaged, DamageWarning, DaypackError
 
@@ -82,8 +83,21 @@ def _parse(parser: argparse.ArgumentParser, before: Sequence[str], after: Sequen
     arguments = [*before, *after]
     if parser.get_default("actions"):  # the place belongs to the action: session list --home X
         at = _command_at(arguments)
-        return parser.parse_args(arguments if at is None else [arguments.pop(at), *arguments])
+        inner = _actions(parser).get(arguments[at]) if at is not None else None
+        if at is None or inner is None:
+            return parser.parse_args(arguments if at is None else [arguments.pop(at), *arguments])
+        action = arguments.pop(at)
+        return inner.parse_intermixed_args(arguments, argparse.Namespace(action=action))
     return parser.parse_intermixed_args(arguments)
+
+
+def _actions(parser: argparse.ArgumentParser) -> "dict[str, argparse.ArgumentParser]":
+    """Return the parsers of a command's actions; argparse has no other way to ask."""
+    for action in parser._actions:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        choices = cast("object", action.choices)
+        if isinstance(choices, dict):
+            return cast("dict[str, argparse.ArgumentParser]", choices)
+    return {}
 
 
 def _command_at(arguments: Sequence[str]) -> int | None:

@@ -92,6 +92,12 @@ def _install(args: argparse.Namespace) -> int:
     if args.client not in CLIENTS:
         what = "no client was named" if args.client is None else f"{args.client!r} is no client"
         raise BadInput(what, operation="mcp install", hint=f"there are {', '.join(CLIENTS)}")
+    if args.memory:
+        from daypack.cli.memory import find_memory  # noqa: PLC0415
+        from daypack.memory.tools import open_memory  # noqa: PLC0415
+
+        with open_memory(home=args.home, uid=args.uid, user=args.user) as memories:
+            args.memory = find_memory(memories, args.memory)  # an agent knows ids only
     command = own_command(args)
     if args.print:
         print(safe(paste(args.client, command)), end="")

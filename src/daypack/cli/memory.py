@@ -8,7 +8,8 @@ from typing import Any
 
 from daypack.cli.options import add_place, natural
 from daypack.cli.terminal import Progress, colour, counted, json_text, safe, safe_line, say
-from daypack.errors import BadInput, MemoryMissing
+from daypack.errors import BadInput, EntryMissing, MemoryMissing
+from daypack.memory.store import is_id
 from daypack.memory.tools import Memories, open_memory
 from daypack.runtime import open_session
 from daypack.types.memory import About, ContextDocument, Entry, Hit, Memory, Where
@@ -272,15 +273,24 @@ def _import(memories: Memories, args: argparse.Namespace) -> int:
             progress.show(number)
             yield line
 
+    before = {one.memory_id: one.stats for one in memories.memories()}
     memory = memories.import_memory(lines(), title=args.title)
     progress.clear()
     print(json_text(memory) if args.json else memory.memory_id)
     if not args.json:
-        say(f"{counted(memory.stats.entries, 'entry', 'entries')}, {counted(memory.stats.documents, 'document')}")
+        had = before.get(memory.memory_id)
+        entries, documents = memory.stats.entries, memory.stats.documents
+        if had is not None:
+            say("this memory was here; what it did not have was added (--title makes a copy):")
+            entries, documents = entries - had.entries, documents - had.documents
+        say(f"{counted(entries, 'entry', 'entries')}, {counted(documents, 'document')}")
     return 0
 
 
 def _erase(memories: Memories, args: argparse.Namespace) -> int:
+    if args.entry and (args.hide or args.restore):
+        hint = "leave out --hide and --restore"
+        raise BadInput("only a memory can be hidden", operation="erase", place="--entry", hint=hint)
     if args.restore:
         memory = memories.restore_memory(args.memory)
         print(json_text(memory) if args.json else f"{memory.memory_id} is back")
@@ -289,6 +299,11 @@ def _erase(memories: Memories, args: argparse.Namespace) -> int:
     what = (
         f"entry {args.entry}" if args.entry else f"{memory.memory_id} ({memory.title}, {memory.stats.entries} entries)"
     )
+    if args.entry and not is_id(args.entry):
+        hint = f"see `daypack memory show {memory.memory_id[:8]} --json`"
+        raise EntryMissing("no such entry", operation="erase", place=args.entry, hint=hint)
+    if args.entry:
+        memories.list_entries(memory.memory_id, limit=1, after=args.entry)  # it must be there
     if not args.yes:
         say(f"{safe_line(what)} would be {'hidden' if args.hide else 'erased for good'}; --yes does it")
         return 0

@@ -16,7 +16,7 @@ from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.text.clearing import clear
 from daypack.types.history import Message
-from daypack.types.memory import Added, Entry, Remembered
+from daypack.types.memory import Added, Entry, Hit, Remembered
 
 if TYPE_CHECKING:
     from daypack.memory.keeper import Keeper
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _CAPTURED_ROLES = ("user", "assistant")
 _SHOWN_CHARS = 1_500  # of an entry among the hits; of a longer one its summary is shown
+_MERELY_CLOSE = 3  # hits without a word of the question
 _OWN_SHARE = 3  # times as many hits are asked for, because those of this session are passed over
 
 
@@ -85,11 +86,14 @@ class Bound:
 
     def search(self, query: str, limit: int) -> list[Remembered]:
         """Return what other sessions said; the past of this one is searched in its own history."""
-        found = self._opened().search_memories(self.binding.memory_id, query, top_k=min(100, _OWN_SHARE * limit))
-        others = (hit for hit in found.entries if hit.session != self._name)
+        asked = min(100, _OWN_SHARE * limit)
+        found = self._opened().search_memories(self.binding.memory_id, query, top_k=asked, explain=True)
+        others = [hit for hit in found.entries if hit.session != self._name]
+        # Something is always the closest in meaning: of what shares no word with the question, only a few are shown.
+        merely_close = [hit for hit in others if not _shares_words(hit)][_MERELY_CLOSE:]
         return [
             Remembered(id=hit.entry_id, text=_shown(hit), score=hit.score, when=hit.at or hit.created_at)
-            for hit, _ in zip(others, range(limit), strict=False)
+            for hit in [hit for hit in others if hit not in merely_close][:limit]
         ]
 
     def capture(self, *, end: bool = False) -> tuple[Added, ...]:
@@ -165,6 +169,12 @@ class Bound:
             tools, self._tools = self._tools, None
             if tools is not None:
                 tools.close()
+
+
+def _shares_words(hit: Hit) -> bool:
+    """Whether an entry, or one beside it, has a word of the query."""
+    parts = hit.score_parts or {}
+    return parts.get("lexical", 0.0) + parts.get("near", 0.0) > 0
 
 
 def _shown(entry: Entry) -> str:

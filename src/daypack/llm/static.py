@@ -17,7 +17,7 @@ class StaticEmbedder:
     """The vectors of the package wordllama, from its files alone; loaded with the first text."""
 
     name = "static:l2_supercat_256"
-    weight = 0.5
+    weight = 0.8
     instant = True
 
     def __init__(self, weights: str, tokenizer: str) -> None:

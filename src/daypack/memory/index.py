@@ -106,11 +106,10 @@ class Index:
         """Take in what was stored since; after the `deadline` (monotonic) no further batch is begun."""
 
         def work() -> Reached:
-            known = Reached(self._words.newest, self._documents.newest)
-            there = self._compare(known)
+            known, there = self._compare(documents=True)
             reached = Reached(
-                self._add_entries(min(known.entries, there[0]), there[0], deadline),
-                self._add_documents(min(known.documents, there[1]), there[1], deadline),
+                self._add_entries(known.entries, there.entries, deadline),
+                self._add_documents(known.documents, there.documents, deadline),
             )
             if self._meaning is None or not vectors:
                 return reached
@@ -130,15 +129,16 @@ class Index:
 
         return self._steadily(work)
 
-    def _compare(self, known: Reached) -> tuple[int, int]:
-        """Return how far the store has got; when it is behind the index, an older one was restored: begin anew.
-
-        What is `known` was read before: the store may only be ahead.
-        """
-        there = self._feed.newest()
-        if known.entries > there[0] or known.documents > there[1]:
+    def _compare(self, *, documents: bool) -> tuple[Reached, Reached]:
+        """Return how far the index has got and how far the store; one that an older store was put under begins anew."""
+        self._lately = (-1, ())  # what was read for another call may have been erased since
+        # The index is read first: the store may only be ahead.
+        known = Reached(self._words.newest, self._documents.newest if documents else 0)
+        there = Reached(*self._feed.newest())
+        if known.entries > there.entries or known.documents > there.documents:
             erase_index(self.folder)
-        return there
+            known = Reached(self._words.newest, self._documents.newest)
+        return known, there
 
     def _add_entries(self, newest: int, goal: int, deadline: float | None) -> int:
         while newest < goal and not _is_late(deadline) and (batch := self._feed.entries(newest, _BATCH)):
@@ -182,9 +182,8 @@ class Index:
         def work() -> list[Found]:
             notes: list[str] = []
             self._notes.said = ()
-            known = Reached(self._words.newest, 0)
-            there = self._compare(known)[0]
-            newest = self._add_entries(min(known.entries, there), there, None)
+            known, there = self._compare(documents=False)
+            newest = self._add_entries(known.entries, there.entries, None)
             asked = self._ask(query, limit, some, newest, notes)
             self._notes.said = tuple(notes)
             survey = self._words.survey(query, also=asked.ids if asked else (), allowed=some)

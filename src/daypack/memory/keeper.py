@@ -73,6 +73,9 @@ class Keeper:
     ) -> None:
         if flush_every < 1:
             raise BadInput(f"flush_every is {flush_every}", operation="keep memory", hint="it must be 1 or more")
+        if policy not in ("all", "decide") and not callable(policy):
+            hint = "it is all, decide, or a function of role and text"
+            raise BadInput(f"policy is {policy!r}", operation="keep memory", hint=hint)
         self.memory_id = memory_id
         self.prompts_folder: str | None = None  # of the user's own prompts; None: the one in the home
         self.notes: list[str] = []  # what went wrong and was got over: timeouts, failed writes, a model that failed

@@ -1,6 +1,6 @@
 """From the parts of a score to a ranking: words, what is near, the stretch, closeness in meaning, who spoke.
 
-    score = (lexical + near + group + dense) · role + author
+    score = (lexical + group + dense) · role + near + author
 
 Words and surroundings are in proportion to the best match of the query, closeness to the range of cosines over the
 whole memory: neither depends on how many candidates were looked at. All parts of a score add up to it.
@@ -99,9 +99,9 @@ class _Ranking:
                 continue
             if speaker not in preferred:
                 preferred[speaker] = cast.prefers(speaker)
-            total = rated[one][1] / top if one in rated else 0.0
-            total += STRETCH * self._stretches.get(stretch, 0.0) + dense.get(one, 0.0)
-            self._totals[one] = total * USER if preferred[speaker] else total
+            own, total = rated.get(one, (0.0, 0.0))
+            said = own / top + STRETCH * self._stretches.get(stretch, 0.0) + dense.get(one, 0.0)
+            self._totals[one] = (said * USER if preferred[speaker] else said) + (total - own) / top
         self._gain = NAMED * max(self._totals.values(), default=0.0)
         if cast.named:
             for one in self._totals:
@@ -122,7 +122,7 @@ class _Ranking:
         if self._dense:
             parts["dense"] = self._dense.get(one, 0.0)
         if self._cast.prefers(speaker):
-            parts["role"] = sum(parts.values()) * (USER - 1)
+            parts["role"] = (sum(parts.values()) - parts["near"]) * (USER - 1)
         if self._cast.names(speaker):
             parts["author"] = self._gain
         return parts

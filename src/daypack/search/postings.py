@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 POSTINGS = 3_000  # read by one search, over all terms
-VISITS = 4  # for each of them so many are passed by: counted, or looked at and left
+VISITS = 2  # for each of them so many are passed by: counted, or looked at and left
 SAMPLE = 64  # postings that are read to estimate or to compare
 MEETINGS = 4_000  # visited where all terms are common, to see which of them meet farther back
 MEETING_TERMS = 4  # for which that is done

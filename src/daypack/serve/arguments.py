@@ -34,7 +34,7 @@ MemoryId = Annotated[str, Meta(description="The memory's id, as create_memory re
 Session = Annotated[str, Meta(description="The conversation it belongs to.")]
 Role = Annotated[str, Meta(description="Who spoke: user, assistant, tool or person.")]
 Author = Annotated[str, Meta(description="The speaker's name.")]
-At = Annotated[str, Meta(description="When it was said, ISO 8601.")]
+At = Annotated[str, Meta(description="When it was said; ISO 8601 can be filtered by.")]
 Source = Annotated[str, Meta(description="Where in a history it stands: messages:12.")]
 Tags = Annotated[tuple[str, ...], Meta(description="Labels to find it by.")]
 

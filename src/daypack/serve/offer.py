@@ -20,7 +20,10 @@ _ABOUT = (
     "keeping with add_entry; look things up with search_memories. After about six stored entries, and before you end, "
     "call await_consistency and then put_context with the whole updated document."
 )
-_FINDING = "The user's memories are listed as this server's resources, with their ids."
+_FINDING = (
+    "The user's memories are listed as this server's resources, with their ids. Where you were given none and can read "
+    "no resources, ask the user for the memory_id, or make a memory with create_memory."
+)
 
 
 class _Listing(Struct):

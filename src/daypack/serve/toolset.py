@@ -66,8 +66,8 @@ class _Entry(NamedTuple):
 _NINE: dict[str, _Entry] = {
     "create_memory": _Entry(
         "Create a memory",
-        "Create a new memory for the user and return its memory_id. Use it only when you are asked to set one up: "
-        "otherwise work with the memory you were given.",
+        "Create a new memory for the user and return its memory_id. Use it when you are asked to set one up, or when "
+        "there is none: otherwise work with the memory you were given.",
         arguments.CreateMemory,
         results.Memory,
         reads=False,
