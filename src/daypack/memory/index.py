@@ -233,9 +233,7 @@ class Index:
         try:
             return work()
         except StorageFailed:
-            if os.path.isdir(self.folder):
-                raise
-            return work()
+            return work()  # what is really wrong is wrong again
 
     def close(self) -> None:
         """Close the files; the next call opens them again."""

@@ -253,15 +253,15 @@ def _check_tags(tags: tuple[str, ...], limits: Limits, operation: str) -> tuple[
     return tuple(dict.fromkeys(tags))
 
 
-def check_number(value: object, most: int, what: str, operation: str) -> int:
-    """Return a number from 1 to `most`, given as one or as a numeric string."""
+def check_number(value: object, most: int, what: str, operation: str, *, clipped: bool = False) -> int:
+    """Return a number from 1 to `most`, given as one or as a numeric string; with `clipped` a higher one is `most`."""
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 20:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise BadInput(f"{what} is {value!r}", operation=operation, hint=f"it must be a number from 1 to {most}")
-    if not 1 <= value <= most:
+    if value < 1 or (value > most and not clipped):
         raise BadInput(f"{what} is {value}", operation=operation, hint=f"it must be 1 to {most}")
-    return value
+    return min(value, most)
 
 
 # msgspec must see each of these for the first time in one thread.

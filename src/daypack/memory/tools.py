@@ -132,7 +132,7 @@ class Memories:
         """
         if before is not None and after is not None:
             raise BadInput("before and after are both given", operation="list_entries", hint="give one of them")
-        number = min(check_number(limit, 1 << 62, "limit", "list_entries"), self._limits.list_entries)
+        number = check_number(limit, self._limits.list_entries, "limit", "list_entries", clipped=True)
         span = self._span(memory_id, number, before, after)
         entries = self._store.page(self.user, memory_id, span)
         older = newer = False
