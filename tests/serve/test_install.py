@@ -14,6 +14,7 @@ import pytest
 
 from daypack.cli import mcp
 from daypack.errors import BadConfig, BadInput
+from daypack.memory.tools import open_memory
 from daypack.serve.install import CLIENTS, Change, locate, paste, plan, write
 
 COMMAND = ["/opt/day pack/bin/daypack", "mcp", '--home=/data/"quoted"/ä']
@@ -199,16 +200,20 @@ def test_without_a_terminal_the_difference_is_shown_and_nothing_written(tmp_path
     assert not (tmp_path / ".mcp.json").exists()
 
 
-def test_with_yes_it_is_written_once(tmp_path: Path) -> None:
-    first = command_line("install", "codex", "--yes", "--memory", "m1", folder=tmp_path)
+def test_with_yes_it_is_written_once_and_a_memory_is_named_by_its_id(tmp_path: Path) -> None:
+    with open_memory(home=tmp_path / "store") as memories:
+        memory_id = memories.create_memory("launch").memory_id
+    first = command_line("install", "codex", "--yes", "--memory", "launch", folder=tmp_path)
     assert first.returncode == 0, first.stderr
     entry = read_entry("codex", (tmp_path / ".codex" / "config.toml").read_text())
     assert entry["command"] == sys.executable
-    assert entry["args"] == ["-m", "daypack", "mcp", f"--home={tmp_path / 'store'}", "--memory=m1"]
-    again = command_line("install", "codex", "--yes", "--memory", "m1", folder=tmp_path)
+    assert entry["args"] == ["-m", "daypack", "mcp", f"--home={tmp_path / 'store'}", f"--memory={memory_id}"]
+    again = command_line("install", "codex", "--yes", "--memory", memory_id[:8], folder=tmp_path)
     assert again.returncode == 0
     assert again.stdout == ""
     assert "already there" in again.stderr
+    unknown = command_line("install", "codex", "--yes", "--memory", "nothing", folder=tmp_path)
+    assert (unknown.returncode, unknown.stdout) == (1, "")
 
 
 def test_print_prints_the_lines_and_writes_nothing(tmp_path: Path) -> None:
