@@ -176,9 +176,11 @@ def test_it_is_the_same_in_whatever_batches_it_caught_up(folder: str, monkeypatc
 
 
 def test_a_deadline_that_has_passed_leaves_the_rest_for_later(folder: str) -> None:
-    index = Index(folder, ListFeed(many(300), [document(1, "one")]), Knowing())
+    feed = ListFeed(many(300), [document(1, "one")])
+    index, words = Index(folder, feed, Knowing()), Index(folder, feed)
     assert index.catch_up(deadline=time.monotonic() - 1) == Reached(0, 0, 0)
-    assert index.catch_up(vectors=False) == Reached(300, 1, 0)
+    assert words.catch_up() == Reached(300, 1)
+    words.close()
     assert index.catch_up(deadline=time.monotonic() - 1) == Reached(300, 1, 0)
     assert index.catch_up() == Reached(300, 1, 300)
     index.close()

@@ -100,7 +100,6 @@ class Index:
         self,
         *,
         deadline: float | None = None,
-        vectors: bool = True,
         progress: Callable[[Reached], object] | None = None,
     ) -> Reached:
         """Take in what was stored since; after the `deadline` (monotonic) no further batch is begun."""
@@ -111,7 +110,7 @@ class Index:
                 self._add_entries(known.entries, there.entries, deadline),
                 self._add_documents(known.documents, there.documents, deadline),
             )
-            if self._meaning is None or not vectors:
+            if self._meaning is None:
                 return reached
             return self._embed(self._meaning, reached, deadline, progress)
 
