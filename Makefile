@@ -4,7 +4,7 @@ BIN := .venv/bin
 DATA ?= ../shared/data
 SERVE_HOME ?= $(CURDIR)/.daypack
 
-.PHONY: serve test check bench eval requirements schemas clean
+.PHONY: serve test check demo bench eval requirements schemas clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml
@@ -30,6 +30,9 @@ check: .venv/ready  ## format, lint, types, import contracts, then the tests
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 	$(BIN)/python -m pytest -n auto
+
+demo: .venv/ready  ## sixty turns of an agent in a small window, told in the terminal
+	$(BIN)/python -m demo
 
 bench: .venv/ready  ## ratios against a plain baseline and a peer, in one run
 	$(BIN)/python -m pip install --quiet --group bench

@@ -17,6 +17,7 @@ from bench import (
     haystack,
     memory,
     nosync,
+    protocol,
     recall,
     servers,
     startup,
@@ -41,6 +42,7 @@ PARTS: dict[str, Callable[[Histories], Section]] = {
     "memory": memory.measure,
     "haystack": haystack.measure,
     "servers": servers.measure,
+    "protocol": protocol.measure,
 }
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 QUICK_SIZES = SIZES[:2]

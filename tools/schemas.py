@@ -65,6 +65,9 @@ def schema_of(document: type[msgspec.Struct]) -> dict[str, Any]:
     for name, definition in definitions.items():
         # Newer Pythons strip the indentation of docstrings themselves: the bytes must not depend on it.
         definition["description"] = inspect.cleandoc(definition["description"])
+        if document is snapshot.Snapshot:
+            # Where the type keeps what it does not know; in the document that stands beside the known keys.
+            definition["properties"].pop("extra", None)
         if name in _STAMPED:
             definition["required"] = ["schema_version", *definition["required"]]
     root = definitions.pop(document.__name__)

@@ -8,6 +8,7 @@
     │   ├── BadConfig         a setting of a flag, variable or file
     │   ├── KeyConflict       a client key that already stands for another payload
     │   ├── TooLong           a document, summary, entry, title or tag over its cap; the length seen is told
+    │   ├── BadReply          a model's reply that breaks the hybrid protocol, read strictly
     │   ├── QuotaExceeded     a user's quota of memories, entries or bytes
     │   └── WindowTooSmall    a budget that the newest user message does not fit into
     ├── NotFound
@@ -34,6 +35,8 @@
 
 Warnings: DamageWarning (a damaged line was met while reading; the others were returned).
 """
+
+from typing import Any
 
 
 class DaypackError(Exception):
@@ -82,6 +85,13 @@ class KeyConflict(BadInput):
 
 class TooLong(BadInput):
     """A text over its cap; nothing of it was written."""
+
+
+class BadReply(BadInput):
+    """A reply that breaks rules of the hybrid protocol; `violations` says which, `reply` is what was read of it."""
+
+    violations: tuple[Any, ...] = ()
+    reply: Any = None
 
 
 class QuotaExceeded(BadInput):

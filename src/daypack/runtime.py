@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from daypack.derived.children import Child, ChildUpdate
+    from daypack.derived.tiers import Projection
     from daypack.flow.binding import Binding, Bound
     from daypack.flow.compactions import Compacted
     from daypack.flow.limits import Limits
@@ -187,14 +188,18 @@ class Session:
         model: str | None = None,
         target: str = "model",
         items: "Iterable[ContextItem | Mapping[str, Any]] | None" = None,
+        protocol: bool | None = None,
         dry_run: bool = False,
     ) -> "Turn":
         """Pack what the next call needs and record the proof of it.
 
         `budget`: tokens of the whole window, or a mapping with tokens, bytes, items, ms; None: as context/budget says.
-        The newest user message must be appended before. A dry run records nothing.
+        The newest user message must be appended before. `protocol`: whether the reply shall carry a snapshot of the
+        model's own memory; None: as the switch of that name says. A dry run records nothing.
         """
-        return self.turns.prepare(budget=budget, model=model, target=target, items=items, dry_run=dry_run)
+        return self.turns.prepare(
+            budget=budget, model=model, target=target, items=items, protocol=protocol, dry_run=dry_run
+        )
 
     def refresh(self) -> None:
         """Let the next turn begin a new epoch, so that its prefix takes in what changed."""
@@ -203,6 +208,11 @@ class Session:
     def accept(self, reply: object, usage: object = None) -> Message:
         """Append a model's reply: a text, a message, or what a client library returned; record the tokens it used."""
         return self.turns.accept(reply, usage)
+
+    @property
+    def tiers(self) -> "Projection":
+        """The model's own memory, evolved by the snapshots of its replies: what turns show of it, and what not."""
+        return self.turns.tiers()
 
     def replay(self, event_id: str) -> "Turn":
         """Make a recorded turn again, from history alone, and prove that every byte is the same."""

@@ -20,6 +20,7 @@ def _talk(command: Command) -> None:
 def test_switches_are_listed_with_their_state_and_text(command: Command) -> None:
     assert command("switch", "talk").stdout.splitlines() == [
         "identity    on   daypack's text",
+        "protocol    off  daypack's text",
         "provenance  off  daypack's text",
         "voice       off  daypack's text",
     ]

@@ -340,3 +340,9 @@ def test_a_child_is_given_the_handoff_and_the_parent_its_result_and_nothing_else
         "context/child/rev/result.md",
         "context/child/rev/refs.jsonl",
     ]
+
+
+def test_parts_given_beside_an_update_are_recorded_with_it(session: Session) -> None:
+    session.put_child("a", ChildUpdate(agent="scout", handoff="look"), handoff="look around", result="all is well")
+    (child,) = session.children
+    assert (child.agent, child.handoff, child.result, child.status) == ("scout", "look around", "all is well", "done")

@@ -1,9 +1,11 @@
 """Where the tail of a new epoch begins: never behind the newest message, never before what was summed up."""
 
+from typing import Any
+
 import pytest
 from flow.compacting import BUDGET, fill, scene, step
 from flow.scenes import in_tail, stage
-from flow.windows import check_left, check_window
+from flow.windows import answer, call, check_left, check_window, open_work, say, stable_of, user
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ from daypack.flow.beginning import SOFT_SHARE, TARGET_SHARE
 from daypack.flow.budget import HARD_SHARE
 from daypack.flow.limits import Limits
 from daypack.runtime import Session
+from daypack.text.injected import SAME
 
 
 def newest_user(session: Session):
@@ -120,3 +123,107 @@ def test_after_each_full_window_many_turns_append_before_the_next(home: str) -> 
     again, later = fill(session, 3, number)
     assert later - number >= 3 * 3
     assert again.parts.epoch.compaction is not None
+
+
+HUGE = "seen at last " * 4000
+LONG = [one for n in range(8) for one in (user(f"Why {n}? " + "so " * 60), say("Because. " * 30))]
+LARGE = [one for n in range(8) for one in (call(f"r{n}"), answer(f"r{n}", f"line {n} " * 150))]
+OPENINGS: dict[str, tuple[list[Any], int]] = {
+    "a tail that begins with one of many questions": (LONG, 1200),
+    "a tail that begins behind what nobody asked for": (
+        [*(say(f"Greeting {n}.") for n in range(9)), user("Go.")],
+        1200,
+    ),
+    "a tail behind a head": ([user("Go."), *LARGE], 3000),
+    "a tail with masks": ([user("Go."), *LARGE, call("z"), answer("z", HUGE)], 6000),
+    "a tail of everything": ([user("Go.")], 1200),
+}
+HEAVY: dict[str, list[Any]] = {
+    "a result beside one that is waited for": [call("x", "y"), answer("x", HUGE)],
+    "a result that nobody asked for": [answer("nobody", HUGE)],
+}
+
+
+@pytest.mark.parametrize("heavy", HEAVY.values(), ids=HEAVY)
+@pytest.mark.parametrize(("drafts", "budget"), OPENINGS.values(), ids=OPENINGS)
+def test_what_is_heavy_and_not_shown_neither_moves_nor_damages_a_tail(
+    home: str, drafts: list[Any], budget: int, heavy: list[Any]
+) -> None:
+    with open_work(home, drafts) as session:
+        before = stable_of(session.prepare(budget=budget))
+        for more in (heavy, [answer("y")], [user("And now?")]):
+            session.append_many(more)
+            turn = session.prepare(budget=budget)
+            check_window(turn, Limits(budget), newest_user(session))
+            check_left(turn)
+            assert turn.new_epoch in ("", "overflow")
+            stable = stable_of(turn)
+            if not turn.new_epoch:
+                assert all(stable[name][: len(body)] == body for name, body in before.items())
+            before = stable
+            session.replay(turn.event_id or "")
+
+
+def test_a_repeat_beside_something_heavy_is_named_or_an_epoch_begins(home: str) -> None:
+    text = "".join(f"line {number} of the file\n" for number in range(150))
+    with open_work(home, [user("Go."), call("a"), answer("a", text)]) as session:
+        session.prepare(budget=3500)
+        session.append_many([call("b"), answer("b", text), user("Next.")])
+        before = session.prepare(budget=3500)
+        assert before.new_epoch == ""
+        assert before.parts.messages[4].text.startswith(SAME)
+        session.append_many([call("x", "y"), answer("x", HUGE)])
+        turn = session.prepare(budget=3500)
+        assert turn.new_epoch == "overflow" or turn.parts.messages == before.parts.messages
+
+
+@pytest.mark.parametrize("target", ["ui", "user", "peer_agent", "reviewer", "evidence_export"])
+def test_a_message_larger_than_the_window_of_those_who_look_on_is_told(home: str, target: str) -> None:
+    with open_work(home, [say("Hello."), say("Anybody?")]) as session:
+        assert in_tail(session.prepare(budget=1200, target=target)) == [1, 2]
+        session.append("assistant", HUGE)
+        turn = session.prepare(budget=1200, target=target)
+        assert turn.new_epoch == "overflow"
+        check_left(turn)
+        session.append("assistant", "Nobody.")
+        turn = session.prepare(budget=1200, target=target)
+        assert (turn.new_epoch, in_tail(turn)) == ("", [4])
+        check_left(turn)
+
+
+def test_what_is_hidden_from_those_who_look_on_begins_no_epoch(home: str) -> None:
+    with open_work(home, [say(HUGE)]) as session:
+        assert session.prepare(budget=1200, target="ui").parts.epoch.start == 2
+        session.append("system", "A note.")
+        turn = session.prepare(budget=1200, target="ui")
+        assert turn.new_epoch == ""
+        check_left(turn)
+        session.append_many([say(HUGE), {"role": "system", "content": "Another."}])
+        turn = session.prepare(budget=1200, target="ui")
+        assert turn.new_epoch == "overflow"
+        check_left(turn)
+
+
+@pytest.mark.parametrize("target", ["tool", "runtime"])
+def test_for_those_who_see_no_messages_an_epoch_goes_on_as_they_come(home: str, target: str) -> None:
+    with open_work(home, [user("Go.")]) as session:
+        session.prepare(budget=1200, target=target)
+        for text in ("Yes.", HUGE, "Done."):
+            session.append("assistant", text)
+            turn = session.prepare(budget=1200, target=target)
+            assert (turn.new_epoch, in_tail(turn)) == ("", [])
+            check_left(turn)
+
+
+@pytest.mark.parametrize("heavy", HEAVY.values(), ids=HEAVY)
+@pytest.mark.parametrize(("drafts", "budget"), OPENINGS.values(), ids=OPENINGS)
+def test_an_epoch_goes_on_while_what_is_heavy_is_not_shown(
+    home: str, drafts: list[Any], budget: int, heavy: list[Any]
+) -> None:
+    with open_work(home, drafts) as session:
+        before = session.prepare(budget=budget)
+        session.append_many(heavy)
+        for _ in range(2):
+            turn = session.prepare(budget=budget)
+            assert (turn.new_epoch, turn.parts.messages) == ("", before.parts.messages)
+        assert session.compactions == ()

@@ -161,6 +161,7 @@ def test_instructions_that_do_not_fit_are_left_out_whole_and_told(home: str, tmp
     assert turn.system.startswith("You run on") or "You are honest." in turn.system
 
 
+@pytest.mark.requirement("G8")
 def test_recent_messages_keep_their_share_when_derived_files_are_huge(home: str, tmp_path: Path) -> None:
     drafts = [one for n in range(200) for one in (user(f"Question {n}, please?"), say(f"Answer {n}, certainly."))]
     with open_work(home, [*drafts, user("And now?")], workspace=str(tmp_path)) as session:

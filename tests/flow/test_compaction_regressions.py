@@ -136,3 +136,15 @@ def test_records_are_not_told_as_left_out_when_context_md_says_them(home: str) -
     turn, _ = fill(session, 1)
     assert not {"summary", "facts", "decisions", "todo", "errors"} & {one.item for one in turn.omitted}
     assert len(msgspec.json.encode(turn.record.left)) < 2000
+
+
+def test_compacting_by_hand_lets_messages_leave_also_when_stubs_would_make_all_of_them_fit(home: str) -> None:
+    session = stage(home)
+    for number in range(12):
+        step(session, number, lines=200)
+    session.append("user", "What is left to do?")
+    before = session.prepare(budget=48_000)
+    made = session.compact()
+    assert made.changed, made.problem
+    assert 1 < made.kept_from <= len(session.messages())
+    assert session.prepare(budget=48_000).tokens < before.tokens // 2

@@ -55,7 +55,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 def test_no_file_holds_more_than_one_noun() -> None:
     long = {
         str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
-        for path in sources("src", "tests", "bench", "tools")
+        for path in sources("src", "tests", "bench", "demo", "tools")
     }
     assert {path: lines for path, lines in long.items() if lines > MAX_LINES} == {}
 
@@ -63,7 +63,7 @@ def test_no_file_holds_more_than_one_noun() -> None:
 def test_no_name_says_nothing() -> None:
     found = [
         f"{path.relative_to(ROOT)}: {name}"
-        for path in sources("src", "bench", "tools")
+        for path in sources("src", "bench", "demo", "tools")
         for name in names(path)
         if words(name) & BANNED
     ]

@@ -6,58 +6,19 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from seed_snapshot import TEMPLATE
 
-from daypack.types.snapshot import PROTOCOL_VERSION, Block, Capability, Snapshot
+from daypack.types.snapshot import (
+    POLICIES,
+    PROTOCOL_VERSION,
+    Block,
+    Capability,
+    Runtime,
+    Snapshot,
+    TierPolicy,
+    Tiers,
+)
 from tools.schemas import schema_of
-
-TEMPLATE = """\
-{
-  "version": 2.3,
-  "runtime": {
-    "round": 1,
-    "workspace": "/workspace/path/",
-    "datetime": "2026-02-25T10:00:00.000Z",
-    "startup_at": 1700000000000
-  },
-  "memory": {
-    "core": [
-      {
-        "id": "core-001",
-        "type": "identity",
-        "decay": 0.05,
-        "confidence": 0.95,
-        "round": 1,
-        "tags": ["agent", "identity"],
-        "content": "长期核心记忆"
-      }
-    ],
-    "working": [
-      {
-        "id": "work-001",
-        "type": "task",
-        "decay": 0.4,
-        "confidence": 0.78,
-        "round": 1,
-        "tags": ["task", "active"],
-        "content": "当前任务相关记忆"
-      }
-    ],
-    "ephemeral": [
-      {
-        "id": "temp-001",
-        "type": "hint",
-        "decay": 0.75,
-        "confidence": 0.55,
-        "round": 1,
-        "tags": ["temporary"],
-        "content": "临时上下文信息"
-      }
-    ]
-  },
-  "capabilities": [{ "name": "memory", "scope": "write_once" }],
-  "active_task": "当前执行任务摘要"
-}
-"""
 
 
 @pytest.fixture
@@ -136,6 +97,7 @@ def test_decay_and_confidence_are_numbers_from_0_to_1(template: dict[str, Any], 
             msgspec.convert({**whole, field: value}, type=Block)
 
 
+@pytest.mark.requirement("S0-R11.1", "S0-R11.2")
 def test_decay_0_is_the_highest_importance_and_decay_1_the_lowest():
     assert block(0, 0.5).importance == 1
     assert block(1, 0.5).importance == 0
@@ -168,3 +130,91 @@ fractions = st.floats(0, 1)
 def test_a_block_survives_writing_and_reading_and_its_quality_stays_between_0_and_1(some: Block):
     assert msgspec.json.decode(msgspec.json.encode(some), type=Block) == some
     assert 0 <= some.quality <= 1
+
+
+@pytest.mark.requirement("S0-R11.1", "S0-R11.2", "S0-R12.1", "S0-R12.2", "X16")
+@given(fractions, st.floats(0.000001, 0.999999))
+def test_the_extremes_of_decay_and_confidence_rank_first_and_last_among_equals(other: float, between: float):
+    assert block(0, other).quality > block(between, other).quality > block(1, other).quality
+    assert block(other, 1).quality > block(other, between).quality > block(other, 0).quality
+
+
+@pytest.mark.requirement("X16", "S0-N11")
+@given(fractions, fractions)
+def test_importance_is_one_minus_decay_and_quality_the_mean_of_it_and_confidence(decay: float, confidence: float):
+    some = block(decay, confidence)
+    assert some.importance == 1 - decay
+    assert some.quality == 0.5 * (1 - decay) + 0.5 * confidence
+    assert some.deletes == (decay == 1 or confidence == 0)
+
+
+@pytest.mark.requirement("G1")
+def test_the_policies_of_the_tiers_are_these():
+    assert dict(POLICIES) == {
+        "core": TierPolicy(max_decay=0.35, min_confidence=0.7, max_items=24, max_rounds=None),
+        "working": TierPolicy(max_decay=0.65, min_confidence=0.55, max_items=48, max_rounds=12),
+        "ephemeral": TierPolicy(max_decay=0.8, min_confidence=0.4, max_items=24, max_rounds=3),
+    }
+
+
+@pytest.mark.requirement("G1")
+def test_a_policy_says_why_a_block_falls_short_and_nothing_of_one_on_the_edge():
+    policy = POLICIES["core"]
+    assert policy.shortfall(block(0.35, 0.7)) == ("", "")
+    assert policy.shortfall(block(0.36, 0.7)) == ("threshold_decay", "decay 0.36 is over 0.35")
+    assert policy.shortfall(block(0.35, 0.69)) == ("threshold_confidence", "confidence 0.69 is under 0.7")
+    assert policy.shortfall(block(1, 0))[0] == "threshold_decay"
+
+
+def test_a_snapshot_is_the_json_object_it_stands_for(template: dict[str, Any]):
+    snapshot = msgspec.convert(template, type=Snapshot)
+    assert snapshot.as_object() == template
+    assert snapshot == template
+    assert template == snapshot
+    assert snapshot["memory"]["core"][0]["id"] == "core-001"
+    assert list(snapshot.as_object()) == list(template)
+    with pytest.raises(KeyError):
+        snapshot["colour"]
+
+
+def test_snapshots_that_differ_are_not_equal(template: dict[str, Any]):
+    snapshot = msgspec.convert(template, type=Snapshot)
+    assert snapshot == msgspec.convert(template, type=Snapshot)
+    template["memory"]["core"][0]["decay"] = 0.06
+    assert snapshot != template
+    assert snapshot != msgspec.convert(template, type=Snapshot)
+    assert snapshot != [template]
+    assert snapshot != "snapshot"
+    with pytest.raises(TypeError):
+        hash(snapshot)
+
+
+def test_an_object_without_optional_keys_is_written_with_all_of_them():
+    bare = Snapshot(2.3, Runtime(1, "/w/", "2026-02-25T10:00:00.000Z", 5), Tiers())
+    assert bare.as_object() == {
+        "version": 2.3,
+        "runtime": {"round": 1, "workspace": "/w/", "datetime": "2026-02-25T10:00:00.000Z", "startup_at": 5},
+        "memory": {"core": [], "working": [], "ephemeral": []},
+        "capabilities": [],
+        "active_task": "",
+    }
+
+
+def test_keys_and_fields_the_protocol_does_not_know_stand_beside_the_others(template: dict[str, Any]):
+    odd = Block("b", "hint", 0.5, 0.5, 1, ("t",), "x", {"mood": "calm"})
+    snapshot = Snapshot(2.3, Runtime(1, "", "", 0), Tiers(core=(odd,)), extra={"weather": [1]})
+    value = snapshot.as_object()
+    assert value["weather"] == [1]
+    assert "extra" not in value
+    assert value["memory"]["core"] == [
+        {"id": "b", "type": "hint", "decay": 0.5, "confidence": 0.5, "round": 1, "tags": ["t"], "content": "x",
+         "mood": "calm"}
+    ]  # fmt: skip
+    assert json.loads(msgspec.json.encode(snapshot))["extra"] == {"weather": [1]}  # inside daypack they stay apart
+
+
+@pytest.mark.parametrize("bad", [{"max_decay": 1.1}, {"min_confidence": -1}, {"max_items": -1}, {"max_rounds": -1}])
+def test_a_policy_out_of_range_is_refused(bad: dict[str, Any]):
+    given_policy = {"max_decay": 0.5, "min_confidence": 0.5, "max_items": 3, **bad}
+    with pytest.raises(msgspec.ValidationError, match=next(iter(bad))):
+        msgspec.convert(given_policy, TierPolicy)

@@ -170,10 +170,15 @@ def test_what_was_written_by_hand_stays_byte_for_byte(home: str, workspace: Path
 def test_reflecting_again_changes_nothing(home: str, workspace: Path) -> None:
     session = twice(home, LENS)
     reflect(workspace, home, session)
-    before = (workspace / "MEMORY.md").stat()
+    before = written(workspace / "MEMORY.md")
     found = reflect(workspace, home, session)
     assert (found.promoted, found.written.diff, found.written.backup) == ((), "", None)
-    assert (workspace / "MEMORY.md").stat() == before
+    assert written(workspace / "MEMORY.md") == before
+
+
+def written(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def test_a_full_memory_takes_no_more(home: str, workspace: Path) -> None:

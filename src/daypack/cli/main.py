@@ -14,6 +14,7 @@ COMMANDS = {
     "session": "make, list and show sessions",
     "append": "append text, standard input or a JSONL stream",
     "import": "import transcripts of other agents",
+    "accept": "take in a model's reply and print the words for the user",
     "log": "show messages or events, follow them with -f",
     "pin": "pin a text, list pins, take one off",
     "child": "list, show and record child agents",
@@ -23,6 +24,8 @@ COMMANDS = {
     "explain": "say why an item is in a turn or not",
     "budget": "show or set how much a pack may hold",
     "switch": "switch blocks of instructions on or off",
+    "tiers": "show the model's own memory in its three tiers",
+    "check-reply": "say which rules of the hybrid protocol a reply breaks",
     "export": "export a turn, task, session, call, review or handoff",
     "import-envelope": "check and keep an envelope made elsewhere",
     "compact": "let older messages leave the window",
@@ -43,7 +46,7 @@ COMMANDS = {
     "doctor": "say what is wrong, where, and what to do",
 }
 # Where the command's word cannot be the module's.
-MODULES = {"import": "importing", "import-envelope": "envelope"}
+MODULES = {"import": "importing", "import-envelope": "envelope", "check-reply": "checking"}
 EXIT_FAILED, EXIT_USAGE, EXIT_DAMAGE = 1, 2, 3
 _WITH_VALUE = ("--home", "--agent", "--uid")
 

@@ -18,7 +18,9 @@ _BLOCKS = os.path.join(os.path.dirname(daypack.__file__), "prompts", "blocks")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
-    parser.add_argument("name", nargs="?", help="identity, voice, provenance or one of your own (default: list them)")
+    parser.add_argument(
+        "name", nargs="?", help="identity, protocol, voice, provenance or one of your own (default: list them)"
+    )
     parser.add_argument("state", nargs="?", choices=("on", "off"), metavar="on|off", help="what it shall be")
 
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from daypack.derived.channel import (
     ARTIFACTS,
@@ -98,10 +98,13 @@ def put_child(
 ) -> Event:
     """Record what a child was asked, answered, left behind or refers to, all or none.
 
-    Either an `update`, or the three usual parts of one. `notes_of` tells what is odd about a result that is recorded.
+    The three usual parts can be given beside an `update`; they go before its own. `notes_of` tells what is
+    odd about a result that is recorded.
     """
     check_name(name, "child")
-    given = update or ChildUpdate(handoff=handoff, result=result, refs=refs)
+    given = update or ChildUpdate()
+    parts = {"handoff": handoff, "result": result, "refs": refs or None}
+    given = replace(given, **{part: value for part, value in parts.items() if value is not None})
     texts = _texts(given)
     artifacts = {check_artifact(path): _limited(data, path) for path, data in given.artifacts.items()}
     with history.lock:

@@ -21,7 +21,7 @@ from daypack.flow.beginning import RECENT_SHARE, SOFT_SHARE, WANTED_SHARE, Tail,
 from daypack.flow.following import Said, choose_following, following_cost, kept_free, no_room
 from daypack.flow.items import Cost, Item, Left, Lost, total
 from daypack.flow.selection import Selection
-from daypack.flow.surface import Brief, Surface
+from daypack.flow.surface import Brief, Epoch, Surface
 from daypack.flow.tail import Settled, settle
 from daypack.types.history import Message
 
@@ -127,11 +127,24 @@ def _reason(surface: Surface) -> str:
         return "other tokenizer"
     first = surface.entries[0].message.seq if surface.entries else surface.last + 1
     user = surface.user.message.seq if surface.user else first
-    unread = bool(surface.entries) and first > epoch.start
-    headless = epoch.head is not None and surface.head is None
-    if unread or headless or (user < first and user != epoch.head):
+    if not _follows(surface, epoch) or (user < first and user != epoch.head):
         return "overflow"  # more was appended than the survey reads, or what the tail rests on cannot be read any more
     return ""
+
+
+def _follows(surface: Surface, epoch: Epoch) -> bool:
+    """Whether the entries are the tail of an epoch: from where it begins, and behind its head.
+
+    When much was appended, they are what a new epoch is cut from instead. That they fit does not tell the two apart:
+    what settling leaves out may be the heavy part.
+    """
+    if (surface.head.message.seq if surface.head else None) != epoch.head:
+        return False
+    if not surface.entries:
+        told = {one.item for one in surface.left}  # what is hidden from the target is no part of its tail
+        since = range(max(epoch.start, surface.first), surface.last + 1)
+        return all(f"messages:{seq}" in told for seq in since)
+    return surface.entries[0].message.seq == epoch.start
 
 
 def _withdrawal(surface: Surface, selection: Selection) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from daypack.flow.blocks import CORE, changed_blocks
 from daypack.flow.items import CHANGED, Item, Left
 from daypack.flow.surface import Epoch
 
@@ -32,10 +33,12 @@ def changes(
         if not before and (item.digest, item.kind) in said:
             continue  # a duplicate: the selection tells of it
         name = item.id + CHANGED if before else item.id
-        at_once = item.kind in _AT_ONCE and item.id != _IDENTITY
+        at_once = (item.kind in _AT_ONCE and item.id != _IDENTITY) or item.id == CORE
         if not before and epoch.skipped.get(item.id) == item.digest:
             note, impact = "did not fit the epoch", item.kind == "system"
             waiting.append(Left(item=name, reason="budget_limit", tokens=item.tokens, note=note, high_impact=impact))
+        elif before and item.id == CORE:
+            notes += _core_note(before, item, weigh)
         elif at_once:
             title = item.title or item.source
             notes.append(weigh(_as_note(item, f"{title} (in place of the text above)" if before else title)))
@@ -43,7 +46,9 @@ def changes(
             note = "changed; waits for the next epoch" if before else "new; waits for the next epoch"
             waiting.append(Left(item=name, reason="custom", tokens=item.tokens, note=note))
     for item in frozen.values():
-        if item.kind == "system":
+        if item.id == CORE:
+            notes += _core_note(item, None, weigh)
+        elif item.kind == "system":
             text = f"{item.title or item.source} was withdrawn: it no longer applies."
             notes.append(weigh(replace(_as_note(item, "withdrawn"), text=text, authority="system")))
     return tuple(notes), tuple(waiting)
@@ -51,3 +56,9 @@ def changes(
 
 def _as_note(item: Item, title: str) -> Item:
     return replace(item, id=item.id + CHANGED, placement="volatile", title=title, priority=_NOTE_PRIORITY, order=-1)
+
+
+def _core_note(before: Item, after: Item | None, weigh: Callable[[Item], Item]) -> list[Item]:
+    """Tell what of the core blocks changed; another order alone is nothing to tell."""
+    text = changed_blocks(before, after)
+    return [weigh(_as_note(replace(before, text=text), f"{before.title} (changed since)"))] if text else []

@@ -15,12 +15,13 @@ from daypack.files import atomic
 from daypack.files.lock import ThreadLock
 from daypack.flow.beginning import SOFT_SHARE, TARGET_SHARE
 from daypack.flow.budget import Fitted, fit
+from daypack.flow.desk import Desk
 from daypack.flow.edits import Edits
 from daypack.flow.evidence import read_turn
 from daypack.flow.limits import Limits
 from daypack.flow.selection import select
 from daypack.flow.surface import Request, Surface
-from daypack.flow.survey import Desk, survey
+from daypack.flow.survey import survey
 from daypack.flow.turn import Turn
 from daypack.history.draft import draft_event
 from daypack.history.session import History
@@ -207,19 +208,18 @@ class Compactions:
         # No time for the past: nothing of it is wanted here, and a dry run must not make an index.
         request = Request(target="model", limits=replace(limits, ms=0), model=None, reserved_tokens=reserve(limits))
         surface = survey(self._desk, request, None)
-        if keep_tokens is None:
-            tail = fit(surface, select(surface)).tail_cost.tokens
-            keep_tokens = min(tail // 2, int(limits.room.tokens * TARGET_SHARE))
-        fitted = fit(replace(surface, keep_tokens=keep_tokens), select(surface))
-        start = fitted.start
+        selection = select(surface)
+        kept = (keep_tokens,) if keep_tokens is not None else _kept(fit(surface, selection).tail_cost.tokens, limits)
         first = max(uncovered(folded), surface.first)
-        if start - 1 < max(first, folded.through + 1):
-            raise NothingToCompact(
-                "no message would leave the window; what stays can be made less (--keep, keep_tokens)",
-                operation="compact",
-                place=self._desk.history.layout.name,
-            )
-        return first, start - 1, tuple(sorted(fitted.masked))
+        for most in kept:
+            fitted = fit(replace(surface, keep_tokens=most), selection)
+            if fitted.start - 1 >= max(first, folded.through + 1):
+                return first, fitted.start - 1, tuple(sorted(fitted.masked))
+        raise NothingToCompact(
+            "no message would leave the window; what stays can be made less (--keep, keep_tokens)",
+            operation="compact",
+            place=self._desk.history.layout.name,
+        )
 
     def _run(self, task: _Task, model: str | None) -> Compacted:
         """Compact a range and record it. The model works while others prepare turns."""
@@ -295,6 +295,12 @@ def _alone(history: History) -> Generator[None]:
         yield
     finally:
         os.close(fd)
+
+
+def _kept(tail_tokens: int, limits: Limits) -> tuple[int, ...]:
+    """Return how much of a tail stays: half of it, or less where large outputs as one line make all of it fit."""
+    most = int(limits.room.tokens * TARGET_SHARE)
+    return tuple(min(tail_tokens // part, most) for part in (2, 4, 8))
 
 
 def reserve(limits: Limits) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from daypack.flow.items import CHANGED, Cost, Item, Left, total
 
+TOGETHER = "with"  # in the metadata of an item: the id of the one it stands or falls with
 _PAST_SHARE = 0.65
 _FREE_SHARE = 0.125
 MAX_FOLLOWING_TOKENS = 2048  # more of the past costs more than it tells, and none of it can be cached
@@ -84,8 +85,16 @@ def choose_following(
             ("low_relevance", f"{unused} more ranked lower") if days else ("budget_limit", f"{unused} excerpts")
         )
         left.append(Left(item="past", reason=reason, note=note))
-    chosen.sort(key=following_order)
-    return tuple(chosen), left
+    kept, alone = _without_halves(chosen)
+    left += [no_room(item, whole, high_impact=False) for item in alone]
+    return tuple(sorted(kept, key=following_order)), left
+
+
+def _without_halves(chosen: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+    """Part the items from those that mean nothing without one that was not chosen."""
+    ids = {item.id for item in chosen}
+    alone = [item for item in chosen if item.metadata.get(TOGETHER, item.id) not in ids]
+    return [item for item in chosen if item not in alone], alone
 
 
 def following_order(item: Item) -> tuple[int, str, int]:

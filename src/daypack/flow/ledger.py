@@ -14,6 +14,7 @@ from msgspec import Struct, convert
 
 from daypack.derived.children import UPDATED
 from daypack.derived.records import COMPACTED, UNDONE
+from daypack.derived.tiers import SNAPSHOT, Store, merge, read_accepted
 from daypack.errors import DaypackError
 from daypack.files import atomic
 from daypack.files.lock import ThreadLock
@@ -34,6 +35,7 @@ EXPORTED = "context.exported"
 ASKED = "context.missing.requested"
 DETECTED = "context.missing.detected"
 RESOLVED = "context.missing.resolved"
+STAMP = "runtime:stamp"  # the item of a turn that a reply of the hybrid protocol brings back
 NOT_REDACTED = "off"  # stands in a turn's `redacted` when secrets were left in
 SAVE_EVERY = 32  # events that are read again after a cold start cost less than a file written at every turn
 
@@ -63,6 +65,10 @@ class _Folded(Struct, omit_defaults=True):
     questions: dict[str, Lost] = {}
     imported: list[str] = []  # digests of envelopes made elsewhere
     compactions: list[int] = []  # the events that tell of compactions and of those taken back
+    rounds: int = 0  # the user messages that were packed for a model
+    asked: int = 0  # the newest of them
+    stamped: bool = False  # a turn has asked for a snapshot
+    tiers: Store = msgspec.field(default_factory=Store)
 
 
 class Ledger:
@@ -146,12 +152,16 @@ class _Turn(Struct):
     redacted: dict[str, Any] = {}
     shown: tuple[int, int] = (0, 0)
     last: int = 0
+    user: int | None = None
     epoch: str | None = None
     opening: dict[str, Any] | None = None
 
 
 def _fold_turn(folded: _Folded, data: Mapping[str, Any], event: Event) -> None:
     turn = convert(data, _Turn)
+    if turn.target == "model" and (turn.user or 0) > folded.asked:
+        folded.asked, folded.rounds = turn.user or 0, folded.rounds + 1
+    folded.stamped = folded.stamped or any(one["id"] == STAMP for one in data.get("items", ()))
     opening = turn.epoch or (event.id if turn.opening is not None else None)
     if opening:
         folded.turns[turn.target] = Newest(
@@ -222,6 +232,10 @@ def _fold_compaction(folded: _Folded, _: Mapping[str, Any], event: Event) -> Non
         folded.compactions.append(event.seq)
 
 
+def _fold_snapshot(folded: _Folded, data: Mapping[str, Any], _: Event) -> None:
+    merge(folded.tiers, read_accepted(data))
+
+
 _FOLDS: dict[str, Callable[[_Folded, Mapping[str, Any], Event], None]] = {
     TURN: _fold_turn,
     "pin.set": _fold_pin,
@@ -235,6 +249,7 @@ _FOLDS: dict[str, Callable[[_Folded, Mapping[str, Any], Event], None]] = {
     IMPORTED: _fold_imported,
     COMPACTED: _fold_compaction,
     UNDONE: _fold_compaction,
+    SNAPSHOT: _fold_snapshot,
 }
 # Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
 _WARM = tuple(map(msgspec.json.Decoder, (_Folded, _Turn, _Question)))

@@ -13,8 +13,8 @@ from daypack.derived.raw import is_recalled
 from daypack.derived.swap import LARGE_TOKENS, chunk_for, id_of, range_of
 from daypack.errors import BadInput, Damaged, DaypackError, SourceMissing
 from daypack.files.offsets import DAMAGED
+from daypack.flow.desk import Desk
 from daypack.flow.past import searchable
-from daypack.flow.survey import Desk
 from daypack.history.lines import UNREADABLE
 from daypack.history.resolve import resolve, text_of
 from daypack.text.clearing import clear

@@ -34,6 +34,7 @@ _MOST_BYTES = 1 << 20
 _LEAST_REF_CHARS, _MOST_REF_CHARS = 600, 3600
 _TOUCHED = ("read", "written", "created", "deleted", "failed")
 _MOST_GONE = 2  # files that are not there and are asked for one by one
+_ELSEWHERE = ("identity", "protocol")  # switches whose blocks are made elsewhere
 _DEAR_MODELS = ("opus", "-pro", "ultra")
 _INSIDE = ("model", "reviewer", "evidence_export")
 _SHARED = ("model", "reviewer", "ui", "user", "peer_agent", "evidence_export")
@@ -112,13 +113,9 @@ def pinned(pins: Mapping[str, str]) -> Iterator[Found]:
 
 def switched(switches: Mapping[str, bool], layout: Layout) -> Iterator[Found]:
     """Blocks whose switch is on: the user's own text, else the one that ships with daypack."""
-    for name in sorted(name for name, on in switches.items() if on and name != "identity"):
-        own = os.path.join(layout.prompts, f"{check_name(name, 'switch')}.md")
-        shipped = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts", "blocks", f"{name}.md")
+    for name in sorted(name for name, on in switches.items() if on and name not in _ELSEWHERE):
         question = f"What does the block {name} say? Its switch is on and it has no text."
-        text, problem = _text(own)
-        if text is None and not problem:
-            text, problem = _text(shipped)
+        text, problem = block_text(name, layout)
         if text is None:
             question = f"{question} {problem}".strip()
             yield Lost(id=f"block:{name}", question=question, severity="high", requested=f"prompts/{name}.md")
@@ -136,6 +133,14 @@ def switched(switches: Mapping[str, bool], layout: Layout) -> Iterator[Found]:
             order=30,
             priority=0.9,
         )
+
+
+def block_text(name: str, layout: Layout) -> tuple[str | None, str]:
+    """Return the text of a block, the user's own if there is one, and why it cannot be read."""
+    text, problem = _text(os.path.join(layout.prompts, f"{check_name(name, 'switch')}.md"))
+    if text is None and not problem:
+        return _text(os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts", "blocks", f"{name}.md"))
+    return text, problem
 
 
 def workspace_files(folder: str) -> Iterator[Found]:

@@ -80,3 +80,4 @@ class Request(Struct, frozen=True, kw_only=True):
     start_seconds: float = 0.0
     reserved_tokens: int = 0
     shown: int = 0
+    protocol: bool | None = None  # whether the reply shall carry a snapshot; None: as the switch says

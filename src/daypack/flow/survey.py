@@ -1,35 +1,28 @@
 """`survey`: read everything a turn could use. The only stage with a clock and with files."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from daypack.config import Config
 from daypack.derived.children import read_children
 from daypack.flow import sources
+from daypack.flow.blocks import tier_items
 from daypack.flow.changes import changes
+from daypack.flow.desk import Desk, now_of
 from daypack.flow.evidence import CLOCK
 from daypack.flow.fence import weigher
 from daypack.flow.following import MAX_FOLLOWING_TOKENS
 from daypack.flow.imports import imported_items, within_share
 from daypack.flow.items import SEEN_BY_DEFAULT, Cost, Entry, Item, Left, Lost, Scales, total
-from daypack.flow.ledger import Ledger
 from daypack.flow.masks import FRESH, Masks, is_large
-from daypack.flow.past import Past
-from daypack.flow.ports import MemoryPort
-from daypack.flow.recent import Recent
 from daypack.flow.remembered import memory_document, memory_hits
 from daypack.flow.sources import Found
 from daypack.flow.surface import Brief, Epoch, Request, Surface
-from daypack.flow.working import Working
 from daypack.history.reader import Reader
 from daypack.history.session import History
 from daypack.text.injected import TIME
 from daypack.text.redact import redact
-from daypack.text.tokens import Counter, counter_for, counter_named
 from daypack.types.history import Message, Other, Part, Thinking
 from daypack.types.kinds import Target
 
@@ -38,57 +31,6 @@ READERS: frozenset[Target] = frozenset({"model", "ui", "user", "reviewer", "peer
 _OUTSIDE: frozenset[Target] = frozenset({"ui", "user", "peer_agent"})  # these see neither instructions nor thinking
 _SEALED_THINKING = ("thinking", "redacted_thinking", "reasoning")
 _ATTEMPTS = 4  # to read messages while nobody appends any
-
-
-class Desk:
-    """What the surveys of one session share: what was read and weighed once is not read again."""
-
-    def __init__(self, history: History, config: Config, memory: MemoryPort | None = None) -> None:
-        self.history = history
-        self.config = config
-        self.memory = memory
-        self.ledger = Ledger(history)
-        self.redacting = config.redaction == "on"
-        self.past = Past(history, redacting=self.redacting)
-        self._scales: dict[str, Scales] = {}
-        self._recent: dict[str, Recent] = {}
-        self._masks: dict[str, Masks] = {}
-        self.working = Working(history, self.ledger)
-
-    @property
-    def workspace(self) -> str:
-        """The folder whose files speak to the agent; empty: none."""
-        if self.config.workspace is not None:
-            return self.config.workspace and os.path.abspath(self.config.workspace)
-        return self.history.facets.read(self.history.layout.cwd)
-
-    def scales(self, counter: Counter) -> Scales:
-        """The scales of one counter."""
-        return self._scales.setdefault(counter.name, Scales(counter))
-
-    def recent(self, scales: Scales) -> Recent:
-        """The newest messages, weighed on these scales."""
-        name = scales.counter.name
-        if name not in self._recent:
-            self._recent[name] = Recent(self.history, scales, redacting=self.redacting)
-        return self._recent[name]
-
-    def masks(self, scales: Scales) -> Masks:
-        """The shorter forms of large outputs, weighed on these scales."""
-        return self._masks.setdefault(scales.counter.name, Masks(self.history, scales))
-
-    def counter(self, model: str | None) -> Counter:
-        """The counter of a model; the session's own when none is named."""
-        return counter_for(model) if model else counter_named(self.history.tokenizer)
-
-    def close(self) -> None:
-        """Close the search index."""
-        self.past.close()
-
-
-def now_of(seconds: float) -> str:
-    """Return a point in time to the millisecond."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def survey(desk: Desk, request: Request, epoch: Epoch | None) -> Surface:
@@ -104,6 +46,7 @@ def survey(desk: Desk, request: Request, epoch: Epoch | None) -> Surface:
     read = _read_messages(desk, request, scales, epoch if going_on else None, (first, compaction))
     found = list(_sources(desk, request, folded.switches, opening))
     found += sources.children(read_children(history, recorded=folded.children))
+    found += tier_items(desk, request, read.user, scales)
     imported = list(imported_items(history, folded.imported))
     weighed = [weigh(item) for item in imported if isinstance(item, Item)]
     imports, unused = within_share(weighed, target, min(MAX_FOLLOWING_TOKENS, request.limits.room.tokens // 4))
@@ -250,22 +193,21 @@ def _newest(reader: Reader[Message]) -> int:
 def _messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None, bounds: Bounds) -> _Read:
     first, compaction = bounds
     recent, room = desk.recent(scales), request.limits.room
+    inside = request.target in SEEN_BY_DEFAULT
     masks: tuple[dict[int, Entry], ...] = ()
     user = recent.find_user()
     head: Entry | None = None
-    if epoch and recent.weigh_since(epoch.start, epoch.masked) <= 2 * room.tokens:
-        entries, complete = recent.since(epoch.start), epoch.start <= first
-        if epoch.head is not None:
-            for message in desk.history.messages.records(epoch.head, epoch.head):
-                head = _as_seen(recent.weigh(message), request.target)
-        recent.forget_before(epoch.start)
-        if epoch.masked:
-            entries = desk.masks(scales).apply(entries, epoch.masked)
-        if request.target in SEEN_BY_DEFAULT:
-            entries = desk.masks(scales).refer(entries, epoch.last)
-    else:
-        inside = request.target in SEEN_BY_DEFAULT
+    entries: list[Entry] = []
+    complete = False
+    follows = epoch is not None and recent.weigh_since(epoch.start, epoch.masked) <= 2 * room.tokens
+    if not follows:
         entries, complete = recent.newest(room, _Lighten(desk.masks(scales), room) if inside else None)
+        # What is never shown may weigh much, and what waits for results: if the whole tail is read, it may go on.
+        follows = epoch is not None and bool(entries) and entries[0].message.seq <= epoch.start
+    if epoch and follows:
+        entries, head = _tail_of(desk, request, scales, epoch)
+        complete = epoch.start <= first
+    else:
         if compaction and entries and entries[0].message.seq <= compaction.through:
             entries = [entry for entry in entries if entry.message.seq > compaction.through]
             complete = False
@@ -294,6 +236,22 @@ def _messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None,
         left=tuple(left),
         masks=masks,
     )
+
+
+def _tail_of(desk: Desk, request: Request, scales: Scales, epoch: Epoch) -> tuple[list[Entry], Entry | None]:
+    """Return the messages of an epoch from where it begins, as its turns show them, and its head."""
+    recent = desk.recent(scales)
+    entries = recent.since(epoch.start)
+    head: Entry | None = None
+    if epoch.head is not None:
+        for message in desk.history.messages.records(epoch.head, epoch.head):
+            head = _as_seen(recent.weigh(message), request.target)
+    recent.forget_before(epoch.start)
+    if epoch.masked:
+        entries = desk.masks(scales).apply(entries, epoch.masked)
+    if request.target in SEEN_BY_DEFAULT:
+        entries = desk.masks(scales).refer(entries, epoch.last)
+    return entries, head
 
 
 class _Lighten:

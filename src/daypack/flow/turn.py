@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from daypack.derived.swap import SHORT_ID
 from daypack.flow.assembly import Assembly, assemble, tail_refs
+from daypack.flow.blocks import stamp_of
 from daypack.flow.dialects import dialect
 from daypack.flow.evidence import TurnRecord
 from daypack.flow.fence import SEPARATOR
@@ -121,6 +122,11 @@ class Turn:
     def expected_cached_tokens(self) -> int:
         """The tokens a provider's cache can have from the turn before."""
         return self.record.stable.expected_cached_tokens
+
+    @property
+    def expected(self) -> dict[str, Any] | None:
+        """What a reply of the hybrid protocol must bring back; None: this call asks for no snapshot."""
+        return stamp_of(self.record.items)
 
     @property
     def new_epoch(self) -> str:

@@ -1,13 +1,13 @@
 """The turns of one session: prepare one, replay one, keep the proof."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from daypack.config import Config
+from daypack.derived.tiers import Projection, project
 from daypack.errors import BadInput, DaypackError, ReplayDiffers, SourceMissing, StorageFailed
 from daypack.files import atomic
 from daypack.files.lock import ThreadLock
@@ -16,23 +16,25 @@ from daypack.flow.assembly import assemble
 from daypack.flow.budget import Fitted, fit
 from daypack.flow.callers import read_items
 from daypack.flow.compactions import LEAST_ROOM, Compactions, reserve
-from daypack.flow.dialects import RENDERER, read_reply, read_usage
+from daypack.flow.desk import Desk
+from daypack.flow.dialects import RENDERER
 from daypack.flow.edits import Edits
 from daypack.flow.evidence import Stable, TurnRecord
 from daypack.flow.following import following_order
 from daypack.flow.injection import rendered
 from daypack.flow.items import SEEN_BY_DEFAULT, Item
-from daypack.flow.ledger import NOT_REDACTED, SWITCH, TURN, USAGE, Newest
+from daypack.flow.ledger import NOT_REDACTED, SWITCH, TURN, Newest
 from daypack.flow.limits import Limits, limits_from
 from daypack.flow.masks import masked, referring, repeated
 from daypack.flow.ports import MemoryPort
 from daypack.flow.recent import MESSAGE_TOKENS, Recent
+from daypack.flow.replies import Replies
 from daypack.flow.selection import select
 from daypack.flow.surface import Epoch, Request, Surface
-from daypack.flow.survey import Desk, as_seen, hides, survey
+from daypack.flow.survey import as_seen, hides, survey
 from daypack.flow.tail import settle
 from daypack.flow.turn import Parts, Turn
-from daypack.history.draft import draft_event, draft_from
+from daypack.history.draft import draft_event
 from daypack.history.layout import check_name
 from daypack.history.session import History
 from daypack.text.redact import RULES_VERSION
@@ -56,9 +58,8 @@ class Turns:
         self._edits = Edits(history, self.desk.ledger)
         self._epochs: dict[str, Epoch] = {}
         self._refreshing: set[Target] = set()  # whose next turn begins an epoch
-        self._prepared: Turn | None = None
-        self._owed: list[dict[str, Any]] = []  # what replies cost and could not be recorded yet
         self._threads = ThreadLock()
+        self._replies = Replies(self.desk, self._threads)
         self.compactions = Compactions(self.desk, self._edits, self._threads)
 
     @property
@@ -77,6 +78,7 @@ class Turns:
         model: str | None = None,
         target: str = "model",
         items: Iterable[ContextItem | Mapping[str, Any]] | None = None,
+        protocol: bool | None = None,
         dry_run: bool = False,
     ) -> Turn:
         """Survey, select, fit, assemble, inject and record one turn."""
@@ -84,13 +86,16 @@ class Turns:
         seconds = self._history.clock()
         limits = limits_from(budget, known) if budget is not None else self._edits.limits(known)
         own = tuple(read_items(items or (), self._history, known))
-        request = Request(target=known, limits=limits, model=model, items=own, start_seconds=seconds)
+        request = Request(target=known, limits=limits, model=model, items=own, start_seconds=seconds, protocol=protocol)
         with self._threads:
+            if not dry_run:
+                self._replies.settle()
             turn, surface = self._pass(request, dry_run=dry_run)
             if not dry_run:
                 self._record(turn, surface, filed=budget is None)
                 self._refreshing.discard(known)
-                self._prepared = turn if known == "model" else self._prepared
+                if known == "model":
+                    self._replies.prepared = turn
         if not dry_run and known == "model":
             self.compactions.look_after(turn)
         return turn
@@ -124,35 +129,13 @@ class Turns:
         return self._assemble(surface, fitted, newest), surface
 
     def accept(self, reply: object, usage: object = None) -> Message:
-        """Append a reply and what it cost; the answer is the message as stored."""
-        read = read_reply(reply)
-        spent = read_usage(usage) if usage is not None else read.usage
-        message = self._history.append((draft_from(read.message),))[0]
-        if spent:
-            with self._threads:
-                told = {"message": message.id, **self._expected(), **msgspec.to_builtins(spent)}
-                self._owed.append({name: value for name, value in told.items() if value is not None})
-                # The reply is stored and must not look as if it were not: what fails now is told with the next turn.
-                with suppress(StorageFailed):
-                    self._tell_usage()
-        return message
+        """Append a reply, what it cost and the snapshot it carries; the answer is the message as stored."""
+        return self._replies.accept(reply, usage)
 
-    def _expected(self) -> dict[str, Any]:
-        """What a reply answers, and what of it a cache could have had."""
-        turn = self._prepared.record if self._prepared else None
-        event = self._prepared.event_id if self._prepared else None
-        if turn is None and (newest := self.desk.ledger.read().turns.get("model")):
-            with suppress(DaypackError):  # prepared by another process
-                turn, event = evidence.read_turn(self._history, newest.event), newest.event
-        if turn is None:
-            return {}
-        expected = {"expected_tokens": turn.used.tokens, "expected_cached_tokens": turn.stable.expected_cached_tokens}
-        return {"turn": event, **expected}
-
-    def _tell_usage(self) -> None:
-        while self._owed:
-            self._history.append_event(draft_event(USAGE, self._owed[0]))
-            del self._owed[0]
+    def tiers(self) -> Projection:
+        """Return what the model's own memory shows now, and what it does not."""
+        folded = self.desk.ledger.read()
+        return project(folded.tiers, folded.rounds, self.desk.policies)
 
     def refresh(self) -> None:
         """Let the next turn begin a new epoch."""
@@ -333,7 +316,6 @@ class Turns:
         history = self._history
         durable = history.config.durability == "sync"
         record = turn.record
-        self._tell_usage()
         if filed:
             self._edits.take_in_budget()
         self._edits.take_in_pins()

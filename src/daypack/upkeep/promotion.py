@@ -1,20 +1,24 @@
-"""Which facts and decisions of sessions are worth keeping: those that came again, or that somebody confirmed.
+"""Which facts, decisions and core blocks of sessions are worth keeping: those that came again, or were confirmed.
 
     {"type":"fact.confirmed","data":{"id":"f3"}}
 
 Came again: at least two of the sessions have it, or two compactions of one session read it in different messages (what
 is merely carried from one to the next came once). Confirmed: an event says
 so, or the user wrote "remember: …" with most of its words. A fact must still stand in its session; what was superseded
-or undone is not promoted.
+or undone is not promoted. A core block that a model keeps for itself is a candidate like the others, and no more: it
+came again when replies of two rounds brought it.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
+from daypack.config import from_file
 from daypack.derived.records import fold
+from daypack.derived.tiers import Store, accepted_among, merge, project, read_policies
 from daypack.history.session import History
 from daypack.text.literals import literals, occurs
 from daypack.text.redact import redact
@@ -26,6 +30,7 @@ from daypack.upkeep.vocabulary import terms_of
 
 CONFIRMED = "fact.confirmed"
 _REMEMBER = re.compile(r"^\W*(?:please\s+|always\s+)?(?:remember|keep in mind|note|don'?t forget|never forget)\b", re.I)
+_MAX_ID_CHARS = 64
 _SAID_SHARE = 0.7  # of a fact's words that a confirming message has
 
 
@@ -42,7 +47,7 @@ class Candidate(Struct, frozen=True):
 
     text: str
     origins: tuple[Origin, ...]
-    why: str  # sessions, compactions or confirmed; empty: it is not kept
+    why: str  # sessions, compactions, rounds or confirmed; empty: it is not kept
 
 
 class Refused(Struct, frozen=True):
@@ -54,31 +59,35 @@ class Refused(Struct, frozen=True):
 
 def find_candidates(sessions: Sequence[tuple[str, History]]) -> list[Candidate]:
     """Return the facts and decisions of some sessions, each once, in the order in which they were met."""
-    found: dict[frozenset[str], list[tuple[str, Origin, int, bool]]] = defaultdict(list)
+    found: dict[frozenset[str], list[_Seen]] = defaultdict(list)
     for name, history in sessions:
         accepted = fold(history, history.events.records()).accepted
-        if not accepted:
-            continue
-        confirmed = _confirmed(history)
-        records = accepted[-1].records
-        again = {one.id for one in (*records.facts, *records.decisions) if one.confirmed}
-        for identity, text, source in _texts(records):
-            key = _key(text)
-            times = 2 if identity in again else 1
-            sure = identity in confirmed or _said(text, confirmed.values())
-            found[key].append((text, Origin(name, identity, source), times, sure))
+        recorded = _recorded(accepted[-1].records) if accepted else []
+        known = {one.id for one in recorded}
+        blocks = _core_blocks(history)
+        confirmed = _confirmed(history) if recorded or blocks else {}
+        for one in (*recorded, *blocks):
+            # A model names its blocks itself: one that has the id of a record is not meant by who confirms that.
+            meant = one in recorded or one.id not in known
+            sure = (meant and one.id in confirmed) or _said(one.text, confirmed.values())
+            found[_key(one.text)].append(_Seen(one.text, Origin(name, one.id, one.source), one.again, sure))
     return [_candidate(seen) for key, seen in found.items() if key]
 
 
-def _candidate(seen: Sequence[tuple[str, Origin, int, bool]]) -> Candidate:
-    why = ""
-    if any(sure for *_, sure in seen):
+class _Seen(NamedTuple):
+    text: str
+    origin: Origin
+    again: str  # in what it came more than once; empty: it came once
+    sure: bool
+
+
+def _candidate(seen: Sequence[_Seen]) -> Candidate:
+    why = next((one.again for one in seen if one.again), "")
+    if any(one.sure for one in seen):
         why = "confirmed"
-    elif len({origin.session for _, origin, _, _ in seen}) > 1:
+    elif len({one.origin.session for one in seen}) > 1:
         why = "sessions"
-    elif any(times > 1 for _, _, times, _ in seen):
-        why = "compactions"
-    return Candidate(seen[0][0], tuple(origin for _, origin, _, _ in seen), why)
+    return Candidate(seen[0].text, tuple(one.origin for one in seen), why)
 
 
 def choose(candidates: Iterable[Candidate], documents: Sequence[Document]) -> tuple[list[Candidate], list[Refused]]:
@@ -124,9 +133,41 @@ def _said_by(texts: Sequence[str], documents: Sequence[Document]) -> dict[str, s
     return found
 
 
-def _texts(records: Records) -> list[tuple[str, str, str]]:
-    facts = [(one.id, one.text, one.source) for one in records.facts]
-    return facts + [(one.id, one.decision, one.source) for one in records.decisions]
+class _Offered(NamedTuple):
+    id: str
+    text: str
+    source: str
+    again: str
+
+
+def _recorded(records: Records) -> list[_Offered]:
+    facts = [(one.id, one.text, one.source, one.confirmed) for one in records.facts]
+    both = [*facts, *((one.id, one.decision, one.source, one.confirmed) for one in records.decisions)]
+    return [_Offered(identity, text, source, "compactions" if came else "") for identity, text, source, came in both]
+
+
+def _core_blocks(history: History) -> list[_Offered]:
+    """Return the core blocks that are shown now, with the newest event that brought their words."""
+    rounds: dict[tuple[str, str], set[int]] = defaultdict(set)
+    sources: dict[tuple[str, str], str] = {}
+    store = Store()
+    for event, accepted in accepted_among(history.events.records()):
+        merge(store, accepted)
+        doubted = accepted.low.get("core", ())
+        for block in accepted.snapshot.memory.core if accepted.snapshot else ():
+            if block.id not in doubted and not block.deletes:
+                rounds[block.id, block.content].add(accepted.round)
+                sources[block.id, block.content] = f"events:{event.id}"
+    place = history.layout.home.config
+    shown = project(store, store.round, read_policies(from_file(place), place)).core
+    standing = [store.blocks["core"][one.id] for one in shown]
+    keys = [(one.id, one.content) for one in standing if (one.id, one.content) in sources]
+    return [_Offered(_name(key[0]), key[1], sources[key], "rounds" if len(rounds[key]) > 1 else "") for key in keys]
+
+
+def _name(block_id: str) -> str:
+    """Return the id of a block as it may stand in a bullet: one short word that closes no bracket."""
+    return "-".join(re.sub(r"[\[\]]", " ", block_id).split())[:_MAX_ID_CHARS] or "block"
 
 
 def _key(text: str) -> frozenset[str]:

@@ -98,7 +98,12 @@ def _is_neutral(value: Mapping[str, Any]) -> bool:
         return False
     blocks = list_at(value, "content")
     thinks = any(block.get("type") == "thinking" and isinstance(block.get("text"), str) for block in blocks)
-    return thinks or "meta" in value or any("name" in call for call in list_at(value, "tool_calls"))
+    return (
+        thinks
+        or "meta" in value
+        or "client_key" in value
+        or any("name" in call for call in list_at(value, "tool_calls"))
+    )
 
 
 def _recognise(value: Mapping[str, Any]) -> str:

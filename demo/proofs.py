@@ -1,0 +1,115 @@
+"""What is measured of the session: every call made again, where a fact was found, what may go, what comes back."""
+
+import shutil
+import time
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from daypack.derived.tiers import SNAPSHOT, Accepted, read_accepted
+from daypack.files import atomic
+from daypack.flow.dialects import NAMES, encode
+from daypack.flow.items import Item
+from daypack.flow.turn import Turn
+from daypack.runtime import Session
+from daypack.types.history import Message
+from daypack.upkeep.doctor import examine_session
+from daypack.upkeep.gc import Applied, apply, plan
+from daypack.upkeep.inspection import Plan
+from daypack.upkeep.policy import parse_policy
+from daypack.upkeep.rebuild import Rebuilt, rebuild
+from demo.model import text_of
+from demo.story import Fact
+
+POLICY = "pack_ttl=0s\nswap_ttl=0s\ndedup_min_refs=2\n"
+COMPARED = ("CONTEXT.md", "pack.json", "pack.md", "facts.jsonl", "decisions.jsonl", "refs.jsonl")
+_PLACES = {
+    "core_blocks": "in a core block",
+    "context_doc": "in CONTEXT.md",
+    "refs": "in a ref to the child's answer",
+    "child_result": "in the child's answer",
+}
+
+
+class Found(NamedTuple):
+    """Where the words of a fact stood when they were asked for."""
+
+    fact: Fact
+    place: str
+
+
+def recorded(session: Session) -> list[str]:
+    """Return the events of all calls that were prepared."""
+    return [event.id for event in session.events() if event.type == "context.turn"]
+
+
+def replay_all(session: Session) -> list[Turn]:
+    """Make every recorded call again; one that gives other bytes than it did is an error."""
+    return [session.replay(event) for event in recorded(session)]
+
+
+def digest_sent(turn: Turn) -> str:
+    """Return the digest of a call's bytes in all dialects."""
+    return sha256(b"".join(encode(turn.request(name)) for name in NAMES)).hexdigest()
+
+
+def section_of(session: Session, answer: Message) -> Accepted:
+    """Return what the section of an answer came to."""
+    told = (event for event in session.events() if event.type == SNAPSHOT)
+    return next(read_accepted(event.data) for event in told if event.data["message"] == answer.id)
+
+
+def trace(session: Session, turns: Sequence[Turn], fact: Fact) -> Found:
+    """Say where the last call of the turn that asked for a fact had it from."""
+    asked = next(one for one in session.messages() if one.client_key == f"turn-{fact.asked}")
+    turn = [one for one in turns if one.record.user == asked.seq][-1]
+    if fact.words not in text_of(turn.request()):
+        return Found(fact, "")
+    for item in (*turn.parts.epoch.prefix, *turn.parts.volatile):
+        if fact.words in item.text:
+            return Found(fact, _place(item))
+    searched = any(call.name == "search_history" for one in turn.parts.messages[-3:] for call in one.tool_calls)
+    return Found(fact, "by the tool search_history" if searched else "in the tail")
+
+
+def _place(item: Item) -> str:
+    if item.span is not None:
+        return f"quoted from message {item.id.rpartition(':')[2]}"
+    return _PLACES.get(item.kind, "from the memory" if item.kind.startswith("memory") else item.source)
+
+
+def collect(session: Session) -> tuple[Plan, Applied]:
+    """Write a policy that lets everything go that may, plan, and apply."""
+    path = session.history.layout.derived("gc_policy")
+    atomic.replace(path, POLICY.encode())
+    planned = plan(session.history, parse_policy(POLICY), time.time())
+    return planned, apply(session.history, planned)
+
+
+def derived_files(session: Session) -> dict[str, bytes]:
+    """Return the derived files that must come back byte for byte."""
+    folder = session.path / "context"
+    return {name: (folder / name).read_bytes() for name in COMPARED if (folder / name).exists()}
+
+
+def remove_context(session: Session) -> tuple[int, int]:
+    """Remove the whole folder `context/`; return how many files and bytes that were."""
+    folder = session.path / "context"
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    shutil.rmtree(folder)
+    return len(sizes), sum(sizes)
+
+
+def bring_back(session: Session) -> Rebuilt:
+    """Compute `context/` again from the logs."""
+    return rebuild(session.history, session.turns)
+
+
+def problems(session: Session) -> list[str]:
+    """Return what doctor says is wrong."""
+    return [one.problem for one in examine_session(session.history.layout) if one.severity != "note"]
+
+
+def count_tokens(session: Session) -> int:
+    """Return the tokens of everything that was ever said."""
+    return sum(map(session.history.count_tokens, session.messages()))

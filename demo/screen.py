@@ -1,0 +1,81 @@
+"""The terminal: how wide it is, what it can show, and how long one looks at it."""
+
+import os
+import shutil
+import sys
+import textwrap
+import time
+
+from demo.picture import Look
+
+_WIDEST = 100
+_INDENT = 4
+
+
+class Screen:
+    """Where the story is told; slowly on a terminal, at once elsewhere or when it is asked for."""
+
+    def __init__(self, *, fast: bool = False) -> None:
+        terminal = sys.stdout.isatty()
+        coloured = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        blocks = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf8")
+        width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
+        self.look = Look(width=max(60, width), colour=coloured, blocks=blocks)
+        self._slow = terminal and not fast
+        self._alive = 0  # lines that the next picture takes the place of
+        self._scene = 0
+
+    @property
+    def inner(self) -> int:
+        """The columns a picture has."""
+        return self.look.width - _INDENT - 1
+
+    def title(self, text: str) -> None:
+        """Print the name of the whole."""
+        self._print(f"\n {self.look.bold(text)}")
+
+    def scene(self, text: str) -> None:
+        """Begin the next part."""
+        self._scene += 1
+        number = self.look.paint(f"{self._scene:>2}", 39, bold=True)
+        lines = textwrap.wrap(text, self.look.width - _INDENT - 1)
+        self._print(f"\n {number} {self.look.bold(lines[0])}")
+        for line in lines[1:]:
+            self._print(" " * _INDENT + self.look.bold(line))
+
+    def say(self, text: str) -> None:
+        """Print words, wrapped."""
+        for line in textwrap.wrap(text, self.look.width - _INDENT - 1):
+            self._print(" " * _INDENT + line)
+
+    def row(self, name: str, text: str, wide: int = 11) -> None:
+        """Print a name, and what belongs to it beside it."""
+        hanging = "  " if text.startswith("- ") else ""
+        for line in textwrap.wrap(text, self.inner - wide, subsequent_indent=hanging) or [""]:
+            self._print(" " * _INDENT + self.look.dim(f"{name:<{wide}}") + line)
+            name = ""
+
+    def draw(self, *lines: str) -> None:
+        """Print lines that are as wide as they are; in place of a picture that moved."""
+        for line in lines:
+            self._print(" " * _INDENT + line)
+
+    def move(self, *lines: str) -> None:
+        """Show a picture until the next one; only where somebody watches."""
+        if self._slow and self.look.colour:
+            self.draw(*lines)
+            self._alive = len(lines)
+            sys.stdout.flush()
+            time.sleep(0.03)
+
+    def pause(self, seconds: float = 1.5) -> None:
+        """Let somebody read."""
+        sys.stdout.flush()
+        if self._slow:
+            time.sleep(seconds)
+
+    def _print(self, text: str) -> None:
+        if self._alive:
+            print(f"\x1b[{self._alive}A\x1b[J", end="")
+            self._alive = 0
+        print(text)

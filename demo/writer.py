@@ -1,0 +1,74 @@
+"""A process that goes on with the story and says after each append that it was acknowledged; and its end by kill -9.
+
+python -m demo.writer HOME FIRST LAST
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+import daypack
+from daypack.runtime import Session
+from daypack.types.history import Message
+from demo.agent import Agent
+from demo.wire import environment
+
+NAME, AGENT = "move", "porter"
+ROOT = Path(__file__).parents[1]
+
+
+class Killed(NamedTuple):
+    """What a process had been told when it was killed: the number of each message, and the digest of its words."""
+
+    pid: int
+    signal: int
+    acknowledged: dict[int, str]
+
+
+def open_story(home: str) -> Session:
+    """Open the session of the story."""
+    return daypack.open_session(NAME, agent=AGENT, home=home, workspace="", model="gpt-4o", compaction_model="none")
+
+
+def digest(message: Message) -> str:
+    """Return the digest of what a message says."""
+    said = (message.role, message.content, message.tool_calls, message.tool_call_id, message.client_key)
+    return sha256(msgspec.json.encode(said)).hexdigest()
+
+
+def write(home: str, first: int, last: int) -> None:
+    """Play turns; print number and digest of each message once it is stored."""
+    with open_story(home) as session:
+        agent = Agent(session)
+        agent.on_append = lambda message: print(message.seq, digest(message), flush=True)
+        for number in range(first, last + 1):
+            agent.play(number)
+
+
+def kill_writer(home: str, first: int, last: int, after: int) -> Killed:
+    """Start a writer, kill it when it has acknowledged `after` messages, and return all it had acknowledged."""
+    command = [sys.executable, "-m", "demo.writer", home, str(first), str(last)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env=environment()) as process:
+        assert process.stdout
+        lines = [process.stdout.readline() for _ in range(after)]
+        os.kill(process.pid, signal.SIGKILL)
+        lines += process.stdout.read().splitlines(keepends=True)
+    whole = [line.split() for line in lines if line.endswith(b"\n")]
+    told = {int(seq): words.decode() for seq, words in whole}
+    return Killed(process.pid, -process.returncode, told)
+
+
+def reached(session: Session) -> int:
+    """Return the number of the last turn that was begun."""
+    keys = [one.client_key or "" for one in session.messages()]
+    return max((int(key.removeprefix("turn-")) for key in keys if key.startswith("turn-")), default=0)
+
+
+if __name__ == "__main__":
+    write(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,270 @@
+"""The three tiers of a session: what its snapshots amount to, and what of that is shown.
+
+{"type":"context.snapshot","data":{"message":"msg-12","round":3,"snapshot":{"memory":{"core":[…]}},"low":{},"told":{}}}
+
+History keeps every snapshot whole. The store is their fold: the newest version of every block, also of those that are
+not good enough (`low`) or too old to be shown. The projection is what a turn shows of the store.
+
+    [tiers.working]          # in config.toml; the defaults are in types/snapshot.py
+    max_decay = 0.65
+    max_rounds = 12
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from daypack.errors import BadConfig
+from daypack.text.trim import trim
+from daypack.types.history import Event
+from daypack.types.kinds import TIERS, Tier
+from daypack.types.snapshot import POLICIES, Block, Capability, Snapshot, TierPolicy
+
+SNAPSHOT = "context.snapshot"
+MAX_CONTENT_CHARS = 512
+MAX_ID_CHARS = 128
+MAX_TAGS = 8
+MAX_TAG_CHARS = 32
+# The store keeps what is no longer shown for so many rounds and blocks more; history keeps it for ever.
+_STORED_ITEMS: dict[Tier, int] = {"core": 200, "working": 500, "ephemeral": 200}
+_STORED_ROUNDS: dict[Tier, int | None] = {"core": None, "working": 120, "ephemeral": 30}
+_TASK_ROUNDS = 12
+
+Policies = Mapping[Tier, TierPolicy]
+
+
+class Accepted(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The data of a `context.snapshot` event: what a reply's section came to. `snapshot` None: nothing usable."""
+
+    message: Annotated[str, msgspec.Meta(pattern=r"^msg-[0-9]{1,15}$")]
+    round: int
+    turn: str | None = None
+    raw: dict[str, str] = {}  # the blob with what was cut from the message, when that is long
+    snapshot: Snapshot | None = None
+    low: dict[Tier, tuple[str, ...]] = {}  # ids of blocks below the thresholds of that moment
+    refused: int = 0  # blocks that could not be used
+    told: dict[str, int] = {}  # how often each rule was broken
+    violations: tuple[dict[str, str], ...] = ()  # the first of them
+
+
+class Store(Struct, omit_defaults=True):
+    """What all snapshots amount to."""
+
+    message: int = 0  # the newest message whose section was taken in
+    round: int = 0
+    snapshots: int = 0
+    refused: int = 0
+    told: dict[str, int] = {}
+    blocks: dict[Tier, dict[str, Block]] = field(default_factory=lambda: {tier: {} for tier in TIERS})
+    low: dict[Tier, dict[str, Block]] = field(default_factory=lambda: {tier: {} for tier in TIERS})
+    active_task: str = ""
+    task_round: int = 0
+    capabilities: tuple[Capability, ...] = ()
+
+
+class Dropped(Struct, frozen=True):
+    """A block that is not shown, and why."""
+
+    tier: Tier
+    block: Block
+    reason: str
+    note: str = ""
+
+
+class Projection(Struct, frozen=True, kw_only=True):
+    """What is shown of the tiers, best block first, and what is not."""
+
+    round: int
+    core: tuple[Block, ...] = ()
+    working: tuple[Block, ...] = ()
+    ephemeral: tuple[Block, ...] = ()
+    active_task: str = ""
+    capabilities: tuple[Capability, ...] = ()
+    left: tuple[Dropped, ...] = ()
+    refused: int = 0  # blocks that could not be used at all, since the session began
+    told: dict[str, int] = {}  # how often each rule was broken since then
+
+    def of(self, tier: Tier) -> tuple[Block, ...]:
+        """The blocks of one tier."""
+        blocks: tuple[Block, ...] = getattr(self, tier)
+        return blocks
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many blocks are not shown, by reason."""
+        counts: dict[str, int] = {}
+        for one in self.left:
+            counts[one.reason] = counts.get(one.reason, 0) + 1
+        return {**counts, **({"invalid_block": self.refused} if self.refused else {})}
+
+
+def find_low(snapshot: Snapshot, policies: Policies) -> dict[Tier, tuple[str, ...]]:
+    """Return the ids of blocks that are not good enough; they do not take the place of one that is."""
+    found: dict[Tier, tuple[str, ...]] = {}
+    for tier in TIERS:
+        poor = [one.id for one in _once(snapshot.memory.of(tier)) if policies[tier].shortfall(one)[0]]
+        if poor:
+            found[tier] = tuple(poor)
+    return found
+
+
+def merge(store: Store, accepted: Accepted) -> None:
+    """Take a snapshot in. An id that is left out, an empty tier and a rejected one change nothing."""
+    store.message = int(accepted.message.rpartition("-")[2])
+    store.round = max(store.round, accepted.round)
+    store.refused += accepted.refused
+    for rule, count in accepted.told.items():
+        store.told[rule] = store.told.get(rule, 0) + count
+    snapshot = accepted.snapshot
+    if snapshot is None:
+        return
+    store.snapshots += 1
+    for tier in TIERS:
+        blocks, low = store.blocks[tier], store.low[tier]
+        poor = frozenset(accepted.low.get(tier, ()))
+        for block in _once(snapshot.memory.of(tier)):
+            low.pop(block.id, None)
+            if block.deletes:
+                blocks.pop(block.id, None)
+                continue
+            (low if block.id in poor else blocks)[block.id] = _settled(block, accepted.round)
+        _forget(blocks, tier, store.round)
+        _forget(low, tier, store.round)
+    if snapshot.active_task.strip():
+        store.active_task, store.task_round = trim(snapshot.active_task, MAX_CONTENT_CHARS), accepted.round
+    store.capabilities = snapshot.capabilities or store.capabilities
+
+
+def _once(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Return each id once: the block of better quality, of two equal ones the newer."""
+    best: dict[str, Block] = {}
+    for block in blocks:
+        other = best.get(block.id)
+        if other is None or (block.quality, block.round) >= (other.quality, other.round):
+            best[block.id] = block
+    return iter(best.values())
+
+
+def _settled(block: Block, current: int) -> Block:
+    """A block cannot be of a round that has not been."""
+    return replace(block, round=current) if block.round > current else block
+
+
+def _forget(blocks: dict[str, Block], tier: Tier, current: int) -> None:
+    """Let go of what has long not been shown; history has it."""
+    rounds = _STORED_ROUNDS[tier]
+    if rounds is not None:
+        for identity in [one.id for one in blocks.values() if current - one.round > rounds]:
+            del blocks[identity]
+    for block in sorted(blocks.values(), key=_order)[_STORED_ITEMS[tier] :]:
+        del blocks[block.id]
+
+
+def accepted_among(events: Iterable[Event]) -> Iterator[tuple[Event, Accepted]]:
+    """Yield the events that tell of snapshots; one of another writer that only shares the name is passed over."""
+    for event in events:
+        if event.type == SNAPSHOT:
+            with suppress(msgspec.ValidationError):
+                yield event, read_accepted(event.data)
+
+
+def read_accepted(data: Mapping[str, Any]) -> Accepted:
+    """Return the data of an event."""
+    return msgspec.convert(data, Accepted)
+
+
+def project(store: Store, current: int, policies: Policies = POLICIES) -> Projection:
+    """Return what a turn of round `current` shows of the tiers, and what it does not."""
+    shown: dict[Tier, tuple[Block, ...]] = {}
+    left: list[Dropped] = []
+    for tier in TIERS:
+        policy = policies[tier]
+        kept: list[Block] = []
+        contents: set[str] = set()
+        for block in sorted(store.blocks[tier].values(), key=_order):
+            reason, note = _reason(block, policy, current)
+            plain = " ".join(block.content.casefold().split())
+            if not reason and plain in contents:
+                reason, note = "redundant", "another block says the same"
+            if not reason and len(kept) >= policy.max_items:
+                reason, note = "over_max_items", f"the tier shows {policy.max_items}"
+            if reason:
+                left.append(Dropped(tier, block, reason, note))
+            else:
+                contents.add(plain)
+                kept.append(_short(block))
+        shown[tier] = tuple(kept)
+        left += [_below(tier, one, policy) for one in sorted(store.low[tier].values(), key=_order)]
+    task = store.active_task if current - store.task_round <= _TASK_ROUNDS else ""
+    return Projection(
+        round=current,
+        core=shown["core"],
+        working=shown["working"],
+        ephemeral=shown["ephemeral"],
+        active_task=task,
+        capabilities=store.capabilities,
+        left=tuple(left),
+        refused=store.refused,
+        told=store.told,
+    )
+
+
+def _below(tier: Tier, block: Block, policy: TierPolicy) -> Dropped:
+    reason, note = policy.shortfall(block)
+    return Dropped(tier, block, reason or "threshold_decay", note or "it was below the threshold when it came")
+
+
+def _reason(block: Block, policy: TierPolicy, current: int) -> tuple[str, str]:
+    if len(block.id) > MAX_ID_CHARS:
+        return "id_too_long", f"its id has {len(block.id):,} characters, at most {MAX_ID_CHARS} are shown"
+    reason, note = policy.shortfall(block)
+    age = current - block.round
+    if not reason and policy.max_rounds is not None and age > policy.max_rounds:
+        return "expired_by_round", f"{age} rounds old, shown for {policy.max_rounds}"
+    return reason, note
+
+
+def _order(block: Block) -> tuple[float, int, str]:
+    return -block.quality, -block.round, block.id
+
+
+def _short(block: Block) -> Block:
+    """Return a block as it is shown: content and tags within their caps."""
+    tags = tuple(dict.fromkeys(tag[:MAX_TAG_CHARS] for tag in block.tags))[:MAX_TAGS]
+    if len(block.content) <= MAX_CONTENT_CHARS and tags == block.tags:
+        return block
+    return replace(block, content=trim(block.content, MAX_CONTENT_CHARS), tags=tags)
+
+
+class _Policy(Struct, forbid_unknown_fields=True):
+    """What [tiers.NAME] may say."""
+
+    max_decay: float | None = None
+    min_confidence: float | None = None
+    max_items: int | None = None
+    max_rounds: int | None = None
+
+
+def read_policies(settings: Mapping[str, Any], place: str = "config.toml") -> dict[Tier, TierPolicy]:
+    """Return the policies with what the [tiers.NAME] tables of a config.toml set."""
+    try:
+        given = msgspec.convert(settings.get("tiers", {}), dict[Tier, _Policy])
+        changed = {tier: replace(POLICIES[tier], **_set(given[tier])) for tier in TIERS if tier in given}
+        return {**POLICIES, **msgspec.convert(msgspec.to_builtins(changed), dict[Tier, TierPolicy])}
+    except msgspec.ValidationError as error:
+        hint = (
+            "[tiers.core], [tiers.working] and [tiers.ephemeral] have max_decay, min_confidence, max_items, max_rounds"
+        )
+        raise BadConfig(str(error), operation="read settings", place=place, hint=hint) from error
+
+
+def _set(policy: _Policy) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.structs.asdict(policy).items() if value is not None}
+
+
+# Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
+_WARM = tuple(map(msgspec.json.Decoder, (Accepted, Store)))

@@ -1,0 +1,110 @@
+"""A reply of the hybrid protocol: `parse` takes text and snapshot apart, `emit` puts them together.
+
+parse is total: whatever a model answers, there is a text, a snapshot or None, and a list of what was wrong.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from daypack.errors import BadInput, BadReply
+from daypack.protocol.rules import Expected, Violation, read_snapshot, read_stamp
+from daypack.protocol.sections import SEPARATOR, find_section
+from daypack.protocol.verdict import judge, well_formed
+from daypack.types.snapshot import Snapshot
+
+__all__ = ["SEPARATOR", "Reply", "Snapshot", "Violation", "emit", "judge", "parse"]
+
+_ESCAPED = "\\u003c" + SEPARATOR[1:]  # the same to JSON, and no separator
+
+
+class Reply(Struct, frozen=True):
+    """What a reply says to people, what it says to the host, and which rules it breaks.
+
+    `cut` is the part that is no text: `text == reply[:cut[0]] + reply[cut[1]:]`; `raw` is that part as it came.
+    `unsent` is the end of the text that a stream held back until it was known to be text.
+    """
+
+    text: str
+    snapshot: Snapshot | None
+    violations: tuple[Violation, ...] = ()
+    unsent: str = ""
+    cut: tuple[int, int] | None = None
+    raw: str = ""
+
+
+def parse(reply: str | bytes, *, expected: Expected = None, strict: bool = False) -> Reply:
+    """Take a reply apart.
+
+    `expected`: the version and runtime fields the host sent; the snapshot carries them whatever came back. `strict`
+    raises BadReply for a reply that breaks a rule it must keep; without it such a reply is mended and the rule told.
+    """
+    stamp = read_stamp(expected)
+    told: list[Violation] = []
+    if isinstance(reply, str):
+        whole = reply
+    else:
+        whole = reply.decode("utf-8", "replace")
+        if "\ufffd" in whole and whole.encode() != reply:
+            told.append(Violation("S0-T13", "bytes that are no UTF-8 were replaced"))
+    section = find_section(whole)
+    text, snapshot, cut, raw = whole, None, None, ""
+    if section is None:
+        told += _without_section(whole)
+    else:
+        cut = section.start, section.stop
+        text, raw = whole[: cut[0]] + whole[cut[1] :], whole[cut[0] : cut[1]]
+        told += section.violations
+        if section.value is not None:
+            snapshot, more = read_snapshot(section.value, stamp)
+            told += more
+        if others := whole.count(SEPARATOR) - 1:
+            problem = f"the separator stands in {others} other place{'s' if others > 1 else ''}"
+            told.append(Violation("S0-R3", problem))
+    made = Reply(text, snapshot, tuple(told), "", cut, raw)
+    if strict:
+        insist(made)
+    return made
+
+
+def _without_section(whole: str) -> list[Violation]:
+    told = [Violation("S0-R1", "the reply has no context section")]
+    if SEPARATOR in whole:
+        where = f"line {whole.count(chr(10), 0, whole.rfind(SEPARATOR)) + 1}"
+        problem = "no JSON follows the separator; it is taken as quoted"
+        told += [Violation(rule, problem, where) for rule in ("S0-R4", "S0-R5")]
+    return told
+
+
+def insist(reply: Reply) -> None:
+    """Raise BadReply for a reply that breaks a rule it must keep."""
+    broken = [one for one in reply.violations if one.level == "must"]
+    if broken:
+        first = broken[0]
+        rules = ", ".join(dict.fromkeys(one.rule for one in broken))
+        problem = f"it breaks {rules}: {f'{first.where} ' if first.where else ''}{first.problem}"
+        error = BadReply(problem, operation="parse", place="reply", hint="without strict it is mended and told")
+        error.violations, error.reply = reply.violations, reply
+        raise error
+
+
+def emit(text: str, snapshot: Snapshot | Mapping[str, Any]) -> str:
+    """Put a text and a snapshot together, so that `parse` gives both back unchanged."""
+    value = snapshot.as_object() if isinstance(snapshot, Snapshot) else dict(snapshot)
+    stamp = read_stamp(value) if "runtime" in value else None
+    made, told = read_snapshot(value, stamp)
+    if broken := [one for one in told if one.level == "must"]:
+        problem = "; ".join(f"{one.where} {one.problem} ({one.rule})" for one in broken[:3])
+        raise BadInput(problem, operation="emit", place="snapshot", hint="see schemas/snapshot.json")
+    spelled = well_formed(made.as_object())
+    try:
+        written = msgspec.json.encode(spelled).decode()
+        same = msgspec.json.decode(written) == spelled
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        written, same = "", False
+    if not same:
+        hint = "use texts, finite numbers, lists, true, false and null"
+        raise BadInput("it holds a value that is no JSON", operation="emit", place="snapshot", hint=hint)
+    return f"{text}{SEPARATOR}\n{written.replace(SEPARATOR, _ESCAPED)}"

@@ -1,0 +1,346 @@
+"""The rules of the protocol: what a snapshot must be, read leniently, with every departure told by the rule it breaks.
+
+A block that cannot be used is left out; the other blocks, and the words of the reply, never suffer for it.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any, Literal, TypeGuard, cast
+
+import msgspec
+from msgspec import Struct, convert
+
+from daypack.errors import BadInput
+from daypack.types.kinds import TIERS, Tier
+from daypack.types.snapshot import (
+    POLICIES,
+    PROTOCOL_VERSION,
+    UNKNOWN,
+    Block,
+    Capability,
+    Runtime,
+    Snapshot,
+    Tiers,
+)
+
+Expected = Snapshot | Runtime | Mapping[str, Any] | None
+ASSUMED_CONFIDENCE = 0.5
+ASSUMED_TYPE = "note"
+_KNOWN = ("version", "runtime", "memory", "capabilities", "active_task")
+_FIELDS = ("id", "type", "decay", "confidence", "round", "tags", "content")
+_NUMBERS = {field: f"S0-R10.{number}" for number, field in enumerate(_FIELDS, 1)}
+_SYSTEM = {"round": "S0-R8.2", "workspace": "S0-R8.3", "datetime": "S0-R8.4", "startup_at": "S0-R8.5"}
+_COUNTS = ("round", "startup_at")
+_CLOSE = 1e-9
+_ANY_ROUND = 1 << 53  # nobody said which one it is
+_ABSENT: Any = object()
+
+
+class Violation(Struct, frozen=True):
+    """A rule that a reply breaks: its id, what is wrong, and where. What "should" be so is no reason to refuse."""
+
+    rule: str
+    problem: str
+    where: str = ""
+    level: Literal["must", "should"] = "must"
+
+
+def read_stamp(expected: Expected) -> tuple[float, Runtime] | None:
+    """Return the version and the runtime fields a host sent; None: it does not say."""
+    if expected is None:
+        return None
+    if isinstance(expected, Snapshot):
+        return expected.version, expected.runtime
+    if isinstance(expected, Runtime):
+        return PROTOCOL_VERSION, expected
+    try:
+        fields = expected.get("runtime", expected)
+        return convert(expected.get("version", PROTOCOL_VERSION), float), convert(fields, Runtime)
+    except msgspec.ValidationError as error:
+        hint = "give a Snapshot, a Runtime, or a mapping with round, workspace, datetime and startup_at"
+        raise BadInput(str(error), operation="parse", place="expected", hint=hint) from error
+
+
+def read_snapshot(value: Mapping[str, Any], stamp: tuple[float, Runtime] | None) -> tuple[Snapshot, list[Violation]]:
+    """Return the snapshot of a JSON object, and where it departs from the rules."""
+    told: list[Violation] = []
+    version, runtime = _system(value, stamp, told)
+    known = stamp is not None or not any(one.rule == _SYSTEM["round"] for one in told)
+    memory = _memory(value, runtime.round if known else _ANY_ROUND, told)
+    snapshot = Snapshot(
+        version=version,
+        runtime=runtime,
+        memory=memory,
+        capabilities=_capabilities(value, told),
+        active_task=_active_task(value, told),
+        extra={key: one for key, one in value.items() if key not in _KNOWN and key not in TIERS},
+    )
+    misplaced = (key for key in value if key in TIERS)
+    told += [Violation("S0-R9", f"{key} is a tier and belongs under memory; it is refused", key) for key in misplaced]
+    return snapshot, told
+
+
+def _system(
+    value: Mapping[str, Any], stamp: tuple[float, Runtime] | None, told: list[Violation]
+) -> tuple[float, Runtime]:
+    """Compare the fields the host owns with what it sent; the host's own count."""
+    version = value.get("version", _ABSENT)
+    sent = stamp[0] if stamp else PROTOCOL_VERSION
+    if not _same(version, sent):
+        told.append(Violation("S0-R8.1", _differs(version, sent), "version"))
+        if isinstance(version, str):
+            told.append(Violation("S0-T2", "the version is a number, not text", "version"))
+    given: Any = value.get("runtime")
+    fields = cast(dict[str, Any], given) if isinstance(given, dict) else {}
+    if stamp:
+        told += [
+            Violation(rule, _differs(fields.get(name, _ABSENT), getattr(stamp[1], name)), f"runtime.{name}")
+            for name, rule in _SYSTEM.items()
+            if not _same(fields.get(name, _ABSENT), getattr(stamp[1], name))
+        ]
+        return stamp
+    own: dict[str, Any] = {}
+    for name, rule in _SYSTEM.items():
+        found = fields.get(name, _ABSENT)
+        usable = _is_count(found) if name in _COUNTS else isinstance(found, str)
+        if usable:
+            own[name] = int(found) if name in _COUNTS else found
+        else:
+            problem = "is missing" if found is _ABSENT else f"cannot be {_shown(found)}"
+            told.append(Violation(rule, problem, f"runtime.{name}"))
+    return (float(version) if _is_number(version) else PROTOCOL_VERSION), msgspec.structs.replace(UNKNOWN, **own)
+
+
+def _differs(found: object, sent: object) -> str:
+    return "is missing" if found is _ABSENT else f"was {_shown(sent)} and came back as {_shown(found)}"
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two JSON values are the same: 2.30 is 2.3, and true is not 1."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _memory(value: Mapping[str, Any], current: int, told: list[Violation]) -> Tiers:
+    memory = value.get("memory", _ABSENT)
+    if not isinstance(memory, dict):
+        problem = "is missing" if memory is _ABSENT else f"cannot be {_shown(memory)}"
+        told.append(Violation("S0-T7", f"{problem}; it is an object of three arrays", "memory"))
+        if isinstance(memory, str):
+            told.append(Violation("S0-R7", "a story instead of a state", "memory"))
+        return Tiers()
+    tiers = cast(dict[str, Any], memory)
+    told += [Violation("S0-R9", "there is no such tier; what is in it is refused", f"memory.{_cut(key)}")
+             for key in tiers if key not in TIERS]  # fmt: skip
+    seen: dict[str, str] = {}
+    return Tiers(*(_tier(tiers.get(tier, _ABSENT), tier, current, seen, told) for tier in TIERS))
+
+
+def _tier(given: object, tier: Tier, current: int, seen: dict[str, str], told: list[Violation]) -> tuple[Block, ...]:
+    where = f"memory.{tier}"
+    if not isinstance(given, list):
+        if given is _ABSENT:
+            told.append(Violation("S0-T7", "is missing; it is taken as empty", where, "should"))
+        else:
+            told.append(Violation("S0-T7", f"cannot be {_shown(given)}; it is an array", where))
+        if isinstance(given, str):
+            told.append(Violation("S0-R7", "a story instead of a state", where))
+        return ()
+    blocks: list[Block] = []
+    places: list[int] = []
+    for number, one in enumerate(cast(list[Any], given)):
+        if block := _plain(one, current) or _block(one, f"{where}[{number}]", current, told):
+            blocks.append(block)
+            places.append(number)
+    _check_tier(blocks, places, tier, seen, told)
+    return tuple(blocks)
+
+
+def _check_tier(
+    blocks: Sequence[Block], places: Sequence[int], tier: Tier, seen: dict[str, str], told: list[Violation]
+) -> None:
+    """Tell of what a careful model would not have sent: poor blocks, ids and contents that come twice, bad order."""
+    policy, before, unordered = POLICIES[tier], 2.0, False
+    contents: dict[str, str] = {}
+    for number, block in zip(places, blocks, strict=True):
+        decay, confidence = block.decay, block.confidence
+        if decay > policy.max_decay or confidence < policy.min_confidence:
+            if block.deletes:
+                continue
+            where = f"memory.{tier}[{number}]"
+            told.append(Violation("S0-R13", f"should be left out: {policy.shortfall(block)[1]}", where, "should"))
+        quality = 0.5 * (1 - decay) + 0.5 * confidence
+        unordered = unordered or quality > before + _CLOSE
+        before = quality
+        if block.id in seen:
+            problem = f"the id {_shown(block.id)} stands at {seen[block.id]} already"
+            told.append(Violation("S0-R14", problem, f"memory.{tier}[{number}].id", "should"))
+        elif block.content in contents:
+            problem = f"says the same as {_shown(contents[block.content])}"
+            told.append(Violation("S0-R15", problem, f"memory.{tier}[{number}].content", "should"))
+        seen.setdefault(block.id, f"memory.{tier}[{number}]")
+        contents.setdefault(block.content, block.id)
+    if unordered:
+        told.append(Violation("S0-R15", "better blocks should stand first", f"memory.{tier}", "should"))
+
+
+def _plain(given: object, current: int) -> Block | None:
+    """Return a block that is as it should be, fast; None: look closer."""
+    try:
+        if len(cast(dict[str, Any], given)) != len(_FIELDS):
+            return None
+        block = convert(given, Block)
+    except (msgspec.ValidationError, TypeError):
+        return None
+    empty = not block.id.strip() or not block.content.strip() or not block.type.strip()
+    return None if empty or block.round > current else block
+
+
+def _block(given: object, where: str, current: int, told: list[Violation]) -> Block | None:
+    """Return a block, mended; None when there is no id, content or decay to go by."""
+    if isinstance(given, dict):
+        return _mend(cast(dict[str, Any], given), where, current, told)
+    rule = "S0-R7" if isinstance(given, str) else "S0-R10"
+    told.append(Violation(rule, f"a block cannot be {_shown(given)}; it is refused", where))
+    return None
+
+
+def _mend(fields: Mapping[str, Any], where: str, current: int, told: list[Violation]) -> Block | None:
+    found = _Fields(fields, where, told)
+    identity = found.text("id")
+    kind = found.text("type") or ASSUMED_TYPE
+    decay = found.fraction("decay", "S0-R11")
+    confidence = ASSUMED_CONFIDENCE
+    if found.has("confidence"):
+        confidence = found.fraction("confidence", "S0-R12")
+    content = found.text("content")
+    number = found.round(current)
+    tags = found.tags()
+    if identity is None or content is None or decay is None or confidence is None:
+        told.append(Violation("S0-R10", "the block is refused: it has no usable id, content or numbers", where))
+        return None
+    extra = {key: value for key, value in fields.items() if key not in _FIELDS}
+    return Block(identity, kind, decay, confidence, number, tags, content, extra)
+
+
+class _Fields:
+    """The fields of a block that is not as it should be; every departure is told."""
+
+    def __init__(self, fields: Mapping[str, Any], where: str, told: list[Violation]) -> None:
+        self._fields = fields
+        self._where = where
+        self._told = told
+
+    def _tell(self, name: str, problem: str, rule: str = "") -> None:
+        self._told.append(Violation(rule or _NUMBERS[name], problem, f"{self._where}.{name}"))
+
+    def has(self, name: str) -> bool:
+        """Whether a field is there; told when it is not."""
+        if name in self._fields:
+            return True
+        self._tell(name, "is missing" if name != "confidence" else f"is missing; {ASSUMED_CONFIDENCE} is assumed")
+        return False
+
+    def text(self, name: str) -> str | None:
+        """Return a field with words in it; an id may be a number."""
+        if not self.has(name):
+            return None
+        value = self._fields[name]
+        if isinstance(value, str):
+            if value and not value.isspace():
+                return value
+            self._tell(name, "is empty")
+            return None
+        self._tell(name, f"cannot be {_shown(value)}; it is text")
+        return str(value) if name == "id" and _is_count(value) else None
+
+    def fraction(self, name: str, rule: str) -> float | None:
+        """Return a number from 0 to 1; one that is written as text is taken."""
+        if not self.has(name):
+            return None
+        value: Any = self._fields[name]
+        if isinstance(value, str):
+            try:
+                number = float(value)
+            except ValueError:
+                number = None
+            if number is not None and 0 <= number <= 1:
+                self._tell(name, f"is the text {_shown(value)}; it is a number", rule)
+                return number
+        elif _is_number(value) and 0 <= value <= 1:
+            return float(value)
+        self._tell(name, f"is {_shown(value)}, not a number from 0 to 1", rule)
+        return None
+
+    def round(self, current: int) -> int:
+        """Return the round a block is of; the current one when that is not to be had."""
+        assumed = 0 if current == _ANY_ROUND else current
+        if not self.has("round"):
+            return assumed
+        value = self._fields["round"]
+        if not _is_count(value):
+            self._tell("round", f"cannot be {_shown(value)}; round {assumed} is assumed")
+            return assumed
+        if value > current:
+            self._told.append(_future(int(value), current, self._where))
+        return int(value)
+
+    def tags(self) -> tuple[str, ...]:
+        """Return the tags that are text; one that stands alone is taken."""
+        if not self.has("tags"):
+            return ()
+        value: Any = self._fields["tags"]
+        given = cast(list[Any], value) if isinstance(value, list) else [value]
+        tags = tuple(one for one in given if isinstance(one, str))
+        if len(tags) < len(given) or not isinstance(value, list):
+            self._tell("tags", "must be an array of texts; the others are left out")
+        return tags
+
+
+def _future(number: int, current: int, where: str) -> Violation:
+    return Violation("S0-R10.5", f"round {number} is not yet; it counts as {current}", f"{where}.round", "should")
+
+
+def _capabilities(value: Mapping[str, Any], told: list[Violation]) -> tuple[Capability, ...]:
+    given: Any = value.get("capabilities", ())
+    if not isinstance(given, (list, tuple)):
+        told.append(Violation("S0-T11", f"cannot be {_shown(given)}; it is an array", "capabilities", "should"))
+        return ()
+    found: list[Capability] = []
+    for number, one in enumerate(cast(list[Any], given)):
+        try:
+            found.append(convert(one, Capability))
+        except msgspec.ValidationError:
+            where = f"capabilities[{number}]"
+            told.append(Violation("S0-T11", "has no name and scope; it is left out", where, "should"))
+    return tuple(found)
+
+
+def _active_task(value: Mapping[str, Any], told: list[Violation]) -> str:
+    given = value.get("active_task", "")
+    if isinstance(given, str):
+        return given
+    told.append(Violation("S0-T12", f"cannot be {_shown(given)}; it is text", "active_task", "should"))
+    return ""
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+
+
+def _is_count(value: object) -> TypeGuard[int | float]:
+    return _is_number(value) and value >= 0 and value == int(value)
+
+
+def _shown(value: object) -> str:
+    """Return a value as a message names it, short."""
+    if isinstance(value, str):
+        return repr(_cut(value))
+    if isinstance(value, (list, dict)):
+        return "an array" if isinstance(value, list) else "an object"
+    return (
+        {True: "true", False: "false", None: "null"}[value] if value is None or isinstance(value, bool) else str(value)
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"

@@ -1,0 +1,137 @@
+"""`daypack accept`: a reply comes in, the user's words are printed, and what became of the snapshot is told beside."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from flow.scenes import close_all, stage
+from flow.snapshots import ADA, ask, block, reply_to, talking
+
+from daypack.flow.turn import Turn
+from daypack.runtime import Session
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(autouse=True)
+def _closed_sessions() -> Iterator[None]:
+    yield
+    close_all()
+
+
+@pytest.fixture
+def talk(home: str) -> Session:
+    return talking(home, "talk")
+
+
+@pytest.fixture
+def turn(talk: Session) -> Turn:
+    return ask(talk)
+
+
+def test_the_words_are_printed_and_the_snapshot_is_told_beside(command: Command, talk: Session, turn: Turn) -> None:
+    reply = reply_to(turn, "Done ✅\n\n", core=[block()], working=[block("w", "Other.")])
+    done = command("accept", "talk", stdin=reply.encode())
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Done ✅\n", "msg-2: a snapshot with 2 blocks\n")
+    assert talk.tail(1)[0].text == "Done ✅\n\n"
+    assert [one.content for one in talk.tiers.core] == [ADA]
+
+
+def test_a_reply_is_read_from_a_file(command: Command, talk: Session, turn: Turn) -> None:
+    Path("reply.txt").write_text(reply_to(turn, core=[block()]), encoding="utf-8")
+    done = command("accept", "talk", "reply.txt")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Yes.\n", "msg-2: a snapshot with 1 block\n")
+
+
+def test_what_is_wrong_is_told_and_the_words_are_taken_all_the_same(
+    command: Command, talk: Session, turn: Turn
+) -> None:
+    done = command("accept", "talk", stdin=b"Just words.")
+    assert (done.returncode, done.stdout) == (0, "Just words.\n")
+    assert done.stderr.splitlines() == [
+        "msg-2: no usable snapshot",
+        "  S0-R1  the reply has no context section",
+    ]
+    assert talk.tail(1)[0].text == "Just words."
+
+
+def test_of_many_violations_the_first_are_told_and_the_others_counted(
+    command: Command, talk: Session, turn: Turn
+) -> None:
+    reply = reply_to(turn, core=[5] * 40)
+    lines = command("accept", "talk", stdin=reply.encode()).stderr.splitlines()
+    assert lines[0] == "msg-2: a snapshot with 0 blocks"
+    assert lines[1] == "  S0-R10  memory.core[0]: a block cannot be 5; it is refused"
+    assert lines[-1] == "  and 8 more"
+    assert len(lines) == 34
+
+
+def test_a_response_of_a_provider_is_read_with_its_usage(command: Command, talk: Session, turn: Turn) -> None:
+    body = {
+        "choices": [{"message": {"role": "assistant", "content": reply_to(turn, core=[block()])}}],
+        "usage": {"prompt_tokens": 30, "completion_tokens": 9},
+    }
+    done = command("accept", "talk", "--response", stdin=json.dumps(body).encode())
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Yes.\n", "msg-2: a snapshot with 1 block\n")
+    usage = [event.data for event in talk.events() if event.type == "context.usage"]
+    assert [(one["message"], one["turn"], one["input_tokens"]) for one in usage] == [("msg-2", turn.event_id, 30)]
+
+
+def test_a_response_that_calls_tools_prints_no_words(command: Command, talk: Session, turn: Turn) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    body = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}}]}
+    done = command("accept", "talk", "--response", stdin=json.dumps(body).encode())
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "msg-2\n")
+    assert talk.tiers.told == {}
+
+
+def test_json_holds_the_message_and_what_became_of_its_snapshot(command: Command, talk: Session, turn: Turn) -> None:
+    done = command("accept", "talk", "--json", stdin=reply_to(turn, core=[block()]).encode())
+    found = json.loads(done.stdout)
+    assert (found["message"]["id"], found["message"]["content"]) == ("msg-2", "Yes.")
+    assert found["protocol"]["message"] == "msg-2"
+    assert found["protocol"]["turn"] == turn.event_id
+    assert found["protocol"]["snapshot"]["memory"]["core"][0]["content"] == ADA
+    assert done.stderr == ""
+
+
+def test_without_the_protocol_a_reply_is_only_appended(command: Command, home: str) -> None:
+    session = stage(home, "plain")
+    ask(session)
+    done = command("accept", "plain", stdin=b"In the bay.\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "In the bay.\n", "msg-2\n")
+    assert json.loads(command("accept", "plain", "--json", stdin=b"Still.").stdout)["protocol"] is None
+
+
+@pytest.mark.parametrize(
+    ("args", "stdin", "told"),
+    [
+        (("--response",), b"{nope", "JSON is malformed"),
+        (("--response",), b"{}", "is not an assistant's message"),
+        (("--response",), b'{"error": {"message": "overloaded"}}', "overloaded"),
+        (("nowhere.txt",), b"", "No such file or directory"),
+        ((), b"h\xe9llo", "not UTF-8"),
+    ],
+)
+def test_what_is_no_reply_is_refused_and_nothing_is_appended(
+    command: Command, talk: Session, turn: Turn, args: tuple[str, ...], stdin: bytes, told: str
+) -> None:
+    done = command("accept", "talk", *args, stdin=stdin)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert "  → " in done.stderr
+    assert len(talk.messages()) == 1
+
+
+def test_a_session_that_is_not_there_is_told_and_not_made(command: Command, home: str) -> None:
+    done = command("accept", "nowhere", stdin=b"Hello.")
+    assert (done.returncode, "no such session" in done.stderr) == (1, True)
+    assert not (Path(home) / "home/0/agent/default/session/nowhere").exists()
+
+
+def test_a_reply_cannot_draw_on_the_terminal(command: Command, talk: Session, turn: Turn) -> None:
+    done = command("accept", "talk", stdin="Hi \x1b[31m\u202e.".encode())
+    assert done.stdout == "Hi \\x1b[31m\\u202e.\n"
+    assert talk.tail(1)[0].text == "Hi \x1b[31m\u202e."

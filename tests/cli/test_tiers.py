@@ -1,0 +1,167 @@
+"""`daypack tiers`: the model's own memory as a person reads it, and what is not shown, and why."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+from flow.scenes import close_all, stage
+from flow.snapshots import ADA, ask, block, exchange, talking
+
+from daypack.runtime import Session
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(autouse=True)
+def _closed_sessions() -> Iterator[None]:
+    yield
+    close_all()
+
+
+@pytest.fixture
+def talk(home: str) -> Session:
+    """A session after five rounds, the last four of them without a snapshot."""
+    session = talking(home, "talk")
+    exchange(
+        session,
+        core=[block(type="identity", tags=["user", "name"])],
+        working=[
+            block("work-001", "Paint\nthe hull.", type="task", decay=0.4, confidence=0.78),
+            block("low", "Something dim.", decay=0.9),
+        ],
+        ephemeral=[block("temp-001", "The tide turns.", type="hint", decay=0.75, confidence=0.55)],
+        active_task="Paint the hull.",
+    )
+    for _ in range(4):
+        ask(session)
+        session.accept("No.")
+    return session
+
+
+@pytest.mark.requirement("X16")
+def test_the_tiers_are_a_table_with_importance_instead_of_decay(command: Command, talk: Session) -> None:
+    done = command("tiers", "talk")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "round 5; the protocol is on; shown: 1 core, 1 working, 0 ephemeral",
+        "active task: Paint the hull.",
+        "",
+        "tier     id        type      age  importance  confidence  content",
+        "core     core-001  identity  4    0.90        0.90        The user is Ada. #user #name",
+        "working  work-001  task      4    0.60        0.78        Paint\\nthe hull.",
+        "",
+        "not shown",
+        "  not important enough: 1 block",
+        "    working low (importance 0.10, confidence 0.90, round 1): Something dim.",
+        "  too old: 1 block",
+        "    ephemeral temp-001 (importance 0.25, confidence 0.55, round 1): The tide turns.",
+        "",
+        "rules that replies broke: S0-R1 × 4, S0-R13",
+    ]
+    assert "decay" not in done.stdout
+
+
+@pytest.mark.requirement("X16")
+def test_json_has_the_wires_decay_and_the_importance(command: Command, talk: Session) -> None:
+    found = json.loads(command("tiers", "talk", "--json").stdout)
+    [core] = found["core"]
+    assert core == {
+        "id": "core-001",
+        "type": "identity",
+        "decay": 0.1,
+        "confidence": 0.9,
+        "round": 1,
+        "tags": ["user", "name"],
+        "content": ADA,
+        "importance": 0.9,
+        "age": 4,
+    }
+    assert (found["round"], found["protocol"], found["active_task"]) == (5, True, "Paint the hull.")
+    assert found["dropped"] == {"threshold_decay": 1, "expired_by_round": 1}
+    assert [(one["tier"], one["block"]["id"], one["block"]["importance"], one["reason"]) for one in found["left"]] == [
+        ("working", "low", 0.1, "threshold_decay"),
+        ("ephemeral", "temp-001", 0.25, "expired_by_round"),
+    ]
+    assert found["told"] == {"S0-R13": 1, "S0-R1": 4}
+
+
+def test_a_few_blocks_that_are_not_shown_are_named_and_all_of_them_when_asked(command: Command, home: str) -> None:
+    session = talking(home, "talk")
+    exchange(session, core=[block(f"core-{number:02}", f"Pier {number}.") for number in range(24 + 7)])
+    few = command("tiers", "talk").stdout.splitlines()
+    at = few.index("  no room in the tier: 7 blocks")
+    assert len(few[at + 1 :]) == 6
+    assert few[-1] == "    and 2 more (--all)"
+    everything = command("tiers", "talk", "--all").stdout
+    assert "more (--all)" not in everything
+    assert "    core core-30 (importance 0.90, confidence 0.90, round 1): Pier 30." in everything.splitlines()
+
+
+def test_every_reason_is_told_in_words(command: Command, home: str) -> None:
+    session = talking(home, "talk")
+    exchange(session, core=[block(), block("b", ADA.upper()), block("c", "Dim.", confidence=0.3), "a story", {"id": 5}])
+    told = command("tiers", "talk").stdout
+    for words in ("not sure enough: 1 block", "said twice: 1 block", "refused: not a usable block: 2 blocks"):
+        assert f"  {words}\n" in told
+
+
+def test_a_session_without_the_protocol_is_told_how_to_turn_it_on(command: Command, home: str) -> None:
+    stage(home, "talk")
+    done = command("tiers", "talk")
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        [
+            "round 0; the protocol is off; shown: 0 core, 0 working, 0 ephemeral",
+            "  → turn it on with `daypack switch talk protocol on`",
+        ],
+    )
+    assert command("switch", "talk", "protocol", "on").stdout == "protocol is on\n"
+    assert command("tiers", "talk").stdout == "round 0; the protocol is on; shown: 0 core, 0 working, 0 ephemeral\n"
+
+
+def test_a_block_cannot_draw_on_the_terminal(command: Command, home: str) -> None:
+    session = talking(home, "talk")
+    bad = "a\x1b[31m\nb\u202e"
+    blocks = [block(bad, bad, type=bad, tags=[bad]), block(bad + "2", "Dim.", decay=0.9)]
+    exchange(session, core=blocks, active_task=bad)
+    for args in ((), ("--all",), ("--json",)):
+        done = command("tiers", "talk", *args)
+        assert "\x1b" not in done.stdout
+        assert "\u202e" not in done.stdout
+    lines = command("tiers", "talk").stdout.splitlines()
+    assert lines[1] == "active task: a\\x1b[31m\\nb\\u202e"
+    assert [line for line in lines if line.startswith("b")] == []
+
+
+@pytest.mark.parametrize("args", [(), ("--all",)])
+def test_a_huge_block_does_not_flood_the_terminal(command: Command, home: str, args: tuple[str, ...]) -> None:
+    session = talking(home, "talk")
+    long = "word " * 20_000
+    exchange(
+        session, core=[block("dim", long, decay=0.9), block(long, "Named at length."), block("c", long, type=long)]
+    )
+    lines = command("tiers", "talk", *args).stdout.splitlines()
+    assert max(map(len, lines)) < 2000
+
+
+def test_a_session_that_is_not_there_is_told(command: Command) -> None:
+    done = command("tiers", "nowhere")
+    assert (done.returncode, "no such session" in done.stderr) == (1, True)
+
+
+def test_a_bad_setting_is_told_with_what_there_is(command: Command, talk: Session) -> None:
+    with open(talk.history.layout.home.config, "w", encoding="utf-8") as file:
+        file.write("[tiers.core]\nmax_decay = 7\n")
+    done = command("tiers", "talk")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "max_decay" in done.stderr
+    assert "max_decay, min_confidence, max_items, max_rounds" in done.stderr
+
+
+@pytest.mark.requirement("G1")
+def test_limits_in_the_users_config_count(command: Command, talk: Session) -> None:
+    with open(talk.history.layout.home.config, "w", encoding="utf-8") as file:
+        file.write("[tiers.core]\nmax_decay = 0.05\n\n[tiers.ephemeral]\nmax_rounds = 9\n")
+    found = json.loads(command("tiers", "talk", "--json").stdout)
+    assert [len(found[tier]) for tier in ("core", "working", "ephemeral")] == [0, 1, 1]
