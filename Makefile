@@ -8,6 +8,7 @@ SERVE_HOME ?= $(CURDIR)/.daypack
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml
+	@echo "installing into .venv, about a minute"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable . --group dev

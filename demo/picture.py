@@ -21,8 +21,12 @@ MEMORY = Kind("memory", "M", 141)
 SUMMARY = Kind("CONTEXT.md", "C", 214)
 REFS = Kind("refs", "R", 172)  # and what child agents answered
 TAIL = Kind("tail", "T", 71)
+NOTE = Kind("core note", "b", 205)  # core blocks that are newer than the prefix
 VOLATILE = Kind("volatile", "V", 187)
-KINDS = (INSTRUCTIONS, MEMORY, CORE, SUMMARY, REFS, TAIL, VOLATILE)  # as they stand in a window
+KINDS = (INSTRUCTIONS, MEMORY, CORE, SUMMARY, REFS, TAIL, NOTE, VOLATILE)  # as they stand in a window
+PREFIX = Kind("prefix", "P", 33)  # in a chart: a single one of its parts is too small to be seen there
+STACK = (PREFIX, TAIL, VOLATILE)
+_PARTS = KINDS[: KINDS.index(TAIL)]
 _PREFIX = {
     "system": INSTRUCTIONS,
     "core_blocks": CORE,
@@ -31,6 +35,7 @@ _PREFIX = {
     "child_result": REFS,
     "child_refs": REFS,
 }
+GREY = 245
 _ANSWER, _FREE = 242, 240
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
@@ -46,12 +51,12 @@ class Look(NamedTuple):
         """Return a text in a colour, if there is one."""
         if not self.colour or not text:
             return text
-        ground = "" if behind is None else f"48;5;{behind};"
-        return f"\x1b[{'1;' if bold else ''}{ground}38;5;{colour}m{text}\x1b[0m"
+        ground = "" if behind is None else f"\x1b[48;5;{behind}m"
+        return f"\x1b[{'1;' if bold else ''}38;5;{colour}m{ground}{text}\x1b[0m"
 
     def dim(self, text: str) -> str:
         """Return a text that stands back."""
-        return self.paint(text, 245)
+        return self.paint(text, GREY)
 
     def bold(self, text: str) -> str:
         """Return a text that stands out."""
@@ -87,7 +92,12 @@ def window_of(turn: Turn) -> Window:
     prefix = len(turn.parts.epoch.prefix)
     behind = len(turn.items) - len(turn.parts.volatile)
     for at, item in enumerate(turn.items):
-        kind = _PREFIX.get(item.kind, SUMMARY) if at < prefix else TAIL if at < behind else VOLATILE
+        if at < prefix:
+            kind = _PREFIX.get(item.kind, SUMMARY)
+        elif at < behind:
+            kind = TAIL
+        else:
+            kind = NOTE if item.kind == "core_blocks" else VOLATILE
         parts[kind] += item.tokens or 0
     limits = turn.record.limits
     return Window(parts, turn.budget_tokens or turn.tokens, limits.reserved_tokens, turn.expected_cached_tokens)
@@ -131,8 +141,10 @@ def legend(window: Window, look: Look, width: int) -> list[str]:
 
 
 def key(look: Look, width: int) -> list[str]:
-    """Name the parts that a window can have."""
-    return _wrapped([(_mark(kind, look), f" {kind.name}") for kind in KINDS], width)
+    """Name the parts of a chart's columns."""
+    prefix = f" {PREFIX.name}: {', '.join(kind.name for kind in _PARTS)}"
+    others = [(_mark(kind, look), f" {kind.name}") for kind in STACK[1:]]
+    return _wrapped([(_mark(PREFIX, look), prefix), *others], width)
 
 
 def _wrapped(named: Sequence[tuple[str, str]], width: int) -> list[str]:
@@ -173,7 +185,7 @@ def share(amounts: Sequence[int], cells: int) -> list[int]:
 
 
 def chart(windows: Sequence[Window], look: Look, width: int, height: int) -> list[str]:
-    """Draw calls as columns, side by side, each a stack of its parts; what reaches the top fills its window."""
+    """Draw calls as columns, side by side: prefix, tail, volatile. What reaches the top fills its window."""
     columns = [_levels(one, height) for one in sample(windows, width)]
     return ["".join(_cell(one[row * 8 : row * 8 + 8], look) for one in columns) for row in reversed(range(height))]
 
@@ -185,11 +197,18 @@ def sample(windows: Sequence[Window], width: int) -> list[Window]:
     return [windows[round(at * (len(windows) - 1) / (width - 1))] for at in range(width)]
 
 
+def _stack(window: Window) -> dict[Kind, int]:
+    found = dict.fromkeys(STACK, 0)
+    for kind, count in window.parts.items():
+        found[PREFIX if kind in _PARTS else TAIL if kind == TAIL else VOLATILE] += count
+    return found
+
+
 def _levels(window: Window, height: int) -> list[Kind | None]:
     """Return what stands at each eighth of a row, from the bottom up; None: nothing."""
     room, above = window.budget - window.answer, 0
     levels: list[Kind | None] = []
-    for kind, count in window.parts.items():
+    for kind, count in _stack(window).items():
         above += count
         levels += [kind] * (round(above / room * height * 8) - len(levels))
     return (levels + [None] * height * 8)[: height * 8]
@@ -202,7 +221,7 @@ def _cell(levels: Sequence[Kind | None], look: Look) -> str:
         return " "
     first, *others = (kind for kind, _ in Counter(reversed(filled)).most_common(2))
     if not look.colour or not look.blocks:
-        return first.letter if len(filled) >= 4 else look.choose("·", ".")
+        return first.letter if len(filled) >= 4 else " "
     if not others or len(filled) < len(levels):
         return look.paint(_EIGHTHS[len(filled)], first.colour)
     lower, upper = sorted((first, others[0]), key=filled.index)

@@ -59,6 +59,12 @@ def section_of(session: Session, answer: Message) -> Accepted:
     return next(read_accepted(event.data) for event in told if event.data["message"] == answer.id)
 
 
+def raw_of(answer: Message) -> str:
+    """Return an answer as the model gave it: its words, and what was cut from them and is kept beside them."""
+    cut = (answer.meta or {}).get("daypack", {}).get("section", {"at": 0, "text": ""})
+    return answer.text[: cut["at"]] + cut["text"] + answer.text[cut["at"] :]
+
+
 def trace(session: Session, turns: Sequence[Turn], fact: Fact) -> Found:
     """Say where the last call of the turn that asked for a fact had it from."""
     asked = next(one for one in session.messages() if one.client_key == f"turn-{fact.asked}")

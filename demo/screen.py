@@ -6,7 +6,7 @@ import sys
 import textwrap
 import time
 
-from demo.picture import Look
+from demo.picture import GREY, Look
 
 _WIDEST = 100
 _INDENT = 4
@@ -48,12 +48,17 @@ class Screen:
         for line in textwrap.wrap(text, self.look.width - _INDENT - 1):
             self._print(" " * _INDENT + line)
 
-    def row(self, name: str, text: str, wide: int = 11) -> None:
+    def row(self, name: str, text: str, wide: int = 11, colour: int = GREY) -> None:
         """Print a name, and what belongs to it beside it."""
         hanging = "  " if text.startswith("- ") else ""
         for line in textwrap.wrap(text, self.inner - wide, subsequent_indent=hanging) or [""]:
-            self._print(" " * _INDENT + self.look.dim(f"{name:<{wide}}") + line)
+            self._print(" " * _INDENT + self.look.paint(f"{name:<{wide}}", colour) + line)
             name = ""
+
+    def note(self, text: str) -> None:
+        """Print words that stand back, wrapped."""
+        for line in textwrap.wrap(text, self.inner):
+            self._print(" " * _INDENT + self.look.dim(line))
 
     def draw(self, *lines: str) -> None:
         """Print lines that are as wide as they are; in place of a picture that moved."""

@@ -39,11 +39,11 @@ class Fact(NamedTuple):
 
 FACTS = (
     Fact("HM-4471", 3, 41, "code of the harbour office"),
-    Fact("NP-20931", 0, 19, "number of the insurance policy"),  # not said here: another agent put it into the memory
+    Fact("NP-20931", 0, 23, "number of the insurance policy"),  # not said here: another agent put it into the memory
     Fact("05:40", 6, 52, "when may we switch over on Tuesday"),
     Fact("MAX_CARS = 38", 8, 49, "MAX_CARS tariffs.py"),
     Fact("30 November", 24, 55, "archivist old server switched off"),
-    Fact("FR-", 13, 57, "prefix of the invoices, tax office"),
+    Fact("the prefix FR-", 13, 57, "prefix of the invoices, tax office"),
 )
 POLICY = "Nordpier is insured with Havtrygd; the number of the policy is NP-20931."
 DOCUMENT = (
@@ -142,7 +142,7 @@ STEPS = (
     ),
     Step("Run everything once.", "Everything passes on the new server.", (tests("all"),), form="truncated"),
     Step("Fine. Do we have backups?", "Yes, one every night, kept for a month.", (log("backup"),), form="missing"),
-    Step("What is the number of our insurance policy? The port wants it.", "asked"),
+    Step("And payments?", "payments.py asks the bank for each booking.", (read("payments.py"),)),
     Step(
         "Thanks. How far are we?",
         "The server and the data are there; mail and payments are open.",
@@ -156,7 +156,7 @@ STEPS = (
         "unknown tier",
     ),
     Step("Is anything in the queue?", "The queue is empty.", (rows("mail_queue"),), form="altered"),
-    Step("And payments?", "payments.py asks the bank for each booking.", (read("payments.py"),)),
+    Step("What is the number of our insurance policy? The port wants it.", "asked"),
     Step(
         "Let somebody go through the old archive: what do we still need of the old server?",
         "The archivist says: the old server can be switched off after 30 November.",

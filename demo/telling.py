@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from daypack.derived.tiers import Accepted
 from daypack.flow.turn import Turn
 from daypack.runtime import open_session
 from daypack.types.history import Message
@@ -12,22 +13,24 @@ from daypack.types.snapshot import Tiers
 from demo import proofs
 from demo.agent import Agent
 from demo.model import text_of
-from demo.picture import bar, cache_line, chart, key, legend, window_of
+from demo.picture import CORE, VOLATILE, bar, cache_line, chart, key, legend, sample, window_of
 from demo.proofs import count_tokens
+from demo.quotes import quote_broken, quote_reply
 from demo.screen import Screen
-from demo.story import CHILD, CHILD_SECRET, DOCUMENT, FACTS, POLICY, STEPS, WINDOW
+from demo.story import CHILD, CHILD_SECRET, DOCUMENT, FACTS, POLICY, STEPS, WINDOW, Step
 from demo.wire import Server
 from demo.writer import digest, kill_writer, open_story, reached
 
 KILL_FROM, KILL_AFTER = 42, 9
 COLLECT_AT = 50
-_FORMS = {
-    "fenced": "in a code fence",
-    "truncated": "cut off",
-    "missing": "left out",
-    "unknown tier": "in a fourth tier",
-    "altered": "a changed round",
+_RULES = {  # what the rules that the story breaks ask for, in two words
+    "S0-F2": "no fence",
+    "S0-R4": "whole JSON",
+    "S0-R1": "a section",
+    "S0-R9": "three tiers",
+    "S0-R8.2": "same round",
 }
+_OUTCOME, _RULE = 16, 19  # columns
 _BROKEN = [number for number, step in enumerate(STEPS, 1) if step.form != "good"]
 _DELEGATED = next(
     number
@@ -94,12 +97,17 @@ class Telling:
         self._play([1])
         screen.row("turn 1", STEPS[0].says)
         self._draw(self._sent[-1])
+        screen.note("tail: the conversation; prefix: all before it; volatile: for this call only")
         screen.pause()
         screen.scene("The reply ends with a snapshot. Its blocks become memory, in three tiers.")
+        answer, look = self._answer(1), self._look
+        said, snapshot = quote_reply(proofs.raw_of(answer), screen.inner - 11, self._dots)
+        screen.draw(f"{look.dim('reply      ')}{said} {look.dim(snapshot)}")
+        screen.row("user sees", answer.text.strip())
         tiers = self._session.tiers
-        for name, blocks in (("core", tiers.core), ("working", tiers.working), ("ephemeral", tiers.ephemeral)):
-            for one in blocks:
-                screen.row(name, one.content)
+        for tier in TIERS:
+            for one in tiers.of(tier):
+                screen.row(tier, one.content, colour=(CORE if tier == "core" else VOLATILE).colour)
         screen.pause()
 
     def _fill(self) -> None:
@@ -122,20 +130,36 @@ class Telling:
         for words in (*decided[:1], *facts)[:2]:
             screen.row("", f"- {words}")
         self._draw(packed)
+        screen.note("refs: files, and results that left the window, by name")
         screen.pause()
 
     def _break_rules(self) -> None:
         screen = self._screen
-        screen.scene("Models break rules. No word is lost, nothing wrong is believed.")
+        screen.scene("Models break rules. No word is lost, every broken rule is told.")
         self._play(range(self._sent[-1].number + 1, _BROKEN[-1] + 1))
+        room = screen.inner - 9 - _OUTCOME - _RULE
+        screen.note(f"{'':<9}{'reply':<{room}}{'taken':<{_OUTCOME}}broken rule")
+        kept, told = 0, 0
         for number in _BROKEN:
-            screen.row(f"turn {number}", f"{_FORMS[STEPS[number - 1].form]:<20} {self._outcome(number)}")
+            answer, step = self._answer(number), STEPS[number - 1]
+            section = proofs.section_of(self._session, answer)
+            kept += answer.text.strip() == step.answers
+            told += len(section.told)
+            part = quote_broken(proofs.raw_of(answer), step.form, room - 2, self._dots)
+            rule = next(iter(section.told), "")
+            self._expect(rule in _RULES, f"what turn {number} broke was not told")
+            asks = self._look.dim(_RULES.get(rule, ""))
+            name = self._look.dim(f"{f'turn {number}':<9}")
+            screen.draw(f"{name}{part:<{room}}{_outcome(section, step):<{_OUTCOME}}{rule} {asks}")
+        self._expect(kept == len(_BROKEN), "words of a broken reply were lost")
+        screen.row("in all", f"words of {kept} of {len(_BROKEN)} kept; {told} broken rules told, in events.jsonl", 9)
         screen.pause()
 
     def _remember(self) -> None:
         screen = self._screen
         screen.scene("A memory across sessions, over MCP.")
         fact = next(one for one in FACTS if not one.said)
+        self._play(range(self._sent[-1].number + 1, fact.asked + 1))
         screen.row("server", f"daypack mcp, process {self._server.pid}, {len(self._server.tools())} tools")
         screen.row("add_entry", f"by another agent: {POLICY}")
         screen.row(f"turn {fact.asked}", STEPS[fact.asked - 1].says)
@@ -188,10 +212,10 @@ class Telling:
         self._expect(not leaked, "words of the child are in its parent's window")
         screen.scene("Said once, asked for much later, and found.")
         arrow = self._look.choose("→", "->")
-        for found in (proofs.trace(self._session, self._calls, fact) for fact in FACTS if fact.said):
-            fact = found.fact
+        for fact in sorted((one for one in FACTS if one.said), key=lambda one: one.asked):
+            found = proofs.trace(self._session, self._calls, fact)
             self._expect(bool(found.place), f"{fact.words} was not found")
-            screen.row(fact.words, f"turn {fact.said:>2} {arrow} turn {fact.asked}   {found.place}", 15)
+            screen.row(fact.words, f"turn {fact.said:>2} {arrow} turn {fact.asked}   {found.place}", 16)
         screen.pause()
 
     def _come_back(self) -> None:
@@ -213,10 +237,11 @@ class Telling:
         same = sum(one == other for one, other in zip(before, after, strict=True))
         windows = [window_of(turn) for turn in self._calls]
         self._expect(same == len(before), "calls differ")
-        screen.scene(f"Every call is made again: {same} of {len(before)} byte for byte, in three dialects.")
+        screen.scene(f"Every call is made again: {same} of {len(before)} byte for byte, for three APIs.")
         screen.draw(*chart(windows, self._look, screen.inner, 8), *key(self._look, screen.inner))
         room = windows[-1].budget - windows[-1].answer
-        screen.draw(self._look.dim(f"first call to last, up to {room:,} tokens; each steep fall is a compaction"))
+        drawn = len(sample(windows, screen.inner))
+        screen.note(f"{drawn} of the {len(windows)} calls, up to {room:,} tokens; each steep fall is a compaction")
         screen.pause()
         sent, cached = sum(one.used for one in windows), sum(one.cached for one in windows)
         wrong = proofs.problems(session)
@@ -232,6 +257,7 @@ class Telling:
         screen.row("cache", f"can reuse {cached / sent:.0%} of {sent:,} tokens sent")
         screen.row("doctor", "; ".join(wrong) or "nothing wrong")
         self._expect(not wrong, "doctor found something")
+        screen.row("next", "make serve starts a memory server; docs/design.md tells the rest")
 
     # What the scenes share
 
@@ -255,20 +281,12 @@ class Telling:
     def _draw(self, sent: Sent) -> None:
         self._screen.draw(*self._picture(sent))
 
+    @property
+    def _dots(self) -> str:
+        return self._look.choose("…", "...")
+
     def _overflows(self) -> list[int]:
         return [at for at, one in enumerate(self._sent) if one.turn.new_epoch == "overflow"]
-
-    def _outcome(self, number: int) -> str:
-        """Say what became of a reply that breaks a rule."""
-        answer, step = self._answer(number), STEPS[number - 1]
-        taken = proofs.section_of(self._session, answer)
-        words = "words kept" if answer.text.strip() == step.answers else "words lost"
-        self._expect(words == "words kept", f"words of turn {number} were lost")
-        memory = taken.snapshot.memory if taken.snapshot else Tiers()
-        got, sent = sum(len(memory.of(tier)) for tier in TIERS), sum(map(len, (step.blocks or {}).values()))
-        state = f"round {taken.round} counts" if taken.snapshot else "no state"
-        state = f"{got} of {sent} blocks taken" if sent else state
-        return f"{words}, {state:<19} {next(iter(taken.told), '')}"
 
     def _expect(self, held: bool, otherwise: str) -> None:  # noqa: FBT001 — what is expected comes first
         if not held:
@@ -287,3 +305,12 @@ class Telling:
 
     def _call_memory(self, name: str, given: dict[str, Any]) -> str:
         return json.dumps(self._server.call(name, {"memory_id": self._memory, **given}))
+
+
+def _outcome(section: Accepted, step: Step) -> str:
+    """Say what could be taken of a section that breaks a rule."""
+    sent = sum(map(len, (step.blocks or {}).values()))
+    if sent:
+        memory = section.snapshot.memory if section.snapshot else Tiers()
+        return f"{sum(len(memory.of(tier)) for tier in TIERS)} of {sent} blocks"
+    return f"round {section.round} counts" if section.snapshot else "no snapshot"

@@ -144,7 +144,7 @@ class Session:
         self.turns.set_budget(budget)
 
     def switch(self, name: str, *, on: bool) -> None:
-        """Switch a block of instructions on or off: voice, provenance, identity, or one of your own."""
+        """Switch a block of instructions on or off: protocol, voice, provenance, identity, or one of your own."""
         self.turns.switch(name, on=on)
 
     def put_child(
@@ -206,7 +206,7 @@ class Session:
         self.turns.refresh()
 
     def accept(self, reply: object, usage: object = None) -> Message:
-        """Append a model's reply: a text, a message, or what a client library returned; record the tokens it used."""
+        """Append a model's reply (a text, a message, a client's or a Splitter's); record tokens and snapshot."""
         return self.turns.accept(reply, usage)
 
     @property

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 from flow.scenes import close_all, stage
-from flow.snapshots import ADA, ask, block, reply_to, talking
+from flow.snapshots import ADA, ask, block, reply_to, section, talking
 
+from daypack.cli.main import run
+from daypack.errors import WriteFailed
 from daypack.flow.turn import Turn
+from daypack.history.session import History
 from daypack.runtime import Session
+from daypack.types.history import Event
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -103,6 +107,60 @@ def test_without_the_protocol_a_reply_is_only_appended(command: Command, home: s
     done = command("accept", "plain", stdin=b"In the bay.\n")
     assert (done.returncode, done.stdout, done.stderr) == (0, "In the bay.\n", "msg-2\n")
     assert json.loads(command("accept", "plain", "--json", stdin=b"Still.").stdout)["protocol"] is None
+
+
+@pytest.mark.parametrize("turned", ["off", "once"])
+def test_a_section_that_no_turn_asked_for_is_cut_and_that_is_told(command: Command, talk: Session, turned: str) -> None:
+    reply = reply_to(ask(talk), "Done.", core=[block()])
+    talk.switch("protocol", on=turned == "once")
+    ask(talk, protocol=False)
+    done = command("accept", "talk", stdin=reply.encode())
+    assert (done.returncode, done.stdout) == (0, "Done.\n")
+    assert done.stderr == "msg-3: a section was cut from it; no turn asked for one\n"
+    found = json.loads(command("accept", "talk", "--json", stdin=reply.encode()).stdout)
+    assert found["protocol"] is None
+    assert found["message"]["meta"]["daypack"]["section"]["text"] == reply[5:]
+    assert talk.tiers.core == ()
+
+
+def test_a_snapshot_that_could_not_be_recorded_is_not_told_as_unasked(
+    command: Command, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = History.append_event
+
+    def fail(history: History, event: Event) -> Event:
+        if event.type == "context.snapshot":
+            raise WriteFailed("no space", operation="append", place="events.jsonl")
+        return record(history, event)
+
+    monkeypatch.setattr(History, "append_event", fail)
+    done = command("accept", "talk", stdin=reply_to(turn, core=[block()]).encode())
+    assert (done.returncode, done.stdout) == (0, "Yes.\n")
+    assert done.stderr.startswith("msg-2")
+    assert "no turn asked" not in done.stderr
+
+
+def test_what_pack_expects_can_be_sent_checked_and_accepted(command: Command, talk: Session) -> None:
+    talk.append("user", "Hello.")
+    expected = json.loads(command("pack", "talk", "--json").stdout)["expected"]
+    assert expected["runtime"]["round"] == 1
+    reply = "Yes." + section(expected, core=[block()])
+    Path("sent.json").write_text(json.dumps(expected), encoding="utf-8")
+    Path("reply.txt").write_text(reply, encoding="utf-8")
+    assert run(["check-reply", "reply.txt", "--expected", "sent.json"]) == 0
+    assert command("accept", "talk", "reply.txt").stderr == "msg-2: a snapshot with 1 block\n"
+    assert talk.tiers.told == {}
+    talk.switch("protocol", on=False)
+    talk.append("user", "Again.")
+    assert "expected" not in json.loads(command("pack", "talk", "--json").stdout)
+
+
+def test_a_reply_that_looks_like_a_response_is_told_of(command: Command, talk: Session, turn: Turn) -> None:
+    body = json.dumps({"choices": [{"message": {"role": "assistant", "content": "Yes."}}]})
+    told = "it looks like a provider's response: --response reads one"
+    assert told in command("accept", "talk", stdin=body.encode()).stderr.splitlines()
+    for other in (b'{"answer": 42}', b"{not json", b"Yes."):
+        assert told not in command("accept", "talk", stdin=other).stderr
 
 
 @pytest.mark.parametrize(

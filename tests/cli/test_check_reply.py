@@ -75,7 +75,7 @@ def test_everything_that_is_wrong_is_one_line_with_all_rules_it_breaks(command: 
         "S0-R10.7  memory.core[0].content: is missing",
         "S0-R10.5  memory.core[0].round: is missing",
         "S0-R10.6  memory.core[0].tags: is missing",
-        "S0-R10  memory.core[0]: the block is refused: it has no usable id, content or numbers",
+        "S0-R10  memory.core[0]: the block is refused: no usable content and decay",
         "S0-T7  memory.working: cannot be 'a story'; it is an array",
         "S0-R7  memory.working: a story instead of a state",
         "S0-T7  memory.ephemeral: is missing; it is taken as empty (should)",
@@ -95,13 +95,17 @@ def test_what_only_should_be_so_stands_last_and_is_no_failure(command: Command) 
     assert mixed.stdout.splitlines()[2] == "S0-R8.1  version: was 2.3 and came back as 2.4"
 
 
-def test_standard_input_is_read_for_a_dash(command: Command) -> None:
-    done = command("check-reply", "-", stdin="Nothing 记.".encode())
+@pytest.mark.parametrize("file", [("-",), ()])
+def test_standard_input_is_read_for_a_dash_and_without_a_file(command: Command, file: tuple[str, ...]) -> None:
+    done = command("check-reply", *file, stdin="Nothing 记.".encode())
     assert (done.returncode, done.stdout.splitlines()) == (
         1,
         ["text      10 characters", "snapshot  none", "S0-R1  the reply has no context section"],
     )
-    assert command("check-reply", "-", stdin=GOOD.encode()).returncode == 0
+    assert command("check-reply", *file, stdin=GOOD.encode()).returncode == 0
+    sent = written("sent.json", json.dumps(STAMP))
+    assert command("check-reply", *file, "--expected", sent, stdin=GOOD.encode()).returncode == 0
+    assert json.loads(command("check-reply", *file, "--json", stdin=GOOD.encode()).stdout)["ok"] is True
 
 
 @pytest.mark.requirement("S0-R8", "S0-R8.2", "X22")

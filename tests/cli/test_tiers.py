@@ -3,9 +3,10 @@
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
-from flow.scenes import close_all, stage
+from flow.scenes import MARKER, SECRET, close_all, stage
 from flow.snapshots import ADA, ask, block, exchange, talking
 
 from daypack.runtime import Session
@@ -44,7 +45,7 @@ def test_the_tiers_are_a_table_with_importance_instead_of_decay(command: Command
     done = command("tiers", "talk")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
-        "round 5; the protocol is on; shown: 1 core, 1 working, 0 ephemeral",
+        "round 5; the protocol is on; shown where they fit: 1 core, 1 working, 0 ephemeral",
         "active task: Paint the hull.",
         "",
         "tier     id        type      age  importance  confidence  content",
@@ -57,7 +58,8 @@ def test_the_tiers_are_a_table_with_importance_instead_of_decay(command: Command
         "  too old: 1 block",
         "    ephemeral temp-001 (importance 0.25, confidence 0.55, round 1): The tide turns.",
         "",
-        "rules that replies broke: S0-R1 × 4, S0-R13",
+        "rules that replies broke, most often first: S0-R1 × 4, S0-R13",
+        "  → what they say stands in docs/design.md, Hybrid protocol",
     ]
     assert "decay" not in done.stdout
 
@@ -112,12 +114,15 @@ def test_a_session_without_the_protocol_is_told_how_to_turn_it_on(command: Comma
     assert (done.returncode, done.stdout.splitlines()) == (
         0,
         [
-            "round 0; the protocol is off; shown: 0 core, 0 working, 0 ephemeral",
+            "round 0; the protocol is off; shown where they fit: 0 core, 0 working, 0 ephemeral",
             "  → turn it on with `daypack switch talk protocol on`",
         ],
     )
     assert command("switch", "talk", "protocol", "on").stdout == "protocol is on\n"
-    assert command("tiers", "talk").stdout == "round 0; the protocol is on; shown: 0 core, 0 working, 0 ephemeral\n"
+    assert (
+        command("tiers", "talk").stdout
+        == "round 0; the protocol is on; shown where they fit: 0 core, 0 working, 0 ephemeral\n"
+    )
 
 
 def test_a_block_cannot_draw_on_the_terminal(command: Command, home: str) -> None:
@@ -130,7 +135,7 @@ def test_a_block_cannot_draw_on_the_terminal(command: Command, home: str) -> Non
         assert "\x1b" not in done.stdout
         assert "\u202e" not in done.stdout
     lines = command("tiers", "talk").stdout.splitlines()
-    assert lines[1] == "active task: a\\x1b[31m\\nb\\u202e"
+    assert lines[1] == "active task: a[31m b"
     assert [line for line in lines if line.startswith("b")] == []
 
 
@@ -143,6 +148,42 @@ def test_a_huge_block_does_not_flood_the_terminal(command: Command, home: str, a
     )
     lines = command("tiers", "talk", *args).stdout.splitlines()
     assert max(map(len, lines)) < 2000
+
+
+def test_of_many_broken_rules_those_broken_most_often_are_named(command: Command, home: str) -> None:
+    session = talking(home, "talk")
+    ask(session)
+    session.accept("No.")
+    exchange(session, core=[{"id": "a"}, {"id": "b"}])
+    shown = command("tiers", "talk").stdout.splitlines()[-2]
+    assert shown.startswith("rules that replies broke, most often first: S0-R10 × 2, S0-R10.2 × 2, ")
+    assert shown.endswith(" others (--all)")
+    whole = command("tiers", "talk", "--all").stdout.splitlines()[-2]
+    assert whole.endswith(", S0-R1")
+    assert "others" not in whole
+
+
+@pytest.mark.parametrize("args", [(), ("--all",), ("--json",)])
+def test_secrets_in_blocks_are_not_printed(command: Command, home: str, args: tuple[str, ...]) -> None:
+    session = talking(home, "talk")
+    blocks: list[Any] = [
+        block(content=f"The token is {SECRET}."),
+        block("typed", "The bay is deep.", type=SECRET, tags=[SECRET]),
+        block("across", "x" * 495 + " " + SECRET),
+        block(f"x {SECRET}", "Sail."),
+        block("dim", SECRET, decay=0.9),
+        SECRET,
+    ]
+    exchange(session, core=blocks, active_task=f"Use {SECRET}", capabilities=[{"name": "memory", "scope": SECRET}])
+    done = command("tiers", "talk", *args)
+    assert (done.returncode, SECRET[:12] in done.stdout) == (0, False)
+    assert MARKER in done.stdout
+
+
+def test_json_tells_what_was_wrong_with_the_newest_reply(command: Command, talk: Session) -> None:
+    assert json.loads(command("tiers", "talk", "--json").stdout)["violations"] == [
+        {"rule": "S0-R1", "problem": "the reply has no context section", "where": "", "level": "must"}
+    ]
 
 
 def test_a_session_that_is_not_there_is_told(command: Command) -> None:

@@ -93,14 +93,15 @@ def test_the_store_has_the_newest_good_version_of_what_was_not_deleted(taken: li
         for one in taken:
             best: dict[str, Block] = {}
             for block in one.snapshot.memory.of(tier) if one.snapshot else ():
-                other = best.get(block.id, block)
+                name = block.id.strip()
+                other = best.get(name, block)
                 if (block.quality, block.round) >= (other.quality, other.round):
-                    best[block.id] = block
-            for block in best.values():
+                    best[name] = block
+            for name, block in best.items():
                 if block.decay == 1 or block.confidence == 0:
-                    standing.pop(block.id, None)
+                    standing.pop(name, None)
                 elif block.decay <= LIMITS[tier][0] and block.confidence >= LIMITS[tier][1]:
-                    standing[block.id] = block.content
+                    standing[name] = block.content
         kept = {one.id: one.content for one in store.blocks[tier].values()}
         assert kept.items() <= standing.items()
         if tier == "core":

@@ -194,6 +194,11 @@ def test_the_help_of_a_command_stands_in_the_reference_word_for_word(
     assert flowing(text) in pasted, f"paste the output of `COLUMNS=100 {command} --help`:\n{text}"
 
 
+def test_the_overview_of_commands_stands_in_the_reference_word_for_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    assert capsys.readouterr().out in read("docs/cli.md")
+
+
 def test_every_command_has_a_chapter_and_every_option_is_told_of() -> None:
     page = read("docs/cli.md")
     assert [name for name in COMMANDS if f"\n## daypack {name}\n" not in page] == []

@@ -10,7 +10,7 @@ from daypack.flow.items import Item
 from daypack.flow.turn import Turn
 from daypack.protocol import SEPARATOR
 from daypack.runtime import Session
-from daypack.types.history import Event
+from daypack.types.history import Event, Message
 
 Blocks = Sequence[dict[str, Any]]
 ADA = "The user is Ada."
@@ -58,6 +58,12 @@ def exchange(session: Session, text: str = "Yes.", **fields: Any) -> Turn:
 
 def taken_in(session: Session) -> list[Event]:
     return [event for event in session.events() if event.type == "context.snapshot"]
+
+
+def kept_of(message: Message) -> dict[str, Any]:
+    """What was cut from a message, as it stands beside its words; empty: nothing was."""
+    own: dict[str, Any] = (message.meta or {}).get("daypack", {})
+    return own.get("section", {})
 
 
 def volatile(turn: Turn, item_id: str) -> Item | None:

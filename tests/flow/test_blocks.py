@@ -72,7 +72,7 @@ def test_with_the_protocol_on_the_model_is_told_what_to_write_and_sees_the_runti
     assert json.loads(stamp.text) == turn.expected
     assert turn.expected
     assert turn.expected["version"] == 2.3
-    assert turn.expected["capabilities"] == [{"name": "memory", "scope": "write_once"}]
+    assert turn.expected["capabilities"] == [{"name": "memory", "scope": "write"}]
     assert stamp.text in turn.messages("openai")[-1]["content"]
     assert told.text not in turn.system
     assert refs(turn)[-3:] == [INSTRUCTIONS, STAMP, "runtime"]
@@ -229,6 +229,47 @@ def test_only_what_changed_is_told(before: str, after: str, told: str) -> None:
     first = item_of(before)
     assert first
     assert changed_blocks(first, item_of(after)) == told
+
+
+def test_what_merely_has_no_room_is_not_taken_back() -> None:
+    def items_of(room: int, *blocks: Block) -> list[Item]:
+        return [one for one in block_items(seen(*blocks), room, len) if isinstance(one, Item)]
+
+    short, long = told_as("a", "About a."), told_as("b", "About b. " * 9)
+    [frozen_item] = items_of(9999, short, long, told_as("c"))
+    [no_room] = items_of(12 * 40, short, long, told_as("c"))
+    assert "- b " not in no_room.text
+    assert changed_blocks(frozen_item, no_room) == ""
+    [gone] = items_of(12 * 40, short, long)
+    assert changed_blocks(frozen_item, gone) == "no longer: c"
+
+
+def test_a_core_block_that_better_ones_push_out_is_not_taken_back(home: str) -> None:
+    session = talking(home)
+    exchange(session, core=[block("plain", BOAT, decay=0.3), block("gone", "The bay is deep.")])
+    session.refresh()
+    first = ask(session)
+    better = [block(f"b{number}", f"Pier {number}.", decay=0) for number in range(24)]
+    session.accept(reply_to(first, core=[*better, block("gone", decay=1)]))
+    assert "plain" not in {one.id for one in session.tiers.core}
+    note = volatile(ask(session), "blocks:core~changed")
+    assert note
+    assert note.text.splitlines()[-1] == "no longer: gone"
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_core_block_that_grew_too_long_for_the_window_is_not_taken_back(home: str, others: int) -> None:
+    session = talking(home)
+    exchange(session, core=[block(), *[block("core-002", "Sail.")] * others])
+    session.refresh()
+    first = ask(session, budget=4000)
+    assert frozen(first, "blocks:core")
+    grown = "".join(chr(0x4E00 + 7 * number) for number in range(500))  # rare signs: more tokens than characters
+    session.accept(reply_to(first, core=[block(content=grown)]))
+    second = ask(session, budget=4000)
+    assert second.new_epoch == ""
+    note = volatile(second, "blocks:core~changed")
+    assert "no longer" not in (note.text if note else "")
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from anthropic.types import Message as AnthropicMessage
 from flow.dialects.library import answer, called, check_types, completion, reasoned, response, said, text, use
-from flow.snapshots import ADA, ask, block, exchange, reply_to, section, taken_in, talking
+from flow.snapshots import ADA, ask, block, exchange, kept_of, reply_to, section, taken_in, talking
 
 from daypack.derived.tiers import read_accepted
 from daypack.files import blobs
@@ -23,8 +23,8 @@ def put_back(message: Message) -> str:
     """The reply as it came, from what is stored of it."""
     words = "".join(one.text for one in message.content if isinstance(one, Text)) if message.content else ""
     words = message.content if isinstance(message.content, str) else words
-    cut: Any = (message.meta or {}).get("snapshot")
-    return words if cut is None else f"{words[: cut['at']]}{cut['text']}{words[cut['at'] :]}"
+    cut = kept_of(message)
+    return f"{words[: cut['at']]}{cut['text']}{words[cut['at'] :]}" if cut else words
 
 
 def broken(session: Session) -> dict[str, int]:
@@ -41,8 +41,16 @@ def test_the_words_are_the_message_and_what_was_cut_stands_beside_them(home: str
     reply = reply_to(turn, WORDS, core=[block()])
     message = session.accept(reply)
     assert message.content == WORDS
-    kept = (message.meta or {})["snapshot"]
-    assert (kept["at"], kept["text"]) == (len(WORDS), reply[len(WORDS) :])
+    assert message.meta == {
+        "daypack": {
+            "section": {
+                "at": len(WORDS),
+                "turn": turn.event_id,
+                "digest": blobs.digest_bytes(reply[len(WORDS) :].encode()),
+                "text": reply[len(WORDS) :],
+            }
+        }
+    }
     assert session.tail(1) == (message,)
     assert put_back(message) == reply
     [event] = taken_in(session)
@@ -142,13 +150,13 @@ def test_what_was_cut_is_a_blob_of_its_own_when_it_is_large(home: str) -> None:
     turn = ask(session)
     reply = reply_to(turn, "Yes.", core=[block(content="x" * 4096)])
     message = session.accept(reply)
-    kept: Any = (message.meta or {})["snapshot"]
-    assert kept["at"] == 4
+    kept = kept_of(message)
+    assert (kept["at"], kept["turn"], kept["bytes"], "text" in kept) == (4, turn.event_id, len(reply) - 4, False)
     digest = kept["digest"]
     assert blobs.get(session.history.layout.blob, file_name_of(digest)).decode() == reply[4:]
     small = reply_to(ask(session), "Yes.", core=[block()])
     assert len(small[4:].encode()) <= 4096
-    assert (session.accept(small).meta or {})["snapshot"]["text"] == small[4:]
+    assert kept_of(session.accept(small))["text"] == small[4:]
 
 
 def test_a_snapshot_of_a_megabyte_is_taken_in_and_the_window_stays_small(home: str) -> None:
@@ -222,7 +230,7 @@ def test_blocks_that_cannot_be_used_are_counted_and_erase_nothing(home: str) -> 
     assert [one.id for one in seen.core] == ["core-001"]
     assert seen.dropped == {"invalid_block": 5}
     assert seen.told["S0-R7"] == 1
-    assert seen.told["S0-R10"] == 4
+    assert seen.told["S0-R10"] == 5
 
 
 @pytest.mark.requirement("G3")

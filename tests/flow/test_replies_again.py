@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from flow.dialects.library import answer, use
 from flow.scenes import logs, stage
-from flow.snapshots import BOAT, ask, block, exchange, reply_to, section, taken_in, talking
+from flow.snapshots import BOAT, ask, block, exchange, kept_of, reply_to, section, taken_in, talking
 
 from daypack.derived.tiers import read_accepted
-from daypack.errors import BadConfig, WriteFailed
+from daypack.errors import WriteFailed
 from daypack.runtime import Session
 from daypack.types.digest import file_name_of
 from daypack.types.history import Event
@@ -27,17 +27,64 @@ def fail_events(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
 # On and off
 
 
-def test_without_the_protocol_a_section_is_text(home: str) -> None:
-    session = talking(home)
-    reply = reply_to(ask(session), core=[block()])
-    session.append("user", "Now without.")
-    session.prepare(protocol=False)
-    message = session.accept(reply)
-    assert (message.content, message.meta) == (reply, None)
-    assert taken_in(session) == []
+def test_in_a_session_that_never_had_the_protocol_a_section_is_text(home: str) -> None:
+    reply = reply_to(ask(talking(home)), core=[block()])
     plain = stage(home, "plain")
+    before = plain.accept(reply)
     ask(plain)
-    assert plain.accept(reply).content == reply
+    for message in (before, plain.accept(reply), stage(home, "plain").accept(reply)):
+        assert (message.content, message.meta) == (reply, None)
+    assert taken_in(plain) == []
+
+
+def unasked(session: Session, turned: str) -> None:
+    """A turn that asks for nothing, in a session in which an earlier one did."""
+    session.append("user", "Now without.")
+    if turned == "off":
+        session.switch("protocol", on=False)
+        session.prepare()
+    else:
+        session.prepare(protocol=False)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("turned", ["off", "once"])
+def test_a_section_nobody_asked_for_is_cut_and_does_not_count(home: str, turned: str, elsewhere: bool) -> None:
+    session = talking(home)
+    reply = reply_to(exchange(session, core=[block()]), WORDS, core=[block("core-002", BOAT)])
+    unasked(session, turned)
+    session = stage(home) if elsewhere else session
+    before, events = session.tiers, len(session.events())
+    message = session.accept(reply)
+    kept = kept_of(message)
+    assert (message.text, kept["at"], kept["text"]) == (WORDS, len(WORDS), reply[len(WORDS) :])
+    assert "turn" not in kept
+    assert (session.tiers, len(session.events())) == (before, events)
+    session.prepare(protocol=False)
+    session.switch("protocol", on=True)
+    ask(session)
+    assert len(taken_in(session)) == 1  # nor later
+    assert session.tiers.core == before.core
+
+
+@pytest.mark.parametrize("turned", ["off", "once"])
+def test_words_nobody_asked_a_section_for_are_left_as_they_are(home: str, turned: str) -> None:
+    session = talking(home)
+    exchange(session, core=[block()])
+    unasked(session, turned)
+    message = session.accept(WORDS)
+    assert (message.content, message.meta, session.tiers.told) == (WORDS, None, {})
+
+
+def test_a_session_whose_switch_is_on_cuts_sections_before_any_turn_asked(home: str) -> None:
+    session = stage(home)
+    ask(session)
+    reply = "Yes." + section({"version": 2.3, "runtime": {}}, core=[block()])
+    session.switch("protocol", on=True)
+    message = session.accept(reply)  # the turn was prepared before
+    assert (message.text, "turn" in kept_of(message), taken_in(session)) == ("Yes.", False, [])
+    session.switch("protocol", on=False)
+    assert session.accept(reply).text == reply
 
 
 def test_the_protocol_for_one_call_takes_its_reply_apart(home: str) -> None:
@@ -52,8 +99,10 @@ def test_a_reply_without_any_turn_is_read_as_the_switch_says(home: str) -> None:
     session = talking(home)
     session.append("user", "Hello.")
     reply = "Yes." + section({"version": 2.3, "runtime": {}}, core=[block()])
-    assert session.accept(reply).text == "Yes."
+    message = session.accept(reply)
+    assert (message.text, kept_of(message)["turn"]) == ("Yes.", "")
     assert session.tiers.told["S0-R8.2"] == 1
+    assert [one.id for one in session.tiers.core] == ["core-001"]
     other = stage(home, "other")
     other.append("user", "Hello.")
     assert other.accept(reply).text == reply
@@ -71,6 +120,16 @@ def test_a_reply_sent_twice_is_taken_in_once(home: str, meta: dict[str, Any]) ->
     assert session.accept(reply) == first
     assert stage(home).accept(reply) == first
     assert logs(session) == before
+    assert len(taken_in(session)) == 1
+
+
+@pytest.mark.parametrize("protocol", [None, False])
+def test_a_reply_sent_again_after_the_next_turn_is_the_same_reply(home: str, protocol: bool | None) -> None:
+    session = talking(home)
+    reply = {"role": "assistant", "content": reply_to(ask(session), core=[block()]), "client_key": "k1"}
+    first = session.accept(reply)
+    ask(session, protocol=protocol)
+    assert session.accept(reply) == first
     assert len(taken_in(session)) == 1
 
 
@@ -131,55 +190,17 @@ def test_a_reply_answers_the_newest_turn_also_when_another_process_prepared_it(h
     assert (accepted.turn, accepted.round, accepted.told) == (turn.event_id, 2, {})
 
 
-@pytest.mark.parametrize(
-    "meta",
-    [
-        *(5, "x", None, [], {}),
-        {"at": 1},
-        {"at": "x", "text": "y"},
-        {"at": 0, "text": {"a": 1}},
-        {"at": 0, "blob": 5},
-        {"at": 0, "blob": "../../meta.json"},
-        {"at": -9, "text": "y"},
-    ],
-)
-def test_a_message_with_a_note_of_that_name_by_another_hand_stops_no_turn(home: str, meta: Any) -> None:
-    session = talking(home)
-    session.append("user", "Hello.")
-    session.append("assistant", "Yes.", meta={"snapshot": meta})
-    turn = ask(session)
-    assert turn.event_id
-    exchange(session, core=[block(content=BOAT)])
-    assert [one.content for one in session.tiers.core] == [BOAT]
-
-
 def test_a_blob_that_was_lost_stops_no_turn(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     session = talking(home)
     turn = ask(session)
     fail_events(session, monkeypatch)
     message = session.accept(reply_to(turn, core=[block(content="x" * 9000)]))
     monkeypatch.undo()
-    digest = (message.meta or {})["snapshot"]["digest"]
-    name = file_name_of(digest)
+    name = file_name_of(kept_of(message)["digest"])
     [place] = [path for path in Path(session.history.layout.blob).rglob("*") if path.name == name]
     place.unlink()
     assert ask(session).event_id
     assert session.tiers.core == ()
-
-
-def test_a_bad_setting_does_not_make_a_stored_reply_look_lost(home: str) -> None:
-    session = talking(home)
-    turn = ask(session)
-    with open(session.history.layout.home.config, "w", encoding="utf-8") as file:
-        file.write("[tiers.core]\nmax_decay = 7\n")
-    reply = reply_to(turn, core=[block()])
-    told = ""
-    try:
-        session.accept(reply)
-    except BadConfig as error:
-        told = str(error)
-    # Refused whole, or taken whole.
-    assert [one.text for one in session.messages()] == (["Go on."] if told else ["Go on.", "Yes."])
 
 
 # Rounds

@@ -5,8 +5,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from derived.tiering import fold_tiers
+from derived.tiering import fold_tiers, made, took
 from flow.scenes import Clock, close_all, digest, outputs, sent, stage
 from flow.snapshots import ask, block, exchange, frozen, reply_to, taken_in, talking, volatile
 from hypothesis import HealthCheck, given, settings
@@ -180,3 +181,62 @@ def test_an_event_of_another_writer_that_shares_the_name_changes_nothing(home: s
     for data in ({}, {"message": "x", "round": 1}, {"message": "msg-9", "round": "many"}, {"message": "msg-9"}):
         session.append_event("context.snapshot", data)
     assert session.tiers == before == stage(home).tiers
+
+
+@pytest.mark.parametrize(
+    "message", ["msg-3", "msg-999", "msg-999999999999999", "msg-", "msg--1", "msg-²", "2", None, 2]
+)
+def test_an_event_about_a_message_that_is_not_there_is_passed_over(home: str, message: Any) -> None:
+    session = talking(home)
+    exchange(session, core=[block()])
+    before = session.tiers
+    data = msgspec.to_builtins(took(1, {"core": [made("forged")]}))
+    session.append_event("context.snapshot", {**data, "message": message})
+    assert session.tiers == before == stage(home).tiers
+    exchange(session, core=[block("core-002", "The bay is deep.")])  # what comes after counts all the same
+    assert sorted(one.id for one in session.tiers.core) == ["core-001", "core-002"]
+
+
+def test_an_event_of_a_round_that_has_not_been_counts_as_of_the_newest(home: str) -> None:
+    session = talking(home)
+    exchange(session, ephemeral=[block("mine", "The bay is deep.")])
+    data = msgspec.to_builtins(took(10**12, {"ephemeral": [made("far", round=10**12)], "core": [made("lasting")]}))
+    session.append_event("context.snapshot", {**data, "message": "msg-2"})
+    seen = stage(home).tiers
+    assert {one.id: one.round for one in (*seen.ephemeral, *seen.core)} == {"mine": 1, "far": 1, "lasting": 1}
+    for _ in range(4):
+        exchange(session)
+    assert stage(home).tiers.ephemeral == ()
+    assert [one.id for one in stage(home).tiers.core] == ["lasting"]
+
+
+def saved(session: Session) -> tuple[Path, dict[str, Any]]:
+    """The file of the ledger, and what it holds."""
+    session.turns.desk.ledger.read()
+    session.turns.desk.ledger.save(always=True)
+    path = Path(session.history.layout.derived("ledger"))
+    return path, msgspec.json.decode(path.read_bytes())
+
+
+@pytest.mark.parametrize("change", ["fold", "older", "blocks", "low", "nothing"])
+def test_a_ledger_of_another_version_or_without_a_tier_is_folded_anew(home: str, change: str) -> None:
+    session = talking(home)
+    exchange(session, core=[block()], working=[block("w", "The bay is deep.")])
+    before = session.tiers
+    path, data = saved(session)
+    tiers = data["tiers"]
+    tiers["told"] = {"S0-R1": 77}  # to see whether the file was believed
+    if change == "fold":
+        data["fold"] += 1
+    elif change == "older":
+        del data["fold"]
+    elif change in ("blocks", "low"):
+        tiers[change] = {"core": {}, "working": {}}
+    path.write_bytes(msgspec.json.encode(data))
+    seen = stage(home).tiers
+    if change == "nothing":
+        assert seen.told == {"S0-R1": 77}
+    else:
+        assert seen == before
+    exchange(stage(home), ephemeral=[block("e", "The tide turns.", round=2)])
+    assert [one.id for one in stage(home).tiers.ephemeral] == ["e"]

@@ -59,8 +59,10 @@ TRUNCATED = [
 
 SYNTAX = [
     behind("single quotes", "{'version': 2.3}"),
-    behind("a comma too many in the object", changed("}]", "},]")),
-    behind("a comma too many at the end", GOOD[:-1] + ",}"),
+    good("a comma too many in a tier", f"{HI}{SEP}\n" + changed("}]", "},]"), HI, "R4 R5"),
+    good("a comma too many at the end", f"{HI}{SEP}\n{GOOD[:-1]},}}", HI, "R4 R5"),
+    good("a comma and a comment too many", f"{HI}{SEP}\n{GOOD[:-1]}, // the end\n}}", HI, "F4 R4 R5"),
+    behind("two commas at the end", GOOD[:-1] + ",,}"),
     behind("a comma missing", changed('2.3,"', '2.3"')),
     behind("keys without quotes", "{version: 2.3, memory: {core: []}}"),
     behind("a leading zero", changed('"round":1', '"round":01')),

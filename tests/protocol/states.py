@@ -137,7 +137,7 @@ MEMORY = [
     ),
     holding("a memory in words", put("memory", "We spoke about Rome."), "R7 T7", core=[], working=[], ephemeral=[]),
     holding("a tier in words", put("memory.core", "We spoke about Rome."), "R7 T7", core=[]),
-    holding("a block in words", put("memory.core", ["We spoke about Rome.", CORE]), "R7"),
+    holding("a block in words", put("memory.core", ["We spoke about Rome.", CORE]), "R7 R10"),
     tier("the same id twice, the better first", [block("a"), block("a", 0.2)], "R14"),
     tier("the same id twice, equally good", [block("a", round=0), block("a")], "R14"),
     tier(

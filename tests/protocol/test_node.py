@@ -13,7 +13,7 @@ from protocol.documents import DOCUMENTS, INVALID, STRICTER, VALID
 from protocol.replies import broken_rules
 
 from daypack.protocol import SEPARATOR, parse
-from daypack.protocol.hybrid import judge
+from daypack.protocol.verdict import judge
 
 PROGRAM = """
 const lines = require("fs").readFileSync(0, "utf8").split("\\n").filter(line => line);

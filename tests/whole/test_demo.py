@@ -1,8 +1,12 @@
 """The demo as people run it: in a process of its own, with nothing left behind."""
 
 import os
+import pty
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,5 +24,31 @@ def test_the_demo_tells_its_story_and_leaves_nothing_behind(tmp_path: Path, enco
     told = done.stdout.decode(encoding)
     assert "60 of 60 requests word for word" in told
     assert "nothing wrong" in told
+    turns = [int(number) for number in re.findall(r"^    turn (\d+) ", told, re.MULTILINE)]
+    assert turns == sorted(turns) != []
+    assert "words of 5 of 5 kept" in told
     assert all(len(line) <= 80 for line in told.splitlines())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_on_a_terminal_it_is_coloured_and_as_wide_as_the_terminal(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    settings = {"TMPDIR": str(tmp_path), "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", "COLUMNS": "60"}
+    outside = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    command = [sys.executable, "-m", "demo", "--fast"]
+    with subprocess.Popen(command, cwd=ROOT, env=outside | settings, stdout=theirs, stderr=subprocess.PIPE) as process:
+        os.close(theirs)
+        told = "".join(read_all(ours))
+        assert process.stderr
+        assert (process.wait(), process.stderr.read()) == (0, b"")
+    assert "\x1b[48;5;" in told  # two colours in one cell
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", told).splitlines()
+    assert "\x1b" not in "".join(lines)
+    assert [line for line in lines if len(line) > 60] == []
+
+
+def read_all(terminal: int) -> Iterator[str]:
+    """What is written to a terminal until its other side is closed, which is an error where Linux reads it."""
+    with suppress(OSError), open(terminal, encoding="utf-8", newline="") as stream:
+        while text := stream.readline():
+            yield text

@@ -2,10 +2,12 @@
 
 import random
 import re
+from collections.abc import Iterator
 
 import pytest
 
-from demo.picture import KINDS, Look, Window, bar, cache_line, chart, key, legend, share
+from demo.picture import KINDS, NOTE, STACK, TAIL, VOLATILE, Look, Window, bar, cache_line, chart, key, legend, share
+from demo.quotes import quote, quote_broken, quote_reply
 
 LOOKS = {
     "coloured": Look(colour=True, blocks=True),
@@ -13,6 +15,7 @@ LOOKS = {
     "plain": Look(),
     "coloured letters": Look(colour=True),
 }
+CELL = re.compile(r"(?:\x1b\[38;5;(\d+)m)?(?:\x1b\[48;5;(\d+)m)?([ ▁▂▃▄▅▆▇█])(?:\x1b\[0m)?")
 
 
 def windows(number: int) -> list[Window]:
@@ -51,9 +54,9 @@ def test_without_blocks_everything_is_ascii(name: str) -> None:
 
 
 def test_a_bar_shows_each_part_by_its_share() -> None:
-    parts = dict(zip(KINDS, (2_000, 1_000, 0, 1, 0, 3_999, 1_000), strict=True))
+    parts = dict(zip(KINDS, (2_000, 1_000, 0, 1, 0, 3_999, 200, 800), strict=True))
     drawn = bar(Window(parts, 16_000, 4_000, 0), LOOKS["plain"], 80)
-    assert drawn == "I" * 10 + "M" * 5 + "C" + "T" * 19 + "V" * 5 + "." * 20 + "-" * 20
+    assert drawn == "I" * 10 + "M" * 5 + "C" + "T" * 19 + "b" + "V" * 4 + "." * 20 + "-" * 20
 
 
 def test_cells_are_shared_and_none_is_forgotten() -> None:
@@ -63,7 +66,55 @@ def test_cells_are_shared_and_none_is_forgotten() -> None:
 
 
 def test_a_chart_stacks_the_parts_of_each_call_from_the_bottom() -> None:
-    half = dict.fromkeys(KINDS, 0) | {KINDS[0]: 3_000, KINDS[-2]: 3_000}
-    full = dict.fromkeys(KINDS, 0) | {KINDS[-2]: 12_000}
+    half = dict.fromkeys(KINDS, 0) | {KINDS[0]: 1_000, KINDS[3]: 2_000, TAIL: 3_000}
+    full = dict.fromkeys(KINDS, 0) | {TAIL: 9_000, NOTE: 1_000, VOLATILE: 2_000}
     lines = chart([Window(one, 16_000, 4_000, 0) for one in (half, full)], LOOKS["plain"], 75, 4)
-    assert lines == [" T", " T", "TT", "IT"]
+    assert lines == [" V", " T", "TT", "PT"]
+
+
+def columns(lines: list[str], width: int) -> Iterator[list[int | None]]:
+    """The colours of each column of a coloured chart, from the bottom up, eight to a cell; None: nothing is there."""
+    cells = [CELL.findall(line) for line in lines]
+    assert {len(row) for row in cells} == {width}
+    for at in range(width):
+        column: list[int | None] = []
+        for fore, behind, char in (row[at] for row in reversed(cells)):
+            lower = " ▁▂▃▄▅▆▇█".index(char)
+            column += [int(fore)] * lower if lower else []
+            column += [int(behind) if behind else None] * (8 - lower)
+        yield column
+
+
+def test_a_chart_has_no_gap_and_no_part_that_its_key_does_not_name() -> None:
+    drawn, look = windows(74), LOOKS["coloured"]
+    seen: set[int | None] = set()
+    for window, column in zip(drawn, columns(chart(drawn, look, 75, 8), 75), strict=True):
+        filled = [one for one in column if one is not None]
+        assert column[: len(filled)] == filled  # nothing floats
+        assert len(filled) == round(window.used / 12_000 * 64)
+        ranks = [[kind.colour for kind in STACK].index(one) for one in filled]
+        assert ranks == sorted(ranks)
+        assert abs(ranks.count(1) - window.parts[TAIL] / 12_000 * 64) <= 8  # less than a cell
+        seen |= set(filled)
+    assert seen == {kind.colour for kind in STACK}
+    named = "".join(key(look, 75))
+    assert all(f"38;5;{kind.colour}m" in named for kind in STACK)
+
+
+@pytest.mark.parametrize("dots", ["…", "..."])
+@pytest.mark.parametrize("width", [12, 29, 60])
+def test_a_quote_fits_and_says_what_it_leaves_out(dots: str, width: int) -> None:
+    text = "one two\n three four five six seven eight nine ten eleven twelve"
+    assert quote("one\n two", 0, width, dots) == "one two"
+    assert quote(text, 4, 100, dots) == f"{dots}{' '.join(text.split())[4:]}"
+    for start in range(len(text)):
+        assert len(quote(text, start, width, dots)) <= width
+    assert quote(text, 8, 12, dots).endswith(dots)
+
+
+def test_a_quote_of_a_reply_shows_what_matters() -> None:
+    raw = 'All prices are in Norwegian crowns.\n<<<CONTEXT>>>\n{"version":2.3,"runtime":{"round":7,"workspace":""}}'
+    assert quote_reply(raw, 60, "…") == ("All prices are in N…", '<<<CONTEXT>>> {"version":2.3,"runtime"…')
+    assert quote_broken(raw, "altered", 20, "…") == '…"round":7,"workspa…'
+    assert quote_broken(raw[:70], "truncated", 20, "…") == '…"runt (end)'
+    assert quote_broken("Yes, one every night.", "missing", 20, "…") == "…every night. (end)"

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from anyio.from_thread import start_blocking_portal
+from flow.snapshots import kept_of
 from flow.windows import check_left, check_window, stable_of
 from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult, TextContent
@@ -124,7 +125,7 @@ def check_batch(rest: Iterator[Message], calls: list[tuple[str, dict[str, Any]]]
 
 def check_answer(answer: Message, step: Step, text: str) -> None:
     assert answer.role == "assistant"
-    cut = (answer.meta or {}).get("snapshot", {}).get("text", "")
+    cut = kept_of(answer).get("text", "")
     assert answer.text == (text if step.form == "missing" else f"{text}\n")
     assert cut.startswith("<<<CONTEXT>>>\n") == (step.form != "missing")
 

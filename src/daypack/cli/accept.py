@@ -4,6 +4,7 @@ The reply is a text, or the JSON a provider's API returned (--response).
 """
 
 import argparse
+from typing import Any
 
 import msgspec
 
@@ -12,6 +13,8 @@ from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import counted, json_text, safe, say
 from daypack.derived.tiers import SNAPSHOT, Accepted, read_accepted
 from daypack.errors import BadInput
+from daypack.flow.snapshots import SECTION
+from daypack.history.draft import RESERVED
 from daypack.protocol import Violation
 from daypack.runtime import Session
 from daypack.types.history import Message
@@ -34,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
         except (msgspec.DecodeError, UnicodeError) as error:
             hint = "give the body of the response as it came"
             raise BadInput(str(error), operation="accept", place=args.file, hint=hint) from error
+    elif _is_response(given):
+        say("it looks like a provider's response: --response reads one")
     with open_named(args) as session:
         message = session.accept(reply)
         accepted = _accepted(session, message)
@@ -46,16 +51,28 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _is_response(text: str) -> bool:
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        found = msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError):
+        return False
+    return bool({"choices", "output", "stop_reason"} & found.keys())
+
+
 def _accepted(session: Session, message: Message) -> Accepted | None:
     """Return what was recorded of the snapshot of a message."""
-    newest = session.history.events.tail(2)
+    newest = session.history.events.tail(16)
     found = (event for event in newest if event.type == SNAPSHOT and event.data.get("message") == message.id)
     return next(map(read_accepted, (event.data for event in found)), None)
 
 
 def _told(message: Message, accepted: Accepted | None) -> str:
     if accepted is None:
-        return f"{message.id}"
+        own: Any = (message.meta or {}).get(RESERVED, {})
+        uncalled = SECTION in own and "turn" not in own[SECTION]
+        return f"{message.id}: a section was cut from it; no turn asked for one" if uncalled else message.id
     snapshot = accepted.snapshot
     blocks = (
         sum(map(len, (snapshot.memory.core, snapshot.memory.working, snapshot.memory.ephemeral))) if snapshot else 0

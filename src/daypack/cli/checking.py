@@ -18,7 +18,7 @@ from daypack.protocol import Reply, Violation, parse
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("file", help="a file with the reply (- is standard input)")
+    parser.add_argument("file", nargs="?", default="-", help="a file with the reply (default: standard input)")
     parser.add_argument(
         "--expected", metavar="FILE", help="a JSON file with the version and runtime fields that were sent to the model"
     )

@@ -81,6 +81,7 @@ def as_json(turn: Turn) -> dict[str, Any]:
         "new_epoch": turn.new_epoch or None,
         "omitted": msgspec.to_builtins(turn.omitted),
         "missing": msgspec.to_builtins(turn.missing),
+        **({"expected": turn.expected} if turn.expected else {}),
     }
 
 

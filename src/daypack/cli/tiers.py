@@ -21,7 +21,6 @@ _REASONS = {
     "expired_by_round": "too old",
     "over_max_items": "no room in the tier",
     "redundant": "said twice",
-    "id_too_long": "its id is too long",
     "invalid_block": "refused: not a usable block",
 }
 
@@ -46,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _told(tiers: Projection, name: str, *, on: bool, few: int | None) -> Iterator[str]:
     shown = ", ".join(f"{len(tiers.of(tier))} {tier}" for tier in TIERS)
-    yield f"round {tiers.round}; the protocol is {'on' if on else 'off'}; shown: {shown}"
+    yield f"round {tiers.round}; the protocol is {'on' if on else 'off'}; shown where they fit: {shown}"
     if not on and not any(tiers.of(tier) for tier in TIERS):
         yield f"  → turn it on with `daypack switch {safe_line(name)} protocol on`"
     if tiers.active_task:
@@ -66,8 +65,11 @@ def _told(tiers: Projection, name: str, *, on: bool, few: int | None) -> Iterato
                 yield f"    and {len(some) - few:,} more (--all)"
     if tiers.told:
         yield ""
-        rules = ", ".join(f"{rule} × {count:,}" if count > 1 else rule for rule, count in sorted(tiers.told.items()))
-        yield f"rules that replies broke: {rules}"
+        most = sorted(tiers.told.items(), key=lambda one: (-one[1], one[0]))
+        rules = ", ".join(f"{rule} × {count:,}" if count > 1 else rule for rule, count in most[:few])
+        more = f" and {len(most) - few:,} others (--all)" if few is not None and len(most) > few else ""
+        yield f"rules that replies broke, most often first: {rules}{more}"
+        yield "  → what they say stands in docs/design.md, Hybrid protocol"
 
 
 def _row(tier: str, block: Block, current: int) -> Sequence[str]:

@@ -10,8 +10,10 @@ not good enough (`low`) or too old to be shown. The projection is what a turn sh
     max_rounds = 12
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
@@ -19,6 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from daypack.errors import BadConfig
+from daypack.text.redact import redact
 from daypack.text.trim import trim
 from daypack.types.history import Event
 from daypack.types.kinds import TIERS, Tier
@@ -27,12 +30,18 @@ from daypack.types.snapshot import POLICIES, Block, Capability, Snapshot, TierPo
 SNAPSHOT = "context.snapshot"
 MAX_CONTENT_CHARS = 512
 MAX_ID_CHARS = 128
+MAX_TYPE_CHARS = 32
 MAX_TAGS = 8
 MAX_TAG_CHARS = 32
 # The store keeps what is no longer shown for so many rounds and blocks more; history keeps it for ever.
 _STORED_ITEMS: dict[Tier, int] = {"core": 200, "working": 500, "ephemeral": 200}
 _STORED_ROUNDS: dict[Tier, int | None] = {"core": None, "working": 120, "ephemeral": 30}
+_STORED_CHARS = 4096
+_STORED_CAPABILITIES = 32
 _TASK_ROUNDS = 12
+# What a terminal or a reader may act on instead of showing it.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]")
+_CUT_QUOTE = re.compile(r"'[^']*…'|(?<=\.)[^.]*…$")
 
 Policies = Mapping[Tier, TierPolicy]
 
@@ -56,7 +65,6 @@ class Store(Struct, omit_defaults=True):
 
     message: int = 0  # the newest message whose section was taken in
     round: int = 0
-    snapshots: int = 0
     refused: int = 0
     told: dict[str, int] = {}
     blocks: dict[Tier, dict[str, Block]] = field(default_factory=lambda: {tier: {} for tier in TIERS})
@@ -64,6 +72,7 @@ class Store(Struct, omit_defaults=True):
     active_task: str = ""
     task_round: int = 0
     capabilities: tuple[Capability, ...] = ()
+    violations: tuple[dict[str, str], ...] = ()  # of the newest reply
 
 
 class Dropped(Struct, frozen=True):
@@ -87,6 +96,7 @@ class Projection(Struct, frozen=True, kw_only=True):
     left: tuple[Dropped, ...] = ()
     refused: int = 0  # blocks that could not be used at all, since the session began
     told: dict[str, int] = {}  # how often each rule was broken since then
+    violations: tuple[dict[str, str], ...] = ()  # what was wrong with the newest reply
 
     def of(self, tier: Tier) -> tuple[Block, ...]:
         """The blocks of one tier."""
@@ -114,54 +124,94 @@ def find_low(snapshot: Snapshot, policies: Policies) -> dict[Tier, tuple[str, ..
 
 def merge(store: Store, accepted: Accepted) -> None:
     """Take a snapshot in. An id that is left out, an empty tier and a rejected one change nothing."""
-    store.message = int(accepted.message.rpartition("-")[2])
+    store.message = max(store.message, int(accepted.message.rpartition("-")[2]))
     store.round = max(store.round, accepted.round)
     store.refused += accepted.refused
-    for rule, count in accepted.told.items():
-        store.told[rule] = store.told.get(rule, 0) + count
+    store.violations = accepted.violations
+    # Nothing is changed in place: another thread may be looking at it.
+    store.told = {**store.told, **{rule: store.told.get(rule, 0) + count for rule, count in accepted.told.items()}}
     snapshot = accepted.snapshot
     if snapshot is None:
         return
-    store.snapshots += 1
     for tier in TIERS:
-        blocks, low = store.blocks[tier], store.low[tier]
+        blocks, low = dict(store.blocks[tier]), dict(store.low[tier])
         poor = frozenset(accepted.low.get(tier, ()))
         for block in _once(snapshot.memory.of(tier)):
             low.pop(block.id, None)
             if block.deletes:
                 blocks.pop(block.id, None)
                 continue
-            (low if block.id in poor else blocks)[block.id] = _settled(block, accepted.round)
-        _forget(blocks, tier, store.round)
-        _forget(low, tier, store.round)
+            into = low if block.id in poor else blocks
+            if block.id in into or _make_room(into, tier, accepted.round):
+                into[block.id] = _aged(block, into.get(block.id), accepted.round)
+        store.blocks[tier] = _remembered(blocks, tier, store.round)
+        store.low[tier] = _remembered(low, tier, store.round)
     if snapshot.active_task.strip():
-        store.active_task, store.task_round = trim(snapshot.active_task, MAX_CONTENT_CHARS), accepted.round
-    store.capabilities = snapshot.capabilities or store.capabilities
+        store.active_task, store.task_round = _seen(snapshot.active_task, _STORED_CHARS), accepted.round
+    given = snapshot.capabilities[:_STORED_CAPABILITIES]
+    named = tuple(Capability(_seen(one.name, MAX_ID_CHARS), _seen(one.scope, MAX_ID_CHARS)) for one in given)
+    store.capabilities = named or store.capabilities
 
 
 def _once(blocks: Iterable[Block]) -> Iterator[Block]:
     """Return each id once: the block of better quality, of two equal ones the newer."""
     best: dict[str, Block] = {}
-    for block in blocks:
+    for given in blocks:
+        block = _stored(given)
         other = best.get(block.id)
-        if other is None or (block.quality, block.round) >= (other.quality, other.round):
+        if block.id and (other is None or (block.quality, block.round) >= (other.quality, other.round)):
             best[block.id] = block
     return iter(best.values())
 
 
-def _settled(block: Block, current: int) -> Block:
-    """A block cannot be of a round that has not been."""
-    return replace(block, round=current) if block.round > current else block
+def _stored(block: Block) -> Block:
+    """Return a block as the store keeps it: an id as people and models see it, and of long texts the beginning."""
+    identity = " ".join(_UNSEEN.sub("", block.id).split())
+    content = _UNSEEN.sub("", block.content)
+    return Block(
+        id=identity if len(identity) <= MAX_ID_CHARS else "",  # nobody could name it
+        type=_seen(block.type, _STORED_CHARS),
+        decay=block.decay,
+        confidence=block.confidence,
+        round=block.round,
+        tags=tuple(_seen(tag, _STORED_CHARS) for tag in block.tags[: _STORED_ITEMS["core"]]),
+        content=content[:_STORED_CHARS],
+    )
 
 
-def _forget(blocks: dict[str, Block], tier: Tier, current: int) -> None:
-    """Let go of what has long not been shown; history has it."""
+def _seen(text: str, most: int) -> str:
+    return " ".join(_UNSEEN.sub("", text).split())[:most]
+
+
+def _aged(block: Block, former: Block | None, current: int) -> Block:
+    """A block that is new, or says something new, is of this round; one that is sent again is as old as it was.
+
+    The round it names itself makes it younger at most: models copy numbers from examples.
+    """
+    if former is None or former.content != block.content:
+        return replace(block, round=current)
+    return replace(block, round=min(max(block.round, former.round), current))
+
+
+def _make_room(blocks: dict[str, Block], tier: Tier, current: int) -> bool:
+    """Let the oldest block go that is no longer shown, where the store is full; else no new one is taken.
+
+    So no flood of new blocks erases a standing one.
+    """
+    if len(blocks) < _STORED_ITEMS[tier]:
+        return True
+    oldest = min(blocks.values(), key=lambda one: one.round)
+    rounds = POLICIES[tier].max_rounds
+    if rounds is None or current - oldest.round <= rounds:
+        return False
+    del blocks[oldest.id]
+    return True
+
+
+def _remembered(blocks: dict[str, Block], tier: Tier, current: int) -> dict[str, Block]:
+    """Return the blocks without those that have long not been shown; history has them."""
     rounds = _STORED_ROUNDS[tier]
-    if rounds is not None:
-        for identity in [one.id for one in blocks.values() if current - one.round > rounds]:
-            del blocks[identity]
-    for block in sorted(blocks.values(), key=_order)[_STORED_ITEMS[tier] :]:
-        del blocks[block.id]
+    return {one.id: one for one in blocks.values() if rounds is None or current - one.round <= rounds}
 
 
 def accepted_among(events: Iterable[Event]) -> Iterator[tuple[Event, Accepted]]:
@@ -177,8 +227,9 @@ def read_accepted(data: Mapping[str, Any]) -> Accepted:
     return msgspec.convert(data, Accepted)
 
 
-def project(store: Store, current: int, policies: Policies = POLICIES) -> Projection:
+def project(store: Store, current: int, policies: Policies = POLICIES, *, redacting: bool = False) -> Projection:
     """Return what a turn of round `current` shows of the tiers, and what it does not."""
+    show = _cleared if redacting else _short
     shown: dict[Tier, tuple[Block, ...]] = {}
     left: list[Dropped] = []
     for tier in TIERS:
@@ -193,23 +244,29 @@ def project(store: Store, current: int, policies: Policies = POLICIES) -> Projec
             if not reason and len(kept) >= policy.max_items:
                 reason, note = "over_max_items", f"the tier shows {policy.max_items}"
             if reason:
-                left.append(Dropped(tier, block, reason, note))
+                left.append(Dropped(tier, show(block), reason, note))
             else:
                 contents.add(plain)
-                kept.append(_short(block))
+                kept.append(show(block))
         shown[tier] = tuple(kept)
-        left += [_below(tier, one, policy) for one in sorted(store.low[tier].values(), key=_order)]
+        left += [_below(tier, show(one), policy) for one in sorted(store.low[tier].values(), key=_order)]
     task = store.active_task if current - store.task_round <= _TASK_ROUNDS else ""
+    task = trim(_clear(task) if redacting else task, MAX_CONTENT_CHARS)
+    capabilities, violations = store.capabilities, store.violations
+    if redacting:
+        capabilities = tuple(Capability(_clear(one.name), _clear(one.scope)) for one in capabilities)
+        violations = tuple({name: _clear_quoted(value) for name, value in one.items()} for one in violations)
     return Projection(
         round=current,
         core=shown["core"],
         working=shown["working"],
         ephemeral=shown["ephemeral"],
         active_task=task,
-        capabilities=store.capabilities,
+        capabilities=capabilities,
         left=tuple(left),
         refused=store.refused,
         told=store.told,
+        violations=violations,
     )
 
 
@@ -219,8 +276,6 @@ def _below(tier: Tier, block: Block, policy: TierPolicy) -> Dropped:
 
 
 def _reason(block: Block, policy: TierPolicy, current: int) -> tuple[str, str]:
-    if len(block.id) > MAX_ID_CHARS:
-        return "id_too_long", f"its id has {len(block.id):,} characters, at most {MAX_ID_CHARS} are shown"
     reason, note = policy.shortfall(block)
     age = current - block.round
     if not reason and policy.max_rounds is not None and age > policy.max_rounds:
@@ -233,11 +288,28 @@ def _order(block: Block) -> tuple[float, int, str]:
 
 
 def _short(block: Block) -> Block:
-    """Return a block as it is shown: content and tags within their caps."""
+    """Return a block as it is shown: content, type and tags within their caps."""
     tags = tuple(dict.fromkeys(tag[:MAX_TAG_CHARS] for tag in block.tags))[:MAX_TAGS]
-    if len(block.content) <= MAX_CONTENT_CHARS and tags == block.tags:
+    if len(block.content) <= MAX_CONTENT_CHARS and len(block.type) <= MAX_TYPE_CHARS and tags == block.tags:
         return block
-    return replace(block, content=trim(block.content, MAX_CONTENT_CHARS), tags=tags)
+    content = trim(block.content, MAX_CONTENT_CHARS)
+    return replace(block, content=content, type=block.type[:MAX_TYPE_CHARS], tags=tags)
+
+
+def _cleared(block: Block) -> Block:
+    """Return a block without secrets: taken out before anything is cut, because half a secret is not recognised."""
+    texts = {name: _clear(getattr(block, name)) for name in ("id", "type", "content")}
+    return _short(replace(block, tags=tuple(map(_clear, block.tags)), **texts))
+
+
+@lru_cache(maxsize=1024)
+def _clear(text: str) -> str:
+    return redact(text).text
+
+
+def _clear_quoted(text: str) -> str:
+    """Clear a text that quotes the beginning of others: what was cut may be half a secret, so nothing of it stays."""
+    return _clear(_CUT_QUOTE.sub("…", text))
 
 
 class _Policy(Struct, forbid_unknown_fields=True):

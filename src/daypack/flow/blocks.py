@@ -20,9 +20,8 @@ from daypack.types.snapshot import PROTOCOL_VERSION, Block, Runtime
 
 PROTOCOL = "protocol"  # the switch, and the block of instructions behind it
 CORE = "blocks:core"
-_MAX_TYPE_CHARS = 32
 _INSIDE = ("model", "reviewer", "evidence_export")
-_CAPABILITIES = ({"name": "memory", "scope": "write_once"},)
+_CAPABILITIES = ({"name": "memory", "scope": "write"},)
 # Tier -> kind, order, priority, and which part of the room it may take at most.
 _PLACES: dict[Tier, tuple[PackKind, int, float, int]] = {
     "core": ("core_blocks", 60, 0.66, 12),
@@ -36,12 +35,12 @@ def tier_items(desk: Desk, request: Request, user: Entry | None, scales: Scales)
     folded = desk.ledger.read()
     rounds = folded.rounds + (1 if user and user.message.seq > folded.asked else 0)
     if folded.tiers.message:
-        tiers = project(folded.tiers, rounds, desk.policies)
+        tiers = project(folded.tiers, rounds, desk.policies, redacting=desk.redacting)
         found = block_items(tiers, request.limits.room.tokens, scales.tokens)
         # Who may not see the blocks does not learn their ids from those that did not fit.
         yield from (one for one in found if request.target in SEEN_BY_DEFAULT or not isinstance(one, Left))
     on = folded.switches.get(PROTOCOL, False) if request.protocol is None else request.protocol
-    if on and request.target == "model":
+    if on and request.target == "model" and desk.policies:  # a bad setting is told before a reply is paid for
         workspace = desk.workspace
         runtime = Runtime(
             round=rounds,
@@ -72,6 +71,8 @@ def block_items(tiers: Projection, room_tokens: int, count: Callable[[str], int]
         if unshown:
             note = f"{len(unshown)} of {len(tiers.of(tier))} blocks did not fit: {', '.join(unshown[:8])}"
             yield Left(item=f"blocks:{tier}", reason="budget_limit", note=note)
+        if tier == "core" and unshown and not lines:
+            lines = [f"{len(unshown)} blocks stand and have no room here"]
         if lines:
             yield Item(
                 id=f"blocks:{tier}",
@@ -84,13 +85,20 @@ def block_items(tiers: Projection, room_tokens: int, count: Callable[[str], int]
                 placement="prefix" if tier == "core" else "volatile",
                 order=order,
                 priority=priority,
-                metadata={"ids": shown} if tier == "core" else {},
+                metadata=_standing(tiers, shown) if tier == "core" else {},
             )
+
+
+def _standing(tiers: Projection, shown: list[str]) -> dict[str, Any]:
+    """Name the core blocks that are shown, and those that stand without being shown."""
+    known = [*(one.id for one in tiers.core), *(one.block.id for one in tiers.left if one.tier == "core")]
+    held = [one for one in dict.fromkeys(map(_one_line, known)) if one not in shown]
+    return {"ids": shown, **({"held": held} if held else {})}
 
 
 def block_line(tier: Tier, block: Block) -> str:
     """Return a block in one line. A core block names no numbers: they would change a frozen prefix for nothing."""
-    about = [_one_line(block.type)[:_MAX_TYPE_CHARS]]
+    about = [_one_line(block.type)]
     if tier != "core":
         about += [f"decay {block.decay:g}", f"confidence {block.confidence:g}", f"round {block.round}"]
     tags = "".join(f" #{_one_line(tag).replace(' ', '-')}" for tag in block.tags)
@@ -105,7 +113,8 @@ def changed_blocks(before: Item, after: Item | None) -> str:
     """Return what of the core blocks is new since a prefix was frozen, and which of them are gone."""
     frozen, current = before.text.split("\n"), after.text.split("\n") if after else []
     known: list[str] = after.metadata["ids"] if after else []
-    gone = [one for one in before.metadata["ids"] if one not in known]
+    held: list[str] = after.metadata.get("held", []) if after else []  # they stand, and there is no room to show them
+    gone = [one for one in before.metadata["ids"] if one not in known and one not in held]
     new = [line for line in current if line not in frozen]
     return "\n".join([*new, *([f"no longer: {', '.join(gone)}"] if gone else [])])
 

@@ -61,4 +61,5 @@ def _as_note(item: Item, title: str) -> Item:
 def _core_note(before: Item, after: Item | None, weigh: Callable[[Item], Item]) -> list[Item]:
     """Tell what of the core blocks changed; another order alone is nothing to tell."""
     text = changed_blocks(before, after)
-    return [weigh(_as_note(replace(before, text=text), f"{before.title} (changed since)"))] if text else []
+    note = replace(before, text=text, metadata={})
+    return [weigh(_as_note(note, f"{before.title} (changed since)"))] if text else []

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, convert
+from msgspec.structs import replace
 
 from daypack.derived.children import UPDATED
 from daypack.derived.records import COMPACTED, UNDONE
@@ -24,7 +25,7 @@ from daypack.history.lines import UNREADABLE
 from daypack.history.session import History
 from daypack.types.digest import digest_of
 from daypack.types.history import Event
-from daypack.types.kinds import Target
+from daypack.types.kinds import TIERS, Target
 
 TURN = "context.turn"
 USAGE = "context.usage"
@@ -35,6 +36,7 @@ EXPORTED = "context.exported"
 ASKED = "context.missing.requested"
 DETECTED = "context.missing.detected"
 RESOLVED = "context.missing.resolved"
+_FOLD = 2  # one more whenever the fold takes in something it passed over before
 STAMP = "runtime:stamp"  # the item of a turn that a reply of the hybrid protocol brings back
 NOT_REDACTED = "off"  # stands in a turn's `redacted` when secrets were left in
 SAVE_EVERY = 32  # events that are read again after a cold start cost less than a file written at every turn
@@ -55,6 +57,7 @@ class Newest(Struct, omit_defaults=True):
 
 
 class _Folded(Struct, omit_defaults=True):
+    fold: int = 0  # the version of what is folded
     seq: int = 0
     crc: int = 0
     turns: dict[str, Newest] = {}
@@ -93,12 +96,20 @@ class Ledger:
         last, crc = (newest[0].seq, newest[0].crc) if newest else (0, 0)
         if (last, crc) != (folded.seq, folded.crc):
             if not self._is_of_this_log(folded, last):
-                folded = _Folded()
+                folded = _Folded(fold=_FOLD)
             for event in self._history.events.records(folded.seq + 1, last):
-                _fold(folded, event)
+                if event.type != SNAPSHOT or self._has_message(event):
+                    _fold(folded, event)
             folded.seq, folded.crc = last, crc
         self._folded = folded
         return folded
+
+    def _has_message(self, event: Event) -> bool:
+        """Whether the message exists that a snapshot was cut from: an event about another one is not believed."""
+        reader = self._history.messages.reader
+        newest = reader.slots(max(0, reader.count() - 1), reader.count())
+        number = str(event.data.get("message")).removeprefix("msg-")
+        return bool(newest) and number.isdecimal() and len(number) < 18 and int(number) <= newest[0].seq
 
     def _is_of_this_log(self, folded: _Folded, last: int) -> bool:
         """Whether the log still begins with what was folded."""
@@ -123,9 +134,10 @@ class Ledger:
         try:
             data = atomic.read(self._path)
             folded = msgspec.json.decode(data, type=_Folded) if data else _Folded()
-            folded = folded if folded.seq > 0 else _Folded()
+            whole = all(tier in known for known in (folded.tiers.blocks, folded.tiers.low) for tier in TIERS)
+            folded = folded if folded.seq > 0 and folded.fold == _FOLD and whole else _Folded(fold=_FOLD)
         except (DaypackError, *UNREADABLE):
-            folded = _Folded()
+            folded = _Folded(fold=_FOLD)
         self._saved = folded.seq
         return folded
 
@@ -233,7 +245,8 @@ def _fold_compaction(folded: _Folded, _: Mapping[str, Any], event: Event) -> Non
 
 
 def _fold_snapshot(folded: _Folded, data: Mapping[str, Any], _: Event) -> None:
-    merge(folded.tiers, read_accepted(data))
+    accepted = read_accepted(data)
+    merge(folded.tiers, replace(accepted, round=min(accepted.round, folded.rounds)))
 
 
 _FOLDS: dict[str, Callable[[_Folded, Mapping[str, Any], Event], None]] = {

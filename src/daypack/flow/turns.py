@@ -135,7 +135,7 @@ class Turns:
     def tiers(self) -> Projection:
         """Return what the model's own memory shows now, and what it does not."""
         folded = self.desk.ledger.read()
-        return project(folded.tiers, folded.rounds, self.desk.policies)
+        return project(folded.tiers, folded.rounds, self.desk.policies, redacting=self.desk.redacting)
 
     def refresh(self) -> None:
         """Let the next turn begin a new epoch."""

@@ -11,6 +11,7 @@ from daypack.errors import BadMessage
 from daypack.types.history import Event, File, Image, Message, Other, Part, Text, Thinking, ToolCall
 from daypack.types.kinds import ROLES
 
+RESERVED = "daypack"  # the key of a message's meta under which daypack keeps what it needs itself
 FIELDS = ("tool_calls", "tool_call_id", "name", "client_key", "meta", "ts")
 STAMPED = ("seq", "id", "crc")  # given by the log; ignored in what a caller hands in
 MAX_DEPTH = 100
@@ -36,8 +37,18 @@ def draft_message(role: str, content: object, fields: Mapping[str, Any]) -> Mess
         tool_call_id=_name(fields.get("tool_call_id"), "tool_call_id"),
         name=_name(fields.get("name"), "name"),
         client_key=_name(fields.get("client_key"), "client_key"),
-        meta=_mapping(fields.get("meta"), "meta"),
+        meta=_foreign(_mapping(fields.get("meta"), "meta")),
     )
+
+
+def _foreign(meta: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a caller's meta; what claims to be daypack's own is kept under another name, and not believed."""
+    if not meta or RESERVED not in meta:
+        return meta
+    other = f"_{RESERVED}"
+    while other in meta:
+        other = f"_{other}"
+    return {other if name == RESERVED else name: value for name, value in meta.items()}
 
 
 def draft_from(message: Message | Mapping[str, Any]) -> Message:
@@ -62,8 +73,17 @@ def draft_event(kind: str, data: Mapping[str, Any] | None, run: str | None = Non
 
 def same_payload(one: Message, other: Message) -> bool:
     """Whether two messages say the same, whenever and wherever they were stored."""
-    names = ("role", "content", "tool_calls", "tool_call_id", "name", "client_key", "meta")
-    return all(getattr(one, name) == getattr(other, name) for name in names)
+    names = ("role", "content", "tool_calls", "tool_call_id", "name", "client_key")
+    same = all(getattr(one, name) == getattr(other, name) for name in names)
+    return same and _sent(one.meta) == _sent(other.meta)
+
+
+def _sent(meta: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a meta without the turn it was noted for: who sends a reply again may have begun another one since."""
+    if meta is None or RESERVED not in meta:
+        return meta
+    own = cast(dict[str, dict[str, Any]], meta[RESERVED])  # nobody but daypack writes there
+    return {**meta, RESERVED: {name: {**part, "turn": None} for name, part in own.items()}}
 
 
 def plain(value: object, place: str, depth: int = 0) -> Any:  # noqa: ANN401 — a JSON value

@@ -3,8 +3,9 @@
 parse is total: whatever a model answers, there is a text, a snapshot or None, and a list of what was wrong.
 """
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -12,10 +13,8 @@ from msgspec import Struct
 from daypack.errors import BadInput, BadReply
 from daypack.protocol.rules import Expected, Violation, read_snapshot, read_stamp
 from daypack.protocol.sections import SEPARATOR, find_section
-from daypack.protocol.verdict import judge, well_formed
+from daypack.protocol.verdict import scan, well_formed
 from daypack.types.snapshot import Snapshot
-
-__all__ = ["SEPARATOR", "Reply", "Snapshot", "Violation", "emit", "judge", "parse"]
 
 _ESCAPED = "\\u003c" + SEPARATOR[1:]  # the same to JSON, and no separator
 
@@ -34,6 +33,12 @@ class Reply(Struct, frozen=True):
     cut: tuple[int, int] | None = None
     raw: str = ""
 
+    @property
+    def whole(self) -> str:
+        """The reply as it came."""
+        at = self.cut[0] if self.cut else 0
+        return f"{self.text[:at]}{self.raw}{self.text[at:]}"
+
 
 def parse(reply: str | bytes, *, expected: Expected = None, strict: bool = False) -> Reply:
     """Take a reply apart.
@@ -43,12 +48,9 @@ def parse(reply: str | bytes, *, expected: Expected = None, strict: bool = False
     """
     stamp = read_stamp(expected)
     told: list[Violation] = []
-    if isinstance(reply, str):
-        whole = reply
-    else:
-        whole = reply.decode("utf-8", "replace")
-        if "\ufffd" in whole and whole.encode() != reply:
-            told.append(Violation("S0-T13", "bytes that are no UTF-8 were replaced"))
+    whole, spelled = _read_text(reply)
+    if not spelled:
+        told.append(Violation("S0-T13", "bytes that are no UTF-8 were replaced"))
     section = find_section(whole)
     text, snapshot, cut, raw = whole, None, None, ""
     if section is None:
@@ -69,8 +71,25 @@ def parse(reply: str | bytes, *, expected: Expected = None, strict: bool = False
     return made
 
 
+def _read_text(reply: object) -> tuple[str, bool]:
+    """Return a reply as text, and whether all of its bytes were UTF-8."""
+    if isinstance(reply, str):
+        return reply, True
+    if isinstance(reply, (bytes, bytearray)):
+        text = reply.decode("utf-8", "replace")
+        return text, "\ufffd" not in text or text.encode() == reply
+    problem, hint = f"it is {type(reply).__name__}", "give the text of the reply, or its bytes"
+    raise BadInput(problem, operation="parse", place="reply", hint=hint)
+
+
+_NEARLY = re.compile(r"[<＜]{2,4}\s{0,3}context\s{0,3}[>＞]{2,4}", re.IGNORECASE)
+
+
 def _without_section(whole: str) -> list[Violation]:
-    told = [Violation("S0-R1", "the reply has no context section")]
+    problem = "the reply has no context section"
+    if SEPARATOR not in whole and (nearly := _NEARLY.search(whole)):
+        problem += f"; {nearly[0]!r} is nearly the separator {SEPARATOR}"
+    told = [Violation("S0-R1", problem)]
     if SEPARATOR in whole:
         where = f"line {whole.count(chr(10), 0, whole.rfind(SEPARATOR)) + 1}"
         problem = "no JSON follows the separator; it is taken as quoted"
@@ -92,7 +111,7 @@ def insist(reply: Reply) -> None:
 
 def emit(text: str, snapshot: Snapshot | Mapping[str, Any]) -> str:
     """Put a text and a snapshot together, so that `parse` gives both back unchanged."""
-    value = snapshot.as_object() if isinstance(snapshot, Snapshot) else dict(snapshot)
+    value = _read_object(snapshot)
     stamp = read_stamp(value) if "runtime" in value else None
     made, told = read_snapshot(value, stamp)
     if broken := [one for one in told if one.level == "must"]:
@@ -101,10 +120,21 @@ def emit(text: str, snapshot: Snapshot | Mapping[str, Any]) -> str:
     spelled = well_formed(made.as_object())
     try:
         written = msgspec.json.encode(spelled).decode()
-        same = msgspec.json.decode(written) == spelled
+        same = scan(written, 0).value == spelled
     except (TypeError, ValueError, OverflowError, RecursionError):
         written, same = "", False
     if not same:
-        hint = "use texts, finite numbers, lists, true, false and null"
-        raise BadInput("it holds a value that is no JSON", operation="emit", place="snapshot", hint=hint)
+        hint = "use texts, finite numbers, lists and objects, at most 64 levels and 4 Mi characters"
+        raise BadInput(
+            "it cannot be written as JSON that reads the same", operation="emit", place="snapshot", hint=hint
+        )
     return f"{text}{SEPARATOR}\n{written.replace(SEPARATOR, _ESCAPED)}"
+
+
+def _read_object(snapshot: object) -> dict[str, Any]:
+    if isinstance(snapshot, Snapshot):
+        return snapshot.as_object()
+    if isinstance(snapshot, Mapping):
+        return dict(cast(Mapping[str, Any], snapshot))
+    problem, hint = f"it is {type(snapshot).__name__}", "give a Snapshot or its JSON object"
+    raise BadInput(problem, operation="emit", place="snapshot", hint=hint)

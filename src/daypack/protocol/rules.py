@@ -3,6 +3,7 @@
 A block that cannot be used is left out; the other blocks, and the words of the reply, never suffer for it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, Literal, TypeGuard, cast
@@ -34,6 +35,12 @@ _COUNTS = ("round", "startup_at")
 _CLOSE = 1e-9
 _ANY_ROUND = 1 << 53  # nobody said which one it is
 _ABSENT: Any = object()
+_FRACTION = re.compile(r"0(?:\.[0-9]{1,40})?|1(?:\.0{1,40})?")  # a number from 0 to 1 as JSON spells it
+_MOST_BLOCKS = 1000  # of a tier that are read
+_MOST_NAMED = 100  # capabilities that are read, unknown tiers that are named
+
+
+_STAMPS = "give a Snapshot, a Runtime, or a mapping with round, workspace, datetime and startup_at"
 
 
 class Violation(Struct, frozen=True):
@@ -56,9 +63,8 @@ def read_stamp(expected: Expected) -> tuple[float, Runtime] | None:
     try:
         fields = expected.get("runtime", expected)
         return convert(expected.get("version", PROTOCOL_VERSION), float), convert(fields, Runtime)
-    except msgspec.ValidationError as error:
-        hint = "give a Snapshot, a Runtime, or a mapping with round, workspace, datetime and startup_at"
-        raise BadInput(str(error), operation="parse", place="expected", hint=hint) from error
+    except (msgspec.ValidationError, AttributeError, TypeError) as error:
+        raise BadInput(str(error), operation="parse", place="expected", hint=_STAMPS) from error
 
 
 def read_snapshot(value: Mapping[str, Any], stamp: tuple[float, Runtime] | None) -> tuple[Snapshot, list[Violation]]:
@@ -147,7 +153,11 @@ def _tier(given: object, tier: Tier, current: int, seen: dict[str, str], told: l
         return ()
     blocks: list[Block] = []
     places: list[int] = []
-    for number, one in enumerate(cast(list[Any], given)):
+    listed = cast(list[Any], given)
+    if len(listed) > _MOST_BLOCKS:
+        more = f"{len(listed) - _MOST_BLOCKS:,} blocks are refused: {_MOST_BLOCKS:,} of a tier are read"
+        told.append(Violation("S0-R10", more, where))
+    for number, one in enumerate(listed[:_MOST_BLOCKS]):
         if block := _plain(one, current) or _block(one, f"{where}[{number}]", current, told):
             blocks.append(block)
             places.append(number)
@@ -199,8 +209,10 @@ def _block(given: object, where: str, current: int, told: list[Violation]) -> Bl
     """Return a block, mended; None when there is no id, content or decay to go by."""
     if isinstance(given, dict):
         return _mend(cast(dict[str, Any], given), where, current, told)
-    rule = "S0-R7" if isinstance(given, str) else "S0-R10"
-    told.append(Violation(rule, f"a block cannot be {_shown(given)}; it is refused", where))
+    problem = f"a block cannot be {_shown(given)}; it is refused"
+    told += [
+        Violation(rule, problem, where) for rule in (("S0-R7", "S0-R10") if isinstance(given, str) else ("S0-R10",))
+    ]
     return None
 
 
@@ -215,10 +227,14 @@ def _mend(fields: Mapping[str, Any], where: str, current: int, told: list[Violat
     content = found.text("content")
     number = found.round(current)
     tags = found.tags()
-    if identity is None or content is None or decay is None or confidence is None:
-        told.append(Violation("S0-R10", "the block is refused: it has no usable id, content or numbers", where))
-        return None
     extra = {key: value for key, value in fields.items() if key not in _FIELDS}
+    if identity is not None and (decay == 1 or confidence == 0):  # it is to go: no more has to be known of it
+        return Block(identity, kind, 1 if decay is None else decay, confidence or 0, number, tags, content or "", extra)
+    if identity is None or content is None or decay is None or confidence is None:
+        lacking = [name for name, value in (("id", identity), ("content", content), ("decay", decay)) if value is None]
+        problem = f"the block is refused: no usable {' and '.join(lacking) or 'confidence'}"
+        told.append(Violation("S0-R10", problem, where))
+        return None
     return Block(identity, kind, decay, confidence, number, tags, content, extra)
 
 
@@ -250,8 +266,11 @@ class _Fields:
                 return value
             self._tell(name, "is empty")
             return None
+        if name == "id" and _is_count(value):
+            self._tell(name, f"is the number {_shown(value)} instead of text; it is taken")
+            return str(value)
         self._tell(name, f"cannot be {_shown(value)}; it is text")
-        return str(value) if name == "id" and _is_count(value) else None
+        return None
 
     def fraction(self, name: str, rule: str) -> float | None:
         """Return a number from 0 to 1; one that is written as text is taken."""
@@ -259,13 +278,9 @@ class _Fields:
             return None
         value: Any = self._fields[name]
         if isinstance(value, str):
-            try:
-                number = float(value)
-            except ValueError:
-                number = None
-            if number is not None and 0 <= number <= 1:
-                self._tell(name, f"is the text {_shown(value)}; it is a number", rule)
-                return number
+            if _FRACTION.fullmatch(value):
+                self._tell(name, f"is the text {_shown(value)} instead of a number; it is taken", rule)
+                return float(value)
         elif _is_number(value) and 0 <= value <= 1:
             return float(value)
         self._tell(name, f"is {_shown(value)}, not a number from 0 to 1", rule)
@@ -292,12 +307,12 @@ class _Fields:
         given = cast(list[Any], value) if isinstance(value, list) else [value]
         tags = tuple(one for one in given if isinstance(one, str))
         if len(tags) < len(given) or not isinstance(value, list):
-            self._tell("tags", "must be an array of texts; the others are left out")
+            self._tell("tags", "is not an array of texts; what is text in it is taken")
         return tags
 
 
 def _future(number: int, current: int, where: str) -> Violation:
-    return Violation("S0-R10.5", f"round {number} is not yet; it counts as {current}", f"{where}.round", "should")
+    return Violation("S0-R10.5", f"round {number} is not yet: this is round {current}", f"{where}.round", "should")
 
 
 def _capabilities(value: Mapping[str, Any], told: list[Violation]) -> tuple[Capability, ...]:
@@ -306,7 +321,7 @@ def _capabilities(value: Mapping[str, Any], told: list[Violation]) -> tuple[Capa
         told.append(Violation("S0-T11", f"cannot be {_shown(given)}; it is an array", "capabilities", "should"))
         return ()
     found: list[Capability] = []
-    for number, one in enumerate(cast(list[Any], given)):
+    for number, one in enumerate(cast(list[Any], given)[:_MOST_NAMED]):
         try:
             found.append(convert(one, Capability))
         except msgspec.ValidationError:
@@ -328,7 +343,7 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 def _is_count(value: object) -> TypeGuard[int | float]:
-    return _is_number(value) and value >= 0 and value == int(value)
+    return _is_number(value) and 0 <= value <= _ANY_ROUND and value == int(value)
 
 
 def _shown(value: object) -> str:

@@ -65,7 +65,7 @@ def _decode(decoder: json.JSONDecoder, text: str, at: int) -> Verdict:
     except _Constant as error:
         return _never(error)
     except json.JSONDecodeError as error:
-        return Verdict(problem=f"{error.msg} at {_place(text, error.pos)}")
+        return Verdict(problem=f"{error.msg.removesuffix(' at')} at {_place(text, error.pos)}")
     except RecursionError:
         return Verdict(refused=_TOO_DEEP)
 

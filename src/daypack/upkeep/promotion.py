@@ -6,7 +6,7 @@ Came again: at least two of the sessions have it, or two compactions of one sess
 is merely carried from one to the next came once). Confirmed: an event says
 so, or the user wrote "remember: …" with most of its words. A fact must still stand in its session; what was superseded
 or undone is not promoted. A core block that a model keeps for itself is a candidate like the others, and no more: it
-came again when replies of two rounds brought it.
+comes again in another session only, because a model repeats what it sees.
 """
 
 import re
@@ -31,6 +31,7 @@ from daypack.upkeep.vocabulary import terms_of
 CONFIRMED = "fact.confirmed"
 _REMEMBER = re.compile(r"^\W*(?:please\s+|always\s+)?(?:remember|keep in mind|note|don'?t forget|never forget)\b", re.I)
 _MAX_ID_CHARS = 64
+_NUMBER = re.compile(r"(?<!\w)\d+(?:[.,:]\d+)*(?!\w)")
 _SAID_SHARE = 0.7  # of a fact's words that a confirming message has
 
 
@@ -47,7 +48,7 @@ class Candidate(Struct, frozen=True):
 
     text: str
     origins: tuple[Origin, ...]
-    why: str  # sessions, compactions, rounds or confirmed; empty: it is not kept
+    why: str  # sessions, compactions or confirmed; empty: it is not kept
 
 
 class Refused(Struct, frozen=True):
@@ -107,6 +108,8 @@ def _objection(one: Candidate) -> str:
         return f"it belongs to a session ({reason})"
     if redact(one.text).kinds:
         return "it holds a secret"
+    if not one.text.isprintable():
+        return "it holds characters that cannot be seen"
     if len(one.text.splitlines()) > 1 or len(terms_of(one.text)) < 2:
         return "it is not one sentence"
     return ""
@@ -147,42 +150,44 @@ def _recorded(records: Records) -> list[_Offered]:
 
 
 def _core_blocks(history: History) -> list[_Offered]:
-    """Return the core blocks that are shown now, with the newest event that brought their words."""
-    rounds: dict[tuple[str, str], set[int]] = defaultdict(set)
-    sources: dict[tuple[str, str], str] = {}
+    """Return the core blocks that are shown now, with the event that brought them.
+
+    They never came again by themselves: a model sees its blocks, and sends them again because it saw them.
+    """
+    sources: dict[str, str] = {}
     store = Store()
     for event, accepted in accepted_among(history.events.records()):
         merge(store, accepted)
-        doubted = accepted.low.get("core", ())
-        for block in accepted.snapshot.memory.core if accepted.snapshot else ():
-            if block.id not in doubted and not block.deletes:
-                rounds[block.id, block.content].add(accepted.round)
-                sources[block.id, block.content] = f"events:{event.id}"
+        standing = store.blocks["core"]
+        sources = {key: sources.get(key, f"events:{event.id}") for key in standing}
     place = history.layout.home.config
     shown = project(store, store.round, read_policies(from_file(place), place)).core
-    standing = [store.blocks["core"][one.id] for one in shown]
-    keys = [(one.id, one.content) for one in standing if (one.id, one.content) in sources]
-    return [_Offered(_name(key[0]), key[1], sources[key], "rounds" if len(rounds[key]) > 1 else "") for key in keys]
+    return [_Offered(_name(one.id), store.blocks["core"][one.id].content, sources[one.id], "") for one in shown]
 
 
 def _name(block_id: str) -> str:
     """Return the id of a block as it may stand in a bullet: one short word that closes no bracket."""
-    return "-".join(re.sub(r"[\[\]]", " ", block_id).split())[:_MAX_ID_CHARS] or "block"
+    return re.sub(r"[^\w.:-]+", "-", redact(block_id).text).strip("-")[:_MAX_ID_CHARS] or "block"
 
 
 def _key(text: str) -> frozenset[str]:
     return frozenset(terms_of(text))
 
 
-def _confirmed(history: History) -> dict[str, frozenset[str]]:
-    """Return the ids that events confirm, and the words of messages that begin with "remember"."""
-    found = {str(one.data.get("id")): frozenset[str]() for one in history.events.records() if one.type == CONFIRMED}
+def _confirmed(history: History) -> dict[str, str]:
+    """Return the ids that events confirm, and the texts of messages that begin with "remember"."""
+    found = {str(one.data.get("id")): "" for one in history.events.records() if one.type == CONFIRMED}
     for message in history.messages.records():
         if message.role == "user" and _REMEMBER.match(message.text):
-            found[message.id] = frozenset(terms_of(message.text))
+            found[message.id] = message.text
     return found
 
 
-def _said(text: str, messages: Iterable[frozenset[str]]) -> bool:
-    key = _key(text)
-    return any(said and len(key & said) >= _SAID_SHARE * len(key) for said in messages)
+def _said(text: str, messages: Iterable[str]) -> bool:
+    """Whether a message says most of a text, and every number, path and name of it."""
+    key, exact = _key(text), [one.text for one in literals(text)] + _NUMBER.findall(text)
+    return any(
+        len(key & _key(said)) >= _SAID_SHARE * len(key) and all(occurs(one, said) for one in exact)
+        for said in messages
+        if said
+    )
