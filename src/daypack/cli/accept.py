@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         print(json_text({"message": message, "protocol": accepted}))
         return 0
     if message.text:
-        print(safe(message.text.rstrip("\n")), flush=True)  # the words stand before what is told of them
+        print(safe(message.text.rstrip("\n")))
     say(_told(message, accepted))
     return 0
 

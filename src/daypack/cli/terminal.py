@@ -47,7 +47,8 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def say(text: str) -> None:
-    """Print a line to standard error."""
+    """Print a line to standard error, behind what was printed before it."""
+    sys.stdout.flush()  # through a pipe it would come last
     print(text, file=sys.stderr, flush=True)
 
 
