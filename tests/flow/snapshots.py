@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from flow.scenes import stage
@@ -15,6 +16,7 @@ from daypack.types.history import Event, Message
 Blocks = Sequence[dict[str, Any]]
 ADA = "The user is Ada."
 BOAT = "The boat is painted red."
+SHIPPED = (Path(__file__).parents[2] / "src/daypack/prompts/blocks/protocol.md").read_text(encoding="utf-8")
 
 
 def block(identity: str = "core-001", content: str = ADA, **fields: Any) -> dict[str, Any]:
@@ -78,3 +80,17 @@ def frozen(turn: Turn, item_id: str) -> Item | None:
 
 def refs(turn: Turn) -> list[str]:
     return [item.item_ref or "" for item in turn.items]
+
+
+def remembering(home: str, **settings: Any) -> Session:
+    """A session whose model remembers something in every tier; the next turn begins an epoch."""
+    session = talking(home, **settings)
+    exchange(
+        session,
+        core=[block(tags=["user", "two words"])],
+        working=[block("work-001", BOAT, type="task", decay=0.4, confidence=0.75)],
+        ephemeral=[block("temp-001", "The tide turns at noon.", type="hint", decay=0.75, confidence=0.55)],
+        active_task="Paint the hull.",
+    )
+    session.refresh()
+    return session

@@ -7,32 +7,29 @@ from typing import Any
 
 import pytest
 from flow.scenes import Clock, outputs, reasons, sent, stage, turn_events
-from flow.snapshots import ADA, BOAT, ask, block, exchange, frozen, refs, reply_to, talking, volatile
+from flow.snapshots import (
+    ADA,
+    BOAT,
+    SHIPPED,
+    ask,
+    block,
+    exchange,
+    frozen,
+    refs,
+    remembering,
+    reply_to,
+    talking,
+    volatile,
+)
 
 from daypack.derived.tiers import Projection
 from daypack.flow.blocks import block_items, changed_blocks
 from daypack.flow.dialects import NAMES, dialect
 from daypack.flow.items import Item, Left
-from daypack.runtime import Session
 from daypack.types.kinds import TIERS, Tier
 from daypack.types.snapshot import Block
 
 INSTRUCTIONS, STAMP = "block:protocol", "runtime:stamp"
-SHIPPED = (Path(__file__).parents[2] / "src/daypack/prompts/blocks/protocol.md").read_text(encoding="utf-8")
-
-
-def remembering(home: str, **settings: Any) -> Session:
-    """A session whose model remembers something in every tier; the next turn begins an epoch."""
-    session = talking(home, **settings)
-    exchange(
-        session,
-        core=[block(tags=["user", "two words"])],
-        working=[block("work-001", BOAT, type="task", decay=0.4, confidence=0.75)],
-        ephemeral=[block("temp-001", "The tide turns at noon.", type="hint", decay=0.75, confidence=0.55)],
-        active_task="Paint the hull.",
-    )
-    session.refresh()
-    return session
 
 
 # Where things stand

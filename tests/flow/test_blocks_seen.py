@@ -1,33 +1,14 @@
 """Who sees the tiers of a model, and what a block cannot do: leak, forge a line, close its fence."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from flow.scenes import MARKER, SECRET, exported, in_tail, item, outputs, reasons, sent
-from flow.snapshots import ADA, BOAT, ask, block, exchange, frozen, talking, volatile
+from flow.snapshots import ADA, BOAT, SHIPPED, ask, block, exchange, frozen, remembering, talking, volatile
 
 from daypack.flow.blocks import block_line
-from daypack.runtime import Session
 from daypack.types.kinds import TIERS, Tier
 from daypack.types.snapshot import Block
-
-SHIPPED = (Path(__file__).parents[2] / "src/daypack/prompts/blocks/protocol.md").read_text(encoding="utf-8")
-
-
-def remembering(home: str, **settings: Any) -> Session:
-    """A session whose model remembers something in every tier; the next turn begins an epoch."""
-    session = talking(home, **settings)
-    exchange(
-        session,
-        core=[block(tags=["user", "two words"])],
-        working=[block("work-001", BOAT, type="task", decay=0.4, confidence=0.75)],
-        ephemeral=[block("temp-001", "The tide turns at noon.", type="hint", decay=0.75, confidence=0.55)],
-        active_task="Paint the hull.",
-    )
-    session.refresh()
-    return session
-
 
 # Who may see it
 

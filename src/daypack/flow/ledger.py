@@ -91,9 +91,8 @@ class Ledger:
 
     def _read(self) -> _Folded:
         folded = self._folded or self._load()
-        reader = self._history.events.reader
-        newest = reader.slots(max(0, reader.count() - 1), reader.count())
-        last, crc = (newest[0].seq, newest[0].crc) if newest else (0, 0)
+        newest = self._history.events.reader.newest()
+        last, crc = newest.seq, newest.crc
         if (last, crc) != (folded.seq, folded.crc):
             if not self._is_of_this_log(folded, last):
                 folded = _Folded(fold=_FOLD)
@@ -106,10 +105,9 @@ class Ledger:
 
     def _has_message(self, event: Event) -> bool:
         """Whether the message exists that a snapshot was cut from: an event about another one is not believed."""
-        reader = self._history.messages.reader
-        newest = reader.slots(max(0, reader.count() - 1), reader.count())
         number = str(event.data.get("message")).removeprefix("msg-")
-        return bool(newest) and number.isdecimal() and len(number) < 18 and int(number) <= newest[0].seq
+        known = number.isascii() and number.isdecimal() and len(number) < 18
+        return known and int(number) <= self._history.messages.reader.newest().seq
 
     def _is_of_this_log(self, folded: _Folded, last: int) -> bool:
         """Whether the log still begins with what was folded."""

@@ -64,12 +64,12 @@ class Past:
     def search(self, query: str, limit: int) -> list[HistoryHit]:
         """Return the places that say most about a query, best first, from all of history."""
         reader = self._history.messages.reader
-        newest = reader.slots(max(0, reader.count() - 1), reader.count())
-        if not newest:
+        end = reader.newest().seq + 1
+        if end == 1:
             return []
         index = self._open()
-        self._catch_up(index, newest[0].seq + 1, newest[0].seq + 1, lambda: True)
-        hits = {hit.id: hit for hit in index.search(query, limit=limit, below=newest[0].seq + 1)}
+        self._catch_up(index, end, end, lambda: True)
+        hits = {hit.id: hit for hit in index.search(query, limit=limit, below=end)}
         from daypack.flow.bestlines import Query  # noqa: PLC0415 — 5 ms that a turn need not pay
 
         most = max((hit.score for hit in hits.values()), default=0.0) or 1.0

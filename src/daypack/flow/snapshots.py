@@ -67,9 +67,7 @@ class Snapshots:
 
     def catch_up(self) -> None:
         """Take in the sections of stored replies that nobody has taken in."""
-        reader = self._history.messages.reader
-        newest = reader.slots(max(0, reader.count() - 1), reader.count())
-        last = newest[0].seq if newest else 0
+        last = self._history.messages.reader.newest().seq
         start = max(self._desk.ledger.read().tiers.message, last - _LOOKED_AT) + 1
         for message in self._history.messages.records(start, last) if start <= last else ():
             kept = _kept(message)

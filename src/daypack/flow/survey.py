@@ -19,7 +19,6 @@ from daypack.flow.masks import FRESH, Masks, is_large
 from daypack.flow.remembered import memory_document, memory_hits
 from daypack.flow.sources import Found
 from daypack.flow.surface import Brief, Epoch, Request, Surface
-from daypack.history.reader import Reader
 from daypack.history.session import History
 from daypack.text.injected import TIME
 from daypack.text.redact import redact
@@ -167,14 +166,14 @@ Bounds = tuple[int, Brief | None]  # the first message that is no instruction; w
 def _read_messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None, bounds: Bounds) -> _Read:
     first, _ = bounds
     reader = desk.history.messages.reader
-    last = _newest(reader)
+    last = reader.newest().seq
     if request.target not in READERS:
         hidden = f"messages:{first}-{last}" if last > first else f"messages:{first}"
         left = (Left(item=hidden, reason="not_visible_to_target"),) if last >= first else ()
         return _Read(first=last + 1, last=last, left=left)
     read = _messages(desk, request, scales, epoch, bounds)
     for _ in range(_ATTEMPTS):
-        newest = _newest(reader)
+        newest = reader.newest().seq
         if newest == last:
             return replace(read, last=last)
         # Others append meanwhile: what is recorded must be what was read.
@@ -183,11 +182,6 @@ def _read_messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | 
     known = [entry for entry in entries if entry.message.role == "user"]
     user = read.user if read.user and read.user.message.seq <= last else None
     return replace(read, entries=entries, user=user or (known[-1] if known else None), last=last)
-
-
-def _newest(reader: Reader[Message]) -> int:
-    newest = reader.slots(max(0, reader.count() - 1), reader.count())
-    return newest[0].seq if newest else 0
 
 
 def _messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None, bounds: Bounds) -> _Read:

@@ -95,6 +95,14 @@ class Reader(Generic[Record]):
         """Return how many lines the log has, damaged ones included."""
         return self._look(self._cover)
 
+    def newest(self) -> Slot:
+        """Return what is known of the last line; before any line, the start of the log, which has the number 0."""
+        return self._look(self._newest)
+
+    def _newest(self) -> Slot:
+        self._cover()
+        return self._offsets.last()
+
     def torn(self) -> bool:
         """Say whether bytes stand behind the last whole line."""
         return self._look(lambda: self._cover() >= 0 and self._offsets.last().end != self._size)
@@ -285,10 +293,7 @@ class Records(Generic[Record]):
     def __init__(self, reader: Reader[Record], start: int, stop: int | None) -> None:
         self._reader = reader
         self._first = start
-        if stop is None:
-            newest = reader.slots(max(0, reader.count() - 1), reader.count())
-            stop = newest[0].seq if newest else 0
-        self._last = stop  # lines appended later are not in the range
+        self._last = reader.newest().seq if stop is None else stop  # lines appended later are not in the range
         self._generation = -1
         self._range = (0, 0)
 
