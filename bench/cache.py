@@ -13,11 +13,11 @@ from bench.histories import Histories
 from bench.measure import say
 from bench.table import Row, Section
 from daypack import Session
-from daypack.adapters.formats import find_files, read_transcripts
-from daypack.adapters.transcript import Draft, Step, Transcript, parse_row
 from daypack.files.blobs import name_of
-from daypack.flow.limits import Limits
+from daypack.importers.formats import find_files, read_transcripts
+from daypack.importers.transcript import Draft, Step, Transcript, parse_row
 from daypack.text.tokens import count_message, counter_named
+from daypack.turn.limits import Limits
 from daypack.types.history import Message
 
 TOKENS = 64_000

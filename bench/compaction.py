@@ -15,8 +15,8 @@ from bench.measure import alternate, repeat, repeat_after, say
 from bench.probes import Probe, made_up, real
 from bench.table import Row, Section, compare
 from daypack import Session
-from daypack.flow.turn import Turn
 from daypack.text.tokens import counter_named
+from daypack.turn.turn import Turn
 from daypack.types.compaction import Compaction
 from daypack.types.history import Message
 

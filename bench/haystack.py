@@ -13,7 +13,7 @@ from bench.corpora import Said, Talk, read_corpora
 from bench.histories import Histories
 from bench.measure import say
 from bench.table import Row, Section, duration
-from daypack.memory.index import Index
+from daypack.memory.search.index import Index
 from daypack.search import lexical
 from daypack.search.lexical import Lexical
 from daypack.types.memory import ContextDocument, Entry

@@ -12,14 +12,14 @@ from bench.entries import DIMENSIONS, RAW_BYTES, SUMMARY_CHARS, ReadyMade, Texts
 from bench.histories import Histories
 from bench.measure import Block, Series, alternate, ratio, repeat, say, settle
 from bench.table import Limit, Row, Section, compare, duration, times
-from daypack.memory.holding import Holding
-from daypack.memory.indexes import Indexes
-from daypack.memory.sqlite import SqliteStore
+from daypack.memory.search.open_indexes import Indexes
+from daypack.memory.shared import Holding
+from daypack.memory.store.sqlite import SqliteStore
 from daypack.memory.tools import Memories
 from daypack.search.vectors import Vectors
 
 if TYPE_CHECKING:
-    from daypack.llm.embedding import Embedder
+    from daypack.llm.embedding.port import Embedder
 
 ENTRIES = 100_000
 HELD = 10_000  # entries before the first one that is measured

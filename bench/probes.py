@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, cast
 import orjson
 
 from bench.conversations import Conversation
-from daypack.adapters.formats import find_files, read_transcripts
-from daypack.adapters.transcript import Draft, Step, parse_row
 from daypack.files.blobs import name_of
+from daypack.importers.formats import find_files, read_transcripts
+from daypack.importers.transcript import Draft, Step, parse_row
 from daypack.types.history import Message
 
 _FILE_TOOLS = re.compile(

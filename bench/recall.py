@@ -15,8 +15,8 @@ from bench.histories import Histories
 from bench.measure import say
 from bench.table import Row, Section, duration
 from daypack import Session
-from daypack.flow.turn import Turn
 from daypack.text.tokens import count_message, counter_named
+from daypack.turn.turn import Turn
 from daypack.types.history import Message
 
 TARGETS = {2_000: 0.75, 4_000: 0.82}

@@ -14,7 +14,7 @@ from bench.histories import Histories
 from bench.measure import Block, Series, Taken, alternate, repeat, repeat_after, run, say, settle
 from bench.table import Limit, Row, Section, compare, duration
 from daypack import Session
-from daypack.flow.turn import Turn
+from daypack.turn.turn import Turn
 
 TOKENS = 32_000
 ROUNDS, OPERATIONS = 16, 4

@@ -6,9 +6,9 @@ from typing import Any
 
 import daypack
 from daypack.derived.children import ChildUpdate
-from daypack.flow.dialects import NAMES
-from daypack.flow.turn import Turn
-from daypack.runtime import Session
+from daypack.session import Session
+from daypack.turn.dialects import NAMES
+from daypack.turn.turn import Turn
 from daypack.types.history import Message, ToolCall
 from daypack.types.records import Ref
 from demo import model, tools

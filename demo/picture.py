@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from daypack.flow.turn import Turn
+from daypack.turn.turn import Turn
 
 
 class Kind(NamedTuple):

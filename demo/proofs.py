@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 from daypack.derived.tiers import SNAPSHOT, Accepted, read_accepted
 from daypack.files import atomic
-from daypack.flow.dialects import NAMES, encode
-from daypack.flow.items import Item
-from daypack.flow.turn import Turn
-from daypack.runtime import Session
+from daypack.session import Session
+from daypack.turn.dialects import NAMES, encode
+from daypack.turn.items import Item
+from daypack.turn.turn import Turn
 from daypack.types.history import Message
 from daypack.upkeep.doctor import examine_session
-from daypack.upkeep.gc import Applied, apply, plan
-from daypack.upkeep.inspection import Plan
-from daypack.upkeep.policy import parse_policy
+from daypack.upkeep.gc.gc import Applied, apply, plan
+from daypack.upkeep.gc.inspection import Plan
+from daypack.upkeep.gc.policy import parse_policy
 from daypack.upkeep.rebuild import Rebuilt, rebuild
 from demo.model import text_of
 from demo.story import Fact

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from daypack.derived.tiers import Accepted
-from daypack.flow.turn import Turn
-from daypack.runtime import open_session
+from daypack.session import open_session
+from daypack.turn.turn import Turn
 from daypack.types.history import Message
 from daypack.types.kinds import TIERS
 from daypack.types.snapshot import Tiers

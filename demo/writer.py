@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 import daypack
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.types.history import Message
 from demo.agent import Agent
 from demo.wire import environment

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import daypack
-from daypack.runtime import Session
+from daypack.session import Session
 
 
 @pytest.fixture(autouse=True)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from daypack import errors, protocol
     from daypack.memory.tools import Memories, open_memory
-    from daypack.runtime import Session, open_session
+    from daypack.session import Session, open_session
 
 __all__ = ["Memories", "Session", "errors", "open_memory", "open_session", "protocol"]
 __version__ = "0.1.0"
-_PLACES = {"Memories": "memory.tools", "Session": "runtime", "open_memory": "memory.tools", "open_session": "runtime"}
+_PLACES = {"Memories": "memory.tools", "Session": "session", "open_memory": "memory.tools", "open_session": "session"}
 
 _PACKAGES = ("errors", "protocol")
 

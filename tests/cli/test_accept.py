@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from flow.scenes import close_all, stage
-from flow.snapshots import ADA, ask, block, reply_to, section, talking
+from turn.scenes import close_all, stage
+from turn.snapshot_replies import ADA, ask, block, reply_to, section, talking
 
 from daypack.cli.main import run
 from daypack.errors import WriteFailed
-from daypack.flow.turn import Turn
 from daypack.history.session import History
-from daypack.runtime import Session
+from daypack.session import Session
+from daypack.turn.turn import Turn
 from daypack.types.history import Event
 
 Command = Callable[..., subprocess.CompletedProcess[str]]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flow.snapshots import block, section
+from turn.snapshot_replies import block, section
 
 from daypack.cli.main import run
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from flow.compacting import check_files, document_of, model, step, tree
 from scripted_endpoint import Reply, Seen
+from turn.compacting import check_files, document_of, model, step, tree
 
 import daypack
-from daypack.derived.template import problems
-from daypack.runtime import Session
+from daypack.derived.compaction.template import problems
+from daypack.session import Session
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 HOSTILE = "We decided to keep \x1b]0;title\x07 the \x9b31m lamp \u202e in src/evil_1.py because it is cheap."

@@ -5,11 +5,11 @@ import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
-from flow.compacting import step
+from turn.compacting import step
 
 import daypack
 from daypack.cli.compactions import loss_line
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.types.compaction import Compaction
 
 Command = Callable[..., subprocess.CompletedProcess[str]]

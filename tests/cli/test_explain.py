@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import daypack
-from daypack.runtime import Session
+from daypack.session import Session
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import daypack
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.types.context import ContextEnvelope
 
 Command = Callable[..., subprocess.CompletedProcess[str]]

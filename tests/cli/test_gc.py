@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from cli.conftest import Command
-from flow.scenes import close_all
-from upkeep.remains import furnish, leave_behind, store_blob, swap_out
+from turn.scenes import close_all
+from upkeep.gc.remains import furnish, leave_behind, store_blob, swap_out
 
 from daypack.cli import gc as command_module
-from daypack.upkeep.gc import APPLIED, apply
+from daypack.upkeep.gc.gc import APPLIED, apply
 
 
 @pytest.fixture(autouse=True)

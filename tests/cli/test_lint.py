@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from daypack.runtime import open_session
+from daypack.session import open_session
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
-SHOP = Path(__file__).resolve().parents[1] / "upkeep" / "workspace" / "shop"
+SHOP = Path(__file__).resolve().parents[1] / "upkeep" / "lint" / "workspace" / "shop"
 
 
 @pytest.fixture

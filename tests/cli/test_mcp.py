@@ -6,7 +6,7 @@ import pytest
 from serve.wire import Process, initialize, request, tool
 
 from daypack.memory.tools import open_memory
-from daypack.runtime import open_session
+from daypack.session import open_session
 
 
 def instructions(home: str, *arguments: str) -> str:

@@ -14,8 +14,8 @@ from small_model import find_small_model
 
 from daypack.cli.model import put_setting
 from daypack.errors import BadConfig
-from daypack.llm.catalogue import find_encoder, find_model
-from daypack.llm.embedding import find_files
+from daypack.llm.embedding.port import find_files
+from daypack.llm.models.catalogue import find_encoder, find_model
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 DATA = b"GGUF" + bytes(200_000)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 import daypack
-from daypack.runtime import Session
+from daypack.session import Session
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 HOSTILE = "\x1b]0;title\x07 \x1b[2J \x9b31m \u202e evil \r over \x7f"

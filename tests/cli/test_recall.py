@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
-from flow.compacting import derived, step
+from turn.compacting import derived, step
 
 import daypack
-from daypack.flow.tools import answer
-from daypack.runtime import Session
+from daypack.session import Session
+from daypack.turn.recall_tools import answer
 from daypack.types.records import Ref
 
 Command = Callable[..., subprocess.CompletedProcess[str]]

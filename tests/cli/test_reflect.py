@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from upkeep.scenery import compact
+from upkeep.lint.scenery import compact
 
-from daypack.runtime import open_session
+from daypack.session import open_session
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 LENS = "The laser's lens is cleaned with alcohol."

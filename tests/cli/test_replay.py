@@ -8,7 +8,7 @@ from hashlib import sha256
 import pytest
 
 import daypack
-from daypack.runtime import Session
+from daypack.session import Session
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -5,10 +5,10 @@ import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
-from flow.compacting import step
+from turn.compacting import step
 
 import daypack
-from daypack.runtime import Session
+from daypack.session import Session
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from flow.scenes import MARKER, SECRET, close_all, stage
-from flow.snapshots import ADA, ask, block, exchange, talking
+from turn.scenes import MARKER, SECRET, close_all, stage
+from turn.snapshot_replies import ADA, ask, block, exchange, talking
 
-from daypack.runtime import Session
+from daypack.session import Session
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from flow.compacting import check_files, document_of, step
+from turn.compacting import check_files, document_of, step
 
 import daypack
-from daypack.runtime import Session
+from daypack.session import Session
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

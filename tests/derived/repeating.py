@@ -6,7 +6,7 @@ from typing import Any
 
 from daypack.derived.children import put_child
 from daypack.files import blobs
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.types.records import DedupRecord
 
 LOG = "a line of a long log\n" * 200

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from faults import Faults, injected
-from flow.scenes import given_out
+from turn.scenes import given_out
 
 import daypack
 from daypack.derived.children import (
@@ -22,7 +22,7 @@ from daypack.derived.children import (
 )
 from daypack.errors import BadInput, BadMessage, BadName, DamageWarning, DaypackError, UnsafePath
 from daypack.files import atomic
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.types.records import Ref
 
 REF = Ref(id="r1", path="src/a.py", kind="file", summary="where it happens")

@@ -19,7 +19,7 @@ from daypack.derived.occurrences import Seen, advance
 from daypack.derived.swap import swap_output, swap_range
 from daypack.errors import BadInput, SourceMissing, UnsafePath
 from daypack.files import blobs
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.text.tokens import counter_named
 from daypack.types.records import DedupRecord
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from flow.compacting import context_tree, derived, scene, step
-from flow.scenes import close_all
+from turn.compacting import context_tree, derived, scene, step
+from turn.scenes import close_all
 
 from daypack.derived.documents import NAMES, documents, made_from, todo_line, write
 from daypack.derived.records import Folded
 from daypack.errors import StorageFailed
 from daypack.files import atomic
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.types.records import Ref, SwapRecord, SwapReference, Todo
 
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daypack
-from daypack.derived.modelfree import weigh
+from daypack.derived.compaction.extractive import weigh
+from daypack.derived.compaction.template import MAX_BULLETS, parse, render
 from daypack.derived.records import (
     COMPACTED,
     INLINE_BYTES,
@@ -22,9 +23,8 @@ from daypack.derived.records import (
     store,
     tells_a_change,
 )
-from daypack.derived.template import MAX_BULLETS, parse, render
 from daypack.history.draft import draft_event
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.types.compaction import Bullet, Compaction, Records, Section
 from daypack.types.records import Decision, ErrorRecord, Fact, Ref, Summary, Todo
 

@@ -18,7 +18,7 @@ from daypack.derived.swap import (
     swap_range,
 )
 from daypack.files import blobs
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.text.injected import SWAPPED
 from daypack.types.history import Message
 from daypack.types.records import SwapRecord, SwapReference

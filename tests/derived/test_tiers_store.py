@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 from derived.tiering import STORED, after, folded, ids, made, took
-from flow.scenes import MARKER, SECRET
+from turn.scenes import MARKER, SECRET
 
 from daypack.derived.tiers import Accepted, Projection, Store, merge, project, read_policies
 from daypack.types.kinds import TIERS, Tier

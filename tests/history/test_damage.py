@@ -9,7 +9,7 @@ import pytest
 
 import daypack
 from daypack.errors import DamageWarning
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.types.history import Message
 from daypack.upkeep.doctor import Finding, examine_session
 

@@ -6,7 +6,7 @@ import pytest
 
 import daypack
 from daypack.errors import BadMessage
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.types.history import Other, Text, Thinking
 
 

@@ -11,7 +11,7 @@ from daypack.config import Config
 from daypack.errors import BadConfig, BadInput
 from daypack.history.layout import Home
 from daypack.history.session import History, create
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.types.history import Event, Message
 
 

@@ -11,7 +11,7 @@ from faults import ERRORS, Fault, Faults, injected
 
 import daypack
 from daypack.errors import DaypackError
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.upkeep.doctor import examine_session
 
 Acknowledge = Callable[[str], None]

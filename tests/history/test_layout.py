@@ -9,7 +9,7 @@ import pytest
 import daypack
 from daypack.errors import BadName
 from daypack.history.layout import DERIVED, Home, Layout, check_name, default_root
-from daypack.runtime import Session
+from daypack.session import Session
 
 HOSTILE = [
     "",

@@ -10,7 +10,7 @@ import pytest
 
 import daypack
 from daypack.errors import StorageFailed
-from daypack.runtime import Session
+from daypack.session import Session
 
 
 def numbers(session: Session) -> list[int]:

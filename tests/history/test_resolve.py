@@ -4,7 +4,7 @@ import pytest
 
 from daypack.errors import SourceMissing
 from daypack.history.resolve import resolve, settle, text_of
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.types.source import parse_source
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import daypack
 from daypack.errors import BadMessage, Damaged, KeyConflict, SessionMissing, StorageFailed
 from daypack.history.session import History
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.types.history import Image, Message, Text, ToolCall
 
 

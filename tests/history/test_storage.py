@@ -16,7 +16,7 @@ from faults import refused_writing
 
 import daypack
 from daypack.errors import LockUnavailable, PoisonedLog, StorageFailed, SyncFailed, UnsafePath
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.types.history import Message
 
 

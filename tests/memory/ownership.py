@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from memory.storing import ME, OTHER, draft, everything, fill, make, seqs, usage
+from memory.store.storing import ME, OTHER, draft, everything, fill, make, seqs, usage
 
 from daypack.errors import DaypackError, EntryMissing, MemoryMissing, QuotaExceeded
-from daypack.memory.accounts import Profile, Token
-from daypack.memory.store import NewDocument, Newest, NewMemory, Span, Store
+from daypack.memory.store.accounts import Profile, Token
+from daypack.memory.store.port import NewDocument, Newest, NewMemory, Span, Store
 from daypack.types.memory import Usage, Where
 
 

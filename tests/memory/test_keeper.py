@@ -6,7 +6,7 @@ import pytest
 from memory.recording import NOW, Recording, failure, once
 
 from daypack.errors import BadInput, ServerFailed, StorageFailed, TooLong, WriteFailed
-from daypack.memory.document import initial_document
+from daypack.memory.document.document import initial_document
 from daypack.memory.keeper import END_SESSION, Keeper, Policy
 from daypack.memory.tools import Memories
 from daypack.text.injected import RECALLED, wrap

@@ -16,7 +16,7 @@ from scripted_endpoint import Endpoint, Reply, Seen
 from daypack import errors
 from daypack.errors import BadInput, DaypackError, KeyConflict, MemoryMissing, Refused, ServerFailed, TooLong
 from daypack.memory import remote
-from daypack.memory.position import Position, write_token
+from daypack.memory.consistency_token import Position, write_token
 from daypack.memory.remote import ATTEMPTS, RemoteMemories
 from daypack.memory.tools import open_memory
 from daypack.types.memory import About, Where

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from daypack.errors import BadInput, EntryMissing, KeyConflict, MemoryMissing, Refused, TooLong
-from daypack.memory.document import initial_document
+from daypack.memory.document.document import initial_document
 from daypack.memory.tools import Memories, open_memory
 from daypack.types.memory import PLACEHOLDER, About
 

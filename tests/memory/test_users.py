@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from daypack.errors import BadInput, BadName, NotFound, QuotaExceeded, Refused, UserMissing
-from daypack.memory.accounts import Profile
+from daypack.memory.store.accounts import Profile
 from daypack.memory.tools import Memories
 from daypack.types.memory import Usage, User
 

@@ -9,7 +9,7 @@ from serve.wire import by_id, exchange, initialize, make_offer, request, statele
 
 from daypack.memory.tools import Memories, open_memory
 from daypack.serve import resources
-from daypack.serve.offer import Offer
+from daypack.serve.stdio.requests import Offer
 from daypack.types.memory import PLACEHOLDER
 
 

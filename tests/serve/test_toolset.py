@@ -9,8 +9,8 @@ import pytest
 
 from daypack.errors import BadInput, StorageFailed
 from daypack.memory.tools import Memories, open_memory
-from daypack.runtime import Session
 from daypack.serve.toolset import NAMES, Answer, Tool, Toolset
+from daypack.session import Session
 from daypack.types.memory import PLACEHOLDER
 
 SEED = [

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any, cast
 
 from daypack.memory.tools import Memories
-from daypack.serve.offer import Offer
-from daypack.serve.stdio import serve
+from daypack.serve.stdio.loop import serve
+from daypack.serve.stdio.requests import Offer
 from daypack.serve.toolset import Toolset
 
 META = {

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from flow.scenes import close_all, outputs, stage, turn_events
-from upkeep.remains import furnish, tree
+from turn.scenes import close_all, outputs, stage, turn_events
+from upkeep.gc.remains import furnish, tree
 
 import daypack
 from daypack.errors import BadInput, BadName, Damaged, DaypackError, SessionMissing, StorageFailed, UnsafePath
 from daypack.history.layout import Home
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.upkeep.archive import Guard, archive, archived, delete, restore, sweep
 
 LATER = Guard(time.time() + 7200)

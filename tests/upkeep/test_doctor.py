@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import daypack
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.upkeep.doctor import Finding, examine_session
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from flow.scenes import Clock, close_all, converse, digest, item, logs, outputs, stage, turn_events
+from turn.scenes import Clock, close_all, converse, digest, item, logs, outputs, stage, turn_events
 
 from daypack.errors import DamageWarning, DaypackError
-from daypack.flow.turn import Turn
 from daypack.history.layout import Home
-from daypack.runtime import Session
+from daypack.session import Session
+from daypack.turn.turn import Turn
 from daypack.types.records import Ref
 from daypack.upkeep.rebuild import Rebuilt, rebuild, verify
 

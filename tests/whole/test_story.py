@@ -12,16 +12,16 @@ from typing import Any
 import msgspec
 import pytest
 from anyio.from_thread import start_blocking_portal
-from flow.snapshots import kept_of
-from flow.windows import check_left, check_window, stable_of
 from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult, TextContent
 from memory_server import run_daypack
+from turn.snapshot_replies import kept_of
+from turn.windows import check_left, check_window, stable_of
 
-from daypack.flow.limits import Limits
-from daypack.flow.turn import Turn
 from daypack.protocol import Block
-from daypack.runtime import Session, open_session
+from daypack.session import Session, open_session
+from daypack.turn.limits import Limits
+from daypack.turn.turn import Turn
 from daypack.types.history import Message
 from daypack.upkeep.rebuild import verify
 from demo import proofs, tools

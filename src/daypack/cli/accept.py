@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-from daypack.cli.checking import read_reply_file, violation_lines
+from daypack.cli.check_reply import read_reply_file, violation_lines
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import counted, json_text, safe, say
 from daypack.derived.tiers import SNAPSHOT, Accepted, read_accepted
 from daypack.errors import BadInput
-from daypack.flow.snapshots import SECTION
 from daypack.history.draft import RESERVED
 from daypack.protocol import Violation
-from daypack.runtime import Session
+from daypack.session import Session
+from daypack.turn.snapshots import SECTION
 from daypack.types.history import Message
 
 

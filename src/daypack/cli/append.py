@@ -12,7 +12,7 @@ from daypack.cli.terminal import Progress, counted, json_text, say
 from daypack.config import Settings
 from daypack.errors import BadInput, BadMessage, DaypackError
 from daypack.history.draft import draft_from
-from daypack.runtime import Session, open_session
+from daypack.session import Session, open_session
 from daypack.types.history import Message
 from daypack.types.kinds import ROLES
 

@@ -9,8 +9,8 @@ from daypack.cli.options import add_place, open_named
 from daypack.cli.pack import read_budget
 from daypack.cli.terminal import json_text
 from daypack.files import atomic
-from daypack.flow.limits import DEFAULT_TOKENS, Limits, limits_in
-from daypack.runtime import Session
+from daypack.session import Session
+from daypack.turn.limits import DEFAULT_TOKENS, Limits, limits_in
 from daypack.types.kinds import TARGETS
 
 

@@ -19,7 +19,7 @@ from daypack.derived.children import (
     read_children,
 )
 from daypack.errors import BadInput, NotFound
-from daypack.runtime import Session
+from daypack.session import Session
 from daypack.types.records import Ref
 
 _RECORDED = ("handoff", "result", "status", "artifact", "ref", "child_agent", "child_session")

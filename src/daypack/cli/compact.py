@@ -8,7 +8,7 @@ from daypack.cli.options import add_place, natural, open_named
 from daypack.cli.terminal import counted, json_text, safe, safe_line, say
 from daypack.errors import BadInput
 from daypack.files import atomic
-from daypack.flow.compactions import Compacted
+from daypack.turn.compaction import Compacted
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +61,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _check_export(path: str) -> None:
     """Refuse what could not be written, or would be lost, before anything is compacted."""
-    from daypack.derived.template import problems  # noqa: PLC0415 — only here
+    from daypack.derived.compaction.template import problems  # noqa: PLC0415 — only here
 
     problem, hint = "", "name another file, or move it away"
     if not os.path.isdir(os.path.dirname(path)):

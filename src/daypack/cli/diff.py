@@ -6,9 +6,9 @@ import msgspec
 
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
-from daypack.cli.summary import event_named, read_turn, short
 from daypack.cli.terminal import json_text, safe_line
-from daypack.flow.explanation import Difference, compare
+from daypack.cli.turn_summary import event_named, read_turn, short
+from daypack.turn.evidence.explain import Difference, compare
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

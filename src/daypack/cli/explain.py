@@ -7,12 +7,12 @@ import msgspec
 
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
-from daypack.cli.summary import event_named, read_turn
 from daypack.cli.terminal import json_text, safe, safe_line, say
+from daypack.cli.turn_summary import event_named, read_turn
 from daypack.errors import SourceMissing
-from daypack.flow.items import Item
-from daypack.flow.turn import Turn
-from daypack.runtime import Session
+from daypack.session import Session
+from daypack.turn.items import Item
+from daypack.turn.turn import Turn
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

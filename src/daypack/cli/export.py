@@ -4,13 +4,13 @@ import argparse
 import os
 
 from daypack.cli.options import add_place, open_named
-from daypack.cli.summary import event_named, print_document
 from daypack.cli.terminal import counted, json_text, safe_line
+from daypack.cli.turn_summary import event_named, print_document
 from daypack.errors import BadInput
 from daypack.files import atomic
 from daypack.files.blobs import digest_bytes
-from daypack.flow.export import SCOPES, encode, export
-from daypack.flow.ledger import EXPORTED
+from daypack.turn.evidence.export import SCOPES, encode, export
+from daypack.turn.ledger import EXPORTED
 from daypack.types.kinds import TARGETS
 
 _ALIASES = {"tool_call": "tool_invocation"}

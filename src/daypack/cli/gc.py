@@ -14,12 +14,12 @@ from daypack.cli.options import add_place, natural
 from daypack.cli.terminal import Progress, colour, counted, json_text, safe_line, say
 from daypack.errors import BadInput, Damaged, DaypackError, SessionMissing
 from daypack.history.layout import Home, find_home
-from daypack.runtime import open_session
+from daypack.session import open_session
 from daypack.upkeep.archive import Guard, Moved, archive, delete, restore, sweep
-from daypack.upkeep.gc import Applied, apply, plan
-from daypack.upkeep.inspection import Plan
-from daypack.upkeep.policy import read_policy
-from daypack.upkeep.round import Round
+from daypack.upkeep.gc.gc import Applied, apply, plan
+from daypack.upkeep.gc.inspection import Plan
+from daypack.upkeep.gc.policy import read_policy
+from daypack.upkeep.gc.round import Round
 
 _WHOLE = ("archive", "restore", "delete")
 _MOST_LINES = 40

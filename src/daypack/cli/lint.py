@@ -5,19 +5,27 @@ import os
 
 from daypack.cli.main import EXIT_FAILED
 from daypack.cli.options import add_place
-from daypack.cli.summary import table
 from daypack.cli.terminal import colour, counted, json_text, safe, safe_line, say
+from daypack.cli.turn_summary import table
 from daypack.errors import BadInput
 from daypack.files import atomic
 from daypack.history.layout import Layout, find_home
-from daypack.runtime import open_session
+from daypack.session import open_session
 from daypack.text.tokens import Counter, counter_for, counter_named
-from daypack.upkeep.edits import diff
-from daypack.upkeep.hygiene import Report, examine
-from daypack.upkeep.inventory import BLOCKS, MEMORY, injected, read_others, read_state, read_text, read_workspace
-from daypack.upkeep.passages import Document, Lines
-from daypack.upkeep.reflector import Reflector, Written
-from daypack.upkeep.staleness import Declared, read_declared
+from daypack.upkeep.lint.edits import diff
+from daypack.upkeep.lint.passages import Document, Lines
+from daypack.upkeep.lint.prompt_texts import (
+    BLOCKS,
+    MEMORY,
+    injected,
+    read_others,
+    read_state,
+    read_text,
+    read_workspace,
+)
+from daypack.upkeep.lint.report import Report, examine
+from daypack.upkeep.lint.stale_references import Declared, read_declared
+from daypack.upkeep.reflect.reflector import Reflector, Written
 
 PATCH = "daypack-lint.patch"
 

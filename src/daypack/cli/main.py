@@ -46,7 +46,7 @@ COMMANDS = {
     "doctor": "say what is wrong, where, and what to do",
 }
 # Where the command's word cannot be the module's.
-MODULES = {"import": "importing", "import-envelope": "envelope", "check-reply": "checking"}
+MODULES = {"import": "import_transcripts", "import-envelope": "import_envelope", "check-reply": "check_reply"}
 EXIT_FAILED, EXIT_USAGE, EXIT_DAMAGE = 1, 2, 3
 _WITH_VALUE = ("--home", "--agent", "--uid")
 

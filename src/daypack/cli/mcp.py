@@ -12,8 +12,8 @@ from daypack.history.layout import Home, find_home
 
 if TYPE_CHECKING:
     from daypack.memory.tools import Memories
-    from daypack.runtime import Session
-    from daypack.serve.install import Change
+    from daypack.serve.install.entries import Change
+    from daypack.session import Session
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -44,8 +44,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _serve(args: argparse.Namespace) -> NoReturn:
-    from daypack.serve.offer import Offer  # noqa: PLC0415 — install needs none of it
-    from daypack.serve.stdio import run as serve  # noqa: PLC0415
+    from daypack.serve.stdio.loop import run as serve  # noqa: PLC0415
+    from daypack.serve.stdio.requests import Offer  # noqa: PLC0415 — install needs none of it
     from daypack.serve.toolset import Toolset  # noqa: PLC0415
 
     def open_memories() -> "Memories":
@@ -71,7 +71,7 @@ def _left_out(place: Home) -> tuple[str, ...]:
 
 
 def _open_session(args: argparse.Namespace) -> "Session":
-    from daypack.runtime import open_session  # noqa: PLC0415 — few servers have a session
+    from daypack.session import open_session  # noqa: PLC0415 — few servers have a session
 
     session = open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False)
     session.messages()  # one that is not there is told of now, not at the first call
@@ -80,14 +80,14 @@ def _open_session(args: argparse.Namespace) -> "Session":
 
 def _bound_memory(session: "Session", user: str) -> str | None:
     """Return the memory a session is bound to, if it is among those that are served."""
-    from daypack.flow.binding import read_binding  # noqa: PLC0415
+    from daypack.turn.memory_binding import read_binding  # noqa: PLC0415
 
     binding = read_binding(session.meta)
     return binding.memory_id if binding and binding.url is None and binding.user == user else None
 
 
 def _install(args: argparse.Namespace) -> int:
-    from daypack.serve.install import CLIENTS, locate, paste, plan, write  # noqa: PLC0415
+    from daypack.serve.install.entries import CLIENTS, locate, paste, plan, write  # noqa: PLC0415
 
     if args.client not in CLIENTS:
         what = "no client was named" if args.client is None else f"{args.client!r} is no client"

@@ -9,9 +9,9 @@ from typing import Any
 from daypack.cli.options import add_place, natural
 from daypack.cli.terminal import Progress, colour, counted, json_text, safe, safe_line, say
 from daypack.errors import BadInput, EntryMissing, MemoryMissing
-from daypack.memory.store import is_id
+from daypack.memory.store.port import is_id
 from daypack.memory.tools import Memories, open_memory
-from daypack.runtime import open_session
+from daypack.session import open_session
 from daypack.types.memory import About, ContextDocument, Entry, Hit, Memory, Where
 
 _ACTIONS = {

@@ -10,11 +10,11 @@ from daypack.cli.terminal import Progress, counted, json_text, safe, safe_line, 
 from daypack.config import from_environment, from_file
 from daypack.errors import BadConfig, BadInput
 from daypack.history.layout import Home, find_home
-from daypack.llm.catalogue import DEFAULT, ENCODERS, MODELS, find_encoder, find_model
 from daypack.llm.choice import Choice, read_choice, read_embedding
-from daypack.llm.embedding import default_embedding, open_embedder
-from daypack.llm.folder import find_hub, list_files, pull, read_origin
-from daypack.llm.port import default_choice, model_path, open_completer
+from daypack.llm.completion.port import default_choice, model_path, open_completer
+from daypack.llm.embedding.port import default_embedding, open_embedder
+from daypack.llm.models.catalogue import DEFAULT, ENCODERS, MODELS, find_encoder, find_model
+from daypack.llm.models.folder import find_hub, list_files, pull, read_origin
 
 COMPACTION, EMBEDDING = "compaction_model", "embedding_model"
 _CHOICE = "none, openai:URL#NAME, llama:PATH or the name of a pulled model"
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _pull(args: argparse.Namespace, home: Home) -> int:
     if encoder := find_encoder(args.name):
-        from daypack.cli.encoders import pull_named  # noqa: PLC0415 — only for search
+        from daypack.cli.embedding_models import pull_named  # noqa: PLC0415 — only for search
 
         return pull_named(args, encoder, _models(home))
     model, folder = find_model(args.name), _models(home)
@@ -102,7 +102,7 @@ def _use(args: argparse.Namespace, home: Home) -> int:
 
 
 def _list(args: argparse.Namespace, home: Home) -> int:
-    from daypack.cli.encoders import describe  # noqa: PLC0415
+    from daypack.cli.embedding_models import describe  # noqa: PLC0415
 
     folder = _models(home)
     choice, by = _in_use(home, COMPACTION)
@@ -156,14 +156,14 @@ def _test(args: argparse.Namespace, home: Home) -> int:
     setting, choice = _named(args)
     choice = choice or _in_use(home, setting)[0]
     if setting == EMBEDDING:
-        from daypack.cli.encoders import try_embedding  # noqa: PLC0415 — only for search
+        from daypack.cli.embedding_models import try_embedding  # noqa: PLC0415 — only for search
 
         return try_embedding(args, choice, _models(home))
     completer = open_completer(choice, models=_models(home))
     if completer is None:
         hint = "name a model, or fetch one with `daypack model pull`"
         raise BadInput("no model is in use", operation="test model", place=choice, hint=hint)
-    from daypack.cli.trial import try_model  # noqa: PLC0415 — compaction is 30 ms
+    from daypack.cli.model_trial import try_model  # noqa: PLC0415 — compaction is 30 ms
 
     try:
         trial = try_model(completer)

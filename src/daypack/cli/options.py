@@ -4,7 +4,7 @@ import argparse
 import os
 
 from daypack.cli.terminal import safe_line, say
-from daypack.runtime import Session, open_session
+from daypack.session import Session, open_session
 
 
 def add_place(parser: argparse.ArgumentParser, *, session: str | None = "the session's name") -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, compact_behind, open_named, tell_damage
-from daypack.cli.summary import add_dialect, print_turn
+from daypack.cli.turn_summary import add_dialect, print_turn
 from daypack.errors import BadInput
 from daypack.types.kinds import TARGETS
 

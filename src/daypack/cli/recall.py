@@ -4,7 +4,7 @@ import argparse
 
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import counted, json_text, safe, safe_line, say
-from daypack.flow.lookup import Recalled
+from daypack.turn.recall import Recalled
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -8,8 +8,8 @@ from daypack.cli.terminal import counted, json_text, safe, safe_line, say
 from daypack.errors import BadInput
 from daypack.history.layout import find_home
 from daypack.history.session import History
-from daypack.runtime import Session, open_session
-from daypack.upkeep.reflector import MAX_BULLETS, Reflected, Reflector
+from daypack.session import Session, open_session
+from daypack.upkeep.reflect.reflector import MAX_BULLETS, Reflected, Reflector
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

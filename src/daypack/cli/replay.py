@@ -4,11 +4,11 @@ import argparse
 
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
-from daypack.cli.summary import LATEST, add_dialect, event_named, print_turn
 from daypack.cli.terminal import Progress, colour, counted, json_text, safe_line, say
+from daypack.cli.turn_summary import LATEST, add_dialect, event_named, print_turn
 from daypack.errors import BadInput, DaypackError
-from daypack.flow.ledger import TURN
-from daypack.runtime import Session
+from daypack.session import Session
+from daypack.turn.ledger import TURN
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

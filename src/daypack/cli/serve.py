@@ -15,7 +15,7 @@ from daypack.errors import ExtraMissing, Refused
 
 if TYPE_CHECKING:
     from daypack.memory.tools import Memories
-    from daypack.serve.access import Policy
+    from daypack.serve.http.gate import Policy
     from daypack.serve.sample import Sample
     from daypack.serve.toolset import Toolset
 
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     """Serve until somebody ends it."""
     _check_packages()
     from daypack.memory.tools import open_memory  # noqa: PLC0415 — after the check, and not for --help
-    from daypack.serve.access import choose_policy  # noqa: PLC0415
+    from daypack.serve.http.gate import choose_policy  # noqa: PLC0415
 
     policy = choose_policy(args.user, args.host, args.allow_host, require_token=args.require_token)
     with open_memory(home=args.home, uid=args.uid, user=args.user) as memories:
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _serve(args: argparse.Namespace, memories: "Memories", policy: "Policy") -> int:
     from daypack.history.layout import find_home  # noqa: PLC0415
-    from daypack.serve.address import listen  # noqa: PLC0415
+    from daypack.serve.http.address import listen  # noqa: PLC0415
     from daypack.serve.sample import make_sample  # noqa: PLC0415
     from daypack.serve.toolset import Toolset  # noqa: PLC0415
 
@@ -61,8 +61,8 @@ def _serve(args: argparse.Namespace, memories: "Memories", policy: "Policy") -> 
     toolset, session_tools = Toolset(without=without), _session_tools(args, without)
     listening = listen(args.host, args.port)
     sample = make_sample(memories, home=args.home, uid=args.uid, agent=args.agent) if args.sample else None
-    from daypack.serve import http  # noqa: PLC0415 — more than a second
-    from daypack.serve.tenants import Tenants  # noqa: PLC0415
+    from daypack.serve.http import server as http  # noqa: PLC0415 — more than a second
+    from daypack.serve.http.tenants import Tenants  # noqa: PLC0415
 
     prompts = os.path.join(find_home(args.home, args.uid).folder, "prompts")
     tenants = Tenants(memories, toolset, prompts, session_tools)
@@ -78,8 +78,8 @@ def _serve(args: argparse.Namespace, memories: "Memories", policy: "Policy") -> 
 def _session_tools(args: argparse.Namespace, without: tuple[str, ...]) -> "Toolset | None":
     if not args.session:
         return None
-    from daypack.runtime import open_session  # noqa: PLC0415 — few servers have one
     from daypack.serve.toolset import Toolset  # noqa: PLC0415
+    from daypack.session import open_session  # noqa: PLC0415 — few servers have one
 
     session = open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False)
     return Toolset(without=without, open_session=lambda: session)
@@ -89,7 +89,7 @@ def _tell(args: argparse.Namespace, bound: tuple[str, int], policy: "Policy", sa
     """Say what runs where, and what to paste."""
     from shlex import quote  # noqa: PLC0415
 
-    from daypack.serve.invitation import invite  # noqa: PLC0415
+    from daypack.serve.install.snippets import invite  # noqa: PLC0415
 
     host, port = bound[:2]
     if policy.any_address:

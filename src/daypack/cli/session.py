@@ -9,7 +9,7 @@ from daypack.config import Settings
 from daypack.errors import DaypackError
 from daypack.files.offsets import DAMAGED, UNCOUNTED
 from daypack.history.layout import find_home
-from daypack.runtime import Session, open_session
+from daypack.session import Session, open_session
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

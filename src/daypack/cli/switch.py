@@ -3,16 +3,16 @@
 import argparse
 import os
 
-import daypack
 from daypack.cli.options import add_place, open_named
-from daypack.cli.summary import table
 from daypack.cli.terminal import json_text, safe_line, say
+from daypack.cli.turn_summary import table
 from daypack.errors import BadInput
 from daypack.history.layout import Layout
-from daypack.runtime import Session
+from daypack.prompts import SHIPPED_PROMPTS
+from daypack.session import Session
 
 _IDENTITY = "identity"  # made by daypack, and the one that is on when nobody said anything
-_BLOCKS = os.path.join(os.path.dirname(daypack.__file__), "prompts", "blocks")
+_BLOCKS = os.path.join(SHIPPED_PROMPTS, "blocks")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

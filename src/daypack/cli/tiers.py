@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from daypack.cli.options import add_place, open_named
-from daypack.cli.summary import table
 from daypack.cli.terminal import counted, json_text, safe_line
+from daypack.cli.turn_summary import table
 from daypack.derived.tiers import Dropped, Projection
 from daypack.types.kinds import TIERS
 from daypack.types.snapshot import Block

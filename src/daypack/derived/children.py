@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from daypack.derived.channel import (
+from daypack.derived.child_files import (
     ARTIFACTS,
     FILES,
     WORDS,
@@ -42,7 +42,7 @@ from daypack.files import atomic, blobs
 from daypack.history.draft import draft_event
 from daypack.history.layout import check_name
 from daypack.history.session import History
-from daypack.text.redact import redact
+from daypack.text.redact.redact import redact
 from daypack.types.history import Event
 from daypack.types.records import Ref
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from daypack.derived.children import UPDATED
-from daypack.derived.repeats import content_of, is_large, printed, written
+from daypack.derived.repeated_content import content_of, is_large, printed, written
 from daypack.errors import DaypackError
 from daypack.files import blobs
 from daypack.history.reader import Reader

@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from daypack.errors import BadConfig
-from daypack.text.redact import redact
+from daypack.text.redact.redact import redact
 from daypack.text.trim import trim
 from daypack.types.history import Event
 from daypack.types.kinds import TIERS, Tier

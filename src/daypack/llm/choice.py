@@ -8,7 +8,7 @@ import re
 from typing import Literal, NamedTuple
 
 from daypack.errors import BadConfig
-from daypack.llm.catalogue import find_model
+from daypack.llm.models.catalogue import find_model
 
 DEADLINE_SECONDS = 600
 _OPTIONS = {"openai": ("window", "timeout"), "llama": ("window", "timeout", "threads")}

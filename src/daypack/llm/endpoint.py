@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 import msgspec
 
 from daypack.errors import ModelFailed
-from daypack.llm.transport import TROUBLE, Deadline, Exchange, Request, origin, reason
+from daypack.llm.client import TROUBLE, Deadline, Exchange, Request, origin, reason
 
 ATTEMPTS = 5
 MAX_REDIRECTS = 3

@@ -25,7 +25,7 @@ from daypack.memory.limits import (
     check_title,
     check_type,
 )
-from daypack.memory.store import Draft, NewDocument, NewMemory, Store, is_id, split_id
+from daypack.memory.store.port import Draft, NewDocument, NewMemory, Store, is_id, split_id
 from daypack.memory.times import moment_of
 from daypack.types.memory import PLACEHOLDER, About, Memory
 

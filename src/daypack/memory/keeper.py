@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack
 from msgspec import Struct
 
 from daypack.errors import BadInput, KeyConflict, QuotaExceeded, WriteFailed
-from daypack.memory.document import fit_document, initial_document, is_placeholder, merge
+from daypack.memory.document.document import fit_document, initial_document, is_placeholder, merge
+from daypack.memory.document.raw import RawEntry, raw_of
 from daypack.memory.port import NineTools
-from daypack.memory.raw import RawEntry, raw_of
 from daypack.text.injected import strip_injected
 from daypack.types.memory import ENTRY_MAX_BYTES, LIST_MAX_ENTRIES, About, Added, Consistency, Entry
 
 if TYPE_CHECKING:
-    from daypack.llm.port import Completer
+    from daypack.llm.completion.port import Completer
     from daypack.memory.prompts import Prompts
 
 __all__ = ["END_SESSION", "FLUSH_EVERY", "Keeper", "NineTools", "Policy", "Told", "Unsaved"]
@@ -207,10 +207,10 @@ class Keeper:
         return self._policy == "all" or _says_something(text)
 
     def _summarise(self, text: str, about: About, document: str) -> str:
-        from daypack.memory.summary import summarise_entry  # noqa: PLC0415 — a keeper that only reads needs none
+        from daypack.memory.summary.summary import summarise_entry  # noqa: PLC0415 — a keeper that only reads needs none
 
         if self._completer is not None:
-            from daypack.memory.modelled import summarise_with  # noqa: PLC0415
+            from daypack.memory.summary.with_model import summarise_with  # noqa: PLC0415
 
             prompt = self._loaded().summary_prompt
             return summarise_with(self._completer, prompt, text, about, document)
@@ -317,7 +317,7 @@ class Keeper:
         return barrier
 
     def _merge_with_model(self, completer: "Completer") -> str:
-        from daypack.memory.modelled import merge_with  # noqa: PLC0415
+        from daypack.memory.summary.with_model import merge_with  # noqa: PLC0415
 
         return merge_with(completer, self._loaded().context_prompt, self._written, self._news)
 

@@ -14,11 +14,12 @@ from msgspec import Struct
 
 from daypack.errors import BadConfig, BadInput, StorageFailed
 from daypack.files import atomic
+from daypack.prompts import SHIPPED_PROMPTS
 
 NAMES = ("context_prompt", "entry_capture_prompt", "summary_prompt")
 TYPES = ("chat", "task", "project")
 FALLBACK = "chat"  # for a memory type that has no prompts of its own
-_SHIPPED = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts", "default")
+_SHIPPED = os.path.join(SHIPPED_PROMPTS, "default")
 _KIND = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _TOOL = re.compile(r"###[ \t]+TOOL:[ \t]*(?P<name>.*?)[ \t]*#*[ \t]*")
 _HEADING = re.compile(r"#{1,3}[ \t]")

@@ -12,7 +12,7 @@ import msgspec
 
 from daypack import errors
 from daypack.errors import BadInput, DaypackError, Refused, ServerFailed
-from daypack.llm.transport import CONNECT_SECONDS, MAX_BODY_BYTES, TROUBLE, origin, reason
+from daypack.llm.client import CONNECT_SECONDS, MAX_BODY_BYTES, TROUBLE, origin, reason
 from daypack.types.memory import (
     About,
     Added,

@@ -11,16 +11,16 @@ from daypack.errors import BadInput, Refused
 from daypack.history.layout import check_name, find_home
 from daypack.memory import limits as checks
 from daypack.memory.archive import Archive, export_memory
-from daypack.memory.barrier import Barrier
-from daypack.memory.document import initial_document, is_placeholder
-from daypack.memory.holding import Holding, open_holding
+from daypack.memory.consistency import Barrier
+from daypack.memory.consistency_token import Position, write_token
+from daypack.memory.document.document import initial_document, is_placeholder
 from daypack.memory.limits import check_number, check_text
-from daypack.memory.position import Position, write_token
-from daypack.memory.retrieval import Question, check_question, search
-from daypack.memory.store import Draft, NewDocument, NewMemory, Span, is_id, memory_missing
+from daypack.memory.recent_writes import failed_write
+from daypack.memory.search.search import Question, check_question, search
+from daypack.memory.shared import Holding, open_holding
+from daypack.memory.store.port import Draft, NewDocument, NewMemory, Span, is_id, memory_missing
 from daypack.memory.times import moment_of, time_of
 from daypack.memory.users import Users
-from daypack.memory.writes import failed_write
 from daypack.types.memory import (
     PLACEHOLDER,
     SUMMARY_MAX_CHARS,
@@ -321,7 +321,7 @@ def _document_text(content: object) -> object:
 
 
 def _summarise(raw: str, about: About, document: str) -> str:
-    from daypack.memory.summary import summarise_entry  # noqa: PLC0415 — for those who give none
+    from daypack.memory.summary.summary import summarise_entry  # noqa: PLC0415 — for those who give none
 
     known = "" if is_placeholder(document) else document
     return summarise_entry(raw, about, known) or raw[:SUMMARY_MAX_CHARS]

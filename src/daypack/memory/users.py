@@ -8,8 +8,8 @@ from typing import NamedTuple, cast, get_args
 
 from daypack.errors import BadInput, NotFound, Refused, UserMissing
 from daypack.history.layout import check_name
-from daypack.memory.accounts import Accounts, Profile, Scope, Token
 from daypack.memory.limits import check_length, check_text
+from daypack.memory.store.accounts import Accounts, Profile, Scope, Token
 from daypack.memory.times import moment_of, now_ms, time_of
 from daypack.types.memory import User
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from daypack.errors import MemoryMissing
-from daypack.serve.jsonrpc import INVALID_PARAMS, Fault
+from daypack.serve.stdio.jsonrpc import INVALID_PARAMS, Fault
 
 if TYPE_CHECKING:
     from daypack.memory.tools import Memories
@@ -113,7 +113,7 @@ class Resources:
 
     def _text(self, uri: str) -> str | None:
         if uri.startswith(_MEMORY) and uri.endswith(_CONTEXT):
-            from daypack.text.redact import redact  # noqa: PLC0415 — as in the answers of tools
+            from daypack.text.redact.redact import redact  # noqa: PLC0415 — as in the answers of tools
 
             memories = self._memories()
             try:

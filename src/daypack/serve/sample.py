@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from daypack.errors import SessionMissing
-from daypack.runtime import open_session
+from daypack.session import open_session
 
 if TYPE_CHECKING:
     from daypack.memory.tools import Memories

@@ -9,15 +9,15 @@ from msgspec import Struct
 
 from daypack.errors import BadInput
 from daypack.serve import arguments
-from daypack.serve.answers import describe
-from daypack.serve.trouble import note
+from daypack.serve.http.errors import describe
+from daypack.serve.server_log import note
 from daypack.types import memory as results
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from daypack.memory.tools import Memories
-    from daypack.runtime import Session
+    from daypack.session import Session
 
 
 class Answer(NamedTuple):
@@ -208,7 +208,7 @@ class Toolset:
 
 def clear(value: Struct) -> Struct:
     """Return a result without the secrets in its texts: what a model reads may be written down elsewhere."""
-    from daypack.text.redact import redact  # noqa: PLC0415 — its patterns cost 20 ms, after the first answer
+    from daypack.text.redact.redact import redact  # noqa: PLC0415 — its patterns cost 20 ms, after the first answer
 
     changes: dict[str, Any] = {}
     for name in value.__struct_fields__:
@@ -292,7 +292,7 @@ def _bare(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _session_tools() -> list[Tool]:
-    from daypack.flow.tools import definitions  # noqa: PLC0415 — only with a session
+    from daypack.turn.recall_tools import definitions  # noqa: PLC0415 — only with a session
 
     titles = {"recall": "Recall what left the window", "search_history": "Search this session"}
     return [

@@ -21,8 +21,8 @@ from daypack.files.lock import Lock
 from daypack.history.facets import Facets
 from daypack.history.layout import Home, Layout, check_name
 from daypack.history.session import History
-from daypack.upkeep.policy import read_policy
-from daypack.upkeep.tree import size_of
+from daypack.upkeep.gc.policy import read_policy
+from daypack.upkeep.gc.tree import size_of
 
 BUSY_SECONDS = 3600  # an active session that was touched since is at work
 _DELETING = ".deleting-"

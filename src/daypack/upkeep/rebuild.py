@@ -10,11 +10,11 @@ from daypack.config import Config
 from daypack.derived.children import read_children
 from daypack.errors import DaypackError
 from daypack.files import atomic, blobs
-from daypack.flow.turns import Turns
 from daypack.history.layout import Home, Layout
 from daypack.history.session import History
-from daypack.upkeep.gc import APPLIED
-from daypack.upkeep.policy import restore_policy
+from daypack.turn.prepare import Turns
+from daypack.upkeep.gc.gc import APPLIED
+from daypack.upkeep.gc.policy import restore_policy
 
 # What history says byte for byte. Not here: indexes and search (they give the same answers), and what people write.
 COMPARED = (

@@ -1,0 +1,1 @@
+"""Artifacts: files, commands and test outcomes, read off tool calls and results."""

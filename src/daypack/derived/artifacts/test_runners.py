@@ -1,0 +1,158 @@
+"""Test runners: which commands run tests, and what their output says about the outcome."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from daypack.derived.artifacts.shell import word_set
+
+_RUNNERS = word_set(
+    "pytest py.test tox nox jest vitest mocha ava rspec phpunit ctest bats nosetests karma playwright cypress "
+    "minitest busted trial green nextest"
+)
+# Programs that run tests under a subcommand.
+_SUBCOMMANDS: dict[str, frozenset[str]] = {
+    "npm": frozenset(("test", "t", "tst")),
+    "yarn": frozenset(("test", "jest", "vitest")),
+    "pnpm": frozenset(("test", "t", "vitest", "jest")),
+    "bun": frozenset(("test",)),
+    "deno": frozenset(("test",)),
+    "node": frozenset(("--test",)),
+    "cargo": frozenset(("test", "t", "nextest")),
+    "go": frozenset(("test",)),
+    "make": frozenset(("test", "tests", "check", "unittest")),
+    "just": frozenset(("test", "tests", "check")),
+    "mix": frozenset(("test",)),
+    "dotnet": frozenset(("test",)),
+    "mvn": frozenset(("test", "verify")),
+    "mvnw": frozenset(("test", "verify")),
+    "gradle": frozenset(("test", "check")),
+    "gradlew": frozenset(("test", "check")),
+    "rake": frozenset(("test", "spec")),
+    "rails": frozenset(("test",)),
+    "swift": frozenset(("test",)),
+    "sbt": frozenset(("test",)),
+    "flutter": frozenset(("test",)),
+    "dart": frozenset(("test",)),
+    "bazel": frozenset(("test",)),
+    "composer": frozenset(("test",)),
+    "php": frozenset(("artisan",)),
+    "zig": frozenset(("test",)),
+    "lein": frozenset(("test",)),
+    "stack": frozenset(("test",)),
+    "cabal": frozenset(("test",)),
+    "dune": frozenset(("test", "runtest")),
+    "hatch": frozenset(("test",)),
+    "ng": frozenset(("test",)),
+    "nx": frozenset(("test",)),
+    "turbo": frozenset(("test",)),
+}
+_PYTHON = re.compile(r"python[\d.]*")
+_SCRIPT = re.compile(r"test\b|test:")
+_EVERYTHING = frozenset((".", "./...", "...", "./", "tests", "tests/", "test", "test/"))
+_NARROWING = frozenset(("-k", "-m", "-run", "--run", "-t", "--grep", "--filter", "-e", "-E", "-p", "--package"))
+_IGNORED = frozenset(("-n", "-j", "-c", "-W", "-o", "--maxfail", "--timeout", "-count", "-timeout", "--seed"))
+_TAIL_CHARS = 6000  # of an output: summaries stand at the end
+
+_COUNTS = re.compile(
+    r"(\d{1,9})\)? (?:tests? |examples?, )?(passed|failed|failures?|errors?|passing|failing|pass|fail)\b", re.IGNORECASE
+)
+_NAMED = re.compile(
+    r"\b(pass(?:ed)?|fail(?:ed|ures?)?|errors?)\s?[:=] {0,8}(\d{1,9})\b|^# (pass|fail) (\d{1,9})$", re.I | re.M
+)
+_RAN = re.compile(
+    r"(\d{1,9}) (?:tests?|examples?|runs?|specs?)\b|Ran (\d{1,9}) tests?|OK \((\d{1,9}) tests?|Tests run: (\d{1,9})"
+)
+_GO = re.compile(r"^(?:(ok)  ?\t|(FAIL)\t|--- (FAIL):|(PASS)$|(FAIL)$)", re.MULTILINE)
+_VERDICT = re.compile(r"^(?:(OK)\b|(FAILED) \(|(?:test result: )(?:(ok)|(FAILED)))", re.MULTILINE)
+
+
+class Test(NamedTuple):
+    """A run of tests as a command asks for it."""
+
+    __test__ = False  # it is not one itself
+
+    runner: str
+    targets: tuple[str, ...]  # empty: everything
+
+
+class Count(NamedTuple):
+    """What a run of tests said: numbers as far as it named them."""
+
+    passed: int | None
+    failed: int | None
+
+    @property
+    def verdict(self) -> bool | None:
+        """Whether it went well; None when the output does not tell."""
+        if self.failed:
+            return False
+        return True if self.failed == 0 or self.passed else None
+
+
+def find_test(words: Sequence[str]) -> Test | None:
+    """Return the run of tests that a command is; None when it is none."""
+    program, rest = words[0].rpartition("/")[2], tuple(words[1:])
+    if _PYTHON.fullmatch(program):
+        return _python(rest)
+    if program in _RUNNERS:
+        return Test("pytest" if program == "py.test" else program, _targets(rest))
+    if known := _SUBCOMMANDS.get(program):
+        at = next((at for at, word in enumerate(rest) if word in known or not word.startswith("-")), len(rest))
+        word = rest[at] if at < len(rest) else ""
+        if word == "run" and at + 1 < len(rest) and _SCRIPT.match(rest[at + 1]):
+            return Test(f"{program} {rest[at + 1]}", _targets(rest[at + 2 :]))
+        if word in known and not (program == "php" and rest[at + 1 : at + 2] != ("test",)):
+            return Test(f"{program} {word}", _targets(rest[at + 1 :]))
+    return None
+
+
+def _python(rest: tuple[str, ...]) -> Test | None:
+    if len(rest) > 1 and rest[0] == "-m" and rest[1] in ("pytest", "unittest", "nose2", "tox", "nox", "trial"):
+        return Test(rest[1], _targets(rest[2:]))
+    if len(rest) > 1 and rest[1] == "test" and rest[0].endswith("manage.py"):
+        return Test("manage.py test", _targets(rest[2:]))
+    if rest and rest[0].rpartition("/")[2] in ("runtests.py", "run_tests.py"):
+        return Test(rest[0], _targets(rest[1:]))
+    return None
+
+
+def _targets(words: Sequence[str]) -> tuple[str, ...]:
+    """Return what a run is limited to; paths that mean everything are no limit."""
+    found: set[str] = set()
+    option = ""
+    for word in words:
+        if word.startswith("-"):
+            option = word if word in _NARROWING or word in _IGNORED else ""
+        elif option:
+            if option in _NARROWING and not word.startswith("no:"):  # a plugin that pytest is to do without
+                found.add(f"{option} {word}"[:200])
+            option = ""
+        elif word not in _EVERYTHING and not word.isdecimal():
+            found.add(word[:200])
+    return tuple(sorted(found))
+
+
+def count_tests(output: str) -> Count:
+    """Read how many tests passed and failed off the end of an output, in the words of any runner."""
+    tail = output[-_TAIL_CHARS:]
+    passed: int | None = None
+    failed: int | None = None
+    named = [(number, word) for number, word in _COUNTS.findall(tail)]
+    named += [(one[1] or one[3], one[0] or one[2]) for one in _NAMED.findall(tail)]
+    for number, word in named:
+        if word.lower().startswith("pass"):
+            passed = max(passed or 0, int(number))
+        else:
+            failed = max(failed or 0, int(number))
+    for ok, bad, lost, fine, ended in _GO.findall(tail):
+        if bad or lost or ended:
+            failed = max(failed or 0, 1)
+        elif ok or fine:
+            failed = failed or 0
+    for good, bad, well, ill in _VERDICT.findall(tail):
+        failed = max(failed or 0, 1) if bad or ill else (failed or 0) if good or well else failed
+    if passed is None and failed is not None and (ran := _RAN.findall(tail)):
+        total = sum(int(number) for one in ran[-2:] for number in one if number)
+        passed = max(total - failed, 0)
+    return Count(passed, failed)

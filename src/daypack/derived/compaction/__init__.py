@@ -1,0 +1,1 @@
+"""Compaction: what leaves the window becomes typed records and CONTEXT.md."""

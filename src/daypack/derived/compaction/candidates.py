@@ -1,0 +1,377 @@
+"""Candidates: the sentences of a conversation with what speaks for each, and the choice of the best that differ."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from daypack.derived.compaction.utterances import Utterance
+from daypack.text.cues import Cues, find_cues, language_of, words_of
+from daypack.text.extract import MAX_SENTENCE_CHARS, literal_density, overlap
+from daypack.text.literals import literals
+from daypack.text.sentences import Sentence, content_words, sentences
+from daypack.text.trim import is_cut_within_a_word, trim
+
+_MARKER_SIGNS = r"(?:[-*+•‣▪·]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s+"
+_BOX_SIGNS = r"\[([ xX✓])\]\s+"
+_MARKER = re.compile(_MARKER_SIGNS)
+_BOX = re.compile(_BOX_SIGNS)
+# Words that only say that an answer begins; "no" is not among them.
+_BEFORE = re.compile(
+    rf"(?:{_MARKER_SIGNS}|{_BOX_SIGNS}|#{{1,6}}\s+|"
+    r"(?:good|great|ok|okay|perfect|right|sure|certainly|absolutely|hmm+|well|ah|oh|hey|wow|yeah|yes|nice|awesome|"
+    r"excellent|alright|thanks|hi|hello)(?:\s?[,.!:;]+\s+|\s+[–—-]\s+)(?=\S)){1,4}",
+    re.IGNORECASE,
+)
+_POOL = 8  # so many times what is asked for is looked at
+_LOOK_BACK = 200  # sentences, for what a correction is about
+_REPEATING = 0.5  # what a sentence loses when all its words were said by a better one
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_LEAST_WORDS = 3
+_LEAST_LABELLED = 5  # "Depends on: task 1" is a label
+_LEAST_CHARS = 12
+_LEAST_CHARS_UNSPACED = 6
+LANGUAGE_CHARS = 400  # of a message: enough to tell its language by
+# A sentence that begins so is about the one before it.
+_BACKWARD = re.compile(
+    r"(?:so|but|and|then|also|however|therefore|thus|hence|otherwise|instead|still|plus|"
+    r"the (?:only|other|first|last) ones?|one more|another)\b",
+    re.IGNORECASE,
+)
+_LIGHT = re.compile(r"(?:so|but|and|also|however|plus)\b,?\s+", re.IGNORECASE)  # can be left off
+_CONDITION = re.compile(r"(?:if|when|because|since|while|to)\b", re.IGNORECASE)
+_POINTER = re.compile(r"(?:this|that|it|these|those|they|which)(?:'\w+|’\w+|\s+[a-z'’]+)", re.IGNORECASE)
+_HEDGED = re.compile(
+    r"\b(?:likely|maybe|probably|perhaps|possibly|presumably|might|seems?|looks like|it appears|appears to|"
+    r"(?:should|will|must|to) check|i guess|not sure|which suggests|suggests that)\b",
+    re.IGNORECASE,
+)
+_INTENDED = re.compile(
+    r"\b(?:needs? to|next steps?|let(?:'|’)s|let us|(?:we|i|you) should|remains to|(?:have|has) to be|"
+    r"to be (?:done|decided)|todo)\b",
+    re.IGNORECASE,
+)
+_OWN_PLAN = re.compile(
+    r"\b(?:i|we)(?:(?:'|’)ll| will|(?:'|’)m going to|(?:'|’)re going to| am going to| can now| have to)\b",
+    re.IGNORECASE,
+)
+_OWN_DEED = re.compile(
+    r"(?:i|we)(?:(?:'|’)ve| have)?\s+(?:(?:just|now|also|then|already|successfully)\s+)?"
+    r"(?!(?:found|discovered|need|want|see|use|have|decided|live|work)\b)[a-z]+ed\b"
+    r"|(?:i|we)(?:(?:'|’)ve| have)?\s+(?:an?\s+(?:thorough|clear|good|full|complete)|"
+    r"ran|run|wrote|written|made|did|done|put|built|set|read|looked)\b",
+    re.IGNORECASE,
+)
+_DOING = re.compile(r"(?!(?:no|some|any|every)thing\b|during\b|string\b|according\b)[a-z]{2,}ing\b", re.IGNORECASE)
+_FINITE = re.compile(
+    r"\b(?:is|isn't|are|aren't|was|wasn't|were|has|had|have|can|cannot|can't|does|doesn't|do|don't|did|didn't|requires?|"
+    r"takes?|took|fails?|failed|returns?|raises?|gives?|gave|shows?|showed|works?|worked|means|breaks?|broke|needs?)\b",
+    re.IGNORECASE,
+)
+_WRONG = re.compile(
+    r"\b(?:missing|lacks?|wrong|unused|broken|undefined|incorrect|invalid|outdated|isn't|aren't|doesn't|don't|not|"
+    r"no longer|fails?|failing|mismatch|conflicts?)\b",
+    re.IGNORECASE,
+)
+_CAUSE = re.compile(r"\b(?:root cause|turns out|caused by|culprit|deprecated)\b", re.IGNORECASE)
+_MENDING = re.compile(
+    r"\b(?:let me|i'll|i’ll|i will|i need to|let's|let’s|now)\b.{0,40}?"
+    r"\b(?:fix|add|updat|remov|chang|correct|set|renam|replac|writ|adjust|mov|creat|switch|rewrit|us|repair|mend|handl|clean|merg|put|install|extract|mak|simplif)(?:e|es|y|ing|ting)?\b"
+    r"|^(?:fix|add|updat|remov|correct|renam|replac)ing\b",
+    re.IGNORECASE,
+)
+_MENDED_WITHIN = 2  # sentences
+_NOTED = re.compile(
+    r"\b(?:note|remember|know|facts?|context|keep in mind|details?|info|setup|background)\b", re.IGNORECASE
+)
+_STATED = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|runs?|listens?|lives?|uses?|must|never|always)\b|=", re.IGNORECASE
+)
+_LABEL = re.compile(r"\*\*[^*\n]{1,80}\*\*:?|`[^`\n]{1,80}`:?")
+
+
+# What is counted anew after every step.
+_STATUS = re.compile(
+    r"\b\d[\d,]*\**\s+(?:\w+\s+){0,2}(?:tests?|specs?|doctests?|failures?|passed|failed|errors?|warnings?)\b|"
+    r"\b(?:tests?|specs?|suites?|checks?)\s+(?:now\s+|all\s+|still\s+)?"
+    r"(?:pass(?:es|ed|ing)?|fail(?:s|ed|ing)?|are green)\b|"
+    r"\b(?:no|zero) (?:\w+ )?(?:failures|errors or warnings|failing tests)\b",
+    re.IGNORECASE,
+)
+_CORRECTING = re.compile(
+    r"(?:actually|correction|update|sorry|no|wait|i was wrong|edit)\b\s?[,:;.–—-]*\s+", re.IGNORECASE
+)
+_GIVES_VALUE = re.compile(
+    r"\b(?:is|are|was|were|has|listens on|runs on|lives (?:at|in|on)|set to|defaults? to|points to|uses|moved to)\b|=",
+    re.IGNORECASE,
+)
+_CORRECTIONS = frozenset(["actually", "correction", "update", "sorry", "wait", "wrong", "edit", "now"])
+_FILLING = frozenset(["now", "currently", "the", "a", "an", "still", "actually", "at", "in", "on"])
+
+
+class Context(NamedTuple):
+    """What the line before a list says about its items."""
+
+    decisions: float = 0.0
+    facts: float = 0.0
+    pending: float = 0.0
+    doubt: float = 0.0
+    request: float = 0.0  # the items are what is asked for
+    mended: bool = False  # what is said to be wrong is put right in the sentences after it
+
+
+class Spot(NamedTuple):
+    """Where a sentence was said: in which utterance, and how near the end, from 0 to 1."""
+
+    said: Utterance
+    place: float
+
+
+class Candidate:
+    """One sentence somebody said."""
+
+    def __init__(self, text: str, cues: Cues, spot: Spot, context: Context, box: str) -> None:
+        self.text = text
+        self.cues = cues
+        self.said = spot.said
+        self.place = spot.place
+        self.context = context
+        self.box = box  # of a checkbox: " " open, "x" done, nothing when there is none
+
+    @cached_property
+    def density(self) -> float:
+        """How much of it is literal."""
+        return literal_density(self.text)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """What it speaks of."""
+        return frozenset(content_words(self.text))
+
+    @cached_property
+    def literals(self) -> frozenset[str]:
+        """What in it must not be mixed up with anything else."""
+        return frozenset(one.text for one in literals(self.text))
+
+
+class Ranked(NamedTuple):
+    """A candidate and what it is worth for a section."""
+
+    candidate: Candidate
+    value: float
+
+
+def candidates(utterances: Sequence[Utterance]) -> Iterator[Candidate]:
+    """Return the sentences of a conversation that could stand for themselves, oldest first."""
+    last = max(1, len(utterances) - 1)
+    for at, said in enumerate(utterances):
+        yield from _of_one(Spot(said, at / last))
+
+
+def tidy(text: str) -> str:
+    """Return a sentence on one line, without list marker, heading sign and interjection."""
+    line = " ".join(text.split())
+    if found := _BEFORE.match(line):
+        line = line[found.end() :]
+    return _without_loose_emphasis(line)
+
+
+def shorten(text: str, max_chars: int) -> str:
+    """Return the first sentence of a line within a number of characters; nothing when only a part of a word fits."""
+    found = sentences(text)
+    if not found:
+        return ""
+    line = found[0].text
+    kept = trim(line, max_chars)
+    return "" if is_cut_within_a_word(kept, line) else _without_loose_emphasis(kept)
+
+
+def choose(ranked: Iterable[Ranked], count: int) -> list[Ranked]:
+    """Return the best, best first; what repeats another gives way, what differs in a literal or a "not" does not."""
+    pool = sorted(ranked, key=lambda one: -one.value)[: count * _POOL]
+    nearest = [0.0] * len(pool)  # how much of each is in what was chosen
+    chosen: list[Ranked] = []
+    while pool and len(chosen) < count:
+        best = max(range(len(pool)), key=lambda at: (pool[at].value - _REPEATING * max(0.0, nearest[at] - 0.25), -at))
+        one = pool.pop(best)
+        nearest.pop(best)
+        if any(is_same(one.candidate, other.candidate) for other in chosen):
+            continue
+        chosen.append(one)
+        words = one.candidate.words
+        nearest = [max(near, overlap(words, other.candidate.words)) for near, other in zip(nearest, pool, strict=True)]
+    return sorted(chosen, key=lambda one: -one.value)
+
+
+def newest_only(ranked: Sequence[Ranked]) -> list[Ranked]:
+    """Leave out what a later statement, oldest first, has made history: an old count, a value that was changed."""
+    gone = set[int]()
+    counts = [at for at, one in enumerate(ranked) if _STATUS.search(one.candidate.text)]
+    gone.update(counts[:-1])
+    values: dict[str, list[int]] = {}  # by what they are the value of
+    for at, one in enumerate(ranked):
+        line = one.candidate
+        correcting = _CORRECTING.match(line.text)
+        if correcting:
+            gone.update(_corrected(line, ranked, at, gone))
+        if subject := _subject(line.text[correcting.end() :] if correcting else line.text):
+            values.setdefault(subject, []).append(at)
+    for group in values.values():
+        newest = ranked[group[-1]].candidate
+        by_message: dict[int, list[int]] = {}
+        for at in group:
+            by_message.setdefault(ranked[at].candidate.said.seq, []).append(at)
+        # Who names several at once has several.
+        gone.update(
+            at
+            for seq, own in by_message.items()
+            for at in own
+            if seq < newest.said.seq and len(own) == 1 and ranked[at].candidate.literals != newest.literals
+        )
+    return [one for at, one in enumerate(ranked) if at not in gone]
+
+
+def _corrected(line: Candidate, ranked: Sequence[Ranked], stop: int, gone: set[int]) -> list[int]:
+    """Return which sentence a correction is about: the newest before it that speaks of the same."""
+    words = _plain_words(line)
+    for at in range(stop - 1, max(-1, stop - _LOOK_BACK), -1):
+        other = ranked[at].candidate
+        if at in gone or bool(other.literals) != bool(line.literals):
+            continue
+        theirs = _plain_words(other)
+        if words and theirs and 2 * len(words & theirs) >= min(len(words), len(theirs)) + 1:
+            return [at]
+    return []
+
+
+def _plain_words(line: Candidate) -> frozenset[str]:
+    own = {part for one in line.literals for part in content_words(one)}
+    return line.words - own - _CORRECTIONS
+
+
+def _subject(text: str) -> str:
+    """Return what a sentence gives a value of, the value being its last literal; nothing when it gives none."""
+    found = literals(text)
+    if not found or not _GIVES_VALUE.search(text, 0, found[-1].start):
+        return ""
+    last = found[-1]
+    before = [word for word in words_of(text[: last.start]) if word not in _FILLING]
+    return f"{' '.join(before)} … {' '.join(words_of(text[last.stop :]))}" if len(before) > 1 else ""
+
+
+def is_same(first: Candidate, second: Candidate) -> bool:
+    """Whether two sentences say the same: the same words, and no literal and no "not" that only one has."""
+    if first.text.casefold() == second.text.casefold():
+        return True
+    if bool(first.cues.denied) != bool(second.cues.denied) or first.literals != second.literals:
+        return False
+    both = len(first.words & second.words)
+    return both > 0 and both >= 0.75 * len(first.words | second.words)
+
+
+def _of_one(spot: Spot) -> Iterator[Candidate]:
+    said, context = spot.said, Context()
+    language = language_of(words_of(said.text[:LANGUAGE_CHARS]))
+    asked = 0.0
+    every = sentences(said.text)
+    for at, sentence in enumerate(every):
+        marker, box = _list_marks(said.text, sentence.start)
+        text = tidy(sentence.text[: 4 * MAX_SENTENCE_CHARS])
+        if marker == "#" or text.rstrip("*_").endswith((":", "：")):
+            context = _context(text)
+            continue
+        words = words_of(text)
+        cues = find_cues(text, language, words)
+        if not marker:
+            context, asked = Context(), 0.0 if _NOTED.search(text) else cues.request
+        if says_something(text, words):
+            around = context._replace(request=max(context.request, asked)) if marker else context
+            if said.voice == "assistant" and _is_mended(text, every[at + 1 : at + 1 + _MENDED_WITHIN]):
+                around = around._replace(mended=True)
+            yield Candidate(text, cues, spot, around, box)
+
+
+def _is_mended(text: str, after: Sequence[Sentence]) -> bool:
+    if not _WRONG.search(text) or _CAUSE.search(text):
+        return False
+    return any(_MENDING.search(one.text[:200]) for one in after)
+
+
+def as_finding(line: Candidate) -> str:
+    """Return the words of a sentence that stand for themselves as a fact; nothing when it tells none."""
+    text, assistant = line.text, line.said.voice == "assistant"
+    if line.said.scripted or line.context.mended or line.cues.asks or not _is_certain(text):
+        return ""
+    if not assistant and line.context.request >= 0.8 and not _STATED.search(text):
+        return ""  # an item of what somebody asks for
+    if _BACKWARD.match(text):
+        # "Also, the port is 8081": without its first word it needs nobody.
+        light = _LIGHT.match(text)
+        text = text[light.end() :] if light and line.density else ""
+        text = "" if _CONDITION.match(text) else text
+    if not text or _BACKWARD.match(text) or (_POINTER.match(text) and not line.density):
+        return ""
+    return "" if assistant and _is_narration(text, dense=line.density > 0) else text
+
+
+def leans_back(text: str) -> bool:
+    """Whether a sentence begins with a word that points to the one before it."""
+    return _BACKWARD.match(text) is not None
+
+
+def _is_certain(text: str) -> bool:
+    """Whether a sentence says what is, and neither what may be nor what is to be done."""
+    return not (text.endswith(("?", "？")) or _HEDGED.search(text) or _INTENDED.search(text))
+
+
+def _is_narration(text: str, *, dense: bool) -> bool:
+    """Whether an assistant tells what it does, did or will do, and nothing that it found; `dense`: it has literals."""
+    if _OWN_PLAN.search(text):
+        return True
+    if _OWN_DEED.match(text):
+        return not dense
+    return bool(_DOING.match(text)) and not _FINITE.search(text)
+
+
+def _list_marks(text: str, start: int) -> tuple[str, str]:
+    """Return what makes a sentence's line a heading or an item of a list, and the mark in its checkbox."""
+    line = text[text.rfind("\n", 0, start) + 1 : start].lstrip()
+    found = _MARKER.match(line)
+    if not found:
+        return line[:1] if line.startswith("#") else "", ""
+    box = _BOX.match(line, found.end())
+    return found[0], box[1] if box else ""
+
+
+def _context(text: str) -> Context:
+    cues = find_cues(text)
+    # "I need to know:" is a request, "next steps:" is not.
+    pending = cues.pending >= (0.7 if cues.request < 0.8 else 1.0)
+    decided = max(cues.decisions, cues.order) >= 1.0
+    asked = 0.0 if _NOTED.search(text) else cues.request
+    return Context(float(decided), float(cues.facts >= 1.0), float(pending), float(cues.doubt >= 1.0), asked)
+
+
+def says_something(text: str, words: Sequence[str]) -> bool:
+    """Whether a text is long enough for a sentence, and more than a label."""
+    spaced = text.isascii() or not _UNSPACED.search(text)
+    if spaced:
+        if len(text) < _LEAST_CHARS or len(words) < _LEAST_WORDS:
+            return False
+    elif len(text) < _LEAST_CHARS_UNSPACED:
+        return False
+    # Half of a code span is half of a sentence.
+    if text.count("`") % 2 or (":" in text and spaced and len(words) < _LEAST_LABELLED):
+        return False
+    return len("".join(words)) * 2 > len(text) and _LABEL.fullmatch(text) is None
+
+
+def _without_loose_emphasis(line: str) -> str:
+    """Take off emphasis marks and quotation marks at an end whose partners are not there."""
+    for mark in ("**", "__", "`", "*", '"'):
+        if mark in line and line.count(mark) % 2:
+            if line.startswith(mark):
+                line = line[len(mark) :].lstrip()
+            elif line.endswith(mark):
+                line = line[: -len(mark)].rstrip()
+    return line

@@ -1,0 +1,289 @@
+"""Compaction: what left the window becomes typed records, refs and swap records. History stays as it is.
+
+`compact` reads, and returns a value that is recorded as one event. The model's words are part of it, so that whoever
+doubts a record can look.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from daypack.derived.artifacts.artifacts import join_refs, read_artifacts, refs_of
+from daypack.derived.children import merged, read_children
+from daypack.derived.compaction.extractive import QUESTION_WEIGHT, extract, finished, weigh
+from daypack.derived.compaction.raw import Raw, raw_of
+from daypack.derived.compaction.template import MAX_BULLET_CHARS, MAX_BULLETS, problems, render
+from daypack.derived.records import (
+    Carried,
+    Folded,
+    carry,
+    document,
+    lightened,
+    number_refs,
+)
+from daypack.derived.swap import LARGE_TOKENS, preview, swap_output, swap_range
+from daypack.errors import DaypackError, NothingToCompact
+from daypack.files.offsets import UNCOUNTED
+from daypack.history.session import History
+from daypack.llm.completion.port import Completer
+from daypack.text.redact.messages import clear
+from daypack.text.redact.redact import redact
+from daypack.text.sentences import content_words, sentences
+from daypack.text.tokens import Counter as TokenCounter
+from daypack.text.trim import trim
+from daypack.types.compaction import SECTIONS, Bullet, Compaction, Filled, Loss
+from daypack.types.history import Message
+from daypack.types.records import Ref, SwapRecord, Todo
+
+NO_MODEL = "none"
+MAX_LOSSES = 60  # told one by one; the others are counted
+_OFFERED = 20  # bullets of a section that are looked at; ten stay
+_SLAB_BYTES = 4 << 20  # of a long range that is read at once
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    """What is to be compacted, and for whom."""
+
+    start: int
+    through: int
+    trigger: str = "manual"
+    redacting: bool = True
+    masked: tuple[int, ...] = ()  # outputs of the messages that stay which stand there as one line
+    unread: str = ""  # messages before the range that are left for a longer compaction
+    reader_tokens: int = 128_000  # the window of whoever reads the result
+
+
+def compact(
+    history: History, folded: Folded, ask: Ask, counter: TokenCounter, completer: Completer | None = None
+) -> Compaction:
+    """Return the compaction of a range, on top of those that stand. Nothing is written."""
+    reading = _Reading(history, ask)
+    for raw in reading.slabs():
+        reading.take(raw)
+    filled = reading.ask_model(completer)
+    bullets, over = _limited([_one_sentence(one) for one in _joined(filled.bullets, reading.bullets)])
+    if _is_only_asked(folded, bullets):
+        bullets = [one for one in bullets if one.section != "task"]
+    done = finished(folded.records.todos, reading.last) if reading.last else frozenset[str]()
+    carried = carry(folded, bullets, weigh, done)
+    found = (*reading.refs.values(), *(ref for child in read_children(history) for ref in merged(child)))
+    refs = number_refs(folded, (_cleared(ref) for ref in found) if ask.redacting else found, join_refs)
+    unread = (Loss(ask.unread, "unread", "more than a turn waits for"),) if ask.unread else ()
+    losses = _counted((*unread, *filled.losses, *carried.losses, *over))
+    swapped = reading.swapped()
+    compaction = Compaction(
+        source=f"messages:{ask.start}-{ask.through}" if ask.through > ask.start else f"messages:{ask.start}",
+        through=ask.through,
+        trigger=ask.trigger,
+        method="structured_digest" if filled.bullets else "extractive_summary",
+        model=completer.name if completer else NO_MODEL,
+        before_tokens=(folded.current.before_tokens if folded.current else 0) + reading.tokens,
+        after_tokens=0,
+        coverage=_coverage(reading, filled, carried, len(losses)),
+        losses=losses[:MAX_LOSSES],
+        records=carried.records,
+        refs=refs,
+        swapped=swapped,
+        output={"texts": list(filled.outputs)} if filled.outputs else None,
+    )
+    return _weighed(compaction, counter)
+
+
+class _Reading:
+    """Reads a range once, slab by slab, and keeps what the compaction is made of."""
+
+    def __init__(self, history: History, ask: Ask) -> None:
+        self._history = history
+        self._ask = ask
+        reader = history.messages.reader
+        self._slots = reader.slots(reader.position(ask.start), reader.position(ask.through) + 1)
+        self._tokens = {one.seq: one.tokens for one in self._slots if one.tokens != UNCOUNTED}
+        self._outputs: list[SwapRecord] = []
+        self._digest: list[Message] = []
+        self.bullets: list[Bullet] = []
+        self.refs: dict[str, Ref] = {}
+        self.last: Raw | None = None
+        self.read = 0
+        self.opening = ""
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the range."""
+        return sum(self._tokens.values())
+
+    @property
+    def messages(self) -> int:
+        """The messages of the range, damaged ones too."""
+        return len(self._slots)
+
+    @property
+    def damaged(self) -> int:
+        """The messages that cannot be read."""
+        return self.messages - self.read
+
+    def slabs(self) -> Iterator[Raw]:
+        """Return the range in pieces of bounded size."""
+        start, size = self._ask.start, 0
+        for slot in self._slots:
+            size += slot.length
+            if size > _SLAB_BYTES:
+                yield self._slab(start, slot.seq)
+                start, size = slot.seq + 1, 0
+        if start <= self._ask.through:
+            yield self._slab(start, self._ask.through)
+
+    def _slab(self, start: int, stop: int) -> Raw:
+        messages = tuple(self._history.messages.records(start, stop))
+        self.read += len(messages)
+        for message in messages:
+            tokens = self._tokens.get(message.seq)
+            if tokens is None:  # a sidecar that was made anew knows no counts yet
+                tokens = self._tokens[message.seq] = self._history.count_tokens(message)
+            if message.role == "tool" and tokens > LARGE_TOKENS:
+                self._swap(message, tokens)
+        raw = raw_of(messages, start, stop, redacting=self._ask.redacting)
+        if not self.opening:
+            self.opening = next((preview(one.text) for one in raw.messages if one.role == "user" and one.text), "")
+        return raw
+
+    def _swap(self, message: Message, tokens: int) -> None:
+        shown = clear(message)[0].text if self._ask.redacting else message.text
+        self._outputs.append(swap_output(message, shown, tokens))
+
+    def take(self, raw: Raw) -> None:
+        """Read one slab without a model."""
+        artifacts = read_artifacts(raw)
+        for ref in refs_of(artifacts):
+            known = self.refs.get(ref.path)
+            self.refs[ref.path] = join_refs(known, ref) if known else ref
+        found = extract(raw, artifacts, _OFFERED)
+        # The newest slab says what the task is, if it says that at all, and what is done.
+        old = [one for one in self.bullets if one.section == "pending"]
+        done = finished([Todo(str(at), one.text, one.source) for at, one in enumerate(old)], raw)
+        gone = {id(one) for at, one in enumerate(old) if str(at) in done}
+        if any(one.section == "task" for one in found):
+            gone |= {id(one) for one in self.bullets if one.section == "task"}
+        self.bullets = [one for one in self.bullets if id(one) not in gone]
+        self.bullets += found
+        self.last = raw
+
+    def ask_model(self, completer: Completer | None) -> Filled:
+        """Let a model read the newest slab; without one, or when it cannot be reached, there is nothing of it."""
+        if completer is None or self.last is None:
+            return Filled((), (), ())
+        from daypack.derived.compaction.with_model import fill  # noqa: PLC0415 — only for those who have a model
+
+        try:
+            return fill(self.last, completer, self._ask.reader_tokens, self._history.layout.prompts)
+        except DaypackError as error:
+            return Filled((), (Loss(self.last.source, "unread", f"the model failed: {error.problem}"),), ())
+
+    def swapped(self) -> tuple[SwapRecord, ...]:
+        """Return the records of what left the window: the range, and each large output in it."""
+        start, stop = self._ask.start, self._ask.through
+        summary = f"{self.messages:,} messages" + (f", beginning: {self.opening}" if self.opening else "")
+        for message in self._history.messages.reader.pick(list(self._ask.masked)):
+            self._swap(message, self._history.count_tokens(message))
+        messages = self._history.messages.records(start, stop)
+        return (swap_range(messages, start, stop, summary, self.tokens), *self._outputs)
+
+
+def _is_only_asked(folded: Folded, bullets: Sequence[Bullet]) -> bool:
+    """Whether the range asks something in between, and the work that was asked for before goes on."""
+    former = folded.records.task
+    task = next((one for one in bullets if one.section == "task"), None)
+    return bool(task and former and 0 < task.weight <= QUESTION_WEIGHT < former.weight)
+
+
+def _limited(bullets: Sequence[Bullet]) -> tuple[list[Bullet], list[Loss]]:
+    """Keep ten of each section, the best; tell of the others."""
+    kept: list[Bullet] = []
+    over: list[Loss] = []
+    for section in SECTIONS:
+        own = list({one.text: one for one in bullets if one.section == section}.values())
+        kept += own[:MAX_BULLETS]
+        over += [Loss(one.text, "over_limit", one.source) for one in own[MAX_BULLETS:]]
+    return kept, over
+
+
+def _says_something(text: str) -> bool:
+    """Whether a model's line is more than a number or a word: small ones fill lines with anything."""
+    return len(content_words(text)) > 1
+
+
+def _counted(losses: Iterable[Loss]) -> tuple[Loss, ...]:
+    """Tell the same loss once, with how often it came."""
+    counts = Counter(losses)
+    return tuple(
+        loss
+        if times == 1
+        else replace(loss, detail=f"{loss.detail}, {times} times" if loss.detail else f"{times} times")
+        for loss, times in counts.items()
+    )
+
+
+def _one_sentence(bullet: Bullet) -> Bullet:
+    """Keep the first sentence: what an error says is often more than one."""
+    found = sentences(bullet.text)
+    text = trim(" ".join((found[0].text if found else bullet.text).split()), MAX_BULLET_CHARS)
+    return bullet if text == bullet.text else replace(bullet, text=text)
+
+
+def _cleared(ref: Ref) -> Ref:
+    """Addresses and what children say may hold secrets; they do not leave through refs."""
+    return replace(ref, path=redact(ref.path).text, summary=redact(ref.summary).text)
+
+
+def _joined(first: Sequence[Bullet], second: Sequence[Bullet]) -> tuple[Bullet, ...]:
+    """Return the model's bullets, and in each section what the other compactor has to fill it."""
+    kept: list[Bullet] = []
+    for section in SECTIONS:
+        own = [one for one in first if one.section == section and _says_something(one.text)]
+        more = [one for one in second if one.section == section]
+        if section == "task":
+            kept += (own or more)[:1]
+            continue
+        said = {one.text.casefold() for one in own}
+        kept += own
+        kept += [one for one in more if one.text.casefold() not in said]
+    return tuple(kept)
+
+
+def _coverage(reading: _Reading, filled: Filled, carried: Carried, losses: int) -> dict[str, int]:
+    records = carried.records
+    kept = len(records.decisions) + len(records.facts) + len(records.todos) + len(records.errors)
+    found = {
+        "messages": reading.messages,
+        "read": reading.read,
+        "damaged": reading.damaged,
+        "read_by_model": len(reading.last.messages) - filled.unread if filled.outputs and reading.last else 0,
+        "bullets_by_model": len(filled.bullets),
+        "bullets": kept + bool(records.task),
+        "files": len(reading.refs),
+        "losses": losses,
+    }
+    return {name: count for name, count in found.items() if count or name in ("messages", "read", "bullets")}
+
+
+def _weighed(compaction: Compaction, counter: TokenCounter) -> Compaction:
+    """Weigh the result; one that is not valid, or not smaller than its source, gives up its lightest bullets."""
+    losses = list(compaction.losses)
+    records = compaction.records
+    while True:
+        text = render(document(records))
+        after = counter.count(text)
+        wrong = problems(text)
+        if after < compaction.before_tokens and not wrong:
+            return replace(compaction, after_tokens=after, records=records, losses=tuple(losses[:MAX_LOSSES]))
+        records, lost = lightened(records)
+        if lost is None:
+            problem = wrong[0] if wrong else f"{after:,} tokens would stand for {compaction.before_tokens:,}"
+            raise NothingToCompact(
+                problem,
+                operation="compact",
+                place=compaction.source,
+                hint="the former files stay; compact again when more has been said",
+            )
+        losses.append(lost)

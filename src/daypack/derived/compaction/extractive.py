@@ -1,0 +1,399 @@
+"""The compactor without a model: it picks sentences, and makes none.
+
+Every bullet is a sentence or a clause that stands so in one message: what it says can be wrong only where the speaker
+was. What a sentence is for is read off its cues, its literals, who said it and when; tool output is no source of
+sentences, since what matters of it is in the artifacts.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from daypack.derived.artifacts.observations import Artifacts, ErrorSeen
+from daypack.derived.artifacts.outcomes import says_what
+from daypack.derived.compaction.candidates import (
+    LANGUAGE_CHARS,
+    Candidate,
+    Ranked,
+    Spot,
+    as_finding,
+    candidates,
+    choose,
+    leans_back,
+    newest_only,
+    says_something,
+    shorten,
+    tidy,
+)
+from daypack.derived.compaction.raw import Raw
+from daypack.derived.compaction.template import MAX_BULLET_CHARS, MAX_BULLETS
+from daypack.derived.compaction.utterances import ESSAY_CHARS, Said, Step, Utterance, listen
+from daypack.text.cues import Cues, commands, find_cues, is_acknowledgement, language_of, words_of
+from daypack.text.extract import literal_density, score
+from daypack.text.sentences import content_words, sentences
+from daypack.types.compaction import Bullet, Section
+from daypack.types.records import Todo
+
+_FLOORS: dict[Section, float] = {"decisions": 0.42, "facts": 0.3, "pending": 0.42}
+_FALLBACK_FACTS = 4
+_FALLBACK_MESSAGES = 60
+_REQUEST_SENTENCES = 40
+_TALK_MESSAGES = 12
+_STEP_WEIGHT = 0.97
+_ANSWER_WEIGHT = 0.95
+# A sentence that begins so leans on the one before it.
+_LEANING = re.compile(r"(?:it|this|that|these|those|they|he|she|which|also|then|if|when|but|so)\b", re.IGNORECASE)
+_SELF = re.compile(r"\b(?:let me|i should)\b", re.IGNORECASE)  # what an assistant says to itself
+_POINTING = re.compile(r"\b(?:the following|here's the|here is the|as follows|below)\b", re.IGNORECASE)
+_NEXT = re.compile(r"(?:let's|we'll|we will|i'll|i will|now)\b", re.IGNORECASE)  # of somebody at work: the next step
+# Of an assistant: what it means to do, once the step at hand is done.
+_INTENDING = re.compile(
+    r"(?:(?P<later>then|next|after that|afterwards|later|finally|after this),?\s+)?"
+    r"(?:i|we)(?:'ll| will)?\s+(?:still\s+|also\s+|then\s+)?(?:need|have)\s+to\b",
+    re.IGNORECASE,
+)
+_MOST_RESOLVED = 3
+QUESTION_WEIGHT = 0.45  # at most, of a task that nobody asked for in so many words; what is asked for weighs more
+_RECENT_SHARE = 0.8  # where a conversation's end begins: what is said to come next there has not come yet
+
+
+def extract(raw: Raw, artifacts: Artifacts, most: int = MAX_BULLETS) -> tuple[Bullet, ...]:
+    """Return the bullets for CONTEXT.md, best first in each section, `most` of each at most."""
+    said = listen(raw)
+    lines = list(candidates(said.utterances))
+    task = _task(said.utterances, lines)
+    bullets = [task] if task else []
+    taken = set[str]()
+    bullets += _section("decisions", _ranked("decisions", lines), taken, _answers(said)[:most], most)
+    if task:
+        taken.add(task.text)
+    bullets += _section("pending", _ranked("pending", _open(lines, said.steps)), taken, _steps(said.plan)[:most], most)
+    facts = _section("facts", _ranked("facts", lines), taken, [], most)
+    bullets += facts or _fallback(said.utterances, lines, taken)[:most]
+    bullets += _errors(artifacts.errors, most)
+    return tuple(bullets)
+
+
+def weigh(text: str, section: Section) -> float:
+    """Return what a sentence is worth for a section, from 0 to 1, from its words alone."""
+    if not text.strip():
+        return 0.0
+    return round(_value(section, find_cues(text), literal_density(text), len(text)), 4)
+
+
+def finished(todos: Iterable[Todo], raw: Raw) -> frozenset[str]:
+    """Return the ids of open work that these messages say is done."""
+    said = listen(raw)
+    reports = _reports(list(candidates(said.utterances)), said.steps)
+    return frozenset(one.id for one in todos if not one.done and _is_reported(0, one.text, reports))
+
+
+def _ranked(section: Section, lines: Iterable[Candidate]) -> list[Ranked]:
+    """Return the sentences that are worth something for a section and still hold, oldest first."""
+    ranked = [Ranked(line, value) for line in lines if (value := _worth(line, section)) >= _FLOORS[section]]
+    if section == "pending":
+        return ranked
+    if section == "facts":
+        told = [(one, as_finding(one.candidate)) for one in ranked]
+        ranked = [Ranked(_worded(one.candidate, text), one.value) for one, text in told if text]
+    return newest_only(ranked)
+
+
+def _worded(line: Candidate, text: str) -> Candidate:
+    if text == line.text:
+        return line
+    return Candidate(text, line.cues, Spot(line.said, line.place), line.context, line.box)
+
+
+def _section(
+    section: Section, ranked: Iterable[Ranked], taken: set[str], first: list[Bullet], most: int
+) -> list[Bullet]:
+    """Return the bullets of a section: those that are known for certain, then the best of the sentences."""
+    bullets = [one for one in first if one.text not in taken]
+    taken.update(one.text for one in bullets)
+    for one in choose(ranked, most + len(taken)):
+        text = shorten(one.candidate.text, MAX_BULLET_CHARS)
+        if not text or text in taken or len(bullets) >= most:
+            continue
+        taken.add(text)
+        bullets.append(_bullet(section, text, one.candidate.said.seq, one.value))
+    return bullets
+
+
+def _bullet(section: Section, text: str, seq: int, weight: float) -> Bullet:
+    return Bullet(section, text, f"messages:{seq}", weight=round(min(1.0, max(0.0, weight)), 4))
+
+
+def _value(section: Section, cues: Cues, density: float, length: int) -> float:
+    strength = _strength(section, cues)
+    shape = 1.0 if 30 <= length <= 240 else 0.5 if 15 <= length <= 400 else 0.2
+    value = 0.6 * strength + 0.28 * density + 0.12 * shape
+    if section in ("task", "errors"):
+        return value
+    if not strength:
+        value *= 0.6 if section == "facts" else 0.2
+    hold = {"decisions": 0.8, "facts": 0.45, "pending": 0.4}[section]
+    value *= 1 - hold * cues.doubt
+    if cues.asks:
+        value *= 0.4 if section == "pending" else 0.12
+    # "I need to use `:auto` mode" is talk and a decision.
+    held = 0.4 if section == "decisions" and strength >= 0.7 and density > 0.2 else 0.75
+    value *= (1 - held * cues.talk) * (1 - 0.6 * cues.chatter)
+    if section == "pending":
+        value *= 1 - 0.5 * cues.done
+    elif section == "facts":
+        value *= 1 - 0.25 * cues.pending
+    return value
+
+
+def _strength(section: Section, cues: Cues) -> float:
+    if section == "task":
+        return cues.request
+    if section == "decisions":
+        return max(cues.decisions, cues.order)
+    if section == "facts":
+        return cues.facts
+    return cues.pending if section == "pending" else max(cues.errors, 0.5)
+
+
+def _is_beside(line: Candidate, section: Section) -> bool:
+    """Whether a sentence has no place in a section: an aside, or what was asked for among the facts."""
+    aside = line.said.voice == "assistant" and _is_aside(line.text, section)
+    return aside or (section == "facts" and line.said.voice != "assistant" and commands(line.text, line.cues))
+
+
+def _worth(line: Candidate, section: Section) -> float:
+    """Return what a sentence is worth for a section, with who said it, when, and under which heading."""
+    cues, said = line.cues, line.said
+    context = getattr(line.context, section)
+    if not context and not line.box and _strength(section, cues) < _least(said, section):
+        return 0.0  # most sentences, and most of the time
+    if said.scripted or _is_beside(line, section):
+        return 0.0
+    intended = section == "pending" and _is_intention(line)
+    if intended:
+        cues = cues._replace(pending=1.0, talk=0.0)
+    elif said.voice == "assistant":
+        # An imperative of the assistant is advice, not an order.
+        cues = cues._replace(order=0.0, doubt=max(cues.doubt, line.context.doubt))
+        if said.working and _NEXT.match(line.text):
+            cues = cues._replace(talk=1.0)
+    else:
+        # Among friends an imperative is a good wish.
+        cues = cues._replace(talk=0.0, order=0.4 * cues.order if said.chatting else cues.order)
+    if context:
+        cues = cues._replace(**{section: max(0.8 * context, getattr(cues, section))})
+    if cues.pending >= 1.0 and section == "decisions":
+        cues = cues._replace(order=0.0)  # "don't forget to …"
+    if section == "pending" and line.box:
+        cues = cues._replace(pending=1.0 if line.box == " " else 0.0, talk=0.0)
+    if _strength(section, cues) < _least(said, section):
+        return 0.0
+    value = _value(section, cues, line.density, len(line.text))
+    if not intended and _LEANING.match(line.text) and section != "decisions":
+        value *= 0.85
+    if line.text.endswith("!") and section != "facts":
+        value *= 0.8
+    return value * _trust(said, section) * _age(line, section, cues)
+
+
+def _is_aside(text: str, section: Section) -> bool:
+    """Whether an assistant talks to itself, or of what it has just said."""
+    return _SELF.search(text) is not None or (section == "decisions" and leans_back(text))
+
+
+def _is_intention(line: Candidate) -> bool:
+    """Whether an assistant says what it will have to do, and is not about to do it in the same message."""
+    if line.said.voice != "assistant" or line.cues.asks:
+        return False
+    found = _INTENDING.match(line.text)
+    return found is not None and (found["later"] is not None or not line.said.acting)
+
+
+def _least(said: Utterance, section: Section) -> float:
+    """Return how plain a cue has to be to count at all."""
+    if section == "decisions":
+        return 1.0 if said.chatting else 0.5 if said.voice == "user" else 0.7
+    return 0.5 if section == "pending" else 0.3
+
+
+def _trust(said: Utterance, section: Section) -> float:
+    if said.voice == "user":
+        return 1.0 if said.size < 6000 else 0.75
+    if said.working:
+        return (0.85 if section == "decisions" else 0.92) * (1.08 if said.closing else 1.0)
+    if said.size <= ESSAY_CHARS // 2:
+        return 0.85
+    return 0.3 if section == "decisions" else 0.4
+
+
+def _age(line: Candidate, section: Section, cues: Cues) -> float:
+    if section != "pending":
+        return 0.85 + 0.15 * line.place
+    # "I need to …" is what comes next, and a request has been answered; only at the end that is not yet so.
+    passing = cues.pending < 1.0 and (line.said.voice == "assistant" or cues.request >= 0.8)
+    if passing and line.place < _RECENT_SHARE:
+        return 0.3
+    return 0.7 + 0.3 * line.place
+
+
+def _task(utterances: Sequence[Utterance], lines: Sequence[Candidate]) -> Bullet | None:
+    """Return what the newest request of substance asks for; no remark, question or news changes the task.
+
+    They do once it is reported as done, and where nobody has asked for work.
+    """
+    working = any(one.working for one in utterances)
+    asked = [one for one in utterances if one.voice == "user" and not is_acknowledgement(one.text)]
+    others: list[_Request] = []
+    question: Bullet | None = None  # or a statement: the newest of substance
+    for said in reversed(asked):
+        best = _request(said)
+        if best is None:
+            continue
+        if not _is_substantial(said, best.request, working=working):
+            others.append(best)
+        elif said.chatting:
+            return best.bullet
+        elif best.commands:
+            return question if question and _is_completed(best.bullet, said.seq, lines) else best.bullet
+        elif question is None:
+            question = best.bullet
+    if question:
+        return question
+    # Nobody asked for anything: what is spoken of at the end comes nearest to a task.
+    newest = others[:_TALK_MESSAGES]
+    return max(newest, key=lambda one: one.bullet.weight).bullet if newest else None
+
+
+def _is_completed(task: Bullet, seq: int, lines: Sequence[Candidate]) -> bool:
+    closing = [line for line in lines if line.said.closing or line.said.voice == "user"]
+    return _is_reported(seq, task.text, _reports(closing, ()))
+
+
+class _Request(NamedTuple):
+    bullet: Bullet
+    request: float  # how plainly it asks
+    commands: bool  # it asks for work, not for an answer
+
+
+def _request(said: Utterance) -> _Request | None:
+    """Return the sentence of a message that asks."""
+    best: tuple[float, str, float, bool] | None = None
+    language = language_of(words_of(said.text[:LANGUAGE_CHARS]))
+    headed, bonus = 0.0, 0.3  # for the line below "Issue:", once
+    for at, sentence in enumerate(sentences(said.text)[:_REQUEST_SENTENCES]):
+        text = shorten(tidy(sentence.text), MAX_BULLET_CHARS)
+        if text.rstrip("*_").endswith((":", "：")) or _POINTING.search(text):
+            headed = bonus
+            continue
+        if is_acknowledgement(text) or (text.isascii() and len(words_of(text)) < 2):
+            continue
+        cues = find_cues(text, language)
+        asks = max(cues.request, 0.6 * cues.pending) * (0.5 if max(cues.decisions, cues.order) >= 1.0 else 1.0)
+        asks /= 1 + at / 12  # what a long message asks for, it says at its beginning
+        value = 0.4 * asks + 0.35 * literal_density(text) + 0.25 / (1 + at) + headed - 0.3 * cues.chatter
+        asked = commands(text, cues)
+        if asked:
+            value += 0.25 / (1 + at / 12)
+        elif cues.facts >= 0.7 and not cues.asks:
+            value -= 0.4  # news, and better kept as a fact
+        elif cues.asks:
+            value += 0.1
+        headed, bonus = 0.0, 0.0 if headed else bonus
+        if best is None or value > best[0]:
+            best = value, text, cues.request - cues.chatter, asked
+    if best is None:
+        return None
+    weight = 0.5 + 0.5 * best[0] if best[3] else QUESTION_WEIGHT * min(1.0, best[0])
+    return _Request(_bullet("task", best[1], said.seq, weight), best[2], best[3])
+
+
+def _is_substantial(said: Utterance, request: float, *, working: bool) -> bool:
+    words = len(set(content_words(said.text[:2000])))
+    if said.chatting:
+        return request >= 0.8 and words >= 8 and literal_density(said.text[:400]) > 0
+    if request >= 0.8:
+        return words >= 3 or (words >= 2 and literal_density(said.text[:400]) > 0)
+    return words >= 8 and working
+
+
+def _answers(said: Said) -> list[Bullet]:
+    """Return what somebody chose when an agent asked, newest first; a choice means nothing without its question."""
+    found: list[Bullet] = []
+    for seq, answer in said.answers:
+        text = shorten(answer, MAX_BULLET_CHARS)
+        if text == answer:
+            found.append(_bullet("decisions", text, seq, _ANSWER_WEIGHT))
+    return found[::-1]
+
+
+def _steps(plan: Sequence[Step]) -> list[Bullet]:
+    found: dict[str, Bullet] = {}
+    for step in plan:
+        text = shorten(" ".join(step.text.split()), MAX_BULLET_CHARS)
+        if text and not step.done:
+            found.setdefault(text, _bullet("pending", text, step.seq, _STEP_WEIGHT))
+    return list(found.values())
+
+
+def _open(lines: Sequence[Candidate], steps: Sequence[Step]) -> list[Candidate]:
+    """Return the sentences that no later one says to be done."""
+    reports = _reports(lines, steps)
+    # "Now let me add the test": whoever meant to has begun.
+    begun = [(one.said.seq, one.words) for one in lines if one.cues.talk and one.said.acting]
+    return [
+        line
+        for line in lines
+        if (line.cues.pending or line.context.pending or line.box)
+        and not _is_reported(line.said.seq, line.text, reports + begun if _is_intention(line) else reports)
+    ]
+
+
+def _reports(lines: Sequence[Candidate], steps: Sequence[Step]) -> list[tuple[int, frozenset[str]]]:
+    """Return what is said to be done: when, and in which words."""
+    told = [
+        (line.said.seq, line.words)
+        for line in lines
+        if (line.cues.done and not line.cues.denied and not line.cues.asks and line.cues.pending < 1.0)
+        or line.box in ("x", "X", "✓")
+    ]
+    return told + [(step.seq, frozenset(content_words(step.text))) for step in steps if step.done]
+
+
+def _is_reported(seq: int, text: str, reports: Sequence[tuple[int, frozenset[str]]]) -> bool:
+    words = frozenset(content_words(text))
+    least = max(2, round(0.6 * len(words))) if len(words) > 1 else 1
+    return any(told > seq and len(words & done) >= least for told, done in reports)
+
+
+def _errors(errors: Sequence[ErrorSeen], most: int) -> list[Bullet]:
+    """Return the errors, those that nothing resolved first and few of the others, the newest of each first."""
+    found: dict[str, Bullet] = {}
+    resolved = 0
+    # One that names nothing ("File does not exist.") helps least.
+    ordered = sorted(errors, key=lambda one: (one.resolved_by is not None, not literal_density(one.text), -one.seq))
+    for at, error in enumerate(ordered):
+        text = shorten(" ".join(error.text.split()), MAX_BULLET_CHARS)
+        if text in found or not says_what(text) or (error.resolved_by and resolved == _MOST_RESOLVED):
+            continue
+        resolved += 1 if error.resolved_by else 0
+        resolution = shorten(" ".join((error.resolution or "").rstrip("…").split()), MAX_BULLET_CHARS) or None
+        weight = (0.5 if error.resolved_by else 0.9) * (1 - 0.3 * at / len(ordered))
+        found[text] = Bullet("errors", text, f"messages:{error.seq}", resolution, round(weight, 4))
+    return list(found.values())[:most]
+
+
+def _fallback(utterances: Sequence[Utterance], lines: Sequence[Candidate], taken: set[str]) -> list[Bullet]:
+    """Return the sentences that score best by place and literals alone: of a language without cues, say."""
+    found: list[tuple[float, int, str]] = []
+    seen = taken | {line.text for line in lines if not as_finding(line)}
+    for said in utterances[::-1][:_FALLBACK_MESSAGES]:
+        for one in score(said.text)[:_REQUEST_SENTENCES]:
+            text = shorten(tidy(one.text), MAX_BULLET_CHARS)
+            if text in seen or not says_something(text, words_of(text)) or is_acknowledgement(text):
+                continue
+            seen.add(text)
+            if said.voice == "user" or not find_cues(text).talk:
+                found.append((one.score * (1.0 if said.voice == "user" else 0.7), said.seq, text))
+    found.sort(key=lambda one: (-one[0], -one[1]))
+    return [_bullet("facts", text, seq, 0.5 * value) for value, seq, text in found[:_FALLBACK_FACTS]]

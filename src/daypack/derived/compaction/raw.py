@@ -1,0 +1,49 @@
+"""Raw history: the only thing a compactor is given, so that no summary is ever made from a summary."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from daypack.history.session import History
+from daypack.text.injected import RECALLED
+from daypack.text.redact.messages import clear
+from daypack.types.history import Message
+from daypack.types.source import Messages
+
+OWN_TOOLS = frozenset({"recall", "search_history"})
+
+
+class Raw(Struct, frozen=True):
+    """Messages as they were said, cleared of secrets; without what daypack or another compactor put in."""
+
+    messages: tuple[Message, ...]
+    start: int
+    stop: int  # both ends included
+
+    @property
+    def source(self) -> str:
+        """The range as a source reference."""
+        return str(Messages(self.start, self.stop))
+
+
+def read_raw(history: History, start: int, stop: int, *, redacting: bool) -> Raw:
+    """Return the messages numbered `start` to `stop`, both included."""
+    return raw_of(history.messages.records(start, stop), start, stop, redacting=redacting)
+
+
+def raw_of(messages: Iterable[Message], start: int, stop: int, *, redacting: bool) -> Raw:
+    """Return messages that are at hand as raw history."""
+    said = (message for message in messages if not is_brought_back(message))
+    return Raw(tuple(clear(one)[0] if redacting else one for one in said), start, stop)
+
+
+def is_brought_back(message: Message) -> bool:
+    """Whether a message repeats the past: recalled text, or the summary of another agent's compaction."""
+    if message.meta and message.meta.get("foreign_summary"):
+        return True
+    return is_recalled(message)
+
+
+def is_recalled(message: Message) -> bool:
+    """Whether a message is what one of our own tools answered."""
+    return message.role == "tool" and message.text.startswith(RECALLED)

@@ -1,0 +1,242 @@
+"""Utterances: what was said in a conversation, by whom, without what agents and tools put between the words."""
+
+import re
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, cast
+
+import msgspec
+
+from daypack.derived.compaction.raw import Raw
+from daypack.text.extract import prose
+from daypack.types.history import Message, ToolCall
+
+Voice = Literal["user", "assistant"]
+
+MAX_SAID_CHARS = 24_000  # of one message: beyond it is pasted, and its head and tail say what it is
+_CHAT_REPLIES = 4
+_CHAT_CHARS = 400
+ESSAY_CHARS = 1_500  # an answer longer than this without work behind it explains things in general
+# Blocks that agents write into a user's message: reminders, notices, output of local commands, the state of an editor.
+_INJECTED = re.compile(
+    r"<(system[-_]reminder|local-command-\w+|command-(?:name|message|contents)|task-notification|"
+    r"user[-_]prompt[-_]submit[-_]hook|ide_\w+|environment_(?:context|details)|user_instructions|INSTRUCTIONS|"
+    r"bash-(?:input|stdout|stderr)|tool_use_error|new-diagnostics|fast_mode_info|turn_aborted|permissions|"
+    r"context_window_\w+|available_\w+|thinking|think|antml:\w+)\b[^>]{0,200}>.*?(?:</\1>|\Z)",
+    re.DOTALL,
+)
+# Tags at the ends of a line mark what is between them; inside a line they are part of what is said.
+_TAGS = r"(?:</?[A-Za-z][\w:-]{0,40}(?: [^<>\n]{0,200})?/?>){1,4}"
+_EDGES = re.compile(rf"^[ \t]*{_TAGS}|{_TAGS}[ \t]*$", re.MULTILINE)
+_NOTICE = re.compile(
+    r"^[ \t]*(?:\[Request interrupted by user[^\]\n]*\]|Caveat: The messages below were generated.*|"
+    r"Read the output file to retrieve the result:.*|# AGENTS\.md instructions for .*|"
+    r"\[(?:Image|Pasted text|File)[^\]\n]*\])[ \t]*$",
+    re.MULTILINE,
+)
+_SLASH = re.compile(r"\s*/[a-z][\w:-]{0,40}(?:\s|\Z)(?!.*/)")
+# What a tool says when an agent hands its output back as the user's words.
+_OUTPUT = re.compile(
+    r"(?:bash-?\$|\n\(Current directory: [^)\n]*\)\s*(?:bash-\$)?)\s*\Z|\AOBSERVATION:|\A\[File: |\ATraceback "
+)
+# What harnesses tell every agent, whatever the work is; one of them in a long text is enough.
+_HARNESS = re.compile(
+    r"ONE COMMAND AT A TIME|EXACTLY ONE TOOL CALL|terminal session has started|wait for feedback after every command|"
+    r"(?:respond|reply|answer) with ONLY\b|MUST (?:respond|reply|output|end) |in the special interface|"
+    r"NOTE ABOUT THE EDIT COMMAND|running the submit command|Do NOT (?:use|call) any tools?\b|"
+    r"detailed summary of (?:the|our|this) conversation"
+)
+_HARNESS_CHARS = 600
+_SUMMING = re.compile(r"<summary>|detailed summary of (?:the|our|this) conversation", re.IGNORECASE)
+# The part of such a text that is about the work.
+_ISSUE = re.compile(
+    r"^(?:ISSUE|TASK|PROBLEM|PR DESCRIPTION)[^:\n]{0,20}:[ \t]*\n(.*?)"
+    r"(?=^(?:INSTRUCTIONS|IMPORTANT|NOTE)\b[^:\n]{0,40}:|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_TOLD_OFTEN = 3  # what so many messages begin with is a form, not a word to anybody
+_ANSWER = re.compile(r'"[^"\n]{1,400}"="[^"\n]{1,400}"')
+_ANSWERED = "User has answered your questions:"
+_TODO_TOOLS = frozenset(
+    {"todowrite", "todo_write", "update_plan", "write_todos", "set_plan", "updateplan", "manage_todo_list"}
+)
+_OPEN_STATES = frozenset(
+    {"pending", "in_progress", "in-progress", "inprogress", "not_started", "not-started", "todo", "open", "blocked"}
+)
+_DONE_STATES = frozenset({"completed", "complete", "done", "finished", "cancelled"})
+_WORDS_OF_AN_ITEM = ("content", "step", "text", "title", "task", "description", "subject")
+
+
+class Utterance(NamedTuple):
+    """The prose of one message."""
+
+    seq: int
+    voice: Voice
+    text: str
+    working: bool  # tools were used since the user last spoke: what is said is a report of work
+    size: int  # of the message, in characters
+    closing: bool = False  # the assistant's last word before the user speaks again, or at the end
+    chatting: bool = False  # nobody works or explains at length: two people talk
+    acting: bool = False  # tools are called in the same message
+    scripted: bool = False  # a harness wrote it: it may say what the work is, and nothing else
+
+
+class Step(NamedTuple):
+    """An item of a plan or a to-do list."""
+
+    seq: int
+    text: str
+    done: bool
+
+
+class Said(NamedTuple):
+    """A conversation as a reader would tell it: the words, the answers somebody chose, the last plan."""
+
+    utterances: tuple[Utterance, ...]
+    answers: tuple[tuple[int, str], ...]
+    steps: tuple[Step, ...]  # of every plan, oldest first; the newest plan is what counts
+    plan: tuple[Step, ...]
+
+
+def listen(raw: Raw) -> Said:
+    """Return what was said in a range of messages."""
+    found: list[Utterance] = []
+    answers: list[tuple[int, str]] = []
+    steps: list[Step] = []
+    plan: list[Step] = []
+    working = False
+    for message in raw.messages:
+        if message.role == "tool":
+            working = True
+            if message.text.startswith(_ANSWERED):
+                answers += [(message.seq, one) for one in _ANSWER.findall(message.text)]
+            continue
+        for call in message.tool_calls:
+            listed = read_plan(call, message.seq)
+            if listed:
+                steps += listed
+                plan = listed
+        # An agent that has no tools of its own gets their output as the user's words: in answer to its own.
+        if message.role == "user" and found and found[-1].voice == "assistant" and _OUTPUT.search(message.text):
+            working = True
+            continue
+        working = working or bool(message.tool_calls)
+        said = words_said(message, MAX_SAID_CHARS if working or message.role == "user" else ESSAY_CHARS)
+        if not said:
+            continue
+        voice: Voice = "assistant" if message.role == "assistant" else "user"
+        working = working and voice == "assistant"
+        acting = bool(message.tool_calls) or bool(message.meta and message.meta.get("action"))
+        one = Utterance(message.seq, voice, said, working, len(message.text), acting=acting)
+        heard = one if voice == "assistant" else _without_script(one)
+        if heard:
+            found.append(heard)
+    _mark_forms(found)
+    return Said(tuple(_with_setting(found)), tuple(answers), tuple(steps), tuple(plan))
+
+
+def _without_script(said: Utterance) -> Utterance | None:
+    """Return a message of the user without what a harness tells every agent; nothing of one that asks for a summary."""
+    text = said.text
+    marks = {one.casefold() for one in _HARNESS.findall(text)}
+    if not marks or (len(text) < _HARNESS_CHARS and len(marks) < 2 and not _SUMMING.search(text)):
+        return said
+    if _SUMMING.search(text):
+        return None
+    issue = _ISSUE.search(text)
+    if issue and issue[1].strip():
+        # The lead-in stays: what follows it is the title.
+        return said._replace(text=text[issue.start() : issue.end()].strip("\n"))
+    return said._replace(scripted=True)
+
+
+def _mark_forms(found: list[Utterance]) -> None:
+    """Take note of the messages of the user that are said again and again, word for word."""
+    times: dict[str, int] = {}
+    for one in found:
+        if one.voice == "user" and len(one.text) >= _HARNESS_CHARS:
+            times[one.text[:_HARNESS_CHARS]] = times.get(one.text[:_HARNESS_CHARS], 0) + 1
+    for at, one in enumerate(found):
+        if one.voice == "user" and times.get(one.text[:_HARNESS_CHARS], 0) >= _TOLD_OFTEN:
+            found[at] = one._replace(scripted=True)
+
+
+def words_said(message: Message, max_chars: int = MAX_SAID_CHARS) -> str:
+    """Return the prose of a message of the user or the assistant; nothing for what is not their own words.
+
+    Of a longer message head and tail are read.
+    """
+    if message.role not in ("user", "assistant") or _is_put_in(message):
+        return ""
+    text = message.text
+    if len(text) > max_chars:
+        text = _ends(text, max_chars // 2)
+    if message.role == "user":
+        if _SLASH.match(text):
+            return ""
+        if "<" in text:
+            text = _INJECTED.sub("\n\n", text)
+        text = _NOTICE.sub("\n", text)
+    if "<" in text:
+        text = _EDGES.sub("\n", text)
+    return prose(text).strip("\n")
+
+
+def _ends(text: str, half: int) -> str:
+    """Return head and tail of a text, cut between lines or words; a fence that is open stays open."""
+    head, tail = text[:half], text[-half:]
+    head = head[: max(head.rfind("\n"), head.rfind(" "), 0)]
+    lines = tail.find("\n")
+    tail = tail[lines + 1 :] if 0 <= lines < half // 2 else tail.partition(" ")[2]
+    fence = "\n```" * ((text.count("\n```", 0, len(text) - len(tail)) - head.count("\n```")) % 2)
+    return f"{head}\n{fence}\n{tail}"
+
+
+def read_plan(call: ToolCall, seq: int) -> list[Step]:
+    """Return the items of a plan or to-do list that a call writes; none when it writes none."""
+    if call.name.lower() not in _TODO_TOOLS:
+        return []
+    try:
+        arguments: object = msgspec.json.decode(call.arguments.encode("utf-8", "replace"))
+    except (msgspec.DecodeError, RecursionError):
+        return []
+    return [step for item in _items(arguments) if (step := _step(item, seq))]
+
+
+def _items(arguments: object) -> list[object]:
+    if not isinstance(arguments, dict):
+        return []
+    values = cast("dict[object, object]", arguments).values()
+    lists = [cast("list[object]", one) for one in values if isinstance(one, list)]
+    return max(lists, key=len) if lists else []
+
+
+def _step(item: object, seq: int) -> Step | None:
+    if not isinstance(item, dict):
+        return None
+    named = cast("dict[object, object]", item)
+    words = next((one for name in _WORDS_OF_AN_ITEM if isinstance(one := named.get(name), str)), "")
+    state = named.get("status")
+    if not words.strip() or not isinstance(state, str) or state.lower() not in _OPEN_STATES | _DONE_STATES:
+        return None
+    return Step(seq, words, state.lower() in _DONE_STATES)
+
+
+def _is_put_in(message: Message) -> bool:
+    """Whether an agent wrote a message in the user's place: the text of a command, a demonstration."""
+    meta = message.meta
+    if not meta:
+        return False
+    row = meta.get("row")
+    return bool(meta.get("is_demo")) or (isinstance(row, dict) and cast("dict[str, object]", row).get("isMeta") is True)
+
+
+def _with_setting(found: list[Utterance]) -> Iterable[Utterance]:
+    replies = [one for one in found if one.voice == "assistant"]
+    chatting = (
+        len(replies) >= _CHAT_REPLIES
+        and not any(one.working for one in replies)
+        and sum(one.size for one in replies) < _CHAT_CHARS * len(replies)
+    )
+    for at, one in enumerate(found):
+        last = at + 1 == len(found) or found[at + 1].voice == "user"
+        yield one._replace(closing=last and one.voice == "assistant", chatting=chatting)

@@ -1,0 +1,254 @@
+"""Transcripts of Claude Code: one JSONL file per session, one row per content block.
+
+    {"type":"assistant","uuid":"…","parentUuid":"…","sessionId":"…","timestamp":"…","message":{"id":"msg_…","content":[…]}}
+
+Rows with one message id are one message. Tool results, which stand in user rows, are messages of their own and follow
+the message that called, also where they stand between its rows. Rows of sub-agents are those of children. Everything
+before a compaction stays; the summary that follows it is marked. The order is that of the file: rows with the same
+parent are mostly parallel calls, so no branch is left out.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from daypack.importers.parts import claude_parts, point_at, strip_base64
+from daypack.importers.transcript import (
+    Draft,
+    Keep,
+    Kept,
+    Row,
+    Step,
+    first_text,
+    list_of,
+    object_of,
+    parse_row,
+    safe_name,
+    text_of,
+    time_of,
+    without,
+)
+
+FORMAT = "claude-code"
+_MOST_RESULT_BYTES = 1024  # of what a tool result says beside its text; more goes into an event
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SIDECHAIN = re.compile(rb'"isSidechain"\s*:\s*true')
+
+
+def is_row(row: Row) -> bool:
+    """Say whether a row can only come from Claude Code."""
+    fields = row.fields
+    if not isinstance(fields.get("type"), str):
+        return False
+    return "sessionId" in fields or "parentUuid" in fields or "leafUuid" in fields or "isSnapshotUpdate" in fields
+
+
+def name_from(path: str, head: Sequence[Row]) -> tuple[str, str]:
+    """Return the id of the session, and of the child agent when the file is one's."""
+    stem = os.path.basename(path).removesuffix(".jsonl")
+    rows = [row.fields for row in head]
+    session = first_text(one.get("sessionId") for one in rows)
+    agent = first_text(one.get("agentId") for one in rows if one.get("isSidechain"))
+    if agent and stem == f"agent-{agent}":
+        folder = os.path.dirname(os.path.abspath(path))
+        if os.path.basename(folder) == "subagents":
+            return os.path.basename(os.path.dirname(folder)), agent
+        return session or stem, agent
+    return (stem if _UUID.fullmatch(stem) or not session else session), ""
+
+
+def model_from(head: Sequence[Row]) -> str | None:
+    """Return the first model that is named."""
+    models = (object_of(row.fields.get("message")).get("model") for row in head)
+    return first_text(model for model in models if model != "<synthetic>")
+
+
+def cwd_from(head: Sequence[Row]) -> str | None:
+    """Return the first folder that is named."""
+    return first_text(row.fields.get("cwd") for row in head)
+
+
+class _Group:
+    """The rows of one assistant message, and the results that came between them."""
+
+    def __init__(self, id: str) -> None:  # noqa: A002 — it is one
+        self.id = id
+        self.rows: list[Row] = []
+        self.results: list[Draft] = []
+
+
+class ClaudeCode:
+    """Reads the rows of one file; `agent` names the child agent whose file it is."""
+
+    def __init__(self, keep: Keep, agent: str = "") -> None:
+        self._keep = keep
+        self._agent = agent
+        self._open: dict[str, _Group] = {}  # by child, "" is the session itself
+        self._threads: dict[str, str] = {}  # rows of children that have no agent id: uuid to child
+
+    def note(self, row: Row) -> None:
+        """See a row that was taken in before."""
+        if not self._agent and _SIDECHAIN.search(row.raw):
+            self._child_of(parse_row(row.number, row.raw).fields)
+
+    def begins(self, row: Row) -> bool:
+        """Say whether everything before this row is complete."""
+        group, fields = self._open.get(""), row.fields
+        if group is None:
+            return True
+        if fields.get("isSidechain") and not self._agent:
+            return False
+        if fields.get("type") == "assistant":
+            return _message_id(fields) != group.id
+        return fields.get("type") == "user" and not _only_results(fields)
+
+    def read(self, row: Row) -> Iterator[Step]:
+        """Yield what is complete with this row."""
+        fields = row.fields
+        message = object_of(fields.get("message"))
+        if fields.get("type") not in ("assistant", "user") or not isinstance(message.get("content"), str | list):
+            yield Kept(row)
+            return
+        child = self._child_of(fields)
+        group = self._open.get(child)
+        if fields["type"] == "assistant":
+            if group and group.id != _message_id(fields):
+                yield from self._close(child)
+            self._open.setdefault(child, _Group(_message_id(fields))).rows.append(row)
+            return
+        drafts, extra = self._read_user(row, child)
+        if group and _only_results(fields):
+            group.results += drafts
+        else:
+            yield from self._close(child)
+            yield from drafts
+        yield from extra
+
+    def finish(self) -> Iterator[Step]:
+        """Yield the messages that might have gone on."""
+        for child in list(self._open):
+            yield from self._close(child)
+
+    def _close(self, child: str) -> Iterator[Step]:
+        group = self._open.pop(child, None)
+        if group:
+            yield self._read_assistant(group.rows, child)
+            yield from group.results
+
+    def _child_of(self, fields: dict[str, Any]) -> str:
+        if self._agent or not fields.get("isSidechain"):
+            return ""
+        uuid = str(fields.get("uuid") or "")
+        name = text_of(fields.get("agentId")) or self._threads.get(str(fields.get("parentUuid"))) or uuid[:8]
+        self._threads[uuid] = name
+        return safe_name(name)
+
+    # Messages
+
+    def _read_assistant(self, rows: Sequence[Row], child: str) -> Draft:
+        first, last = rows[0].fields, rows[-1].fields
+        blocks = [block for row in rows for block in list_of(_content(row.fields))]
+        calls = [object_of(block) for block in blocks if _is_call(block)]
+        message = object_of(last["message"])  # the newest row has the final usage
+        meta = _meta(rows[0]) | {
+            "message_id": message.get("id"),
+            "model": message.get("model"),
+            "usage": message.get("usage"),
+            "message": without(message, "id", "type", "role", "content", "model", "usage") or None,
+        }
+        if len(rows) > 1:
+            meta["rows"] = [_id(row) for row in rows]
+            meta["later"] = [_differing(row.fields, first) for row in rows[1:]]
+        draft = {
+            "role": "assistant",
+            "content": claude_parts([block for block in blocks if not _is_call(block)], self._keep),
+            "tool_calls": [_call(call) for call in calls],
+            "client_key": f"{FORMAT}:{_id(rows[0])}",
+            "ts": time_of(first.get("timestamp")),
+            "meta": without(meta),
+        }
+        return Draft(draft, tuple(rows), partial(self._read_assistant, child=child), child)
+
+    def _read_user(self, row: Row, child: str) -> tuple[list[Draft], list[Kept]]:
+        fields = row.fields
+        content = _content(fields)
+        results = [object_of(block) for block in list_of(content) if _is_result(block)]
+        others = [block for block in list_of(content) if not _is_result(block)]
+        drafts: list[dict[str, Any]] = []
+        extra: list[Kept] = []
+        meta = _meta(row)
+        if fields.get("isCompactSummary"):
+            meta["foreign_summary"] = True  # it stands for what is before it, and all of that is here
+        for block in results:
+            words = claude_parts(block.get("content"), self._keep)
+            beside = without(block, "type", "tool_use_id", "content") or None
+            told = {**meta, "result": beside}
+            if block is results[0] and fields.get("toolUseResult") is not None:
+                rest = self._beside(fields["toolUseResult"], words)
+                small = len(msgspec.json.encode(rest)) <= _MOST_RESULT_BYTES
+                told["tool_use_result"] = rest if small else None
+                if not small:
+                    extra.append(Kept(row, {"uuid": fields.get("uuid"), "toolUseResult": rest}))
+            drafts.append({"role": "tool", "content": words, "tool_call_id": block["tool_use_id"], "meta": told})
+        if others or not results:
+            words = content if isinstance(content, str) else claude_parts(others, self._keep)
+            drafts.append({"role": "user", "content": words, "meta": meta})
+        for number, draft in enumerate(drafts):
+            draft["meta"] = without(draft["meta"])
+            draft["ts"] = time_of(fields.get("timestamp"))
+            draft["client_key"] = f"{FORMAT}:{_id(row)}" + (f"#{number + 1}" if number else "")
+        return [Draft(draft, (row,), child=child) for draft in drafts], extra
+
+    def _beside(self, value: object, words: object) -> Any:  # noqa: ANN401 — a JSON value
+        """Return what a tool said to the program, without repeating what it said to the model."""
+        texts = [words] if isinstance(words, str) else [object_of(part).get("text") for part in list_of(words)]
+        return strip_base64(point_at(value, "\n".join(text for text in texts if isinstance(text, str))), self._keep)
+
+
+def _content(fields: dict[str, Any]) -> object:
+    content = object_of(fields.get("message")).get("content")
+    if fields.get("type") == "assistant" and isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return content
+
+
+def _message_id(fields: dict[str, Any]) -> str:
+    return str(object_of(fields.get("message")).get("id") or fields.get("uuid"))
+
+
+def _id(row: Row) -> str:
+    return text_of(row.fields.get("uuid")) or f"line-{row.number}"
+
+
+def _is_call(block: object) -> bool:
+    fields = object_of(block)
+    return fields.get("type") == "tool_use" and bool(text_of(fields.get("id")) and text_of(fields.get("name")))
+
+
+def _is_result(block: object) -> bool:
+    fields = object_of(block)
+    return fields.get("type") == "tool_result" and bool(text_of(fields.get("tool_use_id")))
+
+
+def _only_results(fields: dict[str, Any]) -> bool:
+    blocks = list_of(_content(fields))
+    return bool(blocks) and all(map(_is_result, blocks))
+
+
+def _call(block: dict[str, Any]) -> dict[str, Any]:
+    arguments = msgspec.json.encode(block.get("input", {})).decode()
+    return {**without(block, "type", "input"), "arguments": arguments}
+
+
+def _meta(row: Row) -> dict[str, Any]:
+    told = without(row.fields, "type", "message", "uuid", "timestamp", "toolUseResult")
+    return {"format": FORMAT, "uuid": row.fields.get("uuid"), "row": told or None}
+
+
+def _differing(fields: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
+    """Return what a later row of a message says otherwise than its first."""
+    return {name: one for name, one in fields.items() if name != "message" and one != first.get(name)}

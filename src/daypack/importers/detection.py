@@ -1,0 +1,92 @@
+"""The files of foreign transcripts: their lines, their beginning, and which format that is."""
+
+import os
+from collections.abc import Callable, Generator
+from contextlib import closing, suppress
+from importlib import import_module
+from itertools import islice
+from typing import IO, Any, NamedTuple, cast
+
+import msgspec
+
+from daypack.importers import claude_code, codex, codex_screen, openai_chat, swe_agent
+from daypack.importers.transcript import Row, parse_row, unreadable
+
+_HEAD_LINES = 100
+_BOM = b"\xef\xbb\xbf"
+_ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
+
+
+class Sample(NamedTuple):
+    """The beginning of a file: its first lines as rows, and the whole of it when it is one document."""
+
+    path: str
+    rows: tuple[Row, ...]
+    document: Any = None
+
+
+def read_lines(path: str) -> Generator[tuple[bytes, bool]]:
+    """Yield the lines of a file, and whether each has its end."""
+    try:
+        with _open(path) as file:
+            for number, line in enumerate(file):
+                whole = line.endswith(b"\n")
+                bare = line.rstrip(b"\r\n")
+                yield (bare if number else bare.removeprefix(_BOM)), whole
+    except (OSError, EOFError) as error:
+        raise unreadable(path, _said(error), "name a readable file") from error
+
+
+def take_sample(path: str) -> Sample:
+    """Read the beginning of a file; all of it when its first line alone says nothing."""
+    with closing(read_lines(path)) as lines:
+        head = [parse_row(number, raw) for number, (raw, _) in enumerate(islice(lines, _HEAD_LINES), 1)]
+        rows = tuple(row for row in head if row.raw.strip())
+        if not rows:
+            raise unreadable(path, "there is nothing in it", "name a transcript")
+        if len(rows) == 1:
+            return Sample(path, rows, rows[0].value)
+        if not rows[0].problem:
+            return Sample(path, rows)
+        beginning = b"\n".join(row.raw for row in head)
+        document = None
+        with suppress(msgspec.DecodeError, UnicodeError):
+            document = msgspec.json.decode(b"\n".join((beginning, *(raw for raw, _ in lines))))
+    return Sample(path, rows if document is None else (), document)
+
+
+def guess_format(sample: Sample) -> str:
+    """Return the format of a file, or nothing when it is none of those known."""
+    guesses: dict[str, Callable[[Row], bool]] = {
+        claude_code.FORMAT: claude_code.is_row,
+        codex.FORMAT: lambda row: codex.is_row(row) or codex_screen.is_row(row),
+    }
+    for name, guess in guesses.items():
+        if any(map(guess, sample.rows)):
+            return name
+    if swe_agent.is_document(sample.document):
+        return swe_agent.FORMAT
+    values = [row.value for row in sample.rows] or [sample.document]
+    if any(_is_chat(value) for value in values):
+        return openai_chat.FORMAT
+    return ""
+
+
+def _is_chat(value: object) -> bool:
+    if openai_chat.is_message(value) or openai_chat.is_conversation(value):
+        return True
+    return isinstance(value, list) and any(map(openai_chat.is_conversation, cast(list[object], value)))
+
+
+def _open(path: str) -> IO[bytes]:
+    if not path.endswith(".zst"):
+        return open(path, "rb")
+    for name in _ZSTD_MODULES:
+        with suppress(ImportError):
+            return import_module(name).open(path, "rb")
+    hint = f"unpack it with `zstd -d {os.path.basename(path)}`, or install the package zstandard"
+    raise unreadable(path, "is compressed, and there is no module that can read it", hint)
+
+
+def _said(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error) or type(error).__name__

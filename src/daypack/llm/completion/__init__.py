@@ -1,0 +1,1 @@
+"""Completions: the port, HTTP endpoints, llama.cpp in this process."""

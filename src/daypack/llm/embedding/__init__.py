@@ -1,0 +1,1 @@
+"""Embeddings: the port, HTTP endpoints, MiniLM and static vectors in this process."""

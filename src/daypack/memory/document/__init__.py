@@ -1,0 +1,1 @@
+"""The context document of a memory: its Markdown, and how it grows from raw entries."""

@@ -1,0 +1,1 @@
+"""Search in one memory: words and vectors."""

@@ -1,0 +1,107 @@
+"""The search indexes that are open, one per memory, and the embedding model they share."""
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from daypack.errors import DaypackError
+from daypack.files.lock import ThreadLock
+from daypack.memory.store.port import StoreFeed
+
+if TYPE_CHECKING:
+    from daypack.llm.embedding.port import Embedder
+    from daypack.memory.search.index import Index
+
+MAX_OPEN = 64
+
+
+class _Opened:
+    """An open index, and how many are using it: only an idle one is closed."""
+
+    def __init__(self, index: "Index") -> None:
+        self.index = index
+        self.users = 0
+
+
+class Indexes:
+    """Opens an index when it is first asked for and keeps the most recently used ones open."""
+
+    def __init__(self, folder: str, open_embedder: "Callable[[], Embedder | None]") -> None:
+        self.folder = folder
+        self._open_embedder = open_embedder
+        self._embedder: Embedder | None = None
+        self._embedder_known = False
+        self._problem = ""
+        self._opened: OrderedDict[tuple[str, str], _Opened] = OrderedDict()
+        self._threads = ThreadLock()
+
+    @contextmanager
+    def use(self, feed: StoreFeed) -> "Generator[Index]":
+        """Give the index of the memory that `feed` reads, for its owner."""
+        from daypack.memory.search.index import Index  # noqa: PLC0415 — 25 ms that only those who search need
+
+        with self._threads:
+            # By user too: an id that was erased may come back, imported by somebody else.
+            key = feed.memory_id, feed.user
+            opened = self._opened.get(key)
+            if opened is None:
+                opened = _Opened(Index(self._place(feed.memory_id), feed, self._find_embedder()))
+                self._opened[key] = opened
+            self._opened.move_to_end(key)
+            opened.users += 1
+            self._close_idle(MAX_OPEN)
+        try:
+            yield opened.index
+        finally:
+            with self._threads:
+                opened.users -= 1
+
+    @property
+    def problem(self) -> str:
+        """Why there is no embedding model although one is configured."""
+        return self._problem
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether entries get vectors."""
+        with self._threads:
+            return self._find_embedder() is not None
+
+    def _find_embedder(self) -> "Embedder | None":
+        if not self._embedder_known:
+            self._embedder_known = True
+            try:
+                self._embedder = self._open_embedder()
+            except DaypackError as error:
+                self._problem = f"without vectors: {error}"
+        return self._embedder
+
+    def erase(self, memory_id: str) -> None:
+        """Remove the index of a memory from disk."""
+        from daypack.memory.search.index import erase_index  # noqa: PLC0415
+
+        with self._threads:
+            keys = [key for key in self._opened if key[0] == memory_id]
+            gone = [self._opened.pop(key) for key in keys]
+        for opened in gone:
+            opened.index.close()
+        erase_index(self._place(memory_id))
+
+    def close(self) -> None:
+        """Close what is open; the next use opens it again."""
+        with self._threads:
+            self._close_idle(0)
+            embedder, self._embedder = self._embedder, None
+            self._embedder_known = False
+            if embedder is not None:
+                embedder.close()
+
+    def _close_idle(self, keep: int) -> None:
+        idle = [key for key, opened in self._opened.items() if not opened.users]
+        for key in idle[: max(0, len(self._opened) - keep)]:
+            self._opened.pop(key).index.close()
+
+    def _place(self, memory_id: str) -> str:
+        return os.path.join(self.folder, memory_id)

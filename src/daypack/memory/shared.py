@@ -1,0 +1,46 @@
+"""What all users of one home share: the store, the open search indexes, the limits, and what was written lately."""
+
+import os
+from typing import TYPE_CHECKING
+
+from daypack.config import from_environment, from_file, settle
+from daypack.history.layout import Home
+from daypack.memory.limits import Limits, read_limits
+from daypack.memory.recent_writes import Writes
+from daypack.memory.search.open_indexes import Indexes
+from daypack.memory.store.port import Store
+from daypack.memory.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from daypack.llm.embedding.port import Embedder
+
+
+class Holding:
+    """A store and everything beside it. Threads and users share one."""
+
+    def __init__(self, store: Store, indexes: Indexes, limits: Limits | None = None, *, redacting: bool = True) -> None:
+        self.redacting = redacting  # whether servers take secrets out of what models read
+        self.store = store
+        self.indexes = indexes
+        self.limits = limits or Limits()
+        self.writes = Writes(self.limits.failures)
+
+    def close(self) -> None:
+        """Close all files; the next use opens them again."""
+        self.indexes.close()
+        self.store.close()
+
+
+def open_holding(place: Home) -> Holding:
+    """Open what a home holds, as its config.toml and the environment say; nothing is read or made yet."""
+    file = from_file(place.config)
+    config = settle([("environment", from_environment(os.environ)), (place.config, file)])
+
+    def embedder() -> "Embedder | None":
+        from daypack.llm.embedding.port import default_embedding, open_embedder  # noqa: PLC0415 — for those who search
+
+        return open_embedder(config.embedding_model or default_embedding(place.models), models=place.models)
+
+    store = SqliteStore(os.path.join(place.memory, "store.sqlite"))
+    indexes = Indexes(os.path.join(place.memory, "index"), embedder)
+    return Holding(store, indexes, read_limits(file, place.config), redacting=config.redaction == "on")

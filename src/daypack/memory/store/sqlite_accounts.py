@@ -1,0 +1,80 @@
+"""Users and tokens in the SQLite file of a memory store."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from daypack.memory.store.accounts import Profile, Token
+from daypack.memory.store.tables import TOKEN, USER, token_of, user_of
+from daypack.types.memory import User
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+Run = Callable[[str, Callable[["Connection"], Any]], Any]
+
+
+class SqliteAccounts:
+    """The users of one file; the store lends its connections."""
+
+    def __init__(self, read: Run, write: Run) -> None:
+        self._read = read
+        self._write = write
+
+    def find(self, user: str) -> User | None:
+        """Return a profile; None when there is none."""
+        row = self._read(
+            "get_user", lambda connection: connection.execute(f"{USER} WHERE user = ?", (user,)).fetchone()
+        )
+        return user_of(row) if row else None
+
+    def list(self) -> tuple[User, ...]:
+        """Return all profiles, by name."""
+        rows = self._read("list users", lambda connection: connection.execute(f"{USER} ORDER BY user").fetchall())
+        return tuple(map(user_of, rows))
+
+    def put(self, user: str, profile: Profile) -> User:
+        """Change a profile, making it when there is none."""
+        changes: dict[str, str | int | None] = {}
+        if profile.name is not None:
+            changes["name"] = profile.name
+        if profile.email is not None:
+            changes["email"] = profile.email
+        changes |= {f"max_{what}": quota for what, quota in profile.quotas.items()}
+
+        def work(connection: "Connection") -> User:
+            number = user_number(connection, user)
+            if changes:
+                setting = ", ".join(f"{name} = ?" for name in changes)
+                connection.execute(f"UPDATE users SET {setting} WHERE number = ?", (*changes.values(), number))  # noqa: S608
+            return user_of(connection.execute(f"{USER} WHERE number = ?", (number,)).fetchone())
+
+        return self._write("change user", work)
+
+    def put_token(self, token: Token, digest: bytes) -> None:
+        """Keep a token; `digest` is the SHA-256 of its secret."""
+        row = (token.token_id, digest, token.user, token.name, token.scope, token.created_at, token.expires_at)
+        query = "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?)"
+        self._write("new token", lambda connection: connection.execute(query, row).rowcount)
+
+    def find_token(self, digest: bytes) -> Token | None:
+        """Return the token whose secret has this digest."""
+        query = f"{TOKEN} WHERE digest = ?"
+        row = self._read("check token", lambda connection: connection.execute(query, (digest,)).fetchone())
+        return token_of(row) if row else None
+
+    def tokens(self, user: str | None = None) -> tuple[Token, ...]:
+        """Return the tokens of a user, or all."""
+        query = f"{TOKEN} WHERE ?1 IS NULL OR user = ?1 ORDER BY user, created, id"
+        rows = self._read("list tokens", lambda connection: connection.execute(query, (user,)).fetchall())
+        return tuple(map(token_of, rows))
+
+    def drop_token(self, token_id: str) -> bool:
+        """Forget a token; say whether there was one."""
+        query = "DELETE FROM tokens WHERE id = ?"
+        return self._write("revoke token", lambda connection: connection.execute(query, (token_id,)).rowcount) > 0
+
+
+def user_number(connection: "Connection", user: str) -> int:
+    """Return the number of a user, who is made when there is none."""
+    connection.execute("INSERT OR IGNORE INTO users(user, name) VALUES (?, ?)", (user, user))
+    return connection.execute("SELECT number FROM users WHERE user = ?", (user,)).fetchone()[0]

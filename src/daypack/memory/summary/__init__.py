@@ -1,0 +1,1 @@
+"""The one summary of an entry, without a model or with one."""

@@ -1,0 +1,1 @@
+"""The HTTP server: MCP and a JSON API behind one gate."""

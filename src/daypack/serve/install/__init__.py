@@ -1,0 +1,1 @@
+"""Entries for the MCP server in the configuration of other programs."""

@@ -1,0 +1,1 @@
+"""The MCP server over standard input and output."""

@@ -1,0 +1,398 @@
+"""The public session: what an agent loop, a hook or a notebook works with."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+from weakref import finalize
+
+from daypack.config import Config, Settings, from_environment, from_file, settle
+from daypack.errors import BadConfig, StorageFailed
+from daypack.history import session as history_session
+from daypack.history.draft import draft_event, draft_from, draft_message
+from daypack.history.facets import Facets
+from daypack.history.layout import find_home
+from daypack.history.reader import Records
+from daypack.history.session import History
+from daypack.types.history import Damage, Event, Message
+from daypack.types.kinds import SessionState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from daypack.derived.children import Child, ChildUpdate
+    from daypack.derived.tiers import Projection
+    from daypack.memory.port import NineTools
+    from daypack.turn.compaction import Compacted
+    from daypack.turn.limits import Limits
+    from daypack.turn.memory_binding import Binding, Bound
+    from daypack.turn.ports import MemoryPort
+    from daypack.turn.prepare import Turns
+    from daypack.turn.recall import Lookup, Recalled
+    from daypack.turn.turn import Turn
+    from daypack.types.compaction import Compaction
+    from daypack.types.context import ContextItem
+    from daypack.types.memory import Added
+    from daypack.types.records import HistoryHit, Ref
+
+
+def open_session(
+    name: str,
+    *,
+    agent: str = "default",
+    home: "str | os.PathLike[str] | None" = None,
+    uid: str | None = None,
+    create: bool = True,
+    **settings: Unpack[Settings],
+) -> "Session":
+    """Open a session, creating it when it does not exist yet (unless `create` is false).
+
+    `home` is the root folder (default: DAYPACK_HOME, else /ctx if writable, else ~/.daypack), `uid` the user's
+    folder in it. Settings given here (durability, locking, model) decide over the environment, the session's
+    meta.json and the user's config.toml.
+    """
+    if unknown := settings.keys() - set(Config.__struct_fields__):
+        raise BadConfig(
+            f"no setting {', '.join(sorted(unknown))}",
+            operation="open session",
+            place=name,
+            hint=f"there are {', '.join(Config.__struct_fields__)}",
+        )
+    place = find_home(home, uid)
+    layout = place.session(agent, name)
+    meta = Facets(layout).meta()
+    layers: list[tuple[str, Mapping[str, Any]]] = [
+        ("argument", settings),
+        ("environment", from_environment(os.environ)),
+        (layout.meta, meta),
+        (place.config, from_file(place.config)),
+    ]
+    chosen = settle(layers)
+    history_session.check_format(layout, meta)
+    if create and not os.path.lexists(layout.meta):
+        try:
+            history_session.create(layout, _first_meta(name, agent, chosen))
+        except StorageFailed:
+            if not os.path.lexists(layout.messages):
+                raise  # a session that lost its meta.json can still be read where nothing can be written
+    return Session(History(layout, chosen), name=name, agent=agent)
+
+
+def _first_meta(name: str, agent: str, config: Config) -> dict[str, Any]:
+    from daypack import __version__  # noqa: PLC0415 — the package's root imports this module
+
+    return {
+        "session": name,
+        "agent": agent,
+        "scope": "session",
+        "client": f"daypack/{__version__}",
+        "model": config.model,
+        **({} if config.workspace is None else {"workspace": config.workspace}),
+        "protocols": {"history": history_session.HISTORY_FORMAT},
+        "counters": {"messages": 0, "events": 0},
+    }
+
+
+class Session:
+    """One conversation of one agent: append to it from any thread or process, read it at any length."""
+
+    def __init__(self, history: History, *, name: str, agent: str) -> None:
+        self.name = name
+        self.agent = agent
+        self.history = history
+        self._turns: Turns | None = None
+        self._bound: Bound | None = None
+        self._closing = finalize(self, history.close)
+
+    @property
+    def path(self) -> "Path":
+        """The session's folder."""
+        from pathlib import Path  # noqa: PLC0415 — 14 ms that a hook need not pay
+
+        return Path(self.history.layout.folder)
+
+    # Append
+
+    def append(self, role: str, content: Any = "", **fields: Any) -> Message:  # noqa: ANN401 — parsed here, once
+        """Append one message and return it as stored.
+
+        `content` is text or a list of parts. Fields: tool_calls, tool_call_id, name, client_key, meta, ts.
+        """
+        return self.history.append((draft_message(role, content, fields),))[0]
+
+    def append_many(self, messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
+        """Append messages, all or none, with one sync."""
+        return self.history.append([draft_from(message) for message in messages])
+
+    def append_event(self, type: str, data: Mapping[str, Any] | None = None, *, run: str | None = None) -> Event:  # noqa: A002
+        """Append one event: something that happened and is not a message."""
+        return self.history.append_event(draft_event(type, data, run))
+
+    def pin(self, name: str, text: str) -> None:
+        """Pin a text under a name; it replaces the one pinned there before."""
+        self.history.pin(name, text)
+
+    def unpin(self, name: str) -> bool:
+        """Take a pinned text off; say whether there was one."""
+        return self.history.unpin(name) is not None
+
+    def set_state(self, state: SessionState) -> None:
+        """Change the session's state: active, idle, done, error or cancelled."""
+        self.history.set_state(state)
+
+    def set_budget(self, budget: "int | Mapping[str, Any] | None") -> None:
+        """Write the limit of every pack into context/budget: tokens, or a mapping; 0 or None: no limit."""
+        self.turns.set_budget(budget)
+
+    def switch(self, name: str, *, on: bool) -> None:
+        """Switch a block of instructions on or off: protocol, voice, provenance, identity, or one of your own."""
+        self.turns.switch(name, on=on)
+
+    def put_child(
+        self,
+        name: str,
+        update: "ChildUpdate | None" = None,
+        *,
+        handoff: str | None = None,
+        result: str | None = None,
+        refs: "Iterable[Ref]" = (),
+    ) -> None:
+        """Record what a child agent was asked, what it answered and what it refers to.
+
+        An `update` can tell more: its agent, session, status and the files it left behind.
+        """
+        from daypack.derived.children import put_child  # noqa: PLC0415 — few sessions have children
+
+        put_child(self.history, name, update, handoff=handoff, result=result, refs=tuple(refs))
+
+    @property
+    def children(self) -> "tuple[Child, ...]":
+        """The child agents, in order of name."""
+        from daypack.derived.children import read_children  # noqa: PLC0415
+
+        return read_children(self.history)
+
+    def ask(self, question: str, *, severity: str = "medium", requested_from: str | None = None) -> str:
+        """Note a question that is open; turns report it as missing until `resolve`. Returns its id."""
+        return self.turns.ask(question, severity=severity, requested_from=requested_from)
+
+    def resolve(self, missing_id: str) -> None:
+        """Note that an open question is answered."""
+        self.turns.resolve(missing_id)
+
+    # One turn
+
+    def prepare(
+        self,
+        *,
+        budget: "int | Mapping[str, Any] | Limits | None" = None,
+        model: str | None = None,
+        target: str = "model",
+        items: "Iterable[ContextItem | Mapping[str, Any]] | None" = None,
+        protocol: bool | None = None,
+        dry_run: bool = False,
+    ) -> "Turn":
+        """Pack what the next call needs and record the proof of it.
+
+        `budget`: tokens of the whole window, or a mapping with tokens, bytes, items, ms; None: as context/budget says.
+        The newest user message must be appended before. `protocol`: whether the reply shall carry a snapshot of the
+        model's own memory; None: as the switch of that name says. A dry run records nothing.
+        """
+        return self.turns.prepare(
+            budget=budget, model=model, target=target, items=items, protocol=protocol, dry_run=dry_run
+        )
+
+    def refresh(self) -> None:
+        """Let the next turn begin a new epoch, so that its prefix takes in what changed."""
+        self.turns.refresh()
+
+    def accept(self, reply: object, usage: object = None) -> Message:
+        """Append a model's reply (a text, a message, a client's or a Splitter's); record tokens and snapshot."""
+        return self.turns.accept(reply, usage)
+
+    @property
+    def tiers(self) -> "Projection":
+        """The model's own memory, evolved by the snapshots of its replies: what turns show of it, and what not."""
+        return self.turns.tiers()
+
+    def replay(self, event_id: str) -> "Turn":
+        """Make a recorded turn again, from history alone, and prove that every byte is the same."""
+        return self.turns.replay(event_id)
+
+    # Compaction
+
+    def compact(
+        self, *, model: str | None = None, keep_tokens: int | None = None, dry_run: bool = False
+    ) -> "Compacted":
+        """Let older messages leave the window and write CONTEXT.md and its records in their place; history stays.
+
+        `model`: none, openai:URL#NAME or llama:PATH; None: as configured. `keep_tokens`: of the newest messages that
+        stay. The next turn begins a new epoch. A dry run says what would leave and what it would become.
+        """
+        return self.turns.compactions.compact(model=model, keep_tokens=keep_tokens, dry_run=dry_run)
+
+    def exceeded(self) -> "Compacted":
+        """A provider said that the window was exceeded: compact at once, without a model, to a fifth of it."""
+        return self.turns.compactions.exceeded()
+
+    @property
+    def compactions(self) -> "tuple[Compaction, ...]":
+        """The compactions that stand, oldest first."""
+        return tuple(self.turns.compactions.read().accepted)
+
+    def undo(self, compaction_id: str | None = None) -> "Compaction":
+        """Take the newest compaction back, or the one that is named, by appending that it was; return it."""
+        return self.turns.compactions.undo(compaction_id)
+
+    def search_history(self, query: str, k: int = 5) -> "tuple[HistoryHit, ...]":
+        """Return the `k` places of this session that say most about a query, in the window or not."""
+        return self.lookup.search(query, k)
+
+    def recall(self, id: str, lines: "str | Sequence[int] | None" = None) -> "Recalled":  # noqa: A002 — the tool's own name
+        """Return what an id stands for (sha256-…, msg-12, messages:12-18, f3, r2), or some of its lines ("1-40")."""
+        return self.lookup.recall(id, lines)
+
+    def tools(self, dialect: str = "openai") -> list[dict[str, Any]]:
+        """Return the definitions of `recall` and `search_history` for a provider's request."""
+        from daypack.turn import recall_tools as tools  # noqa: PLC0415 — only for agents that are given them
+
+        return tools.definitions(dialect)
+
+    def call(self, name: str, arguments: "str | Mapping[str, Any]") -> str:
+        """Answer a model's call of one of these tools; the text is marked, so that it is not captured again."""
+        from daypack.turn import recall_tools as tools  # noqa: PLC0415
+
+        return tools.answer(self.lookup, name, arguments)
+
+    @property
+    def lookup(self) -> "Lookup":
+        """The layer below `recall` and `search_history`."""
+        from daypack.turn.recall import Lookup  # noqa: PLC0415
+
+        return Lookup(self.turns.desk)
+
+    @property
+    def turns(self) -> "Turns":
+        """The layer below `prepare` and `replay`."""
+        if self._turns is None:
+            from daypack.turn.prepare import Turns  # noqa: PLC0415 — 20 ms that an append need not pay
+
+            self._turns = Turns(self.history, self.history.config, name=self.name, agent=self.agent)
+            if self.meta.get("memory"):
+                self._turns.memory = self.bound
+        return self._turns
+
+    @property
+    def memory(self) -> "MemoryPort | None":
+        """The memory across sessions that turns ask; None: none."""
+        return self.turns.memory
+
+    @memory.setter
+    def memory(self, port: "MemoryPort | None") -> None:
+        self.turns.memory = port
+
+    def bind_memory(self, memory_id: str, *, user: str = "local", url: str | None = None) -> None:
+        """Bind the session to a memory, from now on and in its meta.json: turns see its document and its hits."""
+        from daypack.turn.memory_binding import Binding, write_binding  # noqa: PLC0415 — few sessions have one
+
+        binding = Binding(memory_id=memory_id, user=user, url=url)
+        tools = self._open_tools(binding)
+        try:
+            tools.get_memory(memory_id)  # it must be there, and this user's
+        finally:
+            tools.close()
+        self._let_go()
+        write_binding(self.history, binding)
+        self.memory = self.bound
+
+    def unbind_memory(self) -> None:
+        """Let go of the memory; what was captured stays in it."""
+        from daypack.turn.memory_binding import write_binding  # noqa: PLC0415
+
+        self._let_go()
+        write_binding(self.history, None)
+        self.memory = None
+
+    def capture(self, *, end: bool = False) -> "tuple[Added, ...]":
+        """Add what was said since the last time to the memory the session is bound to, each message once.
+
+        With `end` the memory's document is written too; closing the session does the same.
+        """
+        return self.bound.capture(end=end)
+
+    @property
+    def bound(self) -> "Bound":
+        """The layer below `capture`; it needs a session that is bound to a memory."""
+        if self._bound is None:
+            from daypack.turn.memory_binding import Bound  # noqa: PLC0415
+
+            self._bound = Bound(self.history, f"{self.agent}/{self.name}", self._open_tools)
+        return self._bound
+
+    def _open_tools(self, binding: "Binding") -> "NineTools":
+        from daypack.memory.tools import open_memory  # noqa: PLC0415
+
+        home = self.history.layout.home
+        return open_memory(home=home.root, uid=home.uid, user=binding.user, url=binding.url)
+
+    def _let_go(self) -> None:
+        bound, self._bound = self._bound, None
+        if bound is not None:
+            bound.close()
+
+    # Read
+
+    def tail(self, count: int) -> tuple[Message, ...]:
+        """Return the newest `count` messages, oldest first."""
+        return self.history.messages.tail(count)
+
+    def messages(self, start: int = 1, stop: int | None = None) -> Records[Message]:
+        """Return the messages numbered `start` to `stop`, both included, read while one iterates."""
+        return self.history.messages.records(start, stop)
+
+    def events(self, start: int = 1, stop: int | None = None) -> Records[Event]:
+        """Return the events numbered `start` to `stop`, both included, read while one iterates."""
+        return self.history.events.records(start, stop)
+
+    def newest_within(self, tokens: int) -> int:
+        """Return how many of the newest messages fit into `tokens`."""
+        return self.history.newest_within(tokens)
+
+    @property
+    def pins(self) -> dict[str, str]:
+        """The pinned texts by file name."""
+        return self.history.pins()
+
+    @property
+    def state(self) -> SessionState:
+        """The session's state."""
+        return self.history.facets.state()
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The session's meta.json."""
+        return self.history.facets.meta()
+
+    @property
+    def damage(self) -> list[Damage]:
+        """The damaged lines met so far while reading."""
+        logs = (self.history.messages, self.history.events)
+        return [damage for log in logs for _, damage in sorted(log.reader.damage.items())]
+
+    def close(self) -> None:
+        """Bring the small files up to date and close; a closed session opens its files again when it is used."""
+        try:
+            if self._bound:
+                self._bound.close()
+        finally:
+            if self._turns:
+                self._turns.close()
+            self.history.close()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<daypack session {self.agent}/{self.name}>"

@@ -1,0 +1,1 @@
+"""Redaction: known secret formats are replaced by markers."""

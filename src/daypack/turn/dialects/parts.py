@@ -1,0 +1,174 @@
+"""The parts of a message as blocks: pictures, files and what other providers call them.
+
+What a provider takes becomes a block of its own, everything else a mention such as `[image: plan.png]`. A part that
+daypack does not know (`Other`) is passed on, whole, to the dialect it came from: the one the message's meta names
+under `dialect`, or, without that, the one that knows its type. In the other dialects a picture, a file or words in a
+foreign shape are taken for what they are, and the rest is left out.
+"""
+
+import re
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, cast
+
+from msgspec import Struct
+
+from daypack.turn.dialects.given import is_blank
+from daypack.types.history import File, Image, Message, Other, Part, Text
+
+NO_TEXT = "(no text)"
+NO_OUTPUT = "(no output)"
+
+_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w.+-]+=[^;,]*)*;base64,([A-Za-z0-9+/]+={0,2})", re.ASCII)
+_SPACES = re.compile(r"\s+")
+
+Block = dict[str, Any]
+
+
+class Shapes(Struct, frozen=True):
+    """How a dialect writes the parts of a user's message or a tool's result; None says that it cannot."""
+
+    dialect: str
+    text: Callable[[str], Block]
+    image: Callable[[Image], Block | None]
+    file: Callable[[File], Block | None]
+    own: Callable[[Block], Block | None]
+
+    def blocks(self, message: Message, parts: tuple[Part, ...]) -> list[Block]:
+        """Return the blocks of a message; none for what says nothing or cannot be said here."""
+        passes = comes_from(message, self.dialect)
+        found: list[Block] = []
+        for part in parts:
+            if isinstance(part, Other):
+                # A copy: the caller may change what it is given, and the message is shown again.
+                block = self.own(deepcopy(part.value)) if passes else None
+                if block is None and (known := recognise(part.value)) is not None:
+                    block = self._block(known)
+            else:
+                block = self._block(part)
+            if block is not None:
+                found.append(block)
+        return found
+
+    def _block(self, part: Part) -> Block | None:
+        if isinstance(part, Text):
+            return None if is_blank(part.text) else self.text(part.text)
+        if isinstance(part, Image):
+            return self.image(part) or self.text(mention(part))
+        if isinstance(part, File):
+            return self.file(part) or self.text(mention(part))
+        return None
+
+
+def comes_from(message: Message, dialect: str) -> bool:
+    """Whether what daypack does not know in a message may be given to a dialect."""
+    origin = message.meta.get("dialect") if message.meta else None
+    return origin is None or origin == dialect
+
+
+def spoken(content: str | tuple[Part, ...]) -> str:
+    """Return everything that can be said in words: texts, and mentions of pictures and files."""
+    if isinstance(content, str):
+        return content
+    said: list[str] = []
+    for given in content:
+        part = recognise(given.value) if isinstance(given, Other) else given
+        if isinstance(part, Text):
+            if not is_blank(part.text):
+                said.append(part.text)
+        elif isinstance(part, (Image, File)):
+            said.append(mention(part))
+    return "\n".join(said)
+
+
+def mention(part: Image | File) -> str:
+    """Return the words that stand for a picture or a file that cannot be sent."""
+    kind = "image" if isinstance(part, Image) else "file"
+    source = part.source
+    if source.startswith("data:"):  # bytes are not for reading
+        return f"[{kind}: {part.media_type or source[5:].partition(',')[0].partition(';')[0] or 'data'}]"
+    return f"[{kind}: {source}]"
+
+
+def named(message: Message) -> str:
+    """Return what stands before a user's words when their name has no field of its own."""
+    return f"{_SPACES.sub(' ', message.name).strip()}: " if message.name and message.role == "user" else ""
+
+
+def is_web(source: str) -> bool:
+    """Whether a source is an address providers fetch from."""
+    return source.startswith(("https://", "http://")) and not any(one.isspace() for one in source)
+
+
+def data_of(source: str) -> tuple[str, str] | None:
+    """Return media type and base64 text of a data: source; None when it is none, or damaged."""
+    match = _DATA.fullmatch(source)
+    if match is None or len(match[2]) % 4:
+        return None
+    return match[1].lower(), match[2]
+
+
+def file_name(part: File) -> str:
+    """Return the name to send with the bytes of a file."""
+    given = (part.meta or {}).get("filename")
+    if isinstance(given, str) and given:
+        return given
+    kind = part.media_type or (data_of(part.source) or ("", ""))[0]
+    return "file.pdf" if kind == "application/pdf" else "file"
+
+
+def recognise(value: Block) -> Part | None:
+    """Return what a part in the shape of some provider means; None when it is nothing of ours."""
+    reader = _FOREIGN.get(value.get("type", ""))
+    return reader(value) if reader else None
+
+
+def _text(value: Block) -> Part | None:
+    text = value.get("text", value.get("refusal"))
+    return Text(text) if isinstance(text, str) else None
+
+
+def _image(value: Block) -> Part | None:
+    address = value.get("image_url")
+    if isinstance(address, dict):
+        address = cast(Block, address).get("url")
+    return Image(address) if isinstance(address, str) else None
+
+
+def _file(value: Block) -> Part | None:
+    inner = value.get("file")
+    given = cast(Block, inner) if isinstance(inner, dict) else value
+    name = given.get("filename")
+    for key in ("file_data", "file_url"):
+        if isinstance(source := given.get(key), str):
+            return File(source, meta={"filename": name} if isinstance(name, str) else None)
+    return None
+
+
+def _sourced(value: Block) -> Part | None:
+    inner = value.get("source")
+    if not isinstance(inner, dict):
+        return None
+    source = cast(Block, inner)
+    shape = Image if value["type"] == "image" else File
+    kind, data, url = source.get("media_type"), source.get("data"), source.get("url")
+    if source.get("type") == "text":
+        return Text(data) if isinstance(data, str) else None
+    if isinstance(url, str):
+        return shape(url)
+    if isinstance(kind, str) and isinstance(data, str):
+        return shape(f"data:{kind};base64,{data}", media_type=kind)
+    return None
+
+
+_FOREIGN: dict[str, Callable[[Block], Part | None]] = {
+    "input_text": _text,
+    "output_text": _text,
+    "refusal": _text,
+    "image_url": _image,
+    "input_image": _image,
+    "file": _file,
+    "input_file": _file,
+    "image": _sourced,
+    "document": _sourced,
+}

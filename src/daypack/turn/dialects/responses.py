@@ -1,0 +1,246 @@
+"""OpenAI's responses API.
+
+A message becomes one or several items, so that a turn's input without its last, volatile item begins the next turn's
+input. Items go without the ids the server gave them: those tie a message to a reasoning item that may not be there.
+Reasoning is sent back when its encrypted content was returned and something of the same reply follows it; items of
+tools that the server runs itself only together with all reasoning of their reply. A user's name stands before the
+text, other names are left out.
+"""
+
+from typing import Any
+
+from daypack.turn.dialects.given import Given, is_blank, speaking
+from daypack.turn.dialects.parts import (
+    NO_OUTPUT,
+    NO_TEXT,
+    Block,
+    Shapes,
+    comes_from,
+    data_of,
+    file_name,
+    is_web,
+    mention,
+    named,
+    recognise,
+    spoken,
+)
+from daypack.turn.dialects.reply import Draft, Reply, read_usage
+from daypack.turn.dialects.reply_fields import list_at, object_at, open_reply, text_at, unusable
+from daypack.turn.dialects.rules.responses import MAX_ID_CHARS, SERVER_ITEMS, validate
+from daypack.turn.dialects.tool_calls import Calls, in_order, is_custom, tool_name
+from daypack.types.history import File, Image, Message, Other, Part, Text, Thinking, ToolCall
+
+__all__ = ["read", "render", "validate"]
+
+_UNFINISHED = ("failed", "cancelled", "queued", "in_progress")
+_PHASES = ("commentary", "final_answer")
+# What stands for the bytes or the place of a picture or file; one of them is needed.
+_POINTERS = ("image_url", "file_url", "file_data", "file_id")
+
+
+def render(given: Given) -> dict[str, Any]:
+    """Return `input` for `client.responses.create`."""
+    items: list[Block] = []
+    if prefix := speaking(given.prefix):
+        items.append({"role": "system", "content": "\n\n".join(prefix)})
+    sent = _Sent()
+    for message in given.messages:
+        role = message.role
+        if role == "user":
+            items.append({"role": "user", "content": _content(message, NO_TEXT)})
+        elif role == "tool":
+            items.append(sent.result(message))
+        elif role == "assistant":
+            items.extend(_assistant(message, sent))
+        elif not is_blank(text := spoken(message.content)):
+            items.append({"role": "system", "content": text})
+    if volatile := speaking(given.volatile):
+        items.append({"role": "user", "content": "\n\n".join(volatile)})
+    return {"input": items}
+
+
+class _Sent:
+    """What stands in the input already: calls that wait for their result, and ids that may not come again."""
+
+    __slots__ = ("_calls", "_custom", "items")
+
+    def __init__(self) -> None:
+        self._calls = Calls(MAX_ID_CHARS)
+        self._custom: set[str] = set()
+        self.items: set[str] = set()
+
+    def call(self, call: ToolCall) -> Block:
+        name, given = tool_name(call.name), self._calls.name_call(call.id)
+        if is_custom(call):
+            self._custom.add(given)
+            return {"type": "custom_tool_call", "call_id": given, "name": name, "input": call.arguments}
+        item = {"type": "function_call", "call_id": given, "name": name, "arguments": call.arguments}
+        if call.meta and isinstance(space := call.meta.get("namespace"), str):
+            item["namespace"] = space
+        return item
+
+    def result(self, message: Message) -> Block:
+        given = self._calls.name_result(message)
+        kind = "custom_tool_call_output" if given in self._custom else "function_call_output"
+        return {"type": kind, "call_id": given, "output": _content(message, NO_OUTPUT)}
+
+
+def _content(message: Message, empty: str) -> str | list[Block]:
+    content, who = message.content, named(message)
+    if not isinstance(content, str):
+        blocks = _SHAPES.blocks(message, content)
+        if any(block["type"] != "input_text" for block in blocks):
+            return [_text(who.rstrip()), *blocks] if who else blocks
+        content = "\n".join(block["text"] for block in blocks)
+    return who + (empty if is_blank(content) else content)
+
+
+def _assistant(message: Message, sent: _Sent) -> list[Block]:
+    if isinstance(message.content, str) and not message.tool_calls:
+        return [] if is_blank(message.content) else [{"role": "assistant", "content": message.content}]
+    ours = comes_from(message, "responses")
+    # An item of the server's tools is refused without the reasoning that led to it.
+    whole = ours and all(_reasoning(one, sent) for one in message.content if isinstance(one, Thinking))
+    items: list[Block] = []
+    waiting: list[Block] = []  # reasoning that needs something behind it
+    voice: object = None
+    for part in in_order(message):
+        if isinstance(part, Thinking):
+            if ours and (thought := _reasoning(part, sent)):
+                sent.items.add(thought["id"])
+                waiting.append(thought)
+            continue
+        if isinstance(part, ToolCall):
+            item, spoke = sent.call(part), None
+        elif isinstance(part, Other) and (kept := _server_item(part, sent) if whole else None):
+            item, spoke = kept, None
+        else:
+            item, spoke = _message(part)
+        if item is None:
+            waiting = []  # what it led to is left out, and it cannot stand alone
+            continue
+        if spoke is not None and spoke == voice and not waiting:
+            items[-1]["content"] += "\n" + item["content"]
+        else:
+            items += [*waiting, item]
+        waiting, voice = [], spoke
+    return items
+
+
+def _message(part: Part) -> tuple[Block | None, object]:
+    """Return a part as a message item, and whose voice it is in: texts of one voice are one message."""
+    known = recognise(part.value) if isinstance(part, Other) else part
+    if isinstance(known, (Image, File)):
+        known = Text(mention(known))
+    if not isinstance(known, Text) or is_blank(known.text):
+        return None, None
+    meta = known.meta or {}
+    item: Block = {"role": "assistant", "content": known.text}
+    if (phase := meta.get("phase")) in _PHASES:
+        item["phase"] = phase
+    return item, (meta.get("id"), phase)
+
+
+def _reasoning(part: Thinking, sent: _Sent) -> Block | None:
+    meta = part.meta or {}
+    sealed, given = meta.get("encrypted_content"), meta.get("id")
+    if meta.get("dialect") != "responses" or not isinstance(sealed, str) or not isinstance(given, str):
+        return None
+    if not sealed or not given or given in sent.items:  # the same reply appended twice
+        return None
+    summary = [{"type": "summary_text", "text": text_at(one, "text")} for one in list_at(meta, "summary")]
+    return {"type": "reasoning", "id": given, "summary": summary, "encrypted_content": sealed}
+
+
+def _server_item(part: Other, sent: _Sent) -> Block | None:
+    value = part.value
+    given = value.get("id")
+    if value.get("type") not in SERVER_ITEMS or not isinstance(given, str) or given in sent.items:
+        return None
+    sent.items.add(given)
+    return dict(value)
+
+
+def _text(text: str) -> Block:
+    return {"type": "input_text", "text": text}
+
+
+def _image(part: Image) -> Block | None:
+    if is_web(part.source) or data_of(part.source):
+        return {"type": "input_image", "detail": "auto", "image_url": part.source}
+    return None
+
+
+def _file(part: File) -> Block | None:
+    if is_web(part.source):
+        return {"type": "input_file", "file_url": part.source}
+    if data_of(part.source):
+        return {"type": "input_file", "filename": file_name(part), "file_data": part.source}
+    return None
+
+
+def _own(value: Block) -> Block | None:
+    kind = value.get("type")
+    if kind not in ("input_image", "input_file") or not any(text_at(value, key) for key in _POINTERS):
+        return None
+    return {"detail": "auto", **value} if kind == "input_image" else dict(value)
+
+
+_SHAPES = Shapes(dialect="responses", text=_text, image=_image, file=_file, own=_own)
+
+
+def read(reply: object) -> Reply:
+    """Read a response, one of its message items, or a text."""
+    if isinstance(reply, str):
+        return Draft().say(reply).finish()
+    value = open_reply(reply)
+    if "output" not in value and value.get("role") == "assistant":
+        value = {"output": [value]}
+    if not isinstance(value.get("output"), list):
+        raise unusable("has no output", "output", "give what responses.create returned")
+    if (status := value.get("status")) in _UNFINISHED:
+        raise unusable(f"is not finished: {status}", "status", "wait for it, or retrieve it again")
+    draft = Draft()
+    for index, item in enumerate(list_at(value, "output")):
+        _read_item(item, index, draft)
+    stop = object_at(value, "incomplete_details").get("reason") or status
+    facts = {"id": value.get("id"), "model": value.get("model"), "stop": stop}
+    return draft.finish("responses", facts, read_usage(object_at(value, "usage")))
+
+
+def _read_item(item: Block, index: int, draft: Draft) -> None:
+    kind = text_at(item, "type") or "message"
+    if kind == "message":
+        _read_message(item, draft)
+    elif kind == "reasoning":
+        summary, content = list_at(item, "summary"), list_at(item, "content")
+        told = [text_at(one, "text") for one in summary or content]
+        facts = {"id": item.get("id"), "summary": summary, "encrypted_content": item.get("encrypted_content")}
+        draft.think("\n\n".join(told), {"dialect": "responses", **{k: v for k, v in facts.items() if v}})
+    elif kind in ("function_call", "custom_tool_call"):
+        name, given = text_at(item, "name"), text_at(item, "call_id")
+        if not name or not given:
+            raise unusable("has a call without a name or call_id", f"output[{index}]", "is the response complete?")
+        facts = {"namespace": item.get("namespace"), "type": "custom" if kind == "custom_tool_call" else None}
+        arguments = item.get("input" if kind == "custom_tool_call" else "arguments", "")
+        draft.call(given, name, arguments, {key: fact for key, fact in facts.items() if fact})
+    else:
+        draft.keep(item)
+
+
+def _read_message(item: Block, draft: Draft) -> None:
+    facts = {key: item.get(key) for key in ("id", "phase") if item.get(key)}
+    content = item.get("content")
+    if isinstance(content, str):
+        draft.say(content, facts)
+        return
+    parts = list_at(item, "content")
+    # One text, as the library's own `output_text` puts it together.
+    texts = [one for one in parts if one.get("type") == "output_text"]
+    notes = [note for one in texts for note in list_at(one, "annotations")]
+    draft.say("".join(text_at(one, "text") for one in texts), {**facts, **({"annotations": notes} if notes else {})})
+    for part in parts:
+        if part.get("type") == "refusal":
+            draft.say(text_at(part, "refusal"), {**facts, "refusal": True})
+        elif part.get("type") != "output_text":
+            draft.keep(part)

@@ -1,0 +1,364 @@
+"""The envelope: one turn as a portable document, with every record of the model that the turn has.
+
+Items stand whole once, on the surface; everything behind it names them by id and digest.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from daypack.turn.evidence.envelope_items import contents_of, message_ref
+from daypack.turn.ledger import NOT_REDACTED
+from daypack.turn.pack.assemble import digest_text
+from daypack.types.context import (
+    ContextAssembly,
+    ContextBudget,
+    ContextCompaction,
+    ContextEnvelope,
+    ContextEvent,
+    ContextInjection,
+    ContextItem,
+    ContextSelection,
+    ContextSummary,
+    ContextSurface,
+    ContextWindow,
+    MissingContext,
+    Record,
+)
+from daypack.types.shapes import Coverage, Link, Omission, Ranking, Segment
+
+if TYPE_CHECKING:
+    from daypack.turn.turn import Turn
+
+
+def envelope_of(turn: "Turn", *, scope: str = "turn", exported: bool = False) -> ContextEnvelope:
+    """Return the envelope of a turn."""
+    record, ids = turn.record, turn.record.context_id
+    items = contents_of(turn)
+    surface = _surface(turn, items, scope)
+    selection = _selection(turn, items)
+    budget, window = _budget(turn), _window(turn)
+    assembly = _assembly(turn)
+    injections = _injections(turn)
+    missing = _missing(turn, scope)
+    compactions, summaries = _compactions(turn, scope), _summaries(turn)
+    events = _events(turn, compactions, exported=exported)
+    whole: list[tuple[str, Record]] = [
+        (surface.surface_id, surface),
+        (selection.selection_id, selection),
+        (budget.budget_id, budget),
+        (window.window_id, window),
+        (assembly.assembly_id, assembly),
+        *((one.injection_id, one) for one in injections),
+        *((one.missing_id, one) for one in missing),
+        *((one.compaction_id, one) for one in compactions),
+        *((one.summary_id, one) for one in summaries),
+    ]
+    digests = {item.item_id: item.digest for item in items if item.digest}
+    digests |= {name: digest_text(msgspec.json.encode(one).decode()) for name, one in whole}
+    return ContextEnvelope(
+        context_id=ids,
+        scope=scope,
+        lifecycle="injected" if turn.event_id else "assembled",
+        created_at=record.at,
+        producer=f"daypack:{turn.parts.agent}/{turn.parts.session}",
+        runtime_refs=({"model": record.model},) if record.model else (),
+        surface_refs=(surface.surface_id,),
+        item_refs=tuple(item.item_id for item in items),
+        selection_refs=(selection.selection_id,),
+        budget_ref=budget.budget_id,
+        window_refs=(window.window_id,),
+        assembly_refs=(assembly.assembly_id,),
+        injection_refs=tuple(one.injection_id for one in injections),
+        compaction_refs=tuple(one.compaction_id for one in compactions),
+        missing_context_refs=tuple(one.missing_id for one in missing),
+        evidence_refs=tuple({"rendering": name, "digest": digest} for name, digest in record.sha256.items()),
+        digests=digests,
+        surfaces=(surface,),
+        selections=(selection,),
+        budgets=(budget,),
+        windows=(window,),
+        assemblies=(assembly,),
+        injections=injections,
+        compactions=compactions,
+        summaries=summaries,
+        missing_contexts=missing,
+        events=events,
+        metadata={"session": turn.parts.session, "agent": turn.parts.agent, "renderer": record.renderer},
+    )
+
+
+def _surface(turn: "Turn", items: tuple[ContextItem, ...], scope: str) -> ContextSurface:
+    kind = {"turn": "turn_surface", "task": "task_surface", "session": "session_surface"}
+    more = {"tool_invocation": "tool_surface", "review": "review_surface", "handoff": "handoff_surface"}
+    left = tuple(dict.fromkeys(one.item for one in turn.omitted))
+    return ContextSurface(
+        surface_id=f"{turn.record.context_id}/surface",
+        scope=scope,
+        created_at=turn.record.at,
+        surface_kind=(kind | more).get(scope, "custom"),
+        available_item_refs=tuple(dict.fromkeys((*(item.item_id for item in items), *left))),
+        items=items,
+        visibility=(turn.target,),
+    )
+
+
+def _selection(turn: "Turn", items: tuple[ContextItem, ...]) -> ContextSelection:
+    record = turn.record
+    selected = tuple(item.item_id for item in items)
+    left = tuple(
+        Omission(
+            item_ref=one.item,
+            reason=one.reason,
+            token_estimate=one.tokens,
+            swap_ref=one.swap,
+            high_impact=one.high_impact,
+            note=one.note,
+        )
+        for one in turn.omitted
+    )
+    why = f"new epoch: {turn.new_epoch}" if turn.new_epoch else f"goes on since {record.epoch}"
+    return ContextSelection(
+        selection_id=f"{record.context_id}/selection",
+        surface_id=f"{record.context_id}/surface",
+        created_at=record.at,
+        target=turn.target,
+        query=f"messages:{record.user}" if record.user else None,
+        candidate_item_refs=tuple(dict.fromkeys((*selected, *(one.item for one in turn.omitted)))),
+        selected_item_refs=selected,
+        omitted_item_refs=left,
+        ranking_signals=_signals(turn),
+        selection_policy="daypack: instructions, then recent messages, then what fits best",
+        budget_ref=f"{record.context_id}/budget",
+        rationale=f"{len(selected)} of {len(selected) + len(left)} candidates; {why}",
+    )
+
+
+def _signals(turn: "Turn") -> dict[str, Ranking]:
+    signals: dict[str, Ranking] = {}
+    for item in (*turn.parts.epoch.prefix, *turn.parts.volatile):
+        own: Ranking = {"authority": item.priority, "token_cost": float(item.tokens)}
+        if item.score is not None:
+            own = {"relevance": item.score, "token_cost": float(item.tokens)}
+        if item.source.startswith("context/pinned/"):
+            own["user_pin"] = True
+        signals[item.id] = own
+    return signals
+
+
+def _budget(turn: "Turn") -> ContextBudget:
+    record, limits, used = turn.record, turn.record.limits, turn.record.used
+    overflow = any(one.reason in ("budget_limit", "too_large") for one in turn.omitted)
+    return ContextBudget(
+        budget_id=f"{record.context_id}/budget",
+        target=turn.target,
+        created_at=record.at,
+        max_tokens=limits.tokens,
+        reserved_tokens=limits.reserved_tokens,
+        max_bytes=limits.bytes,
+        max_items=limits.items,
+        max_ms=limits.ms,
+        visibility=(turn.target,),
+        actual_tokens=used.tokens,
+        actual_bytes=used.bytes,
+        actual_items=used.items,
+        actual_ms=record.ms,
+        token_method=record.tokenizer,
+        # What does not fit is left out whole and stays searchable; nothing is shortened.
+        overflow_strategy="defer_to_retrieval" if overflow else "reject",
+        window_ref=f"{record.context_id}/window",
+    )
+
+
+def _window(turn: "Turn") -> ContextWindow:
+    record, stable = turn.record, turn.record.stable
+    after = record.used.tokens - stable.tokens
+    parts = (
+        ("prefix", stable.prefix_tokens, tuple(item.id for item in turn.parts.epoch.prefix)),
+        ("tail", stable.tokens - stable.prefix_tokens, tuple(message_ref(one) for one in turn.parts.messages)),
+        ("after", after, tuple(item.id for item in turn.parts.volatile)),
+    )
+    segments = [
+        Segment(segment_id=f"{record.context_id}/{name}", role=name, actual_tokens=tokens, item_refs=refs, order=at)
+        for at, (name, tokens, refs) in enumerate(parts, 1)
+    ]
+    segments.append(
+        Segment(
+            segment_id=f"{record.context_id}/answer",
+            role="answer",
+            reserved_tokens=record.limits.reserved_tokens,
+            order=len(parts) + 1,
+        )
+    )
+    return ContextWindow(
+        window_id=f"{record.context_id}/window",
+        target=turn.target,
+        segments=tuple(segments),
+        created_at=record.at,
+        max_tokens=record.limits.tokens,
+        reserved_tokens=record.limits.reserved_tokens,
+        actual_tokens=record.used.tokens,
+        budget_ref=f"{record.context_id}/budget",
+        metadata={
+            "prefix_sha256": stable.prefix_sha256,
+            "stable_tokens": stable.tokens,
+            "expected_cached_tokens": stable.expected_cached_tokens,
+        },
+    )
+
+
+def _assembly(turn: "Turn") -> ContextAssembly:
+    record = turn.record
+    return ContextAssembly(
+        assembly_id=f"{record.context_id}/assembly",
+        target=turn.target,
+        ordered_blocks=turn.assembly.blocks,
+        created_at=record.at,
+        wrapping_policy="daypack: instructions by name, data fenced with a mark from its digest",
+        separator_policy="blank line",
+        visibility=(turn.target,),
+        budget_ref=f"{record.context_id}/budget",
+        window_ref=f"{record.context_id}/window",
+        source_item_refs=tuple(dict.fromkeys(ref for block in turn.assembly.blocks for ref in block.item_refs)),
+        redaction_state="masked" if _redacted(turn) else "none",
+        hash=turn.assembly.sha256,
+    )
+
+
+def _injections(turn: "Turn") -> tuple[ContextInjection, ...]:
+    return tuple(
+        ContextInjection(
+            injection_id=f"{turn.record.context_id}/injection-{at}",
+            assembly_id=f"{turn.record.context_id}/assembly",
+            target=turn.target,
+            injection_point=one.point,
+            created_at=turn.record.at,
+            native_id=turn.event_id,
+            visibility=(turn.target,),
+            hash=one.hash,
+            metadata={"blocks": list(one.blocks)},
+        )
+        for at, one in enumerate(turn.injections, 1)
+    )
+
+
+def _missing(turn: "Turn", scope: str) -> tuple[MissingContext, ...]:
+    return tuple(
+        MissingContext(
+            missing_id=one.id,
+            scope=scope,
+            question=one.question,
+            severity=one.severity,
+            status="requested" if one.requested else "open",
+            created_at=turn.record.at,
+            needed_for=one.needed_for,
+            requested_from=one.requested,
+            candidate_sources=(one.requested,) if one.requested else (),
+        )
+        for one in turn.missing
+    )
+
+
+def _compactions(turn: "Turn", scope: str) -> tuple[ContextCompaction, ...]:
+    """The compaction that a new epoch stands on, or the move of messages out of the window without one."""
+    if not turn.new_epoch:
+        return ()
+    brief = turn.parts.epoch.compaction
+    if brief:
+        return (
+            ContextCompaction(
+                compaction_id=brief.id,
+                scope=scope,
+                source_item_refs=(brief.source,),
+                method=brief.method,
+                created_at=turn.record.at,
+                summary_ref="context/CONTEXT.md",
+                trigger=brief.trigger,
+                coverage=Coverage(
+                    items_covered=brief.through,
+                    estimated_tokens_before=brief.before_tokens,
+                    estimated_tokens_after=brief.after_tokens,
+                    source=f"messages:1-{brief.through}",
+                ),
+                loss_notes=brief.losses,
+                replacement_policy="window_only",
+                metadata={"model": brief.model},
+            ),
+        )
+    gone = tuple(one.item for one in turn.omitted if one.item.startswith("messages:") and one.reason == "budget_limit")
+    if turn.new_epoch != "overflow" or not gone:
+        return ()
+    return (
+        ContextCompaction(
+            compaction_id=f"{turn.record.context_id}/compaction",
+            scope=scope,
+            source_item_refs=gone,
+            method="custom",
+            created_at=turn.record.at,
+            trigger="token_pressure",
+            coverage=Coverage(estimated_tokens_after=turn.stable_tokens, source=gone[0]),
+            loss_notes=("left the window without a summary; still searched for every question",),
+            replacement_policy="window_only",
+        ),
+    )
+
+
+def _summaries(turn: "Turn") -> tuple[ContextSummary, ...]:
+    """CONTEXT.md with what it covers, when it stands in the pack."""
+    brief = turn.parts.epoch.compaction
+    item = next((one for one in turn.parts.epoch.prefix if one.kind == "context_doc"), None)
+    if not (brief and item):
+        return ()
+    return (
+        ContextSummary(
+            summary_id=f"{brief.id}/summary",
+            content=item.text,
+            source_item_refs=(f"messages:1-{brief.through}",),
+            summary_kind="thread_summary",
+            coverage=Coverage(items_covered=brief.through, source=f"messages:1-{brief.through}"),
+            loss_notes=brief.losses,
+            refresh_policy={"when": brief.refresh},
+        ),
+    )
+
+
+def _redacted(turn: "Turn") -> list[str]:
+    """Name what secrets were taken out of."""
+    shown = {message.seq for message in turn.parts.messages}
+    seqs = sorted(int(seq) for seq in turn.record.redacted if seq != NOT_REDACTED)
+    items = [item.id for item in (*turn.parts.epoch.prefix, *turn.parts.volatile) if item.redacted]
+    return [*(f"messages:{seq}" for seq in seqs if seq in shown), *items]
+
+
+def _events(turn: "Turn", compactions: tuple[ContextCompaction, ...], *, exported: bool) -> tuple[ContextEvent, ...]:
+    record = turn.record
+    found: list[tuple[str, str, dict[str, Any]]] = [
+        ("context.surface.created", "surface", {"items": len(turn.items)}),
+        ("context.selection.completed", "selection", {"left": len(turn.omitted)}),
+        ("context.budget.applied", "budget", {"tokens": record.used.tokens}),
+        ("context.assembly.created", "assembly", {"hash": turn.assembly.sha256}),
+    ]
+    found += [("context.missing.detected", one.id, {"severity": one.severity}) for one in turn.missing]
+    if redacted := _redacted(turn):
+        found.append(("context.redaction.applied", "assembly", {"items": redacted}))
+    found += [("context.compaction.completed", one.compaction_id, {}) for one in compactions]
+    if turn.event_id:
+        found.append(("context.injection.applied", "injection-1", {"event": turn.event_id}))
+    if exported:
+        found.append(("context.exported", record.context_id, {"target": turn.target}))
+    links: tuple[Link, ...] = (f"events:{turn.event_id}",) if turn.event_id else ()
+    return tuple(
+        ContextEvent(
+            event_id=f"{record.context_id}/event-{at}",
+            event_type=kind,
+            source=f"daypack:{turn.parts.agent}/{turn.parts.session}",
+            time=record.at,
+            subject=subject,
+            context_id=record.context_id,
+            session_id=turn.parts.session,
+            turn_id=turn.event_id,
+            data=data,
+            evidence_refs=links,
+        )
+        for at, (kind, subject, data) in enumerate(found, 1)
+    )

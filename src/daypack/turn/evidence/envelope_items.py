@@ -1,0 +1,100 @@
+"""The contents of an envelope: the items and messages of a turn as items of the model, whole, each with its source."""
+
+from typing import TYPE_CHECKING, Any
+
+from daypack.turn.evidence.pack_md import shown_words
+from daypack.turn.items import Item
+from daypack.turn.pack.assemble import digest_text
+from daypack.types.context import ContextItem, ContextSourceRef
+from daypack.types.kinds import PACK_METADATA, Target
+
+if TYPE_CHECKING:
+    from daypack.turn.turn import Turn
+    from daypack.types.history import Message
+
+_AUTHORITY = {"user": "user", "assistant": "agent", "tool": "tool", "system": "system"}
+
+
+def contents_of(turn: "Turn") -> tuple[ContextItem, ...]:
+    """Return everything a turn shows, in its order."""
+    return (
+        *(_item(turn, one) for one in turn.parts.epoch.prefix),
+        *(_message(turn, message) for message in turn.parts.messages),
+        *(_item(turn, one) for one in turn.parts.volatile),
+    )
+
+
+def _item(turn: "Turn", item: Item) -> ContextItem:
+    source = ContextSourceRef(
+        source_id=f"{item.id}/source",
+        uri=str(item.metadata.get("origin") or item.source),
+        source_kind="message" if item.source == "messages.jsonl" else "captured",
+        selector=f"messages:{item.range}" if item.range and item.source == "messages.jsonl" else None,
+        digest=item.digest or None,
+        authority=item.authority,
+    )
+    return ContextItem(
+        item_id=item.id,
+        context_kind=item.context_kind,
+        content_mode="inline",
+        visibility=item.visibility,
+        title=item.title or None,
+        content=item.text,
+        mime_type="text/markdown",
+        source_refs=(source,),
+        token_estimate=item.tokens,
+        byte_size=item.bytes,
+        trust_level=item.authority,
+        sensitivity=item.sensitivity,
+        redaction_state="masked" if item.redacted else "none",
+        priority=item.priority,
+        digest=item.digest or digest_text(item.text),
+        created_at=turn.record.at,
+        metadata={"kind": item.kind, **PACK_METADATA.get(item.kind, {}), **_hidden(item.redacted)},
+    )
+
+
+def _message(turn: "Turn", message: "Message") -> ContextItem:
+    ref = message_ref(message)
+    text = shown_words(message)
+    kinds = turn.record.redacted.get(str(message.seq), ())
+    native: dict[str, Any] = {"daypack": {"id": message.id, "role": message.role}}
+    if message.tool_call_id:
+        native["tool_call_id"] = message.tool_call_id
+    source = ContextSourceRef(
+        source_id=f"{ref}/source",
+        uri="messages.jsonl",
+        source_kind="message",
+        selector=f"messages:{message.seq}",
+        digest=digest_text(text),
+        authority=_AUTHORITY[message.role],
+        external_mappings=(native,),
+    )
+    newest = message.seq == turn.record.user
+    return ContextItem(
+        item_id=ref,
+        context_kind="user_message" if newest else "tool_result" if message.role == "tool" else "session_history",
+        content_mode="inline",
+        visibility=_seen_by(message),
+        content=text,
+        source_refs=(source,),
+        trust_level=_AUTHORITY[message.role],
+        redaction_state="masked" if kinds else "none",
+        digest=digest_text(text),
+        created_at=message.ts or None,
+        metadata={"kind": "recent_messages", "role": message.role, **_hidden(kinds)},
+    )
+
+
+def _hidden(kinds: tuple[str, ...]) -> dict[str, Any]:
+    return {"redacted": list(kinds)} if kinds else {}
+
+
+def message_ref(message: "Message") -> str:
+    """Name one message of a tail; a result that was filled in goes by its call."""
+    return f"messages:{message.seq}" if message.id else f"messages:{message.seq}/{message.tool_call_id}"
+
+
+def _seen_by(message: "Message") -> tuple[Target, ...]:
+    inside: tuple[Target, ...] = ("model", "reviewer", "evidence_export")
+    return inside if message.role == "system" else (*inside, "ui", "user", "peer_agent")

@@ -1,0 +1,121 @@
+"""Exports: a turn, task, session, tool call, review or handoff as one envelope document for a chosen target."""
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec.structs import replace
+
+from daypack.errors import BadInput, SourceMissing
+from daypack.text.tokens import counter_named
+from daypack.turn.evidence.envelope import envelope_of
+from daypack.turn.evidence.explain import ranges
+from daypack.turn.items import Left, Scales, total
+from daypack.turn.limits import Limits
+from daypack.turn.prepare import Turns, check_target
+from daypack.turn.survey.messages import weigh_message
+from daypack.turn.turn import Parts, Turn
+from daypack.types.context import ContextEnvelope
+from daypack.types.history import Message
+
+# What can be exported, and for whom when nobody says so.
+SCOPES = {
+    "turn": "evidence_export",
+    "task": "evidence_export",
+    "session": "evidence_export",
+    "tool_invocation": "evidence_export",
+    "review": "reviewer",
+    "handoff": "peer_agent",
+}
+
+
+def export(
+    turns: Turns, scope: str, *, target: str | None = None, event: str | None = None, call: str | None = None
+) -> ContextEnvelope:
+    """Return the envelope; it holds only what its target may see."""
+    if scope not in SCOPES:
+        hint = f"use one of {', '.join(SCOPES)}"
+        raise BadInput(f"{scope!r} cannot be exported", operation="export", place="scope", hint=hint)
+    chosen = check_target(target or SCOPES[scope])
+    if scope == "turn":
+        turn = _turn(turns, chosen, event)
+    else:
+        turn = turns.prepare(budget=Limits(), target=chosen, dry_run=True)
+        if scope == "task":
+            since = turn.record.user or 0
+            turn = _narrow(turn, lambda message: message.seq >= since, "before the task")
+        elif scope == "tool_invocation":
+            turn = _of_call(turn, call)
+    return envelope_of(turn, scope=scope, exported=True)
+
+
+def encode(envelope: ContextEnvelope) -> bytes:
+    """Return the bytes of an envelope document."""
+    return msgspec.json.format(msgspec.json.encode(envelope), indent=2) + b"\n"
+
+
+def _turn(turns: Turns, target: str, event: str | None) -> Turn:
+    if event:
+        turn = turns.replay(event)
+        if target not in (turn.target, "evidence_export"):
+            raise BadInput(
+                f"{event} is a turn for {turn.target}, not for {target}",
+                operation="export",
+                place=event,
+                hint=f"leave the event out: then an assembly for {target} is made",
+            )
+        if turn.target == target:
+            return turn
+        # What another target saw is not for this one: only what both may see goes out.
+        return _visible(turn, target)
+    return turns.prepare(budget=None, target=target, dry_run=True)
+
+
+def _visible(turn: Turn, target: str) -> Turn:
+    epoch = turn.parts.epoch
+    prefix = tuple(item for item in epoch.prefix if target in item.visibility)
+    volatile = tuple(item for item in turn.parts.volatile if target in item.visibility)
+    hidden = [
+        Left(item=item.id, reason="not_visible_to_target")
+        for item in (*epoch.prefix, *turn.parts.volatile)
+        if target not in item.visibility
+    ]
+    parts = replace(turn.parts, epoch=replace(epoch, prefix=prefix), volatile=volatile)
+    seen = Turn(turn.parts, replace(turn.record, target=check_target(target)), turn.event_id)
+    return _again(seen, parts, (*turn.record.left, *hidden))
+
+
+def _of_call(turn: Turn, call: str | None) -> Turn:
+    known = [one.id for message in turn.parts.messages for one in message.tool_calls]
+    if call not in known:
+        raise SourceMissing(
+            f"no call {call!r} in this session" if call else "which call?",
+            operation="export",
+            place=turn.parts.session,
+            hint=f"name one with --call: {', '.join(known[-5:]) or 'there are none'}",
+        )
+    parts = replace(turn.parts, epoch=replace(turn.parts.epoch, prefix=()), volatile=())
+    narrowed = _again(turn, parts, turn.record.left)
+    return _narrow(
+        narrowed,
+        lambda message: message.tool_call_id == call or any(one.id == call for one in message.tool_calls),
+        "not of this call",
+    )
+
+
+def _narrow(turn: Turn, keep: Callable[[Message], bool], note: str) -> Turn:
+    kept = tuple(message for message in turn.parts.messages if keep(message))
+    gone = ranges(sorted({message.seq for message in turn.parts.messages if not keep(message)}))
+    left = [Left(item=f"messages:{one}", reason="custom", note=note) for one in gone.split(", ")] if gone else []
+    return _again(turn, replace(turn.parts, messages=kept), (*turn.record.left, *left))
+
+
+def _again(turn: Turn, parts: Parts, left: tuple[Left, ...]) -> Turn:
+    """Return the turn with other parts, and a record that is true of them."""
+    scales = Scales(counter_named(turn.record.tokenizer))
+    before = total(item.cost for item in parts.epoch.prefix)
+    tail = total(weigh_message(message, scales.counter) for message in parts.messages)
+    used = before.plus(tail).plus(total(item.cost for item in parts.volatile))
+    stable = replace(turn.record.stable, tokens=before.plus(tail).tokens, prefix_tokens=before.tokens)
+    narrowed = Turn(parts, replace(turn.record, left=left, used=used, stable=stable), turn.event_id)
+    narrowed.record = replace(narrowed.record, sha256={"assembly": narrowed.assembly.sha256})
+    return narrowed

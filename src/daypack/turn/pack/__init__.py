@@ -1,0 +1,1 @@
+"""The pure stages of a turn: select, fit, assemble, inject."""

@@ -1,0 +1,1 @@
+"""Survey: read everything a turn could use."""

@@ -1,0 +1,201 @@
+"""Items a caller hands in: of any of the 22 kinds, as values or as mappings."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from math import isfinite
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from daypack.errors import BadInput, DaypackError
+from daypack.history import resolve
+from daypack.history.session import History
+from daypack.turn.items import SEEN_BY_DEFAULT, Item, lowest
+from daypack.types.context import ContextItem, ContextSourceRef
+from daypack.types.kinds import AUTHORITIES, Authority, ContextKind, PackKind, Target
+from daypack.types.source import parse_source
+
+_PACK_KINDS: dict[str, PackKind] = {
+    "system_prompt": "system",
+    "developer_instruction": "system",
+    "policy_note": "system",
+    "thread_summary": "summary",
+    "working_memory": "working_blocks",
+    "durable_memory": "memory_document",
+    "artifact_ref": "refs",
+    "runtime_state": "runtime_block",
+    "peer_agent_message": "child_result",
+    "retrieval_result": "memory_entries",
+}
+_TIERS: dict[str, PackKind] = {"core": "core_blocks", "working": "working_blocks", "ephemeral": "ephemeral_blocks"}
+_AUTHORITIES: dict[str, Authority] = {
+    "system_prompt": "system",
+    "developer_instruction": "system",
+    "policy_note": "system",
+    "runtime_state": "system",
+    "user_message": "user",
+    "manual_note": "user",
+    "tool_result": "tool",
+    "file_excerpt": "tool",
+    "document_excerpt": "tool",
+    "browser_state": "web",
+    "external_resource": "web",
+    "retrieval_result": "tool",
+    "custom": "tool",
+}
+_PLACES = ("tool_argument", "tool_visible_resource")
+_LONG_AGO = "0001-01-01T00:00:00.000Z"
+_PREFIX = frozenset({"system", "core_blocks", "memory_document"})
+_ORDERS: dict[PackKind, int] = {"system": 15, "memory_document": 50, "core_blocks": 60}
+_PRIORITIES: dict[PackKind, float] = {"system": 0.97, "core_blocks": 0.66, "memory_document": 0.65}
+
+
+def read_items(
+    given: Iterable[ContextItem | Mapping[str, Any]], history: History | None, target: Target | None = None
+) -> list[Item]:
+    """Return the items of a caller; one that has no words, or cannot be had by its reference, says so.
+
+    Without a history nothing is looked up: references in a document from elsewhere are about another one. Nor is what
+    stands behind a reference read for a target that may not see it.
+    """
+    items: list[Item] = []
+    ids: set[str] = set()
+    for number, one in enumerate(given, 1):
+        place = f"items[{number - 1}]"
+        value = _shaped(one, number)
+        if value.item_id in ids:
+            hint = "give each item an id of its own, or none"
+            raise BadInput(f"{value.item_id!r} comes twice", operation="prepare", place=place, hint=hint)
+        ids.add(value.item_id)
+        hidden = value.content is None and target is not None and target not in value.visibility
+        text, problem = _text(value, None if hidden else history)
+        items.append(replace(_item(value, text), problem=problem, media=not text and not problem))
+    return items
+
+
+def _shaped(one: ContextItem | Mapping[str, Any], number: int) -> ContextItem:
+    """Return the item a caller gave, checked: what is made in Python may hold anything."""
+    place = f"items[{number - 1}]"
+    hint = "an item has context_kind and content (or content_ref); see schemas/context_item.json"
+    try:
+        if isinstance(one, ContextItem):
+            value: dict[str, Any] = msgspec.to_builtins(one)
+        else:
+            value = {"item_id": f"item-{number}", "visibility": SEEN_BY_DEFAULT, "content_mode": "inline", **one}
+        shaped = msgspec.convert(value, ContextItem)
+        msgspec.json.encode(shaped)  # what cannot be spelled cannot be recorded
+        if shaped.priority is not None and not isfinite(shaped.priority):
+            raise ValueError(f"priority is {shaped.priority}")
+    except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
+        raise BadInput(str(error), operation="prepare", place=place, hint=hint) from error
+    return shaped
+
+
+def _text(value: ContextItem, history: History | None) -> tuple[str, str]:
+    """Return the words of an item, and why there are none where there should be."""
+    if isinstance(value.content, str):
+        return value.content, ""
+    if value.content is not None:
+        return msgspec.json.format(msgspec.json.encode(value.content), indent=1).decode(), ""
+    if history is None or not isinstance(value.content_ref, str):
+        return "", ""
+    try:
+        source = parse_source(value.content_ref)
+    except DaypackError:
+        return "", ""  # an address of somebody else's: its content is not here
+    try:
+        return resolve.text_of(resolve.resolve(history, source)), ""
+    except DaypackError as error:
+        return "", f"{value.content_ref}: {error.problem}"
+
+
+@cache
+def usual(context_kind: ContextKind) -> dict[str, Any]:
+    """Return what an item of a kind is like when its caller states nothing else."""
+    value = ContextItem(item_id="", context_kind=context_kind, content_mode="inline", visibility=SEEN_BY_DEFAULT)
+    item = msgspec.structs.asdict(_item(value, ""))
+    return {name: item[name] for name in ("kind", "title", "authority", "placement", "order", "priority")}
+
+
+def _item(value: ContextItem, text: str) -> Item:
+    kind = _PACK_KINDS.get(value.context_kind, "custom")
+    tier = value.metadata.get("tier")
+    if isinstance(tier, str):
+        kind = _TIERS.get(tier, kind)
+    authority = _authority(value)
+    placement = value.metadata.get("placement")
+    if placement not in ("prefix", "volatile"):
+        placement = "prefix" if kind in _PREFIX else "volatile"
+    own = value.priority
+    return Item(
+        id=f"item:{value.item_id}",
+        kind=kind,
+        context_kind=value.context_kind,
+        source=_source(value),
+        text=text,
+        title=value.title or value.context_kind.replace("_", " "),
+        authority=authority,
+        visibility=value.visibility,
+        placement=placement,
+        order=_ORDERS.get(kind, 30),
+        priority=min(max(own, 0.0), 1.0) if own is not None else _PRIORITIES.get(kind, 0.6),
+        sensitivity=value.sensitivity,
+        expires=_expiry(value),
+        blocked=value.redaction_state == "policy_blocked",
+        metadata=_metadata(value),
+    )
+
+
+def _authority(value: ContextItem) -> Authority:
+    """The lowest that is stated; a word that is not ours vouches for nothing."""
+    stated = [value.trust_level, *(one.authority for one in value.source_refs if isinstance(one, ContextSourceRef))]
+    named = [one for one in stated if one is not None]
+    known: list[Authority] = [one for one in AUTHORITIES if one in named]
+    if not named:
+        return _AUTHORITIES.get(value.context_kind, "agent")
+    return lowest([*known, "tool"] if set(named) - set(known) else known)
+
+
+def _source(value: ContextItem) -> str:
+    """Name where it comes from inside the session; an origin outside stands in the metadata, never as a path."""
+    if value.content is None and isinstance(value.content_ref, str) and _is_ours(value.content_ref):
+        return value.content_ref
+    return f"caller:{value.item_id.replace('..', '__')}"
+
+
+def _is_ours(ref: str) -> bool:
+    try:
+        return bool(parse_source(ref))
+    except DaypackError:
+        return False
+
+
+def _metadata(value: ContextItem) -> dict[str, Any]:
+    metadata: dict[str, Any] = {}
+    if value.metadata.get("place") in _PLACES:
+        metadata["place"] = value.metadata["place"]
+    for one in value.source_refs:
+        metadata["origin"] = one if isinstance(one, str) else one.uri
+        break
+    return metadata
+
+
+def _expiry(value: ContextItem) -> str | None:
+    """Return when it expires, spelled so that times can be compared."""
+    stated = value.metadata.get("expires_at")
+    if isinstance(value.freshness, dict):
+        stated = value.freshness.get("expires_at", stated)
+    if not isinstance(stated, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(stated)
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return _LONG_AGO  # a limit nobody can read is no leave to show it
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
+_WARM = msgspec.json.Decoder(ContextItem)

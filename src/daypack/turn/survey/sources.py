@@ -1,0 +1,362 @@
+"""What stands before the tail, read where it lives: identity, pins, the workspace, switched blocks, records, refs.
+
+Each function returns items without a weight and says what it looked for and did not find.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from daypack.derived.children import Child
+from daypack.derived.swap import SHORT_ID
+from daypack.errors import DaypackError, UnsafePath
+from daypack.files import atomic
+from daypack.history.layout import Layout, check_name
+from daypack.prompts import SHIPPED_PROMPTS
+from daypack.turn.items import Item, Left, Lost
+from daypack.types.history import Message
+from daypack.types.kinds import PackKind, context_kind_of
+from daypack.types.records import Decision, ErrorRecord, Fact, Ref
+
+Found = Item | Left | Lost
+
+# Name -> order in the prefix and priority. Each goes in whole or not at all.
+WORKSPACE = {
+    "AGENTS.md": (40, 0.78),
+    "SOUL.md": (41, 0.74),
+    "USER.md": (42, 0.76),
+    "TOOLS.md": (43, 0.72),
+    "MEMORY.md": (44, 0.7),
+}
+LEADING = 8  # messages at the beginning of a history that are looked at for instructions
+_MOST_BYTES = 1 << 20
+_LEAST_REF_CHARS, _MOST_REF_CHARS = 600, 3600
+_TOUCHED = ("read", "written", "created", "deleted", "failed")
+_MOST_GONE = 2  # files that are not there and are asked for one by one
+_ELSEWHERE = ("identity", "protocol")  # switches whose blocks are made elsewhere
+_DEAR_MODELS = ("opus", "-pro", "ultra")
+_INSIDE = ("model", "reviewer", "evidence_export")
+_SHARED = ("model", "reviewer", "ui", "user", "peer_agent", "evidence_export")
+
+
+def identity(model: str | None, workspace: str, layout: Layout) -> Iterator[Found]:
+    """The identity section: who, where, three rules, where memory is. No clock: that is runtime state."""
+    lines = [f"You run on {model}." if model else "You are an agent with tools."]
+    if workspace:
+        lines.append(f"Workspace: {workspace}")
+    lines.append("Be concise. Use tools instead of guessing. Never make anything up.")
+    if os.path.exists(layout.derived("context_doc")):
+        lines.append("Working memory: CONTEXT.md below.")
+    if workspace and os.path.exists(os.path.join(workspace, "MEMORY.md")):
+        lines.append("Long-term memory: MEMORY.md below.")
+    if model and any(part in model.lower() for part in _DEAR_MODELS):
+        lines.append("You are costly: leave routine work to cheaper models.")
+    yield Item(
+        id="identity",
+        kind="system",
+        context_kind="system_prompt",
+        source="daypack:identity",
+        text="\n".join(lines),
+        authority="system",
+        placement="prefix",
+        order=0,
+        priority=0.8,
+    )
+
+
+def leading(messages: Sequence[Message]) -> Iterator[Found]:
+    """Messages before the first one of the user: instructions, or a greeting. They never leave the window."""
+    for message in messages:
+        if message.role == "user":
+            return
+        if message.text and message.role in ("system", "assistant"):
+            system = message.role == "system"
+            yield Item(
+                id=f"messages:{message.seq}",
+                kind="system" if system else "recent_messages",
+                context_kind="system_prompt" if system else "session_history",
+                source="messages.jsonl",
+                range=str(message.seq),
+                text=message.text,
+                title="" if system else "how the conversation began",
+                authority="system" if system else "agent",
+                visibility=_INSIDE if system else _SHARED,
+                placement="prefix",
+                order=10 if system else 89,
+                priority=1.0 if system else 0.6,
+            )
+        else:
+            yield Left(item=f"messages:{message.seq}", reason="custom", note="no words before the first of the user")
+
+
+def pinned(pins: Mapping[str, str]) -> Iterator[Found]:
+    """Pinned texts; system.md first and as it is, the others under their names."""
+    for name, text in pins.items():
+        if not text.strip():
+            continue
+        source = f"context/pinned/{name}"
+        first = name == "system.md"
+        yield Item(
+            id=f"pin:{name}",
+            kind="system",
+            context_kind=context_kind_of("system", source=source),
+            source=source,
+            text=text,
+            title="" if first else name,
+            authority="system",
+            placement="prefix",
+            order=11 if first else 20,
+            priority=1.0 if first else 0.99,
+        )
+
+
+def switched(switches: Mapping[str, bool], layout: Layout) -> Iterator[Found]:
+    """Blocks whose switch is on: the user's own text, else the one that ships with daypack."""
+    for name in sorted(name for name, on in switches.items() if on and name not in _ELSEWHERE):
+        question = f"What does the block {name} say? Its switch is on and it has no text."
+        text, problem = block_text(name, layout)
+        if text is None:
+            question = f"{question} {problem}".strip()
+            yield Lost(id=f"block:{name}", question=question, severity="high", requested=f"prompts/{name}.md")
+        if not text or not text.strip():
+            continue
+        yield Item(
+            id=f"block:{name}",
+            kind="system",
+            context_kind="developer_instruction",
+            source=f"prompts/{name}.md",
+            text=text.strip(),
+            title=name,
+            authority="system",
+            placement="prefix",
+            order=30,
+            priority=0.9,
+        )
+
+
+def block_text(name: str, layout: Layout) -> tuple[str | None, str]:
+    """Return the text of a block, the user's own if there is one, and why it cannot be read."""
+    text, problem = _text(os.path.join(layout.prompts, f"{check_name(name, 'switch')}.md"))
+    if text is None and not problem:
+        return _text(os.path.join(SHIPPED_PROMPTS, "blocks", f"{name}.md"))
+    return text, problem
+
+
+def workspace_files(folder: str) -> Iterator[Found]:
+    """The files of the workspace that speak to an agent, each whole."""
+    if not folder:
+        return
+    inside = os.path.realpath(folder)
+    for name, (order, priority) in WORKSPACE.items():
+        path = os.path.join(inside, name)
+        real = os.path.realpath(path)
+        identity = f"file:{name}"
+        try:
+            size = os.stat(real).st_size
+            if os.path.commonpath((inside, real)) != inside:
+                raise UnsafePath("its link leads out of the workspace", operation="read", place=path)
+            if size > _MOST_BYTES:
+                yield Left(item=identity, reason="too_large", note=f"{size:,} bytes", high_impact=True)
+                continue
+            text = (atomic.read(real) or b"").decode()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except UnicodeDecodeError:
+            yield Left(item=identity, reason="unsupported_media", note="it is not UTF-8 text")
+            continue
+        except (OSError, DaypackError) as error:
+            yield Left(item=identity, reason="permission_missing", note=_reason(error), high_impact=True)
+            yield Lost(
+                id=identity, question=f"What does {name} say? It cannot be read.", severity="high", requested=path
+            )
+            continue
+        if not text.strip():
+            continue
+        memory = name == "MEMORY.md"
+        yield Item(
+            id=identity,
+            kind="memory_document" if memory else "system",
+            context_kind="durable_memory" if memory else "developer_instruction",
+            source=f"workspace/{name}",
+            text=text.strip(),
+            title=name,
+            authority="agent" if memory else "user",
+            placement="prefix",
+            order=order,
+            priority=priority,
+        )
+
+
+def working_state(layout: Layout, *, rendered: bool = False) -> Iterator[Found]:
+    """CONTEXT.md, and the typed records; the selection keeps one of the two. `rendered`: it says all that they say."""
+    found = list(_file(layout, "context_doc", "CONTEXT.md", (70, 0.86)))
+    yield from found
+    if rendered and any(isinstance(one, Item) for one in found):
+        return
+    yield from _file(layout, "summary", "summary", (71, 0.85))
+    yield from _lines(layout, "facts", (72, 0.84), Fact, lambda one: one.text)
+    yield from _lines(layout, "decisions", (73, 0.84), Decision, lambda one: one.decision)
+    yield from _file(layout, "todo", "open work", (74, 0.84))
+    yield from _lines(layout, "errors", (75, 0.82), ErrorRecord, _error_line)
+
+
+def _error_line(record: ErrorRecord) -> str:
+    return f"{record.error} — {record.resolution}" if record.resolution else record.error
+
+
+def refs(layout: Layout, workspace: str, room_tokens: int = _MOST_REF_CHARS) -> Iterator[Found]:
+    """What is named and not copied, in a part of the room; a file that is not there is told."""
+    records, lost = _records(layout, "refs", Ref)
+    yield from lost
+    if not records:
+        return
+    # Those that were touched last; the others are found by search.
+    shown: list[Ref] = []
+    chars = max(_LEAST_REF_CHARS, min(_MOST_REF_CHARS, room_tokens // 5))
+    for record in sorted(records, key=_ref_order):
+        chars -= len(_short(record.path, workspace)) + len(record.summary) + 12
+        if shown and chars < 0:
+            break
+        shown.append(record)
+    gone = [one for one in shown if _is_gone(one, workspace)]
+    for record in gone[:_MOST_GONE]:
+        question = f"Where is {record.path}? The pack refers to it ({record.id}), and it is not there."
+        yield Lost(id=f"ref:{record.id}", question=question, severity="low", requested=record.path)
+    lines = [f"- {one.id} {one.kind} {_short(one.path, workspace)}: {one.summary}" for one in records if one in shown]
+    if len(records) > len(shown):
+        lines.append(f"- {len(records) - len(shown)} older ones are in context/refs.jsonl")
+    yield _derived(layout, "refs", "refs", "\n".join(lines), (80, 0.5))
+
+
+def _ref_order(record: Ref) -> tuple[bool, int]:
+    """Those that were touched last first; what was only listed or named comes behind what was read or written."""
+    return not any(verb in record.summary for verb in _TOUCHED) and record.kind == "file", -_last(record.source)
+
+
+def _short(path: str, workspace: str) -> str:
+    """Return a path as short as it is still clear: inside the workspace, or an id by its beginning."""
+    inside = path.removeprefix(workspace.rstrip(os.sep) + os.sep) if workspace else path
+    at = inside.find("sha256-")
+    return inside[: at + SHORT_ID] if at >= 0 else inside
+
+
+def _is_gone(record: Ref, workspace: str) -> bool:
+    if record.kind != "file" or "://" in record.path or "deleted" in record.summary:
+        return False
+    path = os.path.join(workspace or os.sep, record.path)
+    if os.path.isabs(record.path) and not os.path.exists(os.path.dirname(path)):
+        return False  # of another machine: nobody can look there
+    return not os.path.exists(path)
+
+
+def _last(source: str | None) -> int:
+    digits = (source or "").rpartition(":")[2].rpartition("-")[2]
+    return int(digits) if digits.isdecimal() else 1 << 60
+
+
+def children(found: Sequence[Child]) -> Iterator[Found]:
+    """What child agents answered and refer to; one that has not answered yet is told. Their messages stay theirs."""
+    for child in found:
+        folder = f"context/child/{child.name}"
+        if child.result is None and child.status in ("error", "cancelled"):
+            yield Left(item=f"child_result:{child.name}", reason="custom", note=f"the child ended: {child.status}")
+        elif child.result is None:
+            question = f"What does the child {child.name} answer? It has no result yet."
+            yield Lost(id=f"child:{child.name}", question=question, requested=f"{folder}/result.md")
+        else:
+            yield _of_child(child, "child_result", f"{folder}/result.md", child.result.strip(), 85)
+        named = [f"- {one.id} {one.kind} {one.path}: {one.summary}" for one in child.refs]
+        named += [f"- artifact {path}" for path in child.artifacts]
+        if named:
+            yield _of_child(child, "child_refs", f"{folder}/refs.jsonl", "\n".join(named), 86)
+
+
+def _of_child(child: Child, kind: PackKind, source: str, text: str, order: int) -> Item:
+    return Item(
+        id=f"{kind}:{child.name}",
+        kind=kind,
+        context_kind=context_kind_of(kind),
+        source=source,
+        text=text,
+        title=f"{'result' if kind == 'child_result' else 'references'} of child {child.name}",
+        visibility=_SHARED,
+        placement="prefix",
+        order=order,
+        priority=0.68,
+    )
+
+
+def _file(layout: Layout, kind: PackKind, title: str, place: tuple[int, float]) -> Iterator[Found]:
+    text, problem = _text(layout.derived(kind))
+    if problem:
+        yield _unreadable(layout, kind, problem)
+    if text and text.strip():
+        yield _derived(layout, kind, title, text.strip(), place)
+
+
+def _lines(
+    layout: Layout, kind: PackKind, place: tuple[int, float], shape: type[Any], words: Callable[[Any], str]
+) -> Iterator[Found]:
+    records, lost = _records(layout, kind, shape)
+    yield from lost
+    if records:
+        text = "\n".join(f"- {words(one)} [{one.id}, {one.source}]" for one in records)
+        yield _derived(layout, kind, kind, text, place)
+
+
+def _records(layout: Layout, name: str, shape: type[Any]) -> tuple[list[Any], list[Lost]]:
+    """Read a derived file of records; a line that cannot be read is told, not guessed."""
+    records: list[Any] = []
+    lost: list[Lost] = []
+    path = layout.derived(name)
+    text, problem = _text(path)
+    if problem:
+        lost.append(_unreadable(layout, name, problem))
+    for number, line in enumerate((text or "").split("\n"), 1):
+        if line.strip():
+            try:
+                records.append(msgspec.json.decode(line, type=shape))
+            except (msgspec.DecodeError, UnicodeError):
+                question = f"What did line {number} of {os.path.basename(path)} say? It cannot be read."
+                requested = os.path.relpath(path, layout.folder)
+                lost.append(Lost(id=f"{name}:{number}", question=question, severity="low", requested=requested))
+    return records, lost
+
+
+def _unreadable(layout: Layout, name: str, problem: str) -> Lost:
+    file = os.path.relpath(layout.derived(name), layout.folder)
+    return Lost(id=name, question=f"What does {file} say? {problem}", severity="high", requested=file)
+
+
+def _derived(layout: Layout, kind: PackKind, title: str, text: str, place: tuple[int, float]) -> Item:
+    return Item(
+        id=kind,
+        kind=kind,
+        context_kind=context_kind_of(kind),
+        source=os.path.relpath(layout.derived(kind), layout.folder),
+        text=text,
+        title=title,
+        visibility=_SHARED,
+        placement="prefix",
+        order=place[0],
+        priority=place[1],
+    )
+
+
+def _text(path: str) -> tuple[str | None, str]:
+    """Return the text of a file, None when there is none, and why it cannot be read."""
+    try:
+        data = atomic.read(path)
+    except DaypackError as error:
+        return None, f"It cannot be read: {error.problem}."
+    return (None if data is None else data.decode("utf-8", "replace")), ""
+
+
+def _reason(error: Exception) -> str:
+    return error.problem if isinstance(error, DaypackError) else str(getattr(error, "strerror", None) or error)
+
+
+# Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
+_WARM = tuple(map(msgspec.json.Decoder, (Decision, ErrorRecord, Fact, Ref)))

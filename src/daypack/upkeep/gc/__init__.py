@@ -1,0 +1,1 @@
+"""Garbage collection of derived files: plan, then apply."""

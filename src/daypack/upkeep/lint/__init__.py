@@ -1,0 +1,1 @@
+"""Hygiene of prompt files: duplicates, stale references, long examples."""

@@ -1,0 +1,19 @@
+"""CONTEXT.md as its template wants it, from one that was appended to, thought into or written by hand."""
+
+import re
+
+from daypack.derived.compaction.template import problems, render
+from daypack.derived.compaction.template_reader import read_filled
+from daypack.text.clean import clean
+
+_HEADS = re.compile(r"^#{1,3}\s+(?:Context|Compaction Summary\b.*)$", re.MULTILINE | re.IGNORECASE)
+
+
+def tidy_state(text: str) -> str:
+    """Return what the newest of the summaries in a text says, in the template; a valid text as it is."""
+    if not problems(text):
+        return text
+    starts = [match.start() for match in _HEADS.finditer(text)]
+    newest = text[starts[-1] :] if starts else text
+    filled, _ = read_filled(clean(newest)[0])
+    return render(filled)

@@ -1,0 +1,130 @@
+"""What belongs to one session and stands in a memory: dated entries, summaries of compactions, thinking, open work.
+
+    ## Session 41308070          everything under it
+    - 2026-02-14: fixed the build
+    <thinking>I should …</thinking>
+
+A date in a fact ("the lease ends on 2027-01-31") is no session: only one that a line or heading begins with.
+"""
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from daypack.upkeep.lint.passages import Document, Lines
+
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DAY = (
+    r"(?:\d{4}-\d\d?-\d\d?|\d{4}/\d\d?/\d\d?|\d\d?\.\d\d?\.\d{4}"
+    rf"|\d\d?\s+{_MONTH}(?:\s+\d{{4}})?|{_MONTH}\s+\d\d?(?!\d))"
+)
+_LEAD = r"^[\s>]*(?:[-*+•]|\d{1,3}[.)])?\s*[\[(*_`]*"
+_DATED = re.compile(rf"{_LEAD}{_DAY}[T\d:.\sZ]*[\])*_`]*\s*(?:[:—–-]|$|[a-z])", re.I)
+_HEADED = re.compile(
+    rf"\b(?:session|compaction|conversation|chat|daily|standup|progress|changelog|work)\b.*\b"
+    rf"(?:\d{{4,}}|history|log|logs|notes|summary|summaries|recap|update|updates)\b|^{_DAY}\b|\b{_DAY}$"
+    r"|^(?:recent |last |past |current |previous )?sessions?\s*(?:$|[#\d:(—–-])"
+    r"|^(?:today|yesterday|this week|recent(?: work| activity)?)\b"
+    r"|^(?:current |active )?(?:task|todo|to-do|in progress|next steps?|pending)s?\b",
+    re.I,
+)
+_TAG = re.compile(r"<\s*(/?)\s*(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad)\s*>", re.I)
+# What somebody did. What somebody decided or wants may be a fact, so such words are not in here.
+_DID = (
+    r"(?:(?!need|decided|agreed|preferred|used|called|named|based|owned|hired)[a-z]{2,}ed|read|ran|made|wrote|found|sent"
+    r"|went|did|took|got|saw|told|said|tried|began|gave|met|looked|spent|broke)"
+)
+_TOLD = re.compile(
+    rf"{_LEAD}(?:"
+    r"the (?:user|human|operator|customer|assistant)(?: \w+)? (?:asked|wanted|requested|said|mentioned|reported"
+    r"|confirmed|tried|then)\b|the conversation\b"
+    rf"|(?:(?:so|then|now|next|first|finally|earlier),? )?(?:i|we)(?:'ve|’ve)? "
+    rf"(?:(?:then|also|just|already|have|had) )*{_DID}\b"
+    r"|(?:i should|i'll|let me|okay,|ok,)(?= )"
+    r"|(?:fixed|added|removed|refactored|implemented|debugged|tested|merged|finished|completed|investigated|migrated"
+    r"|updated|created|wrote|discussed|ordered) (?:the|an?|two|three|some|all|it)\b"
+    r")",
+    re.I,
+)
+_STATE = re.compile(
+    rf"{_LEAD}(?:\[[ x~]\]|todo\b|to do:|pending\b|next(?: steps?)?:|in progress\b|blocked\b|wip\b|working on\b|status:"
+    r"|currently\b|right now\b|at the moment\b|today\b|yesterday\b|this morning\b|this session\b|last session\b)",
+    re.I,
+)
+_STATE_WITHIN = re.compile(
+    r"\b(?:currently|right now|at the moment|in this session|this session|in progress|still pending|just now"
+    r"|so far today|today (?:i|we)|tomorrow)\b"
+    # How the tests went is news of a day.
+    r"|\b(?:tests?|checks?|builds?|suite)\b[^.;]{0,40}\b(?:pass|passes|passed|fail|fails|failed|green|red)\b"
+    r"|\b\d+ (?:passed|failed|failures?)\b",
+    re.I,
+)
+
+
+class Past(Struct, frozen=True):
+    """Lines that belong to a session, and why they are taken for that."""
+
+    source: str
+    first: int
+    last: int
+    reason: str  # dated, headed, thinking, narrative or state
+
+
+def find_past(document: Document) -> tuple[Past, ...]:
+    """Return what a text holds of single sessions."""
+    found = [*_thinking(document), *_headed(document)]
+    taken = {number for one in found for number in range(one.first, one.last + 1)}
+    for item in document.items:
+        rows = [number for number in range(item.lines.first, item.lines.last + 1) if number not in taken]
+        if rows and (reason := reason_of("\n".join(map(document.row, rows)))):
+            found.append(Past(document.name, rows[0], rows[-1], reason))
+    return tuple(sorted(_once(found), key=lambda one: one.first))
+
+
+def reason_of(text: str) -> str:
+    """Return why a line belongs to a session, empty when it does not."""
+    if _TAG.search(text):
+        return "thinking"
+    if _DATED.match(text):
+        return "dated"
+    if _STATE.match(text) or _STATE_WITHIN.search(text):
+        return "state"
+    return "narrative" if _TOLD.match(text) else ""
+
+
+def _headed(document: Document) -> Iterator[Past]:
+    last = 0
+    for section in document.sections:
+        if section.lines.first <= last or not _HEADED.search(section.title.strip("*_` :")):
+            continue
+        # A heading below the one that is dated belongs to it; one of the same rank begins something else.
+        last = section.lines.last
+        reason = "dated" if re.search(_DAY, section.title, re.I) else "headed"
+        yield Past(document.name, section.lines.first, last, reason)
+
+
+def _thinking(document: Document) -> Iterator[Past]:
+    opened = 0
+    for number, row in enumerate(document.rows, 1):
+        for match in _TAG.finditer(row):
+            if match[1]:
+                yield Past(document.name, opened or number, number, "thinking")
+                opened = 0
+            elif not opened:
+                opened = number
+    if opened:  # never closed: up to the next blank line or heading
+        last = opened
+        starts = {number for number, _, _ in document.headings}
+        while last < len(document.rows) and document.row(last + 1).strip() and last + 1 not in starts:
+            last += 1
+        yield Past(document.name, opened, last, "thinking")
+
+
+def _once(found: list[Past]) -> Iterator[Past]:
+    kept: list[Lines] = []
+    for one in sorted(found, key=lambda one: (one.first - one.last, one.first)):
+        lines = Lines(one.first, one.last)
+        if not any(lines.overlap(other) == lines.length for other in kept):
+            kept.append(lines)
+            yield one

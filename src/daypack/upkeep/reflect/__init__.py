@@ -1,0 +1,1 @@
+"""Promotion of recurring facts into MEMORY.md."""

@@ -1,0 +1,287 @@
+"""Transcripts of Codex: rollout files, old and new, and the log of its screen."""
+
+import base64
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import IO, Any
+
+import pytest
+
+from daypack.errors import BadInput
+from daypack.importers.intake import Report
+from daypack.session import Session
+from daypack.types.history import Image, Other, Text, Thinking
+
+Write = Callable[..., str]
+Bring = Callable[..., Report]
+Opened = Callable[[str], Session]
+ID = "0199a213-81c0-7800-8aa1-bbab2a035a53"
+FILE = f"rollout-2026-02-11T20-36-45-{ID}.jsonl"
+
+
+def row(kind: str, **payload: Any) -> dict[str, Any]:
+    return {"timestamp": "2026-02-11T20:36:45.618Z", "type": kind, "payload": payload}
+
+
+def item(kind: str, **fields: Any) -> dict[str, Any]:
+    return row("response_item", type=kind, **fields)
+
+
+def said(role: str, *words: str) -> dict[str, Any]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return item("message", role=role, content=[{"type": kind, "text": one} for one in words])
+
+
+META = row("session_meta", id=ID, cwd="/work/project", cli_version="0.166.0")
+CONTEXT = row("turn_context", model="gpt-5-codex", cwd="/work/project")
+
+
+def kept_in(session: Session) -> list[Any]:
+    return [one.data["row"] for one in session.events() if one.type == "import.row"]
+
+
+def test_what_the_model_did_in_one_go_is_one_message(write: Write, bring: Bring, opened: Opened) -> None:
+    thought = item(
+        "reasoning",
+        id="rs_1",
+        summary=[{"type": "summary_text", "text": "Plan"}],
+        content=None,
+        encrypted_content="enc",
+    )
+    shell = item(
+        "local_shell_call", id="ls", call_id="c3", status="completed", action={"type": "exec", "command": ["ls"]}
+    )
+    told = row("event_msg", type="token_count", info={})
+    path = write(
+        FILE,
+        [
+            META,
+            said("developer", "Be brief."),
+            CONTEXT,
+            said("user", "List"),
+            thought,
+            told,
+            said("assistant", "I look."),
+            item("function_call", name="shell", arguments='{"command": ["ls"]}', call_id="c1", id="fc_1"),
+            item("custom_tool_call", name="apply_patch", input="*** Begin", call_id="c2", status="completed"),
+            shell,
+            item("function_call_output", call_id="c1", output='{"output":"a.py"}'),
+            item("custom_tool_call_output", call_id="c2", output="ok"),
+            item("function_call_output", call_id="c3", output={"content": "b.py", "success": True}),
+            said("assistant", "Done."),
+        ],
+    )
+    report = bring("codex", path)
+    session = opened(ID)
+    system, asked, did, one, two, three, last = session.messages()
+    assert (system.role, system.content, (system.meta or {})["role"]) == ("system", "Be brief.", "developer")
+    assert (asked.role, asked.content, asked.ts) == ("user", "List", "2026-02-11T20:36:45.618Z")
+    assert did.content == (Thinking("Plan", "enc", {"id": "rs_1"}), Text("I look."))
+    assert [(each.id, each.name, each.arguments) for each in did.tool_calls] == [
+        ("c1", "shell", '{"command": ["ls"]}'),
+        ("c2", "apply_patch", '{"input":"*** Begin"}'),
+        ("c3", "local_shell", '{"type":"exec","command":["ls"]}'),
+    ]
+    assert did.tool_calls[1].meta == {"status": "completed", "type": "custom_tool_call"}
+    assert (did.meta or {})["model"] == "gpt-5-codex"
+    assert [(each.tool_call_id, each.content) for each in (one, two, three)] == [
+        ("c1", '{"output":"a.py"}'),
+        ("c2", "ok"),
+        ("c3", "b.py"),
+    ]
+    assert last.content == "Done."
+    assert kept_in(session) == [META, CONTEXT, told]
+    assert (report.session, report.messages, report.tool_calls, report.rows) == (ID, 7, 3, 3)
+    assert (session.path / "cwd").read_text() == "/work/project\n"
+    assert bring("codex", path).new == 0
+
+
+@pytest.mark.parametrize("cut", range(2, 8))
+def test_a_file_that_grew_adds_exactly_the_rest(write: Write, bring: Bring, opened: Opened, cut: int) -> None:
+    calls = [item("function_call", name="f", arguments="{}", call_id=f"c{number}") for number in range(2)]
+    results = [item("function_call_output", call_id=f"c{number}", output=f"r{number}") for number in range(2)]
+    rows = [META, said("user", "Go"), said("assistant", "Yes"), *calls, *results, said("assistant", "End")]
+    bring("codex", write(FILE, rows[:cut]))
+    bring("codex", write(FILE, rows))
+    stored = list(opened(ID).messages())
+    assert [one.text for one in stored if one.text] == ["Go", "Yes", "r0", "r1", "End"]
+    assert [call.id for one in stored for call in one.tool_calls] == ["c0", "c1"]
+
+
+def test_a_compaction_is_an_event_and_everything_before_it_stays(write: Write, bring: Bring, opened: Opened) -> None:
+    compacted = row("compacted", message="Summary", replacement_history=[{"type": "message", "role": "user"}])
+    bring(
+        "codex",
+        write(FILE, [META, said("user", "One"), said("assistant", "Two"), compacted, said("assistant", "Three")]),
+    )
+    session = opened(ID)
+    assert [one.text for one in session.messages()] == ["One", "Two", "Three"]
+    assert kept_in(session) == [META, compacted]
+
+
+def rolled_back(session: Session) -> list[tuple[int, str]]:
+    events = [one.data for one in session.events() if one.type == "import.rolled_back"]
+    return [(one["turns"], one["messages"]) for one in events]
+
+
+def test_turns_that_were_rolled_back_stay_and_an_event_names_them(write: Write, bring: Bring, opened: Opened) -> None:
+    back = row("event_msg", type="thread_rolled_back", num_turns=1)
+    rows = [
+        META,
+        said("user", "<environment_context>here</environment_context>"),
+        said("user", "One"),
+        said("assistant", "1"),
+        said("user", "Two"),
+        said("assistant", "2"),
+        back,
+        said("user", "Two again"),
+        said("user", "<environment_context>there</environment_context>"),
+        said("assistant", "2 again"),
+        back,
+        back,
+        row("event_msg", type="thread_rolled_back", num_turns=9),
+        said("user", "Three"),
+    ]
+    path = write(FILE, rows)
+    bring("codex", path)
+    session = opened(ID)
+    assert len(session.messages()) == 9
+    assert rolled_back(session) == [(1, "messages:4-5"), (1, "messages:6-8"), (1, "messages:2-8")]
+    bring("codex", path)
+    assert len(rolled_back(opened(ID))) == 3
+
+
+def test_a_rollback_at_the_end_is_honoured(write: Write, bring: Bring, opened: Opened) -> None:
+    talk = [said(role, words) for words in ("One", "Two") for role in ("user", "assistant")]
+    bring("codex", write(FILE, [META, *talk, row("event_msg", type="thread_rolled_back", num_turns=1)]))
+    assert rolled_back(opened(ID)) == [(1, "messages:3-4")]
+
+
+def test_a_rollback_that_comes_with_a_later_import_is_honoured(write: Write, bring: Bring, opened: Opened) -> None:
+    rows = [META, said("user", "One"), said("assistant", "1")]
+    bring("codex", write(FILE, rows))
+    bring("codex", write(FILE, [*rows, row("event_msg", type="thread_rolled_back", num_turns=1), said("user", "Two")]))
+    assert rolled_back(opened(ID)) == [(1, "messages:1-2")]
+
+
+def test_a_turn_began_before_the_group_that_rolls_it_back_repeated_after_a_crash(
+    write: Write, bring: Bring, opened: Opened
+) -> None:
+    rows = [META, said("user", "One"), said("assistant", "1")]
+    bring("codex", write(FILE, rows))
+    session = opened(ID)
+    events = (session.path / "events.jsonl").read_bytes()
+    rows += [row("event_msg", type="thread_rolled_back", num_turns=1), said("user", "Two"), said("assistant", "2")]
+    bring("codex", write(FILE, rows))
+    (session.path / "events.jsonl").write_bytes(events)  # the messages are there, their group's events are not
+    assert bring("codex", write(FILE, rows)).new == 0
+    assert rolled_back(opened(ID)) == [(1, "messages:1-2")]
+
+
+def test_items_of_hosted_tools_and_pictures_stay_in_their_messages(write: Write, bring: Bring, opened: Opened) -> None:
+    search = {"type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "q"}}
+    picture = base64.b64encode(b"\x89PNG" + b"p" * 100).decode()
+    shown = [
+        {"type": "input_text", "text": "See"},
+        {"type": "input_image", "image_url": f"data:image/png;base64,{picture}"},
+    ]
+    unknown = item("ghost_snapshot", ghost_commit={"id": "x"})
+    rows = [
+        META,
+        item("message", role="user", content=shown),
+        row("response_item", **search),
+        said("assistant", "It is"),
+    ]
+    bring("codex", write(FILE, [*rows, unknown]))
+    session = opened(ID)
+    asked, did = session.messages()
+    assert isinstance(asked.content, tuple)
+    assert asked.content[0] == Text("See")
+    assert isinstance(asked.content[1], Image)
+    assert (session.path / "blob" / asked.content[1].source).read_bytes().startswith(b"\x89PNG")
+    assert did.content == (Other(search), Text("It is"))
+    assert kept_in(session)[-1] == unknown
+    assert picture not in (session.path / "messages.jsonl").read_text()
+
+
+def test_files_of_2025_with_bare_items_are_read(write: Write, bring: Bring, opened: Opened) -> None:
+    head = {"id": ID, "timestamp": "2025-06-01T10:00:00Z", "instructions": None}
+    state = {"record_type": "state"}
+    rows = [head, {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]}, state]
+    rows.append({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]})
+    bring("codex", write(FILE, rows))
+    session = opened(ID)
+    assert [one.text for one in session.messages()] == ["Hi", "Hello"]
+    assert kept_in(session) == [head, state]
+
+
+def screen(kind: str, **msg: Any) -> dict[str, Any]:
+    payload = {"id": "1", "msg": {"type": kind, **msg}}
+    return {"ts": "2025-08-10T03:12:26.500Z", "dir": "to_tui", "kind": "codex_event", "payload": payload}
+
+
+def test_the_log_of_the_screen_is_read_for_what_is_there(write: Write, bring: Bring, opened: Opened) -> None:
+    start = {"ts": "2025-08-10T03:12:26Z", "dir": "meta", "kind": "session_start", "cwd": "/x", "model": "gpt-oss:20b"}
+    redraw = {"ts": "2025-08-10T03:12:26.500Z", "dir": "to_tui", "kind": "app_event", "variant": "Redraw"}
+    asked = {"type": "user_input", "items": [{"type": "text", "text": "hello"}]}
+    path = write(
+        "screen.jsonl",
+        [
+            start,
+            screen("session_configured", session_id=ID),
+            redraw,
+            {"ts": "2025-08-10T03:12:27Z", "dir": "from_tui", "kind": "op", "payload": asked},
+            screen("agent_reasoning_raw_content_delta", delta="The user "),
+            screen("agent_reasoning_raw_content_delta", delta="greets."),
+            screen("exec_command_begin", call_id="e1", command=["ls"], cwd="/x"),
+            screen("exec_command_end", call_id="e1", stdout="a", stderr="b", exit_code=0),
+            screen("agent_message", message="Hello!"),
+            redraw,
+        ],
+    )
+    report = bring("codex", path)
+    session = opened(ID)
+    words, called, answered, said_last = session.messages()
+    assert (words.role, words.text) == ("user", "hello")
+    assert called.tool_calls[0].arguments == '{"command":["ls"],"cwd":"/x"}'
+    assert (answered.tool_call_id, answered.text, (answered.meta or {})["told"]["exit_code"]) == ("e1", "ab", 0)
+    assert said_last.content == (Thinking("The user greets."), Text("Hello!"))
+    assert (report.messages, report.rows) == (4, 6)
+    assert kept_in(session)[0] == start
+    assert kept_in(session).count(redraw) == 2
+    assert bring("codex", path).new_rows == 0
+
+
+def test_the_two_files_of_one_session_are_not_mixed(write: Write, bring: Bring) -> None:
+    bring("codex", write(FILE, [META, said("user", "Hi")]))
+    path = write(
+        "screen.jsonl", [screen("session_configured", session_id=ID), screen("agent_message", message="Hello")]
+    )
+    with pytest.raises(BadInput, match="holds something else"):
+        bring("codex", path)
+
+
+def test_a_compressed_file_says_what_it_needs(write: Write, bring: Bring, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("compression.zstd", "backports.zstd", "zstandard", "pyzstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(BadInput, match="compressed") as refused:
+        bring("codex", write(f"{FILE}.zst", b"\x28\xb5\x2f\xfd"))
+    assert "zstd -d" in refused.value.hint
+
+
+def test_a_compressed_file_is_read_where_a_module_can(
+    write: Write, bring: Bring, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = write("plain.jsonl", [META, said("user", "Hi")])
+
+    def unpack(_: str, mode: str) -> IO[Any]:
+        return open(plain, mode)
+
+    module = ModuleType("zstandard")
+    vars(module)["open"] = unpack
+    monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    monkeypatch.setitem(sys.modules, "backports.zstd", None)
+    monkeypatch.setitem(sys.modules, "zstandard", module)
+    bring("codex", write(f"{FILE}.zst", b"\x28\xb5\x2f\xfd"))
+    assert [one.text for one in opened(ID).messages()] == ["Hi"]

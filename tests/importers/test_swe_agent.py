@@ -1,0 +1,101 @@
+"""Trajectories of SWE-agent."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from daypack.errors import BadInput
+from daypack.importers.intake import Report
+from daypack.session import Session
+
+Write = Callable[..., str]
+Bring = Callable[..., Report]
+Opened = Callable[[str], Session]
+
+HISTORY: list[dict[str, Any]] = [
+    {"role": "system", "content": "SETTING", "agent": "main", "message_type": "system_prompt"},
+    {"role": "user", "content": [{"type": "text", "text": "ISSUE"}], "agent": "main", "is_demo": True},
+    {
+        "role": "assistant",
+        "content": "I look.",
+        "thought": "I look.",
+        "action": "ls -F",
+        "agent": "main",
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command":"ls"}'}}],
+    },
+    {"role": "tool", "content": "a.py", "agent": "main", "tool_call_ids": ["c1"]},
+    {"role": "assistant", "content": "Then\n```\nsubmit\n```", "thought": "Then", "action": "submit", "agent": "main"},
+]
+STEP = {
+    "action": "ls -F",
+    "observation": "a.py",
+    "response": "I look.",
+    "state": {"open": "n/a"},
+    "execution_time": 0.1,
+}
+
+
+def run_of(history: list[dict[str, Any]], steps: list[dict[str, Any]], **info: Any) -> str:
+    return json.dumps({"environment": "main", "trajectory": steps, "history": history, "info": info}, indent=1)
+
+
+def kept_in(session: Session) -> list[Any]:
+    return [one.data["row"] for one in session.events() if one.type == "import.row"]
+
+
+def test_the_history_becomes_messages_and_the_rest_events(write: Write, bring: Bring, opened: Opened) -> None:
+    sent = {**STEP, "messages": [*HISTORY[:2], {"role": "user", "content": "elided"}]}
+    path = write("run-1.traj", run_of(HISTORY, [sent], exit_status="submitted"))
+    report = bring("swe-agent", path)
+    session = opened("run-1")
+    system, issue, called, answered, last = session.messages()
+    assert [one.text for one in session.messages()] == ["SETTING", "ISSUE", "I look.", "a.py", "Then\n```\nsubmit\n```"]
+    assert [one.role for one in session.messages()] == ["system", "user", "assistant", "tool", "assistant"]
+    assert (system.meta or {})["message_type"] == "system_prompt"
+    assert (issue.meta or {})["is_demo"] is True
+    assert "thought" not in (called.meta or {})
+    assert [(one.id, one.name, one.arguments) for one in called.tool_calls] == [("c1", "bash", '{"command":"ls"}')]
+    assert answered.tool_call_id == "c1"
+    assert (last.meta or {})["action"] == "submit"
+    assert kept_in(session) == [
+        {"trajectory": {**STEP, "messages": [0, 1, {"role": "user", "content": "elided"}]}},
+        {"environment": "main", "info": {"exit_status": "submitted"}},
+    ]
+    assert (report.messages, report.tool_calls, report.rows) == (5, 1, 2)
+    again = bring("swe-agent", path)
+    assert (again.new, again.new_rows) == (0, 0)
+
+
+def test_a_run_that_went_on_adds_the_rest(write: Write, bring: Bring, opened: Opened) -> None:
+    bring("swe-agent", write("run-1.traj", run_of(HISTORY[:3], [STEP])))
+    report = bring("swe-agent", write("run-1.traj", run_of(HISTORY, [STEP, {**STEP, "action": "submit"}], done=True)))
+    assert (report.new, report.new_rows) == (2, 2)
+    assert len(opened("run-1").messages()) == 5
+
+
+def test_another_run_of_the_same_name_is_not_mixed_with_it(write: Write, bring: Bring) -> None:
+    bring("swe-agent", write("one/run-1.traj", run_of(HISTORY, [STEP])))
+    other = [*HISTORY[:2], {"role": "assistant", "content": "Otherwise", "agent": "main"}, *HISTORY[3:]]
+    with pytest.raises(BadInput, match="not what was imported before"):
+        bring("swe-agent", write("two/run-1.traj", run_of(other, [STEP])))
+
+
+def test_a_run_without_history_is_read_off_its_steps(write: Write, bring: Bring, opened: Opened) -> None:
+    steps = [STEP, {"thought": "End", "action": "submit", "observation": None}]
+    bring("swe-agent", write("bare.traj", json.dumps({"trajectory": steps})))
+    stored = list(opened("bare").messages())
+    assert [(one.role, one.text) for one in stored] == [
+        ("assistant", "I look."),
+        ("user", "a.py"),
+        ("assistant", "End\nsubmit"),
+    ]
+
+
+def test_what_is_no_message_is_kept(write: Write, bring: Bring, opened: Opened) -> None:
+    odd = {"role": "narrator", "content": "…"}
+    alone = {"role": "tool", "content": "no call"}
+    bring("swe-agent", write("odd.traj", run_of([HISTORY[0], odd, alone], [])))
+    assert [(one.role, one.text) for one in opened("odd").messages()] == [("system", "SETTING"), ("user", "no call")]
+    assert kept_in(opened("odd"))[0] == odd

@@ -1,0 +1,239 @@
+"""The barrier says whether earlier writes hold, which failed, and never calls a timeout a success."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from daypack.errors import BadInput, DaypackError, MemoryMissing, StorageFailed, TooLong
+from daypack.memory.consistency_token import Position, read_token, write_token
+from daypack.memory.search.index import Reached
+from daypack.memory.store.port import Draft
+from daypack.memory.tools import Memories
+
+
+@pytest.mark.requirement("S2-T7", "G13")
+def test_writes_are_durable_visible_and_searchable(memories: Memories, memory_id: str) -> None:
+    added = memories.add_entry(memory_id, "The launch moved to 17 Aug 2025.", "moved")
+    document = memories.put_context(memory_id, "# Launch on 17 Aug 2025")
+    for token in (added.token, document.token, None):
+        for level in ("durable", "visible", "searchable"):
+            found = memories.await_consistency(token=token, level=level)
+            assert (found.status, found.level, found.problem) == ("consistent", level, None)
+            assert found.search_index == (level == "searchable")
+    assert memories.await_consistency(memory_id).status == "consistent"
+
+
+def test_the_token_of_a_barrier_can_be_waited_for(memories: Memories, memory_id: str) -> None:
+    memories.add_entry(memory_id, "one", "one")
+    token = memories.await_consistency(memory_id).token
+    assert read_token(token, memories.holding.store.store_id)[1:] == (memory_id, 1, 1)
+    assert memories.await_consistency(token=token, timeout_ms=0).status == "consistent"
+    assert memories.await_consistency(token=memories.await_consistency().token).status == "consistent"
+
+
+def test_without_a_token_it_covers_every_memory_the_user_has_written_to(memories: Memories) -> None:
+    ids = [memories.create_memory(f"m{number}").memory_id for number in range(3)]
+    for one in ids:
+        memories.add_entry(one, "something to find", "found")
+    assert memories.await_consistency().status == "consistent"
+    assert memories.holding.writes.done("local") == {}
+    for one in ids:
+        assert memories.search_memories(one, "something").count == 1
+
+
+@pytest.mark.requirement("G13")
+@pytest.mark.parametrize("level", ["durable", "visible", "searchable"])
+def test_failed_writes_are_told_once(memories: Memories, memory_id: str, level: str) -> None:
+    with pytest.raises(TooLong):
+        memories.put_context(memory_id, "x" * 5001)
+    with pytest.raises(TooLong):
+        memories.add_entry(memory_id, "raw", "x" * 513, client_key="k")
+    with pytest.raises(MemoryMissing):
+        memories.add_entry("0" * 32, "raw", "sum")
+    memories.add_entry(memory_id, "good", "good")
+    found = memories.await_consistency(level=level)  # type: ignore[arg-type]
+    assert found.status == "failed"
+    told = [(one.operation, one.memory_id, one.client_key) for one in found.failed_writes]
+    assert told == [
+        ("put_context", memory_id, None),
+        ("add_entry", memory_id, "k"),
+        ("add_entry", "0" * 32, None),
+    ]
+    assert "5,001 characters" in found.failed_writes[0].problem
+    again = memories.await_consistency(level=level)  # type: ignore[arg-type]
+    assert (again.status, again.failed_writes) == ("consistent", ())
+
+
+@pytest.mark.requirement("G13")
+def test_a_write_the_disk_refuses_is_told_too(
+    memories: Memories, memory_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = memories.holding.store
+
+    def refuse(*_: object) -> None:
+        raise StorageFailed("No space left on device", operation="add_entry")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "add", refuse)
+        with pytest.raises(StorageFailed):
+            memories.add_entry(memory_id, "raw", "sum")
+    (failed,) = memories.await_consistency().failed_writes
+    assert failed.problem == "StorageFailed: No space left on device"
+
+
+def test_a_write_that_was_repeated_and_holds_is_no_failure(memories: Memories, memory_id: str) -> None:
+    with pytest.raises(TooLong):
+        memories.add_entry(memory_id, "raw", "x" * 513, client_key="k")
+    with pytest.raises(TooLong):
+        memories.add_entry(memory_id, "raw", "x" * 513, client_key="other")
+    memories.add_entry(memory_id, "raw", "short", client_key="k")
+    assert [one.client_key for one in memories.await_consistency().failed_writes] == ["other"]
+
+
+def test_failures_are_kept_for_their_user_and_no_more_than_some(memories: Memories, memory_id: str) -> None:
+    for _ in range(memories.holding.limits.failures + 5):
+        with pytest.raises(DaypackError):
+            memories.add_entry(memory_id, "")
+    assert memories.as_user("zoe").await_consistency().status == "consistent"
+    more, *failed = memories.await_consistency().failed_writes
+    assert len(failed) == memories.holding.limits.failures
+    assert more.problem == "5 more before these"
+
+
+def test_a_barrier_that_is_refused_forgets_nothing(memories: Memories, memory_id: str) -> None:
+    with pytest.raises(DaypackError):
+        memories.add_entry(memory_id, "")
+    with pytest.raises(BadInput):
+        memories.await_consistency(token="nonsense")
+    assert len(memories.await_consistency().failed_writes) == 1
+
+
+@pytest.mark.requirement("G13")
+def test_a_write_the_store_does_not_hold_is_a_timeout(memories: Memories, memory_id: str) -> None:
+    store_id = memories.holding.store.store_id
+    for position in (Position(store_id, memory_id, 5, 0), Position(store_id, memory_id, 0, 9)):
+        found = memories.await_consistency(token=write_token(position), timeout_ms=30, level="durable")
+        assert (found.status, found.search_index) == ("timeout", False)
+        assert found.problem
+
+
+def test_a_write_that_comes_in_time_is_waited_for(memories: Memories, memory_id: str) -> None:
+    token = write_token(Position(memories.holding.store.store_id, memory_id, 1, 0))
+    found: list[str] = []
+    waiting = threading.Thread(target=lambda: found.append(memories.await_consistency(token=token).status))
+    waiting.start()
+    time.sleep(0.05)
+    assert found == []
+    memories.holding.store.add("local", memory_id, (Draft(raw="late", summary="late"),))
+    waiting.join()
+    assert found == ["consistent"]
+
+
+def test_an_entry_that_was_erased_since_is_not_waited_for(memories: Memories, memory_id: str) -> None:
+    memories.add_entry(memory_id, "one", "one")
+    added = memories.add_entry(memory_id, "two", "two")
+    memories.erase_entry(memory_id, added.entry_id)
+    assert memories.await_consistency(token=added.token, timeout_ms=2_000).status == "consistent"
+    assert memories.await_consistency(memory_id, timeout_ms=2_000).status == "consistent"
+    memories.erase_memory(memory_id)
+    assert memories.await_consistency().status == "consistent"
+
+
+class SlowIndex:
+    """An index that has got as far as it is told."""
+
+    reached = Reached(0, 0)
+
+    def __init__(self, *_: object) -> None:
+        self.notes = ()
+
+    def finds(self, entries: int, documents: int) -> bool:
+        return False
+
+    def catch_up(self, **_: object) -> Reached:
+        return self.reached
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[Reached], None]:
+    monkeypatch.setattr("daypack.memory.search.index.Index", SlowIndex)
+    return lambda reached: monkeypatch.setattr(SlowIndex, "reached", reached)
+
+
+class Vectors:
+    """An embedding model that is there."""
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.requirement("G13")
+def test_an_index_that_is_behind_is_a_timeout_that_says_so(
+    memories: Memories, memory_id: str, slow: Callable[[Reached], None]
+) -> None:
+    memories.add_entry(memory_id, "one", "one")
+    slow(Reached(0, 1))
+    found = memories.await_consistency(memory_id, timeout_ms=30)
+    assert (found.status, found.search_index) == ("timeout", False)
+    assert found.problem == "the search index is behind with entries (0 of 1)"
+    assert memories.await_consistency(memory_id, timeout_ms=30, level="visible").status == "consistent"
+    slow(Reached(1, 0))
+    assert memories.await_consistency(memory_id, timeout_ms=0).status == "timeout"
+    slow(Reached(1, 1))
+    assert memories.await_consistency(memory_id, timeout_ms=0).status == "consistent"
+
+
+def test_with_an_embedding_model_vectors_are_waited_for(
+    memories: Memories, memory_id: str, slow: Callable[[Reached], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memories.holding.indexes, "_open_embedder", Vectors)
+    memories.add_entry(memory_id, "one", "one")
+    slow(Reached(1, 1, 0))
+    found = memories.await_consistency(memory_id, timeout_ms=30)
+    assert (found.status, found.problem) == ("timeout", "the search index is behind with vectors (0 of 1)")
+    slow(Reached(1, 1, 0, "the embedding model does not answer"))
+    found = memories.await_consistency(memory_id, timeout_ms=60_000)
+    assert (found.status, found.problem) == ("failed", "the embedding model does not answer")
+    assert (found.search_index, found.failed_writes) == (False, ())
+    slow(Reached(1, 1, 1, "of another memory"))
+    assert memories.await_consistency(memory_id).status == "consistent"
+
+
+@pytest.mark.parametrize("token", ["", "x", "A" * 47, "é", "\ud800", 7, "A" * 10_000, " "])
+def test_a_token_that_is_none_is_refused(memories: Memories, token: str) -> None:
+    with pytest.raises(BadInput, match="not one of daypack"):
+        memories.await_consistency(token=token)
+
+
+def test_a_token_that_was_changed_in_any_character_is_refused(memories: Memories, memory_id: str) -> None:
+    token = memories.add_entry(memory_id, "one", "one").token
+    for place in range(len(token) - 1):  # the last one has bits that stand for nothing
+        other = "A" if token[place] != "A" else "B"
+        with pytest.raises(BadInput):
+            memories.await_consistency(token=token[:place] + other + token[place + 1 :])
+
+
+def test_a_token_of_another_store_memory_or_user_is_refused(memories: Memories, memory_id: str) -> None:
+    token = memories.add_entry(memory_id, "one", "one").token
+    other = memories.create_memory("Other").memory_id
+    with pytest.raises(BadInput, match="another store"):
+        memories.await_consistency(token=write_token(Position("00" * 8, memory_id, 1, 0)))
+    with pytest.raises(BadInput, match="another memory"):
+        memories.await_consistency(other, token)
+    with pytest.raises(MemoryMissing):
+        memories.as_user("zoe").await_consistency(token=token)
+    with pytest.raises(MemoryMissing):
+        memories.await_consistency("f" * 32)
+
+
+@pytest.mark.parametrize("timeout", [-1, 1.5, None, "soon", True, 10**9])
+def test_a_time_that_cannot_be_waited_is_refused(memories: Memories, timeout: int) -> None:
+    with pytest.raises(BadInput, match="timeout_ms"):
+        memories.await_consistency(timeout_ms=timeout)
+    with pytest.raises(BadInput, match="level"):
+        memories.await_consistency(level="soon")  # type: ignore[arg-type]

@@ -1,0 +1,108 @@
+"""The server as a process: how it starts, what it says, how it ends."""
+
+import select
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+from house import Line
+from memory_server import environment, make_token, run_daypack, start_server
+
+from daypack.memory.consistency_token import Position, write_token
+from daypack.memory.tools import open_memory
+from daypack.serve.http.address import listen
+
+
+def test_it_does_not_let_others_in_without_a_token(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    for options in (["--host", "0.0.0.0"], ["--require-token"], ["--allow-host", "memory.example"]):
+        done = run_daypack(home, "serve", "--port", "0", *options)
+        assert done.returncode == 1
+        assert "daypack token new" in done.stderr
+
+
+def test_small_answers_are_sent_at_once() -> None:
+    with listen("127.0.0.1", 0) as listening:
+        assert listening.proto == socket.IPPROTO_TCP  # without, asyncio lets each wait for the caller's late receipt
+
+
+def test_an_address_that_cannot_be_had_and_a_missing_session_are_said(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = run_daypack(home, "serve", "--port", port)
+    assert done.returncode == 2
+    assert f"[127.0.0.1:{port}]" in done.stderr
+    assert "--port" in done.stderr
+    elsewhere = run_daypack(home, "serve", "--host", "203.0.113.9", "--port", "0", "--require-token")
+    assert "daypack token new" in elsewhere.stderr
+    make_token(home, "ada")
+    elsewhere = run_daypack(home, "serve", "--host", "203.0.113.9", "--port", "0")
+    assert elsewhere.returncode == 2
+    assert "address of this machine" in elsewhere.stderr
+    done = run_daypack(home, "serve", "--port", "0", "--session", "nothing")
+    assert done.returncode == 1
+    assert "no such session" in done.stderr
+
+
+def test_it_ends_when_told_to_though_somebody_waits_and_others_are_slow(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    before = "import daypack.serve.http.server as served; served.HEADER_SECONDS = 0.3"
+    with start_server(home, before=before, quiet=False) as server:
+        place = urlsplit(server.url)
+        with socket.create_connection((place.hostname, place.port), timeout=20) as slow, suppress(ConnectionError):
+            slow.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n")
+            while not select.select([slow], [], [], 0.05)[0]:
+                slow.sendall(b"A: b\r\n")  # something comes, but never the end
+            assert slow.recv(100) == b""
+        memory_id = server.call("create_memory", title="waiting").json()["memory_id"]
+        with open_memory(home=home) as memories:
+            never = write_token(Position(memories.holding.store.store_id, memory_id, 1000, 0))
+        waiting = Line(server, None)
+        waiting.begin("/api/await_consistency", {"memory_id": memory_id, "token": never, "timeout_ms": 600_000})
+        assert server.call("get_user").status_code == 200
+    waiting.close()
+
+
+def test_without_the_extra_it_says_how_to_get_it(tmp_path: Path) -> None:
+    code = (
+        "import sys, importlib.util as u; find = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'uvicorn' else find(name, *a)\n"
+        "from daypack.cli.main import run; sys.exit(run(['serve', '--port', '0']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment())
+    assert done.returncode == 1
+    assert "uvicorn is not installed" in done.stderr
+    assert "pip install 'daypack[serve]'" in done.stderr
+
+
+def test_what_it_prints_can_be_pasted_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    make_token(home, "ada", "--scope", "read")
+    command = [sys.executable, "-m", "daypack", "serve", "--home", home, "--port", "0", "--sample", "--require-token"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    assert process.stdout is not None
+    lines: list[str] = []
+    while not lines or "daypack search sample" not in lines[-1]:
+        lines.append(process.stdout.readline())
+        assert lines[-1], process.communicate()[1]
+    said = "".join(lines)
+    url = said.split(" at ")[1].split(";")[0]
+    assert httpx.get(f"{url}/health", trust_env=False).json() == {"status": "ok"}
+    assert f"claude mcp add --transport http daypack {url}/mcp" in said
+    assert f'[mcp_servers.daypack]\n  url = "{url}/mcp"\n  bearer_token_env_var = "DAYPACK_TOKEN"' in said
+    assert f'"httpUrl": "{url}/mcp"' in said
+    assert '"Authorization": "Bearer ${DAYPACK_TOKEN}"' in said
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, "", "")
+    again = run_daypack(home, "memory", "search", "Harbour festival (sample)", "爵士乐队")
+    assert "上海的爵士乐队" in again.stdout
+    assert "Build 1185 passed" in run_daypack(home, "log", "sample").stdout

@@ -1,0 +1,106 @@
+"""Whose is whose: fifty users who reach for each other's memories through both doors."""
+
+import json
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from house import SECRET, USERS, House, Line, Tenant, in_client
+from mcp import Client
+from memory_server import run_daypack
+
+from daypack.memory.consistency_token import Position, write_token
+from daypack.memory.tools import open_memory
+
+ATTEMPTS = 100
+
+
+def attempts(own: Tenant, memory_id: str, entry_id: str, barrier: str) -> list[tuple[str, dict[str, Any]]]:
+    """All ways to reach for a memory, an entry and a write that are not one's own."""
+    return [
+        ("get_memory", {"memory_id": memory_id}),
+        ("get_memory", {"memory_id": memory_id.upper()}),
+        ("get_memory", {"memory_id": f"{memory_id}%00"}),
+        ("get_context", {"memory_id": memory_id}),
+        ("put_context", {"memory_id": memory_id, "content": "mine now"}),
+        ("add_entry", {"memory_id": memory_id, "raw_entry": "mine now"}),
+        ("add_entry", {"memory_id": memory_id, "raw_entry": "mine now", "client_key": "k"}),
+        ("list_entries", {"memory_id": memory_id}),
+        ("list_entries", {"memory_id": memory_id, "before": entry_id}),
+        ("list_entries", {"memory_id": own.memory_id, "before": entry_id}),
+        ("list_entries", {"memory_id": own.memory_id, "after": entry_id}),
+        ("search_memories", {"memory_id": memory_id, "query": "vault 4711", "top_k": 100}),
+        ("await_consistency", {"memory_id": memory_id, "timeout_ms": 0}),
+        ("await_consistency", {"token": barrier, "timeout_ms": 0}),
+        ("await_consistency", {"memory_id": own.memory_id, "token": barrier, "timeout_ms": 0}),
+        ("await_consistency", {"memory_id": memory_id, "token": barrier, "timeout_ms": 0}),
+        ("list_entries", {"memory_id": memory_id, "after": "2020-01-01T00:00:00Z", "limit": "50"}),
+        ("search_memories", {"memory_id": memory_id, "query": "vault", "since": "2020-01-01"}),
+        ("search_memories", {"memory_id": f"{memory_id}/../{own.memory_id}", "query": "vault"}),
+    ]
+
+
+def test_nobody_reaches_the_memory_of_another_and_nothing_tells_that_it_is_there(house: House) -> None:
+    uri = "daypack://memory/{}/context"
+    missing = f"{random.getrandbits(128):032x}"
+    nobody = f"{random.getrandbits(96):024x}{house.owner.entry_id[24:]}"
+    barrier = write_token(Position(house.store_id, missing, 1, 0))
+    first = Line(house.server, house.owner.token)
+    absent = [[call(*one) for one in attempts(house.owner, missing, nobody, barrier)] for call in first.doors]
+    unread = first.read(uri.format(missing))
+    first.close()
+
+    def intrude(at: int) -> int:
+        own, chance, tried = house.tenants[at], random.Random(at), 0
+        line = Line(house.server, own.token)
+        while tried < ATTEMPTS:
+            other = chance.choice([one for one in house.tenants if one is not own])
+            for n, one in enumerate(attempts(own, other.memory_id, other.entry_id, other.barrier)):
+                door = (n + tried // 20) % 2
+                # Byte for byte what a memory that is not there gets.
+                assert line.doors[door](*one) == absent[door][n], one
+            read = line.read(uri.format(other.memory_id))
+            assert read[1].replace(other.memory_id.encode(), missing.encode()) == unread[1]
+            tried += len(absent[0]) + 1
+        line.close()
+        return tried
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(intrude, range(USERS))) == {ATTEMPTS}
+    assert not any(SECRET.encode() in body for answers in absent for _, body in answers)
+    with open_memory(home=house.server.home) as memories:
+        for tenant in house.tenants[1:]:
+            own = memories.as_user(tenant.name)
+            assert [one.memory_id for one in own.memories()] == [tenant.memory_id]
+            assert [one.raw_entry for one in own.list_entries(tenant.memory_id).entries] == [tenant.secret]
+            assert own.get_context(tenant.memory_id).version == 1
+
+
+def test_each_sees_their_own_memories_in_every_list(house: House) -> None:
+    one, other = house.tenants[1:3]
+    with house.server.client(one.token) as client:
+        assert [memory["memory_id"] for memory in client.get("/api/memories").json()] == [one.memory_id]
+
+    async def work(client: Client) -> str:
+        return (await client.list_resources()).model_dump_json()
+
+    listed = in_client(house, work, one.token)
+    assert one.memory_id in listed
+    assert other.memory_id not in listed
+
+
+def test_wrong_revoked_and_expired_tokens_are_answered_alike(house: House) -> None:
+    home = house.server.home
+    made = json.loads(run_daypack(home, "token", "new", "late", "--days", "1", "--json").stdout)
+    assert house.server.call("get_user", made["secret"]).json()["user_id"] == "late"
+    assert run_daypack(home, "token", "revoke", made["token"]["token_id"]).returncode == 0
+    with open_memory(home=home) as memories:
+        expired = memories.users.new_token("late", expires="2020-01-01").secret
+    tokens = [made["secret"], expired, "dp_wrong", house.owner.token[:-1], house.owner.token.upper(), "x" * 10_000]
+    refused = [house.server.call("get_user", token) for token in tokens]
+    assert {one.status_code for one in refused} == {401}
+    assert len({one.content for one in refused}) == 1
+    with house.server.client() as client:
+        assert client.get("/api/memories").status_code == 401
+        assert client.get("/health").status_code == 200
+        assert client.post("/mcp", json={}).headers["www-authenticate"] == "Bearer"

@@ -1,0 +1,98 @@
+"""Why something is in a turn or not, in words; and what differs between two turns."""
+
+import pytest
+from turn.scenes import converse, item, stage
+
+from daypack.errors import NotFound
+from daypack.session import Session
+from daypack.turn.evidence.explain import compare, ranges
+from daypack.turn.turn import find_left
+from daypack.types.kinds import OMISSION_REASONS
+
+
+def furnished(home: str) -> Session:
+    session = stage(home)
+    session.pin("system", "You are a pilot.")
+    session.ask("Who pays?")
+    converse(session, 12)
+    session.append("user", "What of the glacier 1?")
+    return session
+
+
+def test_every_item_message_and_missing_thing_is_explained(home: str) -> None:
+    session = furnished(home)
+    turn = session.prepare(budget=900, items=[item(item_id="a", content="x", visibility=["tool"])])
+    assert turn.explain("pin:system.md").startswith("in   pin:system.md: frozen prefix")
+    assert "it is pinned" in turn.explain("context/pinned/system.md")
+    assert "in the tail" in turn.explain("messages:25")
+    assert turn.explain("msg-25") == turn.explain("messages:25") == turn.explain("25")
+    assert turn.explain("item:a") == "out  item:a: not_visible_to_target (it may not be shown to this target)"
+    quoted = next(one for one in turn.parts.volatile if one.span)
+    assert "score" in turn.explain(quoted.id)
+    assert turn.explain(f"messages:{quoted.range}") == turn.explain(quoted.id)
+    unquoted = next(n for n in range(1, turn.parts.epoch.start) if f"past:{n}" not in turn.explain())
+    assert "budget_limit" in turn.explain(f"messages:{unquoted}")
+    assert "Who pays?" in turn.explain(turn.missing[0].id)
+
+
+def test_all_of_it_is_a_line_each(home: str) -> None:
+    turn = furnished(home).prepare(budget=900)
+    lines = turn.explain().split("\n")
+    assert lines[0].startswith(f"{turn.tokens:,} tokens of 900 for model; an epoch begins (first)")
+    parts = (*turn.parts.epoch.prefix, *turn.parts.volatile)
+    inside = len(parts) + 1  # the tail is one
+    assert [line[:5] for line in lines[1:]] == ["in   "] * inside + ["out  "] * len(turn.omitted) + ["gone "]
+
+
+def test_what_a_turn_did_not_know_is_not_explained(home: str) -> None:
+    turn = furnished(home).prepare()
+    for name in ("messages:99", "99", "pin:other.md", "", "messages:x"):
+        with pytest.raises(NotFound, match="not available"):
+            turn.explain(name)
+
+
+def test_a_replayed_turn_explains_itself_in_the_same_words(home: str) -> None:
+    session = furnished(home)
+    turn = session.prepare(budget=900)
+    assert session.replay(turn.event_id or "").explain() == turn.explain()
+
+
+def test_every_reason_has_a_meaning_in_words() -> None:
+    from daypack.turn.evidence import explain as explanation
+
+    assert set(explanation._MEANING) == set(OMISSION_REASONS)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_two_turns_are_compared(home: str) -> None:
+    session = furnished(home)
+    one = session.prepare(items=[item(item_id="a", content="x"), item(item_id="b", content="y")])
+    session.accept("Blue.")
+    session.append("user", "And the violin?")
+    two = session.prepare(items=[item(item_id="b", content="z"), item(item_id="c", content="x")])
+    found = compare(one, two)
+    assert found.added == ("item:c",)
+    assert found.dropped == ("item:a",)
+    assert found.changed == ("item:b",)
+    assert found.messages_added == "26-27"
+    assert found.messages_dropped is None
+    assert found.tokens == (one.tokens, two.tokens)
+    assert found.prefix_kept
+    assert found.tail_kept
+    assert found.epoch_kept
+    session.refresh()
+    session.pin("system", "You are a captain.")
+    three = session.prepare()
+    assert not compare(two, three).prefix_kept
+    assert not compare(two, three).epoch_kept
+
+
+def test_numbers_are_spelled_as_ranges() -> None:
+    assert ranges([]) is None
+    assert ranges([3]) == "3"
+    assert ranges([3, 4, 5, 7, 9, 10]) == "3-5, 7, 9-10"
+
+
+def test_a_message_is_found_in_the_range_it_was_left_out_with(home: str) -> None:
+    turn = furnished(home).prepare(budget=900)
+    assert find_left(turn.omitted, "messages:2") is find_left(turn.omitted, "msg-2") is not None
+    assert find_left(turn.omitted, "messages:25") is None

@@ -1,0 +1,149 @@
+"""What follows the tail: best first, never more than there is room for, in an order of its own."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daypack.text.tokens import counter_for
+from daypack.turn.items import Cost, Item, Scales
+from daypack.turn.limits import Limits
+from daypack.turn.pack.assemble import assemble
+from daypack.turn.pack.fence import weigher
+from daypack.turn.pack.tail import UNANSWERED
+from daypack.turn.pack.volatile import DAY_LINE, PAST_BLOCK, Said, choose_following, following_cost, kept_free, no_room
+
+weigh = weigher(Scales(counter_for("gpt-4o")), redacting=False)
+WIDE = Cost(10_000, 100_000, 100)
+MODELS = ("gpt-4o", "gpt-4", "claude-3-opus", "claude-opus-4-7", "llama-2-7b", "gemini-2.5-pro", "gemma-3", "nobody")
+
+
+def item(name: str, text: str = "", **fields: Any) -> Item:
+    given: dict[str, Any] = {"kind": "custom", "context_kind": "custom", "source": f"from/{name}", **fields}
+    return weigh(Item(id=name, text=text or f"the text of {name}", **given))
+
+
+def past(seq: int, day: str = "2026-11-15", text: str = "") -> Item:
+    line = text or f"[{seq} user] something was said"
+    given: dict[str, Any] = {"kind": "memory_entries", "context_kind": "retrieval_result", "source": "messages.jsonl"}
+    given |= {"title": day, "span": (0, 5), "order": 50, "tokens": 12, "bytes": len(line) + 1}
+    return Item(id=f"past:{seq}", text=line, **given)
+
+
+def choose(*offered: Item, room: Cost = WIDE, whole: Cost = WIDE, said: Said | None = None) -> tuple[list[str], Any]:
+    chosen, left = choose_following(offered, whole, room, said or Said((), set()))
+    return [one.id for one in chosen], {(one.item, one.reason) for one in left}
+
+
+def test_notes_come_first_then_the_past_day_by_day_and_the_time_last() -> None:
+    offered = [
+        item("runtime", order=90),
+        past(7, "2026-11-15"),
+        past(9, "2026-11-14"),
+        past(2, "2026-11-15"),
+        item("note~changed", order=-1),
+        item("a", order=30),
+    ]
+    assert choose(*offered) == (["note~changed", "a", "past:9", "past:2", "past:7", "runtime"], set())
+
+
+def test_what_does_not_fit_is_told_and_what_comes_after_it_may_still_fit() -> None:
+    large, small = item("large", "word " * 500), item("small", "word")
+    assert choose(large, small, room=Cost(100, 9999, 9)) == (["small"], {("large", "budget_limit")})
+    assert choose(large, small, room=Cost(100, 9999, 9), whole=Cost(200, 9999, 9))[1] == {("large", "too_large")}
+    assert no_room(large, WIDE, high_impact=True).high_impact
+
+
+def test_a_note_that_does_not_fit_may_change_the_answer() -> None:
+    _, (left,) = choose_following([item("rule", kind="system")], WIDE, Cost(1, 1, 1), Said((), set()))
+    assert left.high_impact
+
+
+def test_what_stands_in_the_pack_is_not_said_again() -> None:
+    said = Said((item("pin", "Be kind."), item("messages:2", "Welcome.")), {5, 6})
+    chosen, left = choose(
+        item("a", "Be kind."),
+        item("b", "Rain."),
+        item("c", "Rain."),
+        past(2),
+        past(5),
+        past(4),
+        said=said,
+    )
+    assert chosen == ["b", "past:4"]
+    assert left == {("a", "duplicate"), ("c", "duplicate")}
+
+
+def test_a_note_is_shown_although_its_words_stand_in_the_pack() -> None:
+    said = Said((item("pin", "Be kind."),), set())
+    assert choose(item("other~changed", "Be kind."), said=said) == (["other~changed"], set())
+
+
+def test_a_text_is_no_duplicate_of_one_that_did_not_fit() -> None:
+    titled, bare = item("titled", "word " * 50, title="long title " * 20), item("bare", "word " * 50)
+    assert choose(titled, bare, room=Cost(60, 9999, 9)) == (["bare"], {("titled", "budget_limit")})
+
+
+def test_the_past_takes_its_share_and_no_more() -> None:
+    offered = [past(seq) for seq in range(1, 100)]
+    chosen, left = choose(*offered, room=Cost(1000, 100_000, 100), whole=Cost(1000, 100_000, 100))
+    assert PAST_BLOCK.tokens + DAY_LINE.tokens + 12 * len(chosen) <= 650 < PAST_BLOCK.tokens + 12 * len(chosen) + 24
+    assert left == {("past", "low_relevance")}
+    assert len(choose(*offered, room=Cost(120, 9999, 99))[0]) == 0
+    assert len(choose(*[past(seq) for seq in range(1, 900)], room=WIDE, whole=Limits().room)[0]) < 2048 / 12
+
+
+@given(
+    tokens=st.integers(0, 900),
+    items=st.integers(0, 12),
+    kinds=st.lists(st.tuples(st.booleans(), st.integers(1, 60), st.integers(1, 4)), max_size=12),
+)
+def test_what_is_chosen_fits_and_nothing_is_forgotten(
+    tokens: int, items: int, kinds: list[tuple[bool, int, int]]
+) -> None:
+    room = Cost(tokens, 100_000, items)
+    offered = [
+        past(number, f"2026-11-0{day}") if old else item(f"i{number}", f"{number} " + "word " * size)
+        for number, (old, size, day) in enumerate(kinds, 1)
+    ]
+    chosen, left = choose_following(offered, WIDE, room, Said((), set()))
+    assert following_cost(chosen).within(room) or not chosen
+    present = {one.id for one in chosen}
+    told = {one.item for one in left}
+    for one in offered:
+        assert one.id in present or (one.id if one.span is None else "past") in told
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_wrapper_day_line_and_stand_in_weigh_no_more_than_is_reckoned(model: str) -> None:
+    counter = counter_for(model)
+    for seed in range(40):
+        offered = [past(seq, f"2026-1{seq % 3}-0{seq}", f"[{seq} user] {seed} word") for seq in range(1, 6)]
+        offered.sort(key=lambda one: one.title)
+        shown = assemble("model", (), (), offered).given.volatile[0]
+        bare = sum(counter.count(one.text) + 1 for one in offered)
+        assert counter.count(shown) - bare <= PAST_BLOCK.tokens + DAY_LINE.tokens * len({one.title for one in offered})
+        size = sum(len(one.text) + 1 for one in offered)
+        assert len(shown.encode()) - size <= PAST_BLOCK.bytes + DAY_LINE.bytes * len(offered)
+    assert counter.count(UNANSWERED) <= 9
+    assert max(counter.count(f"{day}:\n") for day in ("2026-11-15", "1999-12-31", "2030-08-08")) <= DAY_LINE.tokens
+
+
+def test_an_eighth_is_kept_free_and_not_more_than_the_past_may_take() -> None:
+    assert kept_free(Cost(800, 1600, 40)) == Cost(100, 200, 5)
+    assert kept_free(Cost(1_000_000, 8_000_000, 10_000)) == Cost(2048, 1_000_000, 8)
+
+
+# The arithmetic of costs
+
+
+def test_costs_are_added_compared_and_shared_one_by_one() -> None:
+    one, two = Cost(10, 20, 3), Cost(4, 30, 1)
+    assert one.plus(two) == Cost(14, 50, 4)
+    assert one.less(two) == Cost(6, 0, 2)
+    assert one.at_most(two) == Cost(4, 20, 1)
+    assert one.at_least(two) == Cost(10, 30, 3)
+    assert one.part(0.25) == Cost(2, 5, 1)
+    assert one.within(Cost(10, 20, 3))
+    assert not any(one.within(room) for room in (Cost(9, 20, 3), Cost(10, 19, 3), Cost(10, 20, 2)))

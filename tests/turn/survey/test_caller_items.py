@@ -1,0 +1,267 @@
+"""Items a caller hands in: checked at the edge, shown or left out with a reason, never believed blindly."""
+
+from math import inf, nan
+from typing import Any
+
+import pytest
+from turn.scenes import Clock, item, logs, outputs, reasons, sent, stage, turn_events
+
+from daypack.errors import BadInput
+from daypack.session import Session
+from daypack.turn.items import Item
+from daypack.turn.survey.caller_items import read_items
+from daypack.types.context import ContextItem, ContextSourceRef
+from daypack.types.kinds import OMISSION_REASONS
+
+
+def opened(home: str) -> Session:
+    session = stage(home)
+    session.append("user", "What is the weather?")
+    return session
+
+
+def of_caller(session: Session, *items: Any, **fields: Any) -> dict[str, Item]:
+    turn = session.prepare(items=items, **fields)
+    found = (*turn.parts.epoch.prefix, *turn.parts.volatile)
+    return {one.id: one for one in found if one.id.startswith("item:")}
+
+
+def test_values_and_mappings_are_the_same(home: str) -> None:
+    session = opened(home)
+    value = ContextItem(
+        item_id="wind", context_kind="tool_result", content_mode="inline", visibility=("model",), content="Calm."
+    )
+    mapping = item("tool_result", "Calm.", item_id="wind", visibility=["model"])
+    one, other = of_caller(session, value)["item:wind"], of_caller(session, mapping)["item:wind"]
+    assert one == other
+    assert one.text == "Calm."
+
+
+def test_items_without_an_id_are_numbered(home: str) -> None:
+    assert list(of_caller(opened(home), item(content="a"), item(content="b"))) == ["item:item-1", "item:item-2"]
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({}, "context_kind"),
+        ({"context_kind": "gossip", "content": "x"}, "gossip"),
+        (item(visibility=["everybody"]), "everybody"),
+        (item(visibility=[]), "visibility"),
+        (item(visibility="model"), "visibility"),
+        (item(content=5), "content"),
+        (item(priority="high"), "priority"),
+        (item(priority=nan), "priority"),
+        (item(priority=inf), "priority"),
+        (item(content="\ud800"), None),
+        (item(title="\ud800"), None),
+        (item(content={"a": object()}), None),
+        ("text", None),
+        (None, None),
+        (7, None),
+    ],
+)
+def test_what_is_no_item_is_refused_and_nothing_is_recorded(home: str, given: Any, match: str | None) -> None:
+    session = opened(home)
+    before = logs(session)
+    with pytest.raises(BadInput, match=match) as caught:
+        session.prepare(items=[item(), given])
+    assert caught.value.place == "items[1]"
+    assert "context_item.json" in caught.value.hint
+    assert logs(session) == before
+    assert session.prepare().event_id
+
+
+def test_a_value_made_in_python_is_checked_like_a_mapping(home: str) -> None:
+    session = opened(home)
+    wrong = ContextItem(item_id="x", context_kind="gossip", content_mode="inline", visibility=("model",), content="x")  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="gossip"):
+        session.prepare(items=[wrong])
+
+
+def test_one_id_twice_is_refused(home: str) -> None:
+    session = opened(home)
+    with pytest.raises(BadInput, match="comes twice"):
+        session.prepare(items=[item(item_id="a"), item(item_id="a", content="other")])
+
+
+def test_structured_content_is_shown_as_json(home: str) -> None:
+    session = opened(home)
+    shown = of_caller(session, item("browser_state", {"url": "https://example.org", "tabs": [1, 2]}))
+    assert shown["item:item-1"].text == '{\n "url": "https://example.org",\n "tabs": [\n  1,\n  2\n ]\n}'
+
+
+@pytest.mark.parametrize("ref", ["messages:1", "messages:tail:1", "user:latest", "messages:1-1"])
+def test_content_by_reference_is_taken_from_history(home: str, ref: str) -> None:
+    session = opened(home)
+    shown = of_caller(session, {"context_kind": "custom", "content_mode": "ref", "content_ref": ref})
+    assert shown["item:item-1"].text == "What is the weather?"
+    assert shown["item:item-1"].source == ref
+
+
+def test_a_reference_to_a_tool_result_and_to_an_event_are_read(home: str) -> None:
+    session = opened(home)
+    session.append("assistant", "", tool_calls=[{"id": "c1", "name": "look"}])
+    session.append("tool", "Rain.", tool_call_id="c1")
+    event = session.append_event("note", {"text": "Umbrella."})
+    refs = ("tool:c1", f"events:{event.id}")
+    shown = of_caller(session, *({"context_kind": "custom", "content_ref": ref} for ref in refs))
+    assert [one.text for one in shown.values()] == ["Rain.", "Umbrella."]
+
+
+def test_a_reference_to_what_is_not_there_is_left_out_and_says_so(home: str) -> None:
+    session = opened(home)
+    turn = session.prepare(items=[{"context_kind": "custom", "content_ref": "messages:99"}])
+    [left] = [one for one in turn.omitted if one.item == "item:item-1"]
+    assert left.reason == "custom"
+    assert left.high_impact
+    assert "messages:99" in (left.note or "")
+    assert "has 1 messages" in (left.note or "")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"context_kind": "artifact_ref", "content_ref": "https://example.org/film.mp4"},
+        {"context_kind": "artifact_ref", "content_ref": {"bucket": "b", "key": "k"}},
+        {"context_kind": "artifact_ref"},
+        {"context_kind": "artifact_ref", "content": ""},
+    ],
+)
+def test_what_has_no_words_is_left_out(home: str, given: dict[str, Any]) -> None:
+    turn = opened(home).prepare(items=[given])
+    assert reasons(turn)["item:item-1"] == "unsupported_media"
+
+
+@pytest.mark.requirement("X31")
+@pytest.mark.parametrize(
+    "origin", ["../../../etc/passwd", "/etc/passwd", "https://example.org/a", "../other/messages.jsonl"]
+)
+def test_the_source_in_a_pack_is_inside_the_session_whatever_the_origin_was(home: str, origin: str) -> None:
+    session = opened(home)
+    ref = ContextSourceRef(source_id="s", uri=origin, source_kind="file", authority="tool")
+    turn = session.prepare(
+        items=[item("file_excerpt", "root", source_refs=[ref]), item("custom", "up", item_id="../../up")]
+    )
+    sources = {one.item_ref: one.source for one in turn.items}
+    assert sources["item:item-1"] == "caller:item-1"
+    assert all(".." not in source and not source.startswith("/") for source in sources.values())
+    origins = {one.item_id: one.source_refs[0] for one in turn.envelope.surfaces[0].items}
+    assert getattr(origins["item:item-1"], "uri", None) == origin
+
+
+@pytest.mark.parametrize(
+    ("stated", "stale"),
+    [
+        ("2027-01-15T07:59:59Z", True),
+        ("2027-01-15T08:00:00Z", True),
+        ("2027-01-15T08:00:01Z", False),
+        ("2027-01-15T09:30:00+02:00", True),
+        ("2027-01-15T07:30:00-02:00", False),
+        ("2027-01-15T09:00:00", False),
+        ("2027-01-14", True),
+        ("some day", True),
+        ("0001-01-01T00:00:00+14:00", True),
+    ],
+)
+@pytest.mark.parametrize("where", ["freshness", "metadata"])
+def test_what_has_expired_is_stale(home: str, where: str, stated: str, *, stale: bool) -> None:
+    session = opened(home)
+    turn = session.prepare(items=[item() | {where: {"expires_at": stated}}])
+    assert ("item:item-1" in reasons(turn)) == stale
+    assert reasons(turn).get("item:item-1", "stale") == "stale"
+
+
+def test_tiers_and_placement_are_as_asked(home: str) -> None:
+    session = opened(home)
+    shown = of_caller(
+        session,
+        item("working_memory", "a", metadata={"tier": "core"}),
+        item("working_memory", "b", metadata={"tier": "ephemeral"}),
+        item("working_memory", "c"),
+        item("manual_note", "d", metadata={"placement": "prefix"}),
+        item("system_prompt", "e", metadata={"placement": "volatile"}),
+        item("manual_note", "f", metadata={"placement": "everywhere", "tier": "attic"}),
+    )
+    kinds = {one.text: (one.kind, one.placement) for one in shown.values()}
+    assert kinds == {
+        "a": ("core_blocks", "prefix"),
+        "b": ("ephemeral_blocks", "volatile"),
+        "c": ("working_blocks", "volatile"),
+        "d": ("custom", "prefix"),
+        "e": ("system", "volatile"),
+        "f": ("custom", "volatile"),
+    }
+
+
+@pytest.mark.requirement("G9")
+def test_every_reason_to_leave_something_out_can_occur(home: str, tmp_path: Any) -> None:
+    workspace = tmp_path / "w"
+    workspace.mkdir()
+    (tmp_path / "outside.md").write_text("x")
+    (workspace / "AGENTS.md").symlink_to(tmp_path / "outside.md")
+    session = stage(home, workspace=str(workspace), clock=Clock())
+    for number in range(24):
+        session.append("user", f"Question {number} on the harbour wall: " + f"stone {number} " * 16)
+        session.append("assistant", f"Answer {number} on the harbour wall: " + f"brick {number} " * 16)
+    session.append("tool", "a result nobody asked for", tool_call_id="nobody")
+    session.append("user", "What of the harbour wall, the stone and the brick?")
+    turn = session.prepare(
+        budget=1500,
+        items=[
+            item(content="same", item_id="one"),
+            item(content="same", item_id="two"),
+            item(content="old", item_id="old", freshness={"expires_at": "2020-01-01T00:00:00Z"}),
+            item(content="x", item_id="tools", visibility=["tool"]),
+            item(content="word " * 3000, item_id="huge"),
+            item(content="fits alone " * 180, item_id="big", priority=0.2),
+            item(content="no", item_id="blocked", redaction_state="policy_blocked"),
+            item(content="pin", item_id="secret", sensitivity="secret"),
+            item("artifact_ref", None, item_id="film", content_ref="https://example.org/film"),
+        ],
+    )
+    found = reasons(turn)
+    assert found["item:two"] == "duplicate"
+    assert found["item:old"] == "stale"
+    assert found["item:tools"] == "not_visible_to_target"
+    assert found["item:huge"] == "too_large"
+    assert found["item:big"] == "budget_limit"
+    assert found["item:blocked"] == "policy_blocked"
+    assert found["item:secret"] == "sensitive"
+    assert found["item:film"] == "unsupported_media"
+    assert found["file:AGENTS.md"] == "permission_missing"
+    assert found["messages:49"] == "custom"
+    assert "low_relevance" in {one.reason for one in turn.omitted if one.item == "past"}
+    # A summary that stands for something comes with compaction.
+    assert {one.reason for one in turn.omitted} == set(OMISSION_REASONS) - {"superseded_by_summary"}
+    assert outputs(session.replay(turn.event_id or "")) == outputs(turn)
+
+
+def test_a_secret_item_is_for_tools_and_the_runtime(home: str) -> None:
+    session = opened(home)
+    one = item(content="open sesame", sensitivity="secret", visibility=["tool", "runtime", "model"])
+    assert "open sesame" in sent(session.prepare(target="tool", items=[one]))
+    assert "open sesame" in sent(session.prepare(target="runtime", items=[one]))
+    assert "open sesame" not in sent(session.prepare(items=[one]))
+
+
+def test_items_of_one_turn_are_not_in_the_next(home: str) -> None:
+    session = opened(home)
+    session.prepare(items=[item(content="Only now.")])
+    assert "Only now." not in sent(session.prepare())
+    assert len(turn_events(session)) == 2
+
+
+def test_without_a_history_nothing_is_looked_up(home: str) -> None:
+    items = read_items([{"context_kind": "custom", "content_ref": "messages:1"}], None)
+    assert [(one.media, one.problem) for one in items] == [(True, "")]
+
+
+def test_an_item_nested_beyond_reason_is_refused(home: str) -> None:
+    session = stage(home)
+    session.append("user", "Hello")
+    deep: Any = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(BadInput, match="items\\[0\\]"):
+        session.prepare(items=[item("custom", {"a": deep})])

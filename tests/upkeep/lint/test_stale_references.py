@@ -1,0 +1,47 @@
+"""What is told of and does not exist is found by a list of what does."""
+
+import pytest
+
+from daypack.errors import BadInput
+from daypack.upkeep.lint.passages import Document, Role
+from daypack.upkeep.lint.stale_references import Declared, find_stale, read_declared
+
+
+def stale(text: str, declared: Declared, role: Role = "instruction") -> list[tuple[str, int, int]]:
+    return [(one.name, one.first, one.last) for one in find_stale([Document("TOOLS.md", text, role)], declared)]
+
+
+def test_declarations_are_names_under_two_headings() -> None:
+    text = "# a comment\n[tools]\n- `read_file`\nshell\n\n[layers]\nWorking memory\n"
+    assert read_declared(text) == Declared(("read_file", "shell"), ("Working memory",))
+
+
+@pytest.mark.parametrize(("text", "problem"), [("[tolls]\nx\n", "no section"), ("x\n[tools]\n", "without a section")])
+def test_a_declaration_that_cannot_be_read_names_its_line(text: str, problem: str) -> None:
+    with pytest.raises(BadInput, match=problem) as error:
+        read_declared(text, "d.txt")
+    assert error.value.place == "d.txt, line 1"
+
+
+def test_a_tool_that_is_a_heading_among_tools_is_stale_with_its_lines() -> None:
+    text = "# Tools\n\n## shell\n\nRuns.\n\n## fax_out\n\nFaxes.\nSlowly.\n\n## Good manners\n\nPlease.\n"
+    assert stale(text, Declared(tools=("shell",))) == [("fax_out", 7, 10)]
+
+
+def test_a_tool_that_is_an_item_among_tools_is_stale() -> None:
+    text = "- `shell(command)`: runs\n- `fax_out(number)`: faxes\n- Note: be careful\n"
+    assert stale(text, Declared(tools=("shell",))) == [("fax_out(number)", 2, 2)]
+
+
+def test_a_list_without_a_declared_name_is_another_list() -> None:
+    text = "# Pens\n\n- red: for errors\n- blue: for notes\n"
+    assert stale(text, Declared(tools=("shell",), layers=("Working memory",))) == []
+
+
+def test_layers_are_known_with_and_without_their_brackets_and_the_word_memory() -> None:
+    text = "## Memory layers\n- **Working** (CONTEXT.md): now\n- Long-term memory: later\n- Dream log: gone\n"
+    assert stale(text, Declared(layers=("Working memory", "Long-term (MEMORY.md)"))) == [("Dream log", 4, 4)]
+
+
+def test_memories_are_no_place_where_tools_are_declared() -> None:
+    assert stale("- shell: runs\n- fax_out: faxes\n", Declared(tools=("shell",)), "memory") == []
