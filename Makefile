@@ -4,7 +4,7 @@ BIN := .venv/bin
 DATA ?= ../shared/data
 SERVE_HOME ?= $(CURDIR)/.daypack
 
-.PHONY: serve test check demo bench eval requirements schemas clean
+.PHONY: serve test check suite demo bench eval requirements schemas clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml
@@ -22,14 +22,16 @@ serve: .venv/ready  ## the memory server on loopback, with a sample to look at; 
 	@test -e $(SERVE_HOME)/home/$$(id -u)/model || ln -s $(CURDIR)/.venv/models $(SERVE_HOME)/home/$$(id -u)/model
 	$(BIN)/daypack serve --sample --home $(SERVE_HOME)
 
-test: .venv/ready  ## the whole test suite
-	$(BIN)/python -m pytest -n auto
+test: .venv/ready  ## all checks and the whole test suite, side by side
+	@$(MAKE) --no-print-directory --jobs=2 check suite
 
-check: .venv/ready  ## format, lint, types, import contracts, then the tests
-	$(BIN)/ruff format --check
-	$(BIN)/ruff check
-	$(BIN)/lint-imports
+check: .venv/ready  ## format, lint, import contracts, types: about a minute
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/ruff check --quiet
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/pyright
+
+suite: .venv/ready
 	$(BIN)/python -m pytest -n auto
 
 demo: .venv/ready  ## sixty turns of an agent in a small window, told in the terminal

@@ -1,16 +1,18 @@
-"""The shape of the repository, checked: layers, file lengths, names."""
+"""The shape of the repository: file lengths, names, docstrings, start-up. `make check` runs linters and contracts."""
 
 import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MAX_LINES = 400
+MAX_LINES = 450
+MAX_FILES = 16
 BANNED = {
     "util",
     "utils",
@@ -46,10 +48,6 @@ def names(path: Path) -> Iterator[str]:
             yield node.arg
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
-
-
-def run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_no_file_holds_more_than_one_noun() -> None:
@@ -93,25 +91,14 @@ def test_functions_take_at_most_six_parameters() -> None:
     assert wide == []
 
 
-def test_nothing_imports_upwards() -> None:
-    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_the_source_is_formatted_and_has_no_lint() -> None:
-    for command in (("ruff", "format", "--check", "--quiet"), ("ruff", "check", "--quiet")):
-        done = run(*command)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_types_are_right_everywhere() -> None:
-    done = run("pyright")
-    assert done.returncode == 0, done.stdout
-
-
 def test_core_imports_stay_light() -> None:
     code = "import sys, daypack; print(sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     for heavy in ("pydantic", "asyncio", "splintr", "pathlib", "dataclasses", "tomllib", "argparse", "json.decoder"):
         assert f"'{heavy}'" not in loaded, heavy
+
+
+def test_no_folder_is_a_heap() -> None:
+    modules = Counter(path.parent for path in sources("src") if path.name != "__init__.py")
+    crowded = {str(folder.relative_to(ROOT)): count for folder, count in modules.items() if count > MAX_FILES}
+    assert {folder: count for folder, count in crowded.items() if folder != "src/daypack/cli"} == {}
