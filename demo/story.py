@@ -89,7 +89,7 @@ CROWNS = block("core-003", "fact", "All prices are in Norwegian crowns.", 0.15, 
 PHONE = block("temp-001", "hint", "Mara is on the phone until noon.", 0.7, 0.6)
 WINTER = block("work-002", "task", "Two rows of the winter tariff contradict each other.", 0.4, 0.8)
 WINTER_DONE = block("work-002", "task", "Two rows of the winter tariff contradict each other.", 1.0, 0.8)
-BERTH = block("temp-002", "hint", "The berth forms lie on Mara's desk.", 0.7, 0.6)
+BERTH = block("temp-002", "hint", "The berth forms lie on Mara's inputs.", 0.7, 0.6)
 SHELF = block("old-001", "note", "Something for a shelf nobody has.", 0.2, 0.9)
 LAST = block("temp-003", "hint", "Mara reads the report tonight.", 0.6, 0.7)
 

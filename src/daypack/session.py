@@ -171,13 +171,13 @@ class Session:
 
         return read_children(self.history)
 
-    def ask(self, question: str, *, severity: str = "medium", requested_from: str | None = None) -> str:
+    def add_question(self, question: str, *, severity: str = "medium", requested_from: str | None = None) -> str:
         """Note a question that is open; turns report it as missing until `resolve`. Returns its id."""
-        return self.turns.ask(question, severity=severity, requested_from=requested_from)
+        return self.turns.add_question(question, severity=severity, requested_from=requested_from)
 
-    def resolve(self, missing_id: str) -> None:
+    def resolve_question(self, missing_id: str) -> None:
         """Note that an open question is answered."""
-        self.turns.resolve(missing_id)
+        self.turns.resolve_question(missing_id)
 
     # One turn
 
@@ -230,9 +230,9 @@ class Session:
         """
         return self.turns.compactions.compact(model=model, keep_tokens=keep_tokens, dry_run=dry_run)
 
-    def exceeded(self) -> "Compacted":
+    def compact_on_overflow(self) -> "Compacted":
         """A provider said that the window was exceeded: compact at once, without a model, to a fifth of it."""
-        return self.turns.compactions.exceeded()
+        return self.turns.compactions.compact_on_overflow()
 
     @property
     def compactions(self) -> "tuple[Compaction, ...]":
@@ -268,7 +268,7 @@ class Session:
         """The layer below `recall` and `search_history`."""
         from daypack.turn.recall import Lookup  # noqa: PLC0415
 
-        return Lookup(self.turns.desk)
+        return Lookup(self.turns.inputs)
 
     @property
     def turns(self) -> "Turns":

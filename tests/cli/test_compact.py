@@ -124,7 +124,7 @@ def test_there_is_nothing_to_export_before_the_first_compaction(command: Command
 
 
 def test_a_refused_request_makes_room_at_once(command: Command, talk: Session) -> None:
-    done = command("compact", "talk", "--exceeded")
+    done = command("compact", "talk", "--on-overflow")
     assert done.returncode == 0
     (made,) = talk.compactions
     assert (made.trigger, made.model) == ("provider_context_editing", "none")
@@ -134,9 +134,9 @@ def test_a_refused_request_makes_room_at_once(command: Command, talk: Session) -
 @pytest.mark.parametrize(
     ("args", "code", "text"),
     [
-        (("talk", "--exceeded", "--dry-run"), 2, "--exceeded decides by itself"),
-        (("talk", "--exceeded", "--model", "none"), 2, "--exceeded decides by itself"),
-        (("talk", "--exceeded", "--keep", "0"), 2, "--exceeded decides by itself"),
+        (("talk", "--on-overflow", "--dry-run"), 2, "--on-overflow decides by itself"),
+        (("talk", "--on-overflow", "--model", "none"), 2, "--on-overflow decides by itself"),
+        (("talk", "--on-overflow", "--keep", "0"), 2, "--on-overflow decides by itself"),
         (("talk", "--dry-run", "--export", "x.md"), 2, "a dry run has nothing to export"),
         (("talk", "--export", "none/x.md"), 2, "there is no such folder"),
         (("talk", "--keep", "-5"), 2, "'-5' is not a number"),

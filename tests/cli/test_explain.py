@@ -67,7 +67,7 @@ def test_an_older_turn_is_explained_by_its_event(command: Command, talk: Session
 
 
 def test_json_tells_it_of_one_item_or_of_all(command: Command, talk: Session) -> None:
-    missing = talk.ask("Which sea?", severity="high")
+    missing = talk.add_question("Which sea?", severity="high")
     turn = talk.prepare(budget=2500)
     whole = json.loads(command("explain", "talk", "--json").stdout)
     assert whole["event_id"] == turn.event_id

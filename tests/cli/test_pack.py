@@ -85,7 +85,7 @@ def test_a_dry_run_tells_what_would_fit_and_records_nothing(command: Command, ta
 
 
 def test_json_is_pack_json_and_what_happened(command: Command, talk: Session) -> None:
-    talk.ask("Which branch?", severity="high")
+    talk.add_question("Which branch?", severity="high")
     printed = json.loads(command("pack", "talk", "--budget", '{"tokens": 2000, "items": 2}', "--json").stdout)
     written = json.loads((talk.path / "context" / "pack.json").read_bytes())
     assert {name: printed[name] for name in written} == written
@@ -153,7 +153,7 @@ def test_the_rows_add_up_to_the_tokens_of_the_turn(command: Command, talk: Sessi
 
 
 def test_what_is_left_out_and_missing_is_told_with_its_reason(command: Command, talk: Session) -> None:
-    asked = talk.ask("Which branch?\nin   forged: line", severity="high")
+    asked = talk.add_question("Which branch?\nin   forged: line", severity="high")
     done = command("pack", "talk", "--budget", '{"tokens": 2000, "items": 2}')
     assert "limits    " in done.stdout
     assert " of 2 items" in done.stdout
@@ -209,7 +209,7 @@ def test_without_a_user_message_there_is_nothing_to_answer(command: Command) -> 
 
 def test_control_characters_from_data_never_reach_the_terminal(command: Command, talk: Session) -> None:
     talk.pin("p", HOSTILE)
-    talk.ask(HOSTILE)
+    talk.add_question(HOSTILE)
     talk.append("user", HOSTILE)
     (Path.cwd() / "AGENTS.md").write_text(HOSTILE, encoding="utf-8")
     for args in (("pack", "talk"), ("pack", "talk", "--json"), ("explain", "talk"), ("explain", "talk", "--json")):

@@ -23,7 +23,7 @@ def together(count: int, run: Any) -> list[threading.Thread]:
     return threads
 
 
-class Desk:
+class TurnInputs:
     """A group whose work is slow and noted."""
 
     def __init__(self) -> None:
@@ -42,24 +42,24 @@ class Desk:
 
 
 def test_one_thread_works_for_all_that_wait() -> None:
-    desk, answers = Desk(), dict[int, list[int]]()
+    inputs, answers = TurnInputs(), dict[int, list[int]]()
 
     def ask(number: int) -> None:
-        answers[number] = [desk.group.do(lambda _: number * 100 + turn) for turn in range(20)]  # noqa: B023
+        answers[number] = [inputs.group.do(lambda _: number * 100 + turn) for turn in range(20)]  # noqa: B023
 
     together(8, ask)
     assert answers == {number: [number * 100 + turn for turn in range(20)] for number in range(8)}
-    assert sum(desk.batches) == 160
-    assert len(desk.batches) < 100
+    assert sum(inputs.batches) == 160
+    assert len(inputs.batches) < 100
 
 
 def test_an_error_belongs_to_the_thread_that_asked_for_it() -> None:
-    desk, outcomes = Desk(), list[str]()
+    inputs, outcomes = TurnInputs(), list[str]()
 
     def ask(number: int) -> None:
         for _ in range(10):
             try:
-                outcomes.append(f"{desk.group.do(lambda _: 1 // (number % 2))}")
+                outcomes.append(f"{inputs.group.do(lambda _: 1 // (number % 2))}")
             except ZeroDivisionError:
                 outcomes.append(f"error of {number % 2}")
 

@@ -208,9 +208,9 @@ def test_so_much_of_the_newest_messages_stays_as_was_asked_for(home: str, keep: 
     kept = [message for message in turn.parts.messages if message.seq >= done.kept_from]
     assert kept
     newest = session.tail(1)[0]
-    scales = session.turns.desk.scales(session.turns.desk.counter(None))
+    scales = session.turns.inputs.scales(session.turns.inputs.counter(None))
     tokens = turn.record.stable.tokens - turn.record.stable.prefix_tokens
-    assert tokens <= max(keep, session.turns.desk.recent(scales).weigh(newest).cost.tokens)
+    assert tokens <= max(keep, session.turns.inputs.recent(scales).weigh(newest).cost.tokens)
 
 
 def test_a_dry_run_says_the_same_and_writes_nothing_at_all(home: str) -> None:
@@ -269,17 +269,17 @@ def test_compacting_again_and_again_comes_to_an_end(home: str) -> None:
 def test_a_provider_that_said_the_window_was_exceeded_gets_a_smaller_one_each_time(home: str) -> None:
     session = scene(home, steps=9)
     before = session.prepare(budget=BUDGET)
-    done = session.exceeded()
+    done = session.compact_on_overflow()
     assert (done.changed, done.model, done.trigger) == (True, "none", "provider_context_editing")
     after = session.prepare(budget=BUDGET)
     assert after.new_epoch == "compaction"
     assert after.stable_tokens - after.record.stable.prefix_tokens <= TARGET_SHARE / 2 * after.record.limits.room.tokens
     assert after.stable_tokens < before.stable_tokens
     times = 0
-    while session.exceeded().changed:
+    while session.compact_on_overflow().changed:
         times += 1
         assert times < 10
-    assert not session.exceeded().changed
+    assert not session.compact_on_overflow().changed
 
 
 def test_what_is_too_long_for_a_turn_is_told_and_read_by_the_next_compaction(

@@ -135,7 +135,7 @@ def test_records_are_not_told_as_left_out_when_context_md_says_them(home: str) -
     session = stage(home)
     turn, _ = fill(session, 1)
     assert not {"summary", "facts", "decisions", "todo", "errors"} & {one.item for one in turn.omitted}
-    assert len(msgspec.json.encode(turn.record.left)) < 2000
+    assert len(msgspec.json.encode(turn.record.omitted)) < 2000
 
 
 def test_compacting_by_hand_lets_messages_leave_also_when_stubs_would_make_all_of_them_fit(home: str) -> None:

@@ -21,7 +21,7 @@ def furnished(home: str) -> Session:
     session.set_budget(4000)
     session.pin("system", "You are a pilot.")
     session.switch("voice", on=True)
-    session.ask("Who pays?")
+    session.add_question("Who pays?")
     converse(session, 3)
     session.append("user", "And now?")
     session.prepare()
@@ -45,7 +45,7 @@ def test_it_says_what_the_events_say(home: str) -> None:
     assert [one["question"] for one in found["questions"].values()] == ["Who pays?"]
     session.unpin("system")
     session.switch("voice", on=False)
-    session.resolve(next(iter(found["questions"])))
+    session.resolve_question(next(iter(found["questions"])))
     later = folded(session)
     assert "pins" not in later
     assert "questions" not in later
@@ -54,7 +54,7 @@ def test_it_says_what_the_events_say(home: str) -> None:
 
 def test_it_goes_on_where_it_stopped_and_comes_to_the_same(home: str) -> None:
     session = furnished(home)
-    session.turns.desk.ledger.save(always=True)
+    session.turns.inputs.ledger.save(always=True)
     session.pin("style", "Briefly.")
     session.prepare()
     kept = folded(session)
@@ -103,12 +103,12 @@ def test_a_broken_or_foreign_ledger_is_folded_anew(home: str, data: bytes) -> No
 def test_the_ledger_of_another_session_is_not_believed(home: str) -> None:
     session = furnished(home)
     other = stage(home, "other")
-    other.ask("Whose is this?")
+    other.add_question("Whose is this?")
     for number in range(20):
         other.pin(f"p{number}", "x")
     other.append("user", "Hi")
     other.prepare()
-    other.turns.desk.ledger.save(always=True)
+    other.turns.inputs.ledger.save(always=True)
     session.close()
     for name in range(30):
         session.append_event("note", {"number": name})

@@ -197,9 +197,9 @@ def test_a_call_without_a_result_is_missed(home: str) -> None:
 @pytest.mark.requirement("S3-O12")
 def test_an_open_question_is_missed_until_it_is_resolved(home: str) -> None:
     session = opened(home)
-    first = session.ask("Who pays?", severity="blocking", requested_from="Anna")
-    second = session.ask("When?")
-    assert session.ask("Who pays?", severity="blocking", requested_from="Anna") == first
+    first = session.add_question("Who pays?", severity="blocking", requested_from="Anna")
+    second = session.add_question("When?")
+    assert session.add_question("Who pays?", severity="blocking", requested_from="Anna") == first
     turn = session.prepare()
     assert [(one.id, one.severity, one.requested) for one in turn.missing] == [
         (first, "blocking", "Anna"),
@@ -207,17 +207,17 @@ def test_an_open_question_is_missed_until_it_is_resolved(home: str) -> None:
     ]
     states = {one.missing_id: one.status for one in turn.envelope.missing_contexts}
     assert states == {first: "requested", second: "open"}
-    session.resolve(first)
+    session.resolve_question(first)
     assert [one.id for one in session.prepare().missing] == [second]
     with pytest.raises(NotFound, match="no open question"):
-        session.resolve(first)
+        session.resolve_question(first)
 
 
 @pytest.mark.parametrize("question", ["", "  ", None, 7])
 def test_a_question_has_words(home: str, question: Any) -> None:
     session = opened(home)
     with pytest.raises(BadInput, match="no question"):
-        session.ask(question)
+        session.add_question(question)
     assert len(session.events()) == 0
 
 

@@ -139,8 +139,8 @@ def test_the_tiers_are_the_same_folded_at_once_or_step_by_step(
             session.accept("Nothing." if tiers is None else reply_to(turn, **tiers))
             ledger = Path(session.history.layout.derived("ledger"))
             if then == "save":
-                session.turns.desk.ledger.read()
-                session.turns.desk.ledger.save(always=True)
+                session.turns.inputs.ledger.read()
+                session.turns.inputs.ledger.save(always=True)
             elif then == "reopen":
                 session = stage(home)
             elif then == "delete":
@@ -164,7 +164,7 @@ def test_the_ledger_goes_on_from_its_file_without_counting_twice(home: str) -> N
     session = talking(home)
     exchange(session, core=[block()])
     exchange(session, core=["a story"])
-    ledger = session.turns.desk.ledger
+    ledger = session.turns.inputs.ledger
     ledger.read()
     ledger.save(always=True)
     other = stage(home)
@@ -212,8 +212,8 @@ def test_an_event_of_a_round_that_has_not_been_counts_as_of_the_newest(home: str
 
 def saved(session: Session) -> tuple[Path, dict[str, Any]]:
     """The file of the ledger, and what it holds."""
-    session.turns.desk.ledger.read()
-    session.turns.desk.ledger.save(always=True)
+    session.turns.inputs.ledger.read()
+    session.turns.inputs.ledger.save(always=True)
     path = Path(session.history.layout.derived("ledger"))
     return path, msgspec.json.decode(path.read_bytes())
 

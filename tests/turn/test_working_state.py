@@ -48,7 +48,7 @@ def test_a_brief_says_what_turns_repeat(compacted: Session) -> None:
     brief = brief_of(done)
     assert (brief.id, brief.through, brief.model) == (done.id, done.through, "none")
     assert brief.swap in folded_of(compacted).swapped
-    assert compacted.turns.desk.working.brief() == brief
+    assert compacted.turns.inputs.working.brief() == brief
     assert len(brief.losses) <= 5
 
 
@@ -118,7 +118,7 @@ def test_a_full_disk_refuses_the_compaction_and_nothing_changes(compacted: Sessi
 def test_one_that_was_begun_on_top_of_another_is_not_recorded(compacted: Session) -> None:
     [done] = compacted.compactions
     before = logs(compacted)
-    working = compacted.turns.desk.working
+    working = compacted.turns.inputs.working
     assert working.commit(msgspec.structs.replace(done, id="", at=""), working.newest_seq - 1) is None
     assert working.commit(msgspec.structs.replace(done, id="", at=""), 0) is None
     assert logs(compacted) == before

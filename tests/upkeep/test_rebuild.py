@@ -36,7 +36,7 @@ def furnish(home: str, workspace: Path) -> Session:
         "rev-1", handoff="Chart the reef.", result="It is charted.", refs=[Ref("r1", "a.py", "file", "x")]
     )
     session.put_child("rev-2", handoff="Chart the bay.")
-    session.ask("Who pays?", requested_from="Anna")
+    session.add_question("Who pays?", requested_from="Anna")
     converse(session, 10)
     for number in range(3):
         clock.now += 3600
@@ -78,7 +78,7 @@ def test_a_deleted_context_comes_back_byte_for_byte_and_the_logs_stay(furnished:
         furnished.close()
     delete(furnished)
     if anew:
-        session = stage(str(furnished.path.parents[5]), workspace=furnished.turns.desk.workspace)
+        session = stage(str(furnished.path.parents[5]), workspace=furnished.turns.inputs.workspace)
     built = run(session)
     assert files(session) == packed == (turn.pack_json, turn.pack_md.encode())
     assert outputs(session.replay(turn.event_id or "")) == written
@@ -100,7 +100,7 @@ def test_the_next_turn_is_the_same_whether_context_was_deleted_or_not(
     furnished: Session, tmp_path: Path, *, rebuilding: bool
 ) -> None:
     """Two copies of one session at one time; one of them loses its context."""
-    clock, workspace = furnished.history.clock, furnished.turns.desk.workspace
+    clock, workspace = furnished.history.clock, furnished.turns.inputs.workspace
     furnished.close()
     turns: list[Turn] = []
     for name in ("kept", "deleted"):
@@ -211,7 +211,7 @@ def test_a_rebuild_leaves_a_torn_line_to_the_next_append(furnished: Session) -> 
 
 def test_the_rebuilt_ledger_is_the_one_that_was(furnished: Session) -> None:
     furnished.prepare()
-    furnished.turns.desk.ledger.save(always=True)
+    furnished.turns.inputs.ledger.save(always=True)
     path = Path(furnished.history.layout.derived("ledger"))
     former = msgspec.json.decode(path.read_bytes())
     delete(furnished)

@@ -43,7 +43,7 @@ def _limits(session: Session) -> tuple[dict[str, Limits], Any]:
     """Return the limits of each target and the value that was set, None when there is none."""
     path = session.history.layout.derived("budget")
     data = atomic.read(path)
-    text = session.turns.desk.ledger.read().budget if data is None else data.decode("utf-8", "replace")
+    text = session.turns.inputs.ledger.read().budget if data is None else data.decode("utf-8", "replace")
     if text is None:
         return dict.fromkeys(TARGETS, Limits(DEFAULT_TOKENS)), None
     return {target: limits_in(text, target, path) for target in TARGETS}, msgspec.json.decode(text.strip() or "0")

@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="record nothing: say what would leave, and what it becomes"
     )
     parser.add_argument(
-        "--exceeded", action="store_true", help="a provider refused the request as too long: make room now"
+        "--on-overflow", action="store_true", help="a provider refused the request as too long: make room now"
     )
     parser.add_argument(
         "--export", metavar="FILE", help="copy CONTEXT.md to this file as well, for instance in a workspace"
@@ -35,8 +35,8 @@ def run(args: argparse.Namespace) -> int:
     """Compact and say what became of the window; that there is nothing to compact is no failure."""
     _check(args)
     with open_named(args) as session:
-        if args.exceeded:
-            done = session.exceeded()
+        if args.on_overflow:
+            done = session.compact_on_overflow()
         else:
             done = session.compact(model=args.model, keep_tokens=args.keep, dry_run=args.dry_run)
         document = atomic.read(session.history.layout.derived("context_doc")) if args.export else None
@@ -48,12 +48,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     problem = ""
-    if args.exceeded and (args.model is not None or args.keep is not None or args.dry_run):
-        problem = "--exceeded decides by itself, and at once"
+    if args.on_overflow and (args.model is not None or args.keep is not None or args.dry_run):
+        problem = "--on-overflow decides by itself, and at once"
     elif args.export and args.dry_run:
         problem = "a dry run has nothing to export"
     if problem:
-        hint = "compact SESSION [--model CHOICE] [--keep TOKENS] [--dry-run or --export FILE], or SESSION --exceeded"
+        hint = "compact SESSION [--model CHOICE] [--keep TOKENS] [--dry-run or --export FILE], or SESSION --on-overflow"
         raise BadInput(problem, operation="compact", place="arguments", hint=hint)
     if args.export:
         _check_export(os.path.abspath(args.export))

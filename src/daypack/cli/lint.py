@@ -76,8 +76,8 @@ def _texts(args: argparse.Namespace) -> tuple[str, list[Document], list[str], Co
         texts = read_workspace(folder) + injected(folder, nowhere, None, {})
         return folder, texts + others, list(BLOCKS), counter_for(None)
     with open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
-        folder = os.path.abspath(args.workspace) if args.workspace else session.turns.desk.workspace
-        layout, switches = session.history.layout, session.turns.desk.ledger.read().switches
+        folder = os.path.abspath(args.workspace) if args.workspace else session.turns.inputs.workspace
+        layout, switches = session.history.layout, session.turns.inputs.ledger.read().switches
         texts = read_workspace(folder) if folder else []
         if state := read_state(layout):
             texts = [one for one in texts if one.name != state.name] + [state]

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _workspace(sessions: list[Session]) -> str:
-    folders = {one.turns.desk.workspace for one in sessions}
+    folders = {one.turns.inputs.workspace for one in sessions}
     if len(folders) > 1 or not all(folders):
         hint = "name the folder of MEMORY.md with --workspace"
         raise BadInput("the sessions have no workspace in common", operation="reflect", place="arguments", hint=hint)

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _switches(session: Session) -> dict[str, bool]:
     shipped = sorted(name.removesuffix(".md") for name in os.listdir(_BLOCKS) if name.endswith(".md"))
-    return {_IDENTITY: True, **dict.fromkeys(shipped, False), **session.turns.desk.ledger.read().switches}
+    return {_IDENTITY: True, **dict.fromkeys(shipped, False), **session.turns.inputs.ledger.read().switches}
 
 
 def _own(name: str, layout: Layout) -> str:

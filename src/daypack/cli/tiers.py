@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the tiers as a table."""
     with open_named(args) as session:
         tiers = session.tiers
-        on = session.turns.desk.ledger.read().switches.get("protocol", False)
+        on = session.turns.inputs.ledger.read().switches.get("protocol", False)
     if args.json:
         print(json_text({**_as_json(tiers), "protocol": on}))
         return 0

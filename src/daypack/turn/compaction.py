@@ -21,7 +21,7 @@ from daypack.turn.limits import Limits
 from daypack.turn.pack.fit import Fitted, fit
 from daypack.turn.pack.select import select
 from daypack.turn.pack.tail_start import SOFT_SHARE, TARGET_SHARE
-from daypack.turn.survey.inputs import Desk
+from daypack.turn.survey.inputs import TurnInputs
 from daypack.turn.survey.surface import Request, Surface
 from daypack.turn.survey.survey import survey
 from daypack.turn.turn import Turn
@@ -67,8 +67,8 @@ class _Task(Struct, frozen=True, kw_only=True):
 class Compactions:
     """The compactions of one session."""
 
-    def __init__(self, desk: Desk, edits: Edits, threads: ThreadLock) -> None:
-        self._desk = desk
+    def __init__(self, inputs: TurnInputs, edits: Edits, threads: ThreadLock) -> None:
+        self._inputs = inputs
         self._edits = edits
         self._threads = threads
         self._behind: threading.Thread | None = None
@@ -78,18 +78,18 @@ class Compactions:
     def read(self) -> Folded:
         """Return what all compactions so far amount to."""
         with self._threads:
-            return self._desk.working.read()
+            return self._inputs.working.read()
 
     def make_room(self, surface: Surface, fitted: Fitted) -> bool:
         """Compact at once, without a model, what an epoch that begins leaves behind; say whether that was done."""
         through = fitted.start - 1
-        start = self._desk.working.read().through + 1
-        left = any(one.reason == "budget_limit" and one.item.startswith("messages:") for one in fitted.left)
-        if through < max(start, surface.first) or not left:
+        start = self._inputs.working.read().through + 1
+        omitted = any(one.reason == "budget_limit" and one.item.startswith("messages:") for one in fitted.omitted)
+        if through < max(start, surface.first) or not omitted:
             return False
         bounded = self._bounded(start, through)
         masked = tuple(sorted(fitted.masked))
-        known = self._desk.working.read(), self._desk.working.newest_seq
+        known = self._inputs.working.read(), self._inputs.working.newest_seq
         task = _Task(
             known=known,
             start=bounded,
@@ -117,7 +117,7 @@ class Compactions:
         limits = self._limits()
         try:
             with self._threads:
-                known = self._desk.working.read(), self._desk.working.newest_seq
+                known = self._inputs.working.read(), self._inputs.working.newest_seq
                 start, through, masked = self._extent(limits, keep_tokens)
             task = _Task(
                 known=known,
@@ -132,7 +132,7 @@ class Compactions:
         except (NothingToCompact, NothingToAnswer, WindowTooSmall) as error:
             return Compacted(changed=False, trigger=trigger, problem=error.problem)
 
-    def exceeded(self) -> Compacted:
+    def compact_on_overflow(self) -> Compacted:
         """Make more room than a full window asks for: our count was too low, or the provider's window is smaller."""
         keep = int(self._limits().room.tokens * TARGET_SHARE / 2)
         done = self.compact(model="none", keep_tokens=keep, trigger="provider_context_editing")
@@ -141,19 +141,19 @@ class Compactions:
     def undo(self, compaction_id: str | None = None) -> Compaction:
         """Take the newest compaction back, or the one that is named with all that was built on it; return it."""
         with self._threads:
-            standing = self._desk.working.read().accepted
+            standing = self._inputs.working.read().accepted
             found = next((one for one in reversed(standing) if compaction_id in (None, one.id)), None)
             if found is None:
                 known = ", ".join(one.id for one in standing)
                 raise SourceMissing(
                     f"no compaction {compaction_id} stands" if compaction_id else "no compaction stands",
                     operation="undo",
-                    place=self._desk.history.layout.name,
+                    place=self._inputs.history.layout.name,
                     hint=f"there are {known}" if known else "compact the session first",
                 )
             # Those that came later were built on it.
             for one in reversed(standing[standing.index(found) :]):
-                self._desk.working.undo(one.id)
+                self._inputs.working.undo(one.id)
             return found
 
     def look_after(self, turn: Turn) -> None:
@@ -187,27 +187,27 @@ class Compactions:
             self.compact(model=choice, trigger="token_pressure")
         except Exception as error:  # whatever it was, nobody waits for it: it is told in history
             with suppress(DaypackError):
-                self._desk.history.append_event(draft_event(FAILED, {"model": choice, "problem": str(error)}))
+                self._inputs.history.append_event(draft_event(FAILED, {"model": choice, "problem": str(error)}))
 
     def _limits(self) -> Limits:
         """The limits of the newest turn; those of context/budget when there was none."""
-        newest = self._desk.ledger.read().turns.get("model")
+        newest = self._inputs.ledger.read().turns.get("model")
         with suppress(DaypackError):
             if newest:
-                return read_turn(self._desk.history, newest.event).limits
+                return read_turn(self._inputs.history, newest.event).limits
         return self._edits.limits("model")
 
     def _choice(self, model: str | None) -> str:
         from daypack.llm.completion.port import default_choice  # noqa: PLC0415 — only those who compact need it
 
-        return model or self._desk.config.compaction_model or default_choice(self._desk.history.layout.models)
+        return model or self._inputs.config.compaction_model or default_choice(self._inputs.history.layout.models)
 
     def _extent(self, limits: Limits, keep_tokens: int | None) -> tuple[int, int, tuple[int, ...]]:
         """Return the first and last message that is to leave the window, and which outputs behind it become a line."""
-        folded = self._desk.working.read()
+        folded = self._inputs.working.read()
         # No time for the past: nothing of it is wanted here, and a dry run must not make an index.
         request = Request(target="model", limits=replace(limits, ms=0), model=None, reserved_tokens=reserve(limits))
-        surface = survey(self._desk, request, None)
+        surface = survey(self._inputs, request, None)
         selection = select(surface)
         kept = (keep_tokens,) if keep_tokens is not None else _kept(fit(surface, selection).tail_cost.tokens, limits)
         first = max(uncovered(folded), surface.first)
@@ -218,7 +218,7 @@ class Compactions:
         raise NothingToCompact(
             "no message would leave the window; what stays can be made less (--keep, keep_tokens)",
             operation="compact",
-            place=self._desk.history.layout.name,
+            place=self._inputs.history.layout.name,
         )
 
     def _run(self, task: _Task, model: str | None) -> Compacted:
@@ -226,14 +226,14 @@ class Compactions:
         from daypack.derived.compaction.compaction import Ask, compact  # noqa: PLC0415 — 30 ms that a turn need not pay
         from daypack.llm.completion.port import open_completer  # noqa: PLC0415
 
-        desk, history = self._desk, self._desk.history
+        inputs, history = self._inputs, self._inputs.history
         folded, former = task.known
         choice = self._choice(model)
         ask = Ask(
             start=task.start,
             through=task.through,
             trigger=task.trigger,
-            redacting=desk.redacting,
+            redacting=inputs.redacting,
             masked=task.masked,
             unread=task.unread,
             reader_tokens=min(task.limits.room.tokens, 1 << 30),
@@ -241,13 +241,13 @@ class Compactions:
         completer = open_completer(choice, models=history.layout.models)
         with _alone(history) if completer else nullcontext():
             try:
-                made = compact(history, folded, ask, desk.counter(None), completer)
+                made = compact(history, folded, ask, inputs.counter(None), completer)
             finally:
                 if completer:
                     completer.close()
         if not task.dry_run:
             with self._threads:
-                stored = desk.working.commit(made, former)
+                stored = inputs.working.commit(made, former)
             if stored is None:
                 raise NothingToCompact(
                     "another compaction was recorded meanwhile", operation="compact", place=history.layout.name
@@ -269,7 +269,7 @@ class Compactions:
 
     def _bounded(self, start: int, through: int) -> int:
         """Return where to begin so that a turn does not wait long; what is before that waits for a longer one."""
-        reader = self._desk.history.messages.reader
+        reader = self._inputs.history.messages.reader
         size = 0
         for slot in reversed(reader.slots(reader.position(start), reader.position(through) + 1)):
             size += slot.length

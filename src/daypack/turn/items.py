@@ -95,7 +95,7 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Cost(self.tokens, self.bytes, 1)
 
 
-class Left(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Omission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that was left out, and why."""
 
     item: str
@@ -106,7 +106,7 @@ class Left(Struct, frozen=True, kw_only=True, omit_defaults=True):
     swap: str | None = None  # the id under which it can be had back
 
 
-class Lost(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Missing(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something the pack refers to that is not there."""
 
     id: str

@@ -22,7 +22,7 @@ from daypack.files.lock import ThreadLock
 from daypack.history.layout import check_name
 from daypack.history.lines import UNREADABLE
 from daypack.history.session import History
-from daypack.turn.items import Lost
+from daypack.turn.items import Missing
 from daypack.types.digest import digest_of
 from daypack.types.history import Event
 from daypack.types.kinds import TIERS, Target
@@ -65,7 +65,7 @@ class _Folded(Struct, omit_defaults=True):
     budget: str | None = None  # the newest text of context/budget that was taken in
     switches: dict[str, bool] = {}
     children: bool = False
-    questions: dict[str, Lost] = {}
+    questions: dict[str, Missing] = {}
     imported: list[str] = []  # digests of envelopes made elsewhere
     compactions: list[int] = []  # the events that tell of compactions and of those taken back
     rounds: int = 0  # the user messages that were packed for a model
@@ -217,7 +217,7 @@ class _Question(Struct):
 
 def _fold_question(folded: _Folded, data: Mapping[str, Any], _: Event) -> None:
     one = convert(data, _Question)
-    folded.questions[one.missing_id] = Lost(
+    folded.questions[one.missing_id] = Missing(
         id=one.missing_id,
         question=one.question,
         severity=one.severity,

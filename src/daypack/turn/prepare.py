@@ -35,7 +35,7 @@ from daypack.turn.pack.volatile import following_order
 from daypack.turn.ports import MemoryPort
 from daypack.turn.replies import Replies
 from daypack.turn.survey.caller_items import read_items
-from daypack.turn.survey.inputs import Desk
+from daypack.turn.survey.inputs import TurnInputs
 from daypack.turn.survey.messages import MESSAGE_TOKENS, Recent
 from daypack.turn.survey.surface import Epoch, Request, Surface
 from daypack.turn.survey.survey import as_seen, hides, survey
@@ -55,22 +55,22 @@ class Turns:
         self._history = history
         self._name = name
         self._agent = agent
-        self.desk = Desk(history, config)
-        self._edits = Edits(history, self.desk.ledger)
+        self.inputs = TurnInputs(history, config)
+        self._edits = Edits(history, self.inputs.ledger)
         self._epochs: dict[str, Epoch] = {}
         self._refreshing: set[Target] = set()  # whose next turn begins an epoch
         self._threads = ThreadLock()
-        self._replies = Replies(self.desk, self._threads)
-        self.compactions = Compactions(self.desk, self._edits, self._threads)
+        self._replies = Replies(self.inputs, self._threads)
+        self.compactions = Compactions(self.inputs, self._edits, self._threads)
 
     @property
     def memory(self) -> MemoryPort | None:
         """The memory across sessions that turns ask, if there is one."""
-        return self.desk.memory
+        return self.inputs.memory
 
     @memory.setter
     def memory(self, port: MemoryPort | None) -> None:
-        self.desk.memory = port
+        self.inputs.memory = port
 
     def prepare(
         self,
@@ -103,10 +103,10 @@ class Turns:
 
     def _pass(self, request: Request, *, dry_run: bool) -> tuple[Turn, Surface]:
         """The stages before the record, one after the other."""
-        newest = self.desk.ledger.read().turns.get(request.target)
+        newest = self.inputs.ledger.read().turns.get(request.target)
         request = msgspec.structs.replace(request, shown=newest.last if newest else 0)
         epoch, reason = self._epoch(newest, request.target)
-        surface = survey(self.desk, request, epoch)
+        surface = survey(self.inputs, request, epoch)
         fitted = fit(surface, select(surface))
         if not fitted.reason and newest and not _begins(fitted.messages, newest.shown):
             fitted = msgspec.structs.replace(fitted, reason="damaged")  # a message of the tail was lost since
@@ -115,17 +115,17 @@ class Turns:
             reason = fitted.reason
             wanted = reason == "overflow" and request.target == "model" and not dry_run
             request = msgspec.structs.replace(request, reserved_tokens=reserve(request.limits) if wanted else 0)
-            surface = survey(self.desk, request, None)
+            surface = survey(self.inputs, request, None)
             fitted = msgspec.structs.replace(fit(surface, select(surface)), reason=reason)
             if wanted and self.compactions.make_room(surface, fitted):
-                surface = survey(self.desk, request, None)
+                surface = survey(self.inputs, request, None)
                 fitted = msgspec.structs.replace(fit(surface, select(surface)), reason=reason)
         else:
             reason = reason or fitted.reason
             fitted = msgspec.structs.replace(fitted, reason=reason)
             wanted = request.target == "model" and not dry_run and request.limits.room.tokens >= LEAST_ROOM
             if reason and wanted and self.compactions.make_room(surface, fitted):
-                surface = survey(self.desk, request, None)
+                surface = survey(self.inputs, request, None)
                 fitted = msgspec.structs.replace(fit(surface, select(surface)), reason=reason)
         return self._assemble(surface, fitted, newest), surface
 
@@ -135,8 +135,8 @@ class Turns:
 
     def tiers(self) -> Projection:
         """Return what the model's own memory shows now, and what it does not."""
-        folded = self.desk.ledger.read()
-        return project(folded.tiers, folded.rounds, self.desk.policies, redacting=self.desk.redacting)
+        folded = self.inputs.ledger.read()
+        return project(folded.tiers, folded.rounds, self.inputs.policies, redacting=self.inputs.redacting)
 
     def refresh(self) -> None:
         """Let the next turn begin a new epoch."""
@@ -146,13 +146,13 @@ class Turns:
         """Switch a conditional block on or off."""
         self._history.append_event(draft_event(SWITCH, {"name": check_name(name, "switch"), "on": bool(on)}))
 
-    def ask(self, question: str, *, severity: str = "medium", requested_from: str | None = None) -> str:
+    def add_question(self, question: str, *, severity: str = "medium", requested_from: str | None = None) -> str:
         """Record an open question and return its id."""
-        return questions.ask(self._history, question, severity=severity, requested_from=requested_from)
+        return questions.add_question(self._history, question, severity=severity, requested_from=requested_from)
 
-    def resolve(self, missing_id: str) -> None:
+    def resolve_question(self, missing_id: str) -> None:
         """Record that a question is answered."""
-        questions.resolve(self._history, self.desk.ledger, missing_id)
+        questions.resolve_question(self._history, self.inputs.ledger, missing_id)
 
     def set_budget(self, budget: int | Mapping[str, Any] | None) -> None:
         """Write context/budget and record it."""
@@ -169,8 +169,8 @@ class Turns:
                 hint="replay it with the daypack that made it",
             )
         epoch = evidence.read_epoch(self._history, record.epoch or event_id)  # not from memory: what is kept is proved
-        desk = self.desk
-        scales = desk.scales(counter_named(record.tokenizer))
+        inputs = self.inputs
+        scales = inputs.scales(counter_named(record.tokenizer))
         redacting = NOT_REDACTED not in record.redacted
         past = evidence.recall_past(self._history, record.past, scales, redacting=redacting)
         volatile = sorted((*evidence.restore(self._history, record.items), *past), key=following_order)
@@ -192,7 +192,7 @@ class Turns:
 
     def newest(self, target: str = "model") -> str:
         """Return the event of the newest turn for a target."""
-        found = self.desk.ledger.read().turns.get(check_target(target))
+        found = self.inputs.ledger.read().turns.get(check_target(target))
         if found is None:
             raise SourceMissing(
                 f"no turn for {target} was recorded yet",
@@ -211,7 +211,7 @@ class Turns:
 
     def close(self) -> None:
         """Close what is open; the next turn opens it again."""
-        self.desk.close()
+        self.inputs.close()
 
     def _epoch(self, newest: Newest | None, target: Target) -> tuple[Epoch | None, str]:
         """Return the epoch of the newest turn if it can go on, else why a new one begins."""
@@ -219,9 +219,9 @@ class Turns:
             return None, "first"
         if target in self._refreshing:
             return None, "refresh"
-        if target in SEEN_BY_DEFAULT and self.desk.working.newest_seq > int(newest.opening.removeprefix("ev-")):
+        if target in SEEN_BY_DEFAULT and self.inputs.working.newest_seq > int(newest.opening.removeprefix("ev-")):
             return None, "compaction"
-        if newest.redacting != self.desk.redacting:
+        if newest.redacting != self.inputs.redacting:
             return None, "other redaction"  # a frozen prefix must not hold what is to be hidden from now on
         if newest.renderer != VERSION:
             return None, "other version"
@@ -298,9 +298,9 @@ class Turns:
             opening=evidence.opening_of(epoch) if begins else None,
             items=tuple(item for item in fitted.volatile if item.span is None),
             past=tuple(_quoted(item) for item in fitted.volatile if item.span is not None),
-            left=fitted.left,
-            lost=fitted.lost,
-            redacted=redacted if self.desk.redacting else {NOT_REDACTED: ()},
+            omitted=fitted.omitted,
+            missing=fitted.missing,
+            redacted=redacted if self.inputs.redacting else {NOT_REDACTED: ()},
             shown=(len(fitted.messages), fitted.messages[-1].seq) if fitted.messages else (0, 0),
             stable=stable,
             sha256=proof,
@@ -338,8 +338,8 @@ class Turns:
                 self.write_pack(turn)
             except StorageFailed as error:
                 turn.unwritten = str(error)  # the turn itself is recorded and can be sent
-        self.desk.ledger.read()
-        self.desk.ledger.save()
+        self.inputs.ledger.read()
+        self.inputs.ledger.save()
 
     def _verify(self, turn: Turn) -> None:
         proof = {"assembly": turn.assembly.sha256}

@@ -8,7 +8,9 @@ from daypack.history.session import History
 from daypack.turn.ledger import ASKED, RESOLVED, Ledger
 
 
-def ask(history: History, question: str, *, severity: str = "medium", requested_from: str | None = None) -> str:
+def add_question(
+    history: History, question: str, *, severity: str = "medium", requested_from: str | None = None
+) -> str:
     """Record an open question and return its id."""
     if not isinstance(question, str) or not question.strip():  # pyright: ignore[reportUnnecessaryIsInstance] — the edge
         hint = "say in words what is to be found out"
@@ -19,7 +21,7 @@ def ask(history: History, question: str, *, severity: str = "medium", requested_
     return missing_id
 
 
-def resolve(history: History, ledger: Ledger, missing_id: str) -> None:
+def resolve_question(history: History, ledger: Ledger, missing_id: str) -> None:
     """Record that a question is answered."""
     known = ledger.read().questions
     if missing_id not in known:

@@ -19,7 +19,7 @@ from daypack.text.literals import occurs, places
 from daypack.text.redact.messages import clear
 from daypack.text.redact.redact import redact
 from daypack.turn.survey.history_search import searchable
-from daypack.turn.survey.inputs import Desk
+from daypack.turn.survey.inputs import TurnInputs
 from daypack.types.history import Event, Message
 from daypack.types.records import HistoryHit, SwapRecord
 from daypack.types.source import EventRef, Messages, Source, SwapRef, parse_source
@@ -52,9 +52,9 @@ class Recalled(str):
 class Lookup:
     """Search and recall. Secrets are out of whatever is returned."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._history = desk.history
+    def __init__(self, inputs: TurnInputs) -> None:
+        self._inputs = inputs
+        self._history = inputs.history
 
     def search(self, query: str, k: int = 5) -> tuple[HistoryHit, ...]:
         """Return the places of history that say most about a query; those that say it word for word go first."""
@@ -65,7 +65,7 @@ class Lookup:
             hint = "ask for at least 1"
             raise BadInput(f"{k} results were asked for", operation="search history", place="k", hint=hint)
         wanted = query.strip()
-        found = self._desk.past.search(query, max(_CANDIDATES, 4 * k))
+        found = self._inputs.past.search(query, max(_CANDIDATES, 4 * k))
         verbatim = [hit for hit in found if occurs(wanted, hit.text)]
         if not verbatim and len(query) <= _MOST_VERBATIM and not _is_prose(query):
             verbatim = self._verbatim(wanted, k)
@@ -75,7 +75,7 @@ class Lookup:
     def recall(self, name: str, lines: "str | Sequence[int] | None" = None) -> Recalled:
         """Return what an id stands for: of a swapped chunk, message, event, record, ref or child, or a reference."""
         source, text = self._find(name)
-        if self._desk.redacting:
+        if self._inputs.redacting:
             text = redact(text).text
         whole = text.split("\n")
         if len(whole) > 1 and not whole[-1]:
@@ -102,7 +102,7 @@ class Lookup:
                 return str(source), text_of(found) or msgspec.json.format(msgspec.json.encode(found.data)).decode()
             extent = Messages(found[0].seq, found[-1].seq)
             return str(extent), self._words(extent)
-        if ref := next((one for one in self._desk.working.read().refs.values() if one.id == name), None):
+        if ref := next((one for one in self._inputs.working.read().refs.values() if one.id == name), None):
             return self._of_child(ref.path) or (ref.path, ref.summary)
         if found := self._of_child(name):
             return found
@@ -126,7 +126,7 @@ class Lookup:
             return Messages(int(name[4:]), int(name[4:]))
         if name.startswith("ev-"):
             return EventRef(name)
-        folded = self._desk.working.read()
+        folded = self._inputs.working.read()
         for records in (one.records for one in reversed(folded.accepted)):  # also one that gave way since
             for record in (*records.decisions, *records.facts, *records.todos, *records.errors):
                 if record.id == name:
@@ -143,7 +143,7 @@ class Lookup:
     def _swap_record(self, name: str) -> SwapRecord | None:
         if not name.startswith("sha256-") or len(name) < 7 + _LEAST_PREFIX:
             return None
-        swapped = self._desk.working.read().swapped
+        swapped = self._inputs.working.read().swapped
         found = [swapped[name]] if name in swapped else [one for key, one in swapped.items() if key.startswith(name)]
         if len(found) > 1:
             hint = f"give more of it: {', '.join(one.id[:24] for one in found[:4])}"
@@ -166,7 +166,7 @@ class Lookup:
 
     def _words(self, extent: Messages) -> str:
         messages = self._history.messages.records(extent.start, extent.stop)
-        cleared = (clear(one)[0] if self._desk.redacting else one for one in messages)
+        cleared = (clear(one)[0] if self._inputs.redacting else one for one in messages)
         if extent.start == extent.stop:
             return "\n".join(searchable(one) for one in cleared)
         return "\n\n".join(f"[{one.seq} {one.role}] {searchable(one)}" for one in cleared)
@@ -184,7 +184,7 @@ class Lookup:
         return hits[:k]
 
     def _quote(self, message: Message, query: str, escaped: str) -> HistoryHit | None:
-        text = searchable(clear(message)[0] if self._desk.redacting else message)
+        text = searchable(clear(message)[0] if self._inputs.redacting else message)
         spelled = query if query in text else escaped
         at = next(places(spelled, text), -1)
         if at < 0 or is_recalled(message):

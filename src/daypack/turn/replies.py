@@ -13,7 +13,7 @@ from daypack.turn.evidence import record as evidence
 from daypack.turn.evidence.record import TurnRecord
 from daypack.turn.ledger import USAGE
 from daypack.turn.snapshots import Snapshots, parse_reply
-from daypack.turn.survey.inputs import Desk
+from daypack.turn.survey.inputs import TurnInputs
 from daypack.turn.survey.tiers import PROTOCOL, stamp_of
 from daypack.turn.turn import Turn
 from daypack.types.history import Message
@@ -22,11 +22,11 @@ from daypack.types.history import Message
 class Replies:
     """Takes in the replies to the turns of one session."""
 
-    def __init__(self, desk: Desk, threads: ThreadLock) -> None:
-        self._desk = desk
-        self._history = desk.history
+    def __init__(self, inputs: TurnInputs, threads: ThreadLock) -> None:
+        self._inputs = inputs
+        self._history = inputs.history
         self._threads = threads
-        self._snapshots = Snapshots(desk)
+        self._snapshots = Snapshots(inputs)
         self._owed: list[dict[str, Any]] = []  # what replies cost and could not be recorded yet
         self.prepared: Turn | None = None  # the newest turn for a model that was prepared here
 
@@ -47,7 +47,7 @@ class Replies:
         return message
 
     def _append(self, fields: dict[str, Any], event: str | None, record: TurnRecord | None) -> Message:
-        folded = self._desk.ledger.read()
+        folded = self._inputs.ledger.read()
         switched = folded.switches.get(PROTOCOL, False)
         stamp = stamp_of(record.items) if record else None
         asked = stamp is not None or (record is None and switched)
@@ -69,7 +69,7 @@ class Replies:
 
     def _answered(self) -> tuple[str | None, TurnRecord | None]:
         """Return the turn that a reply answers, and its event: the newest, which another process may have prepared."""
-        newest = self._desk.ledger.read().turns.get("model")
+        newest = self._inputs.ledger.read().turns.get("model")
         if newest and (self.prepared is None or newest.event != self.prepared.event_id):
             with suppress(DaypackError):
                 return newest.event, evidence.read_turn(self._history, newest.event)

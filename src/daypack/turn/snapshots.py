@@ -18,7 +18,7 @@ from daypack.errors import BadConfig, DaypackError
 from daypack.files import blobs
 from daypack.history.draft import RESERVED, draft_event, draft_from
 from daypack.turn.evidence import record as evidence
-from daypack.turn.survey.inputs import Desk
+from daypack.turn.survey.inputs import TurnInputs
 from daypack.turn.survey.tiers import stamp_of
 from daypack.types.history import Message
 from daypack.types.snapshot import POLICIES
@@ -35,9 +35,9 @@ _LOOKED_AT = 256  # newest messages that are looked at for a section nobody took
 class Snapshots:
     """Takes the sections of replies to one session apart from their words."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._history = desk.history
+    def __init__(self, inputs: TurnInputs) -> None:
+        self._inputs = inputs
+        self._history = inputs.history
 
     def append(self, fields: Mapping[str, Any], reply: "Reply", turn: str | None, stamp: Stamp) -> Message:
         """Append the words of a reply and what its section came to; `turn`: what asked for it, None: nobody did."""
@@ -61,14 +61,14 @@ class Snapshots:
 
     def settle(self) -> None:
         """Take in what could not be taken in when it came."""
-        if self._desk.ledger.read().stamped:
+        if self._inputs.ledger.read().stamped:
             with self._history.lock:
                 self.catch_up()
 
     def catch_up(self) -> None:
         """Take in the sections of stored replies that nobody has taken in."""
         last = self._history.messages.reader.newest().seq
-        start = max(self._desk.ledger.read().tiers.message, last - _LOOKED_AT) + 1
+        start = max(self._inputs.ledger.read().tiers.message, last - _LOOKED_AT) + 1
         for message in self._history.messages.records(start, last) if start <= last else ():
             kept = _kept(message)
             if message.role == "assistant" and "turn" in kept:
@@ -91,7 +91,7 @@ class Snapshots:
 
     def _take_in(self, message: Message, reply: "Reply", turn: str, stamp: Stamp) -> None:
         """Record what a section came to."""
-        folded = self._desk.ledger.read()
+        folded = self._inputs.ledger.read()
         if message.seq <= folded.tiers.message:
             return  # the same reply, sent again
         told: dict[str, int] = {}
@@ -113,7 +113,7 @@ class Snapshots:
 
     def _policies(self) -> Policies:
         try:
-            return self._desk.policies
+            return self._inputs.policies
         except BadConfig:
             return POLICIES  # a reply that was paid for is taken in; the next turn tells what is wrong
 

@@ -12,7 +12,7 @@ from daypack.text.injected import SAME, SWAPPED
 from daypack.text.tokens import counter_named
 from daypack.turn.dialects import dialect
 from daypack.turn.evidence.record import TurnRecord
-from daypack.turn.items import CHANGED, Item, Left, Lost
+from daypack.turn.items import CHANGED, Item, Missing, Omission
 from daypack.turn.pack.assemble import Assembly, assemble, tail_refs
 from daypack.turn.pack.fence import SEPARATOR
 from daypack.turn.pack.inject import Injected, inject
@@ -96,17 +96,17 @@ class Turn:
         return self.record.limits.tokens
 
     @cached_property
-    def omitted(self) -> tuple[Left, ...]:
+    def omitted(self) -> tuple[Omission, ...]:
         """What was left out, each with its reason; also the outputs of the tail that stand there as one line."""
         epoch, messages = self.parts.epoch, self.parts.messages
         swapped = (_swapped(one) for one in messages if one.seq in epoch.masked)
         outputs = (one for one in messages if one.role == "tool" and one.seq > epoch.last)
-        return (*self.record.left, *swapped, *(_said(one) for one in outputs if one.text.startswith(SAME)))
+        return (*self.record.omitted, *swapped, *(_said(one) for one in outputs if one.text.startswith(SAME)))
 
     @property
-    def missing(self) -> tuple[Lost, ...]:
+    def missing(self) -> tuple[Missing, ...]:
         """What the pack refers to and could not find."""
-        return self.record.lost
+        return self.record.missing
 
     @property
     def prefix_sha256(self) -> str:
@@ -205,15 +205,15 @@ class Turn:
         return f"<daypack turn {self.event_id or 'dry run'} for {self.target}: {self.tokens:,} tokens>"
 
 
-def _swapped(message: Message) -> Left:
+def _swapped(message: Message) -> Omission:
     name = message.text.removeprefix(SWAPPED)[:SHORT_ID]
     item = f"tool:{message.tool_call_id}"
-    return Left(item=item, reason="too_large", note=f"one line stands for messages:{message.seq}", swap=name)
+    return Omission(item=item, reason="too_large", note=f"one line stands for messages:{message.seq}", swap=name)
 
 
-def _said(message: Message) -> Left:
+def _said(message: Message) -> Omission:
     first = message.text.removeprefix(SAME).partition(" ")[0]
-    return Left(item=f"tool:{message.tool_call_id}", reason="duplicate", note=f"said by messages:{first}")
+    return Omission(item=f"tool:{message.tool_call_id}", reason="duplicate", note=f"said by messages:{first}")
 
 
 def _pack_item(item: Item) -> PackItem:
@@ -233,10 +233,10 @@ def original(item_id: str) -> str:
     return item_id.removesuffix(CHANGED)
 
 
-def find_left(left: Sequence[Left], item: str) -> Left | None:
+def find_left(omitted: Sequence[Omission], item: str) -> Omission | None:
     """Return the record about an item that was left out, also when it is one of a range of messages."""
     number = item.removeprefix("messages:").removeprefix("msg-")
-    for one in left:
+    for one in omitted:
         if one.item in (item, original(item)):
             return one
         if number.isdecimal() and one.item.startswith("messages:"):

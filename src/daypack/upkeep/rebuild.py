@@ -104,10 +104,10 @@ def rebuild(history: History, turns: Turns) -> Rebuilt:
     layout = history.layout
     messages, events = history.messages.rebuild(), history.events.rebuild()
     pins = len(history.pins())
-    folded = turns.desk.ledger.read()
+    folded = turns.inputs.ledger.read()
     children = len(read_children(history, recorded=folded.children))
-    turns.desk.working.write()
-    compactions = len(turns.desk.working.read().accepted)
+    turns.inputs.working.write()
+    compactions = len(turns.inputs.working.read().accepted)
     path = layout.derived("budget")
     restore_policy(history, history.events.records())
     if folded.budget is not None and not os.path.lexists(path):
@@ -120,5 +120,5 @@ def rebuild(history: History, turns: Turns) -> Rebuilt:
             event = newest.event
         except DaypackError as error:
             problem = str(error)
-    turns.desk.ledger.save(always=True)
+    turns.inputs.ledger.save(always=True)
     return Rebuilt(messages, events, pins, children, compactions, folded.budget is not None, event, problem)

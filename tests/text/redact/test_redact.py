@@ -169,7 +169,7 @@ def test_no_random_secret_survives_in_random_text(kind: str, template: str, seed
 
 
 STAYS = [
-    "The risk-based desk-review task-force asked for disk-encryption and ask-me-anything sessions.",
+    "The risk-based inputs-review task-force asked for disk-encryption and ask-me-anything sessions.",
     "commit 3f786850e387550fdab836ed7e6dc881de23001b",
     "id: 550e8400-e29b-41d4-a716-446655440000 token=550e8400-e29b-41d4-a716-446655440000",
     "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",

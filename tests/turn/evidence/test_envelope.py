@@ -38,7 +38,7 @@ def furnished(home: str) -> Session:
     session.memory = FakeMemory("Anna owns the boat.", [Remembered("e1", "Bought in May.", 0.5)])
     session.pin("system", "You are a pilot.")
     session.put_child("rev-123", result="The reef is charted.")
-    session.ask("Who pays?", requested_from="Anna")
+    session.add_question("Who pays?", requested_from="Anna")
     converse(session, 12)
     session.append("user", "What of the glacier 1?")
     session.append("assistant", "", tool_calls=[{"id": "c1", "name": "look", "arguments": "{}"}])
@@ -306,7 +306,7 @@ def test_pack_md_shows_everything_that_is_sent_and_what_is_not(home: str) -> Non
         "## Prefix",
         "## Messages",
         "## After the messages",
-        "## Left out",
+        "## Omission out",
         "## Missing",
     ):
         assert f"\n{heading}" in f"\n{text}"

@@ -13,7 +13,7 @@ from daypack.types.kinds import OMISSION_REASONS
 def furnished(home: str) -> Session:
     session = stage(home)
     session.pin("system", "You are a pilot.")
-    session.ask("Who pays?")
+    session.add_question("Who pays?")
     converse(session, 12)
     session.append("user", "What of the glacier 1?")
     return session

@@ -124,7 +124,7 @@ def test_a_replayed_turn_is_the_same_value_in_every_word(furnished: Session) -> 
 @pytest.mark.parametrize("how", ["changed", "deleted"])
 def test_files_of_the_workspace_may_change_afterwards(furnished: Session, how: str) -> None:
     turn = prepare(furnished)
-    path = Path(furnished.turns.desk.workspace) / "AGENTS.md"
+    path = Path(furnished.turns.inputs.workspace) / "AGENTS.md"
     check_kept(furnished, turn, path.unlink if how == "deleted" else lambda: path.write_text("Sail at once."))
 
 
@@ -307,7 +307,7 @@ def test_a_message_that_another_appends_during_the_survey_does_not_break_the_rep
 ) -> None:
     session, other = stage(home), stage(home)
     session.append("user", "Mine")
-    recent = session.turns.desk.recent(session.turns.desk.scales(session.turns.desk.counter(None)))
+    recent = session.turns.inputs.recent(session.turns.inputs.scales(session.turns.inputs.counter(None)))
     newest, found = recent.newest, recent.find_user
     left = [3]
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from turn.windows import Memory, check_left, furnish, open_work, user
 
 from daypack.text.tokens import counter_named
-from daypack.turn.items import Item, Left, Scales
+from daypack.turn.items import Item, Omission, Scales
 from daypack.turn.limits import Limits
 from daypack.turn.pack.fence import weigher
 from daypack.turn.pack.select import Selection, select
@@ -48,7 +48,7 @@ def chosen(*items: Item, target: Any = "model", **fields: Any) -> Selection:
 
 
 def reasons(selection: Selection) -> dict[str, str]:
-    return {one.item: one.reason for one in selection.left}
+    return {one.item: one.reason for one in selection.omitted}
 
 
 def ids(items: tuple[Item, ...]) -> list[str]:
@@ -65,7 +65,7 @@ def test_the_best_come_first_and_equals_stay_in_the_order_they_were_found_in() -
     )
     assert ids(found.volatile) == ["b", "a", "c"]
     assert ids(found.prefix) == ["q", "p"]
-    assert found.left == ()
+    assert found.omitted == ()
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -127,7 +127,7 @@ def test_one_text_of_a_kind_stands_in_the_prefix_once() -> None:
         item("c", "Be kind.", "memory_document", placement="prefix"),
     )
     assert set(ids(found.prefix)) == {"a", "c"}
-    assert [(one.item, one.reason, one.note) for one in found.left] == [("b", "duplicate", "said by a")]
+    assert [(one.item, one.reason, one.note) for one in found.omitted] == [("b", "duplicate", "said by a")]
 
 
 def test_a_text_that_may_not_be_shown_does_not_keep_its_twin_out() -> None:
@@ -161,12 +161,12 @@ def test_a_note_about_what_may_not_be_shown_is_not_told_twice() -> None:
     note = replace(hidden, id="pin~changed", placement="volatile")
     found = chosen(hidden, notes=(note, item("shown~changed")))
     assert ids(found.notes) == ["shown~changed"]
-    assert [one.item for one in found.left] == ["pin"]
+    assert [one.item for one in found.omitted] == ["pin"]
 
 
 def test_what_the_survey_left_out_stays_told() -> None:
-    gone = Left(item="file:AGENTS.md", reason="permission_missing")
-    assert chosen(left=(gone,)).left == (gone,)
+    gone = Omission(item="file:AGENTS.md", reason="permission_missing")
+    assert chosen(omitted=(gone,)).omitted == (gone,)
 
 
 fields = st.fixed_dictionaries(
@@ -189,9 +189,9 @@ fields = st.fixed_dictionaries(
 def test_every_candidate_is_chosen_or_left_out_with_a_known_reason(given: list[dict[str, Any]], target: str) -> None:
     every = [item(f"i{number}", **one) for number, one in enumerate(given)]
     found = chosen(*every, target=target)
-    told = [*ids(found.prefix), *ids(found.volatile), *(one.item for one in found.left)]
+    told = [*ids(found.prefix), *ids(found.volatile), *(one.item for one in found.omitted)]
     assert sorted(told) == sorted(one.id for one in every)
-    assert all(is_known("omission_reason", one.reason) for one in found.left)
+    assert all(is_known("omission_reason", one.reason) for one in found.omitted)
     for one in (*found.prefix, *found.volatile):
         assert target in one.visibility
         assert not one.blocked

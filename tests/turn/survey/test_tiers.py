@@ -24,7 +24,7 @@ from turn.snapshot_replies import (
 
 from daypack.derived.tiers import Projection
 from daypack.turn.dialects import NAMES, dialect
-from daypack.turn.items import Item, Left
+from daypack.turn.items import Item, Omission
 from daypack.turn.survey.tiers import block_items, changed_blocks
 from daypack.types.kinds import TIERS, Tier
 from daypack.types.snapshot import Block
@@ -309,7 +309,7 @@ def told_as(identity: str = "a", content: str = "x", **fields: Any) -> Block:
 def test_blocks_that_do_not_fit_are_named_best_first(home: str) -> None:
     many = [told_as(f"b{number}", "one two three four five six") for number in range(20)]
     left, shown = block_items(seen(*many), 12 * 50, lambda text: len(text.split()))
-    assert isinstance(left, Left)
+    assert isinstance(left, Omission)
     assert isinstance(shown, Item)
     assert [line[2:4] for line in shown.text.splitlines()] == ["b0", "b1", "b2", "b3", "b4"]
     assert (left.item, left.reason) == ("blocks:core", "budget_limit")

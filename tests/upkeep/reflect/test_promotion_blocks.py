@@ -198,7 +198,7 @@ def confirmed(home: str, text: str, identity: str = "core-001") -> Session:
     exchange(session, core=[block(identity, text)])
     [kept] = session.history.events.tail(1)
     assert kept.type == "context.snapshot"
-    for one in session.turns.desk.ledger.read().tiers.blocks["core"]:
+    for one in session.turns.inputs.ledger.read().tiers.blocks["core"]:
         session.append_event(CONFIRMED, {"id": one})
     session.append("user", f"Remember: {text}")
     return session

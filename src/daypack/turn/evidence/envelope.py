@@ -91,13 +91,13 @@ def envelope_of(turn: "Turn", *, scope: str = "turn", exported: bool = False) ->
 def _surface(turn: "Turn", items: tuple[ContextItem, ...], scope: str) -> ContextSurface:
     kind = {"turn": "turn_surface", "task": "task_surface", "session": "session_surface"}
     more = {"tool_invocation": "tool_surface", "review": "review_surface", "handoff": "handoff_surface"}
-    left = tuple(dict.fromkeys(one.item for one in turn.omitted))
+    omitted = tuple(dict.fromkeys(one.item for one in turn.omitted))
     return ContextSurface(
         surface_id=f"{turn.record.context_id}/surface",
         scope=scope,
         created_at=turn.record.at,
         surface_kind=(kind | more).get(scope, "custom"),
-        available_item_refs=tuple(dict.fromkeys((*(item.item_id for item in items), *left))),
+        available_item_refs=tuple(dict.fromkeys((*(item.item_id for item in items), *omitted))),
         items=items,
         visibility=(turn.target,),
     )
@@ -106,7 +106,7 @@ def _surface(turn: "Turn", items: tuple[ContextItem, ...], scope: str) -> Contex
 def _selection(turn: "Turn", items: tuple[ContextItem, ...]) -> ContextSelection:
     record = turn.record
     selected = tuple(item.item_id for item in items)
-    left = tuple(
+    omitted = tuple(
         Omission(
             item_ref=one.item,
             reason=one.reason,
@@ -126,11 +126,11 @@ def _selection(turn: "Turn", items: tuple[ContextItem, ...]) -> ContextSelection
         query=f"messages:{record.user}" if record.user else None,
         candidate_item_refs=tuple(dict.fromkeys((*selected, *(one.item for one in turn.omitted)))),
         selected_item_refs=selected,
-        omitted_item_refs=left,
+        omitted_item_refs=omitted,
         ranking_signals=_signals(turn),
         selection_policy="daypack: instructions, then recent messages, then what fits best",
         budget_ref=f"{record.context_id}/budget",
-        rationale=f"{len(selected)} of {len(selected) + len(left)} candidates; {why}",
+        rationale=f"{len(selected)} of {len(selected) + len(omitted)} candidates; {why}",
     )
 
 

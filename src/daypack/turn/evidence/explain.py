@@ -79,11 +79,11 @@ def _answer(turn: "Turn", item: str) -> str:
         for one in _all(turn):
             if one.id == f"past:{number}":
                 return _in(turn, one)
-    if left := find_left(turn.omitted, f"messages:{number}" if number.isdecimal() else item):
-        return _left_line(left.item, left.reason, left.note, left.tokens)
-    for lost in turn.missing:
-        if lost.id == item:
-            return f"gone {lost.id} ({lost.severity}): {lost.question}"
+    if omitted := find_left(turn.omitted, f"messages:{number}" if number.isdecimal() else item):
+        return _left_line(omitted.item, omitted.reason, omitted.note, omitted.tokens)
+    for missing in turn.missing:
+        if missing.id == item:
+            return f"gone {missing.id} ({missing.severity}): {missing.question}"
     return ""
 
 

@@ -9,7 +9,7 @@ from daypack.errors import BadInput, SourceMissing
 from daypack.text.tokens import counter_named
 from daypack.turn.evidence.envelope import envelope_of
 from daypack.turn.evidence.explain import ranges
-from daypack.turn.items import Left, Scales, total
+from daypack.turn.items import Omission, Scales, total
 from daypack.turn.limits import Limits
 from daypack.turn.prepare import Turns, check_target
 from daypack.turn.survey.messages import weigh_message
@@ -75,13 +75,13 @@ def _visible(turn: Turn, target: str) -> Turn:
     prefix = tuple(item for item in epoch.prefix if target in item.visibility)
     volatile = tuple(item for item in turn.parts.volatile if target in item.visibility)
     hidden = [
-        Left(item=item.id, reason="not_visible_to_target")
+        Omission(item=item.id, reason="not_visible_to_target")
         for item in (*epoch.prefix, *turn.parts.volatile)
         if target not in item.visibility
     ]
     parts = replace(turn.parts, epoch=replace(epoch, prefix=prefix), volatile=volatile)
     seen = Turn(turn.parts, replace(turn.record, target=check_target(target)), turn.event_id)
-    return _again(seen, parts, (*turn.record.left, *hidden))
+    return _again(seen, parts, (*turn.record.omitted, *hidden))
 
 
 def _of_call(turn: Turn, call: str | None) -> Turn:
@@ -94,7 +94,7 @@ def _of_call(turn: Turn, call: str | None) -> Turn:
             hint=f"name one with --call: {', '.join(known[-5:]) or 'there are none'}",
         )
     parts = replace(turn.parts, epoch=replace(turn.parts.epoch, prefix=()), volatile=())
-    narrowed = _again(turn, parts, turn.record.left)
+    narrowed = _again(turn, parts, turn.record.omitted)
     return _narrow(
         narrowed,
         lambda message: message.tool_call_id == call or any(one.id == call for one in message.tool_calls),
@@ -105,17 +105,17 @@ def _of_call(turn: Turn, call: str | None) -> Turn:
 def _narrow(turn: Turn, keep: Callable[[Message], bool], note: str) -> Turn:
     kept = tuple(message for message in turn.parts.messages if keep(message))
     gone = ranges(sorted({message.seq for message in turn.parts.messages if not keep(message)}))
-    left = [Left(item=f"messages:{one}", reason="custom", note=note) for one in gone.split(", ")] if gone else []
-    return _again(turn, replace(turn.parts, messages=kept), (*turn.record.left, *left))
+    omitted = [Omission(item=f"messages:{one}", reason="custom", note=note) for one in gone.split(", ")] if gone else []
+    return _again(turn, replace(turn.parts, messages=kept), (*turn.record.omitted, *omitted))
 
 
-def _again(turn: Turn, parts: Parts, left: tuple[Left, ...]) -> Turn:
+def _again(turn: Turn, parts: Parts, omitted: tuple[Omission, ...]) -> Turn:
     """Return the turn with other parts, and a record that is true of them."""
     scales = Scales(counter_named(turn.record.tokenizer))
     before = total(item.cost for item in parts.epoch.prefix)
     tail = total(weigh_message(message, scales.counter) for message in parts.messages)
     used = before.plus(tail).plus(total(item.cost for item in parts.volatile))
     stable = replace(turn.record.stable, tokens=before.plus(tail).tokens, prefix_tokens=before.tokens)
-    narrowed = Turn(parts, replace(turn.record, left=left, used=used, stable=stable), turn.event_id)
+    narrowed = Turn(parts, replace(turn.record, omitted=omitted, used=used, stable=stable), turn.event_id)
     narrowed.record = replace(narrowed.record, sha256={"assembly": narrowed.assembly.sha256})
     return narrowed

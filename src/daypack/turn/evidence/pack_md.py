@@ -37,7 +37,7 @@ def describe(turn: "Turn") -> str:
             lines += [_heading(message), "", shown_words(message), ""]
     if given.volatile:
         lines += ["## After the messages", "", *_spaced(given.volatile)]
-    lines += ["## Left out", "", *(_left(turn) or ["nothing"]), ""]
+    lines += ["## Omission out", "", *(_left(turn) or ["nothing"]), ""]
     lines += ["## Missing", "", *(_missing(turn) or ["nothing"]), ""]
     return "\n".join(lines)
 

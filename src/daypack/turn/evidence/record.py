@@ -18,7 +18,7 @@ from daypack.errors import Damaged, DaypackError, ReplayDiffers, SourceMissing
 from daypack.files import atomic, blobs
 from daypack.history.resolve import resolve
 from daypack.history.session import History
-from daypack.turn.items import Cost, Item, Left, Lost, Scales
+from daypack.turn.items import Cost, Item, Missing, Omission, Scales
 from daypack.turn.ledger import TURN
 from daypack.turn.limits import Limits
 from daypack.turn.pack.fence import show, weigh_bytes
@@ -75,8 +75,8 @@ class TurnRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
     opening: Opening | None = None
     items: tuple[Item, ...] = ()
     past: tuple[tuple[int, int, int, float], ...] = ()
-    left: tuple[Left, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    omitted: tuple[Omission, ...] = ()
+    missing: tuple[Missing, ...] = ()
     redacted: dict[str, tuple[str, ...]] = {}
     shown: tuple[int, int] = (0, 0)  # how many messages the tail has, and the number of the last
     stable: Stable

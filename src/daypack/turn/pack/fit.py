@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from daypack.derived.swap import SHORT_ID
 from daypack.errors import NothingToAnswer, WindowTooSmall
-from daypack.turn.items import Cost, Item, Left, Lost, total
+from daypack.turn.items import Cost, Item, Missing, Omission, total
 from daypack.turn.pack.select import Selection
 from daypack.turn.pack.tail import Settled, settle
 from daypack.turn.pack.tail_start import RECENT_SHARE, SOFT_SHARE, WANTED_SHARE, Tail, begin_tail, costs_of
@@ -39,8 +39,8 @@ class Fitted(Struct, frozen=True, kw_only=True):
     prefix: tuple[Item, ...]
     messages: tuple[Message, ...]
     volatile: tuple[Item, ...]
-    left: tuple[Left, ...]
-    lost: tuple[Lost, ...]
+    omitted: tuple[Omission, ...]
+    missing: tuple[Missing, ...]
     prefix_cost: Cost
     tail_cost: Cost
     volatile_cost: Cost
@@ -68,13 +68,13 @@ def fit(surface: Surface, selection: Selection) -> Fitted:
         if going_on and (surface.last == surface.shown or _stable(going_on).within(room.part(HARD_SHARE))):
             return going_on
         reason = "overflow"
-    prefix, prefix_cost, left = _choose_prefix(surface, selection, room, settled, costs)
+    prefix, prefix_cost, omitted = _choose_prefix(surface, selection, room, settled, costs)
     skipped = {item.id: item.digest for item in selection.prefix if item not in prefix}
     tail = begin_tail(surface, settled, costs, (prefix_cost, demand))
     if going_on and not prefix_cost.plus(tail.cost).within(room.part(SOFT_SHARE)):
         return going_on  # a new epoch would have no room either: what still fits goes on
-    left = (*selection.left, *left)
-    return _close(surface, tail, (prefix, prefix_cost, skipped), selection.volatile, left, reason)
+    omitted = (*selection.omitted, *omitted)
+    return _close(surface, tail, (prefix, prefix_cost, skipped), selection.volatile, omitted, reason)
 
 
 def _stable(fitted: Fitted) -> Cost:
@@ -93,10 +93,10 @@ def _go_on(surface: Surface, selection: Selection, tail: Tail, demand: Cost) -> 
         return None
     frozen = {item.id for item in prefix}
     # What a new prefix would leave out is not left out while the old one shows it.
-    left = [one for one in selection.left if one.item not in frozen]
-    told = {one.item for one in left}
-    left += [one for one in surface.waiting if one.item not in told]
-    return _close(surface, tail, (prefix, prefix_cost, {}), (*selection.notes, *selection.volatile), left)
+    omitted = [one for one in selection.omitted if one.item not in frozen]
+    told = {one.item for one in omitted}
+    omitted += [one for one in surface.waiting if one.item not in told]
+    return _close(surface, tail, (prefix, prefix_cost, {}), (*selection.notes, *selection.volatile), omitted)
 
 
 def _require_user(surface: Surface, room: Cost) -> None:
@@ -141,7 +141,7 @@ def _follows(surface: Surface, epoch: Epoch) -> bool:
     if (surface.head.message.seq if surface.head else None) != epoch.head:
         return False
     if not surface.entries:
-        told = {one.item for one in surface.left}  # what is hidden from the target is no part of its tail
+        told = {one.item for one in surface.omitted}  # what is hidden from the target is no part of its tail
         since = range(max(epoch.start, surface.first), surface.last + 1)
         return all(f"messages:{seq}" in told for seq in since)
     return surface.entries[0].message.seq == epoch.start
@@ -150,7 +150,7 @@ def _follows(surface: Surface, epoch: Epoch) -> bool:
 def _withdrawal(surface: Surface, selection: Selection) -> str:
     """Say that the frozen prefix holds something that may not be shown any more."""
     frozen = {item.id for item in surface.epoch.prefix} if surface.epoch else set[str]()
-    now = {one.item for one in selection.left if one.reason in _FORBIDDEN}
+    now = {one.item for one in selection.omitted if one.reason in _FORBIDDEN}
     return "withdrawn" if frozen & now else ""
 
 
@@ -166,12 +166,12 @@ def _going_on(surface: Surface, settled: Settled, costs: Sequence[Cost]) -> Tail
 
 def _choose_prefix(
     surface: Surface, selection: Selection, room: Cost, settled: Settled, costs: Sequence[Cost]
-) -> tuple[tuple[Item, ...], Cost, tuple[Left, ...]]:
+) -> tuple[tuple[Item, ...], Cost, tuple[Omission, ...]]:
     """Choose what stands before the tail, best first, and put it into its order."""
     recent = total(costs).at_most(room.part(RECENT_SHARE)) if settled.messages else Cost()
     if surface.user:
         recent = recent.at_least(surface.user.cost)
-    left: list[Left] = []
+    omitted: list[Omission] = []
     chosen: list[Item] = []
     used = Cost()
     for item in selection.prefix:
@@ -181,9 +181,9 @@ def _choose_prefix(
             used = used.plus(item.cost)
             chosen.append(item)
         else:
-            left.append(no_room(item, room, high_impact=instruction))
+            omitted.append(no_room(item, room, high_impact=instruction))
     chosen.sort(key=lambda item: item.order)
-    return tuple(chosen), used, tuple(left)
+    return tuple(chosen), used, tuple(omitted)
 
 
 def _close(
@@ -191,14 +191,14 @@ def _close(
     tail: Tail,
     prefix: tuple[tuple[Item, ...], Cost, dict[str, str]],
     offered: Sequence[Item],
-    left: Sequence[Left],
+    omitted: Sequence[Omission],
     reason: str = "",
 ) -> Fitted:
     """Fill what is left of the window and say what is not in it."""
     items, prefix_cost, skipped = prefix
     room = surface.limits.room.less(prefix_cost).less(tail.cost)
     shown = {message.seq for message in tail.messages}
-    told = {one.item for one in left}
+    told = {one.item for one in omitted}
     gaps = _gaps(surface, tail, told)
     volatile, more = choose_following(offered, surface.limits.room, room, Said(items, shown))
     entries = (*surface.entries, tail.head) if tail.head else surface.entries
@@ -210,8 +210,8 @@ def _close(
         prefix=items,
         messages=tail.messages,
         volatile=volatile,
-        left=(*left, *more, *(one for one in (*_left_behind(surface, tail), *gaps) if one.item not in told)),
-        lost=(*surface.lost, *_waiting(tail.settled), *(_unread(one.item) for one in gaps)),
+        omitted=(*omitted, *more, *(one for one in (*_left_behind(surface, tail), *gaps) if one.item not in told)),
+        missing=(*surface.missing, *_waiting(tail.settled), *(_unread(one.item) for one in gaps)),
         prefix_cost=prefix_cost,
         tail_cost=tail.cost,
         volatile_cost=following_cost(volatile),
@@ -221,9 +221,9 @@ def _close(
     )
 
 
-def _left_behind(surface: Surface, tail: Tail) -> list[Left]:
+def _left_behind(surface: Surface, tail: Tail) -> list[Omission]:
     """Say which messages are not in the tail; a range is one record."""
-    left: list[Left] = []
+    omitted: list[Omission] = []
     stop = tail.start - 1
     head = tail.head.message.seq if tail.head else None
     opens = surface.complete and not any(
@@ -232,14 +232,14 @@ def _left_behind(surface: Surface, tail: Tail) -> list[Left]:
     gone = [(surface.first, stop)] if head is None else [(surface.first, head - 1), (head + 1, stop)]
     compaction = surface.compaction
     if compaction and not opens:
-        left += _summed_up(compaction, gone)
+        omitted += _summed_up(compaction, gone)
         gone = [(max(start, compaction.through + 1), end) for start, end in gone]
     for start, end in gone:
         if end >= start:
             own = [entry.cost.tokens for entry in surface.entries if start <= entry.message.seq <= end]
             whole = surface.complete or (surface.entries and surface.entries[0].message.seq <= start)
-            left.append(
-                Left(
+            omitted.append(
+                Omission(
                     item=f"messages:{start}-{end}" if end > start else f"messages:{start}",
                     reason="custom" if opens else "budget_limit",
                     tokens=sum(own) if whole else None,
@@ -247,24 +247,24 @@ def _left_behind(surface: Surface, tail: Tail) -> list[Left]:
                     note="before the first message of the user" if opens else None,
                 )
             )
-    left += [
-        Left(item=f"messages:{one.seq}", reason=one.reason, note=one.note)
+    omitted += [
+        Omission(item=f"messages:{one.seq}", reason=one.reason, note=one.note)
         for one in tail.settled.dropped
         if one.seq >= tail.start
     ]
-    return left
+    return omitted
 
 
-def _summed_up(compaction: Brief, gone: Sequence[tuple[int, int]]) -> list[Left]:
+def _summed_up(compaction: Brief, gone: Sequence[tuple[int, int]]) -> list[Omission]:
     """Say what CONTEXT.md stands for; what left with the newest compaction can be had back by its swap id."""
-    told: list[Left] = []
+    told: list[Omission] = []
     for start, end in gone:
         stop = min(end, compaction.through)
         for first, last in ((start, min(stop, compaction.start - 1)), (max(start, compaction.start), stop)):
             if first <= last:
                 newest = first >= compaction.start
                 told.append(
-                    Left(
+                    Omission(
                         item=f"messages:{first}-{last}" if last > first else f"messages:{first}",
                         reason="superseded_by_summary",
                         note=f"CONTEXT.md ({compaction.id})",
@@ -274,22 +274,22 @@ def _summed_up(compaction: Brief, gone: Sequence[tuple[int, int]]) -> list[Left]
     return told
 
 
-def _gaps(surface: Surface, tail: Tail, told: set[str]) -> list[Left]:
+def _gaps(surface: Surface, tail: Tail, told: set[str]) -> list[Omission]:
     """Say which messages of the tail cannot be read: their lines are damaged."""
     if not surface.entries:
         return []
     known = {entry.message.seq for entry in surface.entries}
     gone = [seq for seq in range(tail.start, surface.last + 1) if seq not in known and f"messages:{seq}" not in told]
-    return [Left(item=f"messages:{seq}", reason="custom", note="cannot be read", high_impact=True) for seq in gone]
+    return [Omission(item=f"messages:{seq}", reason="custom", note="cannot be read", high_impact=True) for seq in gone]
 
 
-def _unread(item: str) -> Lost:
-    return Lost(id=item, question=f"What did {item} say? Its line is damaged.", severity="high", requested=item)
+def _unread(item: str) -> Missing:
+    return Missing(id=item, question=f"What did {item} say? Its line is damaged.", severity="high", requested=item)
 
 
-def _waiting(settled: Settled) -> list[Lost]:
+def _waiting(settled: Settled) -> list[Missing]:
     return [
-        Lost(
+        Missing(
             id=f"tool:{call}",
             question=f"What did the call {call} answer? Its result is not recorded yet.",
             severity="high",

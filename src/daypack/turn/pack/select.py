@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from daypack.turn.items import Item, Left
+from daypack.turn.items import Item, Omission
 from daypack.turn.survey.surface import Surface
 
 _KEPT_FROM = {"secret": frozenset({"tool", "runtime"})}  # sensitivity -> the only targets that may see it
@@ -18,21 +18,21 @@ class Selection(Struct, frozen=True, kw_only=True):
     prefix: tuple[Item, ...]
     volatile: tuple[Item, ...]
     notes: tuple[Item, ...]  # what changed since the epoch began; needed only if it goes on
-    left: tuple[Left, ...]
+    omitted: tuple[Omission, ...]
 
 
 def select(surface: Surface) -> Selection:
     """Choose by who may see it, by what is said twice, and by age; the budget comes later."""
-    left: list[Left] = list(surface.left)
-    prefix = _ranked(_allowed(surface.prefix, surface, left))
-    prefix = _either_document_or_records(prefix, left)
-    volatile = _ranked(_allowed(surface.volatile, surface, left))
+    omitted: list[Omission] = list(surface.omitted)
+    prefix = _ranked(_allowed(surface.prefix, surface, omitted))
+    prefix = _either_document_or_records(prefix, omitted)
+    volatile = _ranked(_allowed(surface.volatile, surface, omitted))
     # What may not be shown has been told of under its own id: the note about it is the same thing.
     notes = [item for item in surface.notes if not _objection(item, surface)[0]]
-    return Selection(prefix=tuple(prefix), volatile=tuple(volatile), notes=tuple(notes), left=tuple(left))
+    return Selection(prefix=tuple(prefix), volatile=tuple(volatile), notes=tuple(notes), omitted=tuple(omitted))
 
 
-def _allowed(items: Iterable[Item], surface: Surface, left: list[Left]) -> list[Item]:
+def _allowed(items: Iterable[Item], surface: Surface, omitted: list[Omission]) -> list[Item]:
     kept: list[Item] = []
     seen: dict[tuple[str, str], str] = {}
     for item in items:
@@ -44,7 +44,9 @@ def _allowed(items: Iterable[Item], surface: Surface, left: list[Left]) -> list[
         if reason:
             # Whoever may not see an item learns its id and the reason, not even how large it is.
             tokens = None if reason == "not_visible_to_target" else item.tokens or None
-            left.append(Left(item=item.id, reason=reason, tokens=tokens, note=note, high_impact=bool(item.problem)))
+            omitted.append(
+                Omission(item=item.id, reason=reason, tokens=tokens, note=note, high_impact=bool(item.problem))
+            )
         else:
             kept.append(item)
     return kept
@@ -83,12 +85,12 @@ def _ranked(items: Iterable[Item]) -> list[Item]:
     return sorted(items, key=lambda item: -item.priority)
 
 
-def _either_document_or_records(items: Sequence[Item], left: list[Left]) -> list[Item]:
+def _either_document_or_records(items: Sequence[Item], omitted: list[Omission]) -> list[Item]:
     """Keep CONTEXT.md or the records it renders, never both."""
     if not any(item.kind in _DOCUMENT for item in items):
         return list(items)
-    left += [
-        Left(item=item.id, reason="duplicate", tokens=item.tokens, note="CONTEXT.md says it")
+    omitted += [
+        Omission(item=item.id, reason="duplicate", tokens=item.tokens, note="CONTEXT.md says it")
         for item in items
         if item.kind in _RECORDS
     ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from daypack.turn.items import CHANGED, Cost, Item, Left, total
+from daypack.turn.items import CHANGED, Cost, Item, Omission, total
 
 TOGETHER = "with"  # in the metadata of an item: the id of the one it stands or falls with
 _PAST_SHARE = 0.65
@@ -51,10 +51,10 @@ class Said:
 
 def choose_following(
     offered: Sequence[Item], whole: Cost, room: Cost, said: Said
-) -> tuple[tuple[Item, ...], list[Left]]:
+) -> tuple[tuple[Item, ...], list[Omission]]:
     """Choose from what is offered, best first, and put it into its order; `whole`: the room without anything in it."""
     chosen: list[Item] = []
-    left: list[Left] = []
+    omitted: list[Omission] = []
     used = past = Cost()
     most = _most_past(whole)
     days: set[str] = set()
@@ -63,13 +63,13 @@ def choose_following(
         other = said.by(item)
         if item.span is None:
             if other:
-                left.append(Left(item=item.id, reason="duplicate", tokens=item.tokens, note=f"said by {other}"))
+                omitted.append(Omission(item=item.id, reason="duplicate", tokens=item.tokens, note=f"said by {other}"))
             elif used.plus(past).plus(item.cost).within(room):
                 used = used.plus(item.cost)
                 chosen.append(item)
                 said.add(item)
             else:
-                left.append(no_room(item, whole, high_impact=item.kind == "system"))
+                omitted.append(no_room(item, whole, high_impact=item.kind == "system"))
             continue
         if other:
             continue  # it stands in the pack: it is not left out
@@ -84,10 +84,10 @@ def choose_following(
         reason, note = (
             ("low_relevance", f"{unused} more ranked lower") if days else ("budget_limit", f"{unused} excerpts")
         )
-        left.append(Left(item="past", reason=reason, note=note))
+        omitted.append(Omission(item="past", reason=reason, note=note))
     kept, alone = _without_halves(chosen)
-    left += [no_room(item, whole, high_impact=False) for item in alone]
-    return tuple(sorted(kept, key=following_order)), left
+    omitted += [no_room(item, whole, high_impact=False) for item in alone]
+    return tuple(sorted(kept, key=following_order)), omitted
 
 
 def _without_halves(chosen: Sequence[Item]) -> tuple[list[Item], list[Item]]:
@@ -106,8 +106,8 @@ def _number(item: Item) -> int:
     return int(item.id.rpartition(":")[2]) if item.span is not None else 0
 
 
-def no_room(item: Item, room: Cost, *, high_impact: bool) -> Left:
+def no_room(item: Item, room: Cost, *, high_impact: bool) -> Omission:
     """Return the record about an item that does not fit; `room`: what there would be for it alone."""
     alone = item.cost.within(room)
     reason = "budget_limit" if alone else "too_large"
-    return Left(item=item.id, reason=reason, tokens=item.tokens, high_impact=high_impact)
+    return Omission(item=item.id, reason=reason, tokens=item.tokens, high_impact=high_impact)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from daypack.turn.items import CHANGED, Item, Left
+from daypack.turn.items import CHANGED, Item, Omission
 from daypack.turn.survey.surface import Epoch
 from daypack.turn.survey.tiers import CORE, changed_blocks
 
@@ -19,13 +19,13 @@ _NOTE_PRIORITY = 0.95
 
 def changes(
     epoch: Epoch, items: Sequence[Item], weigh: Callable[[Item], Item]
-) -> tuple[tuple[Item, ...], tuple[Left, ...]]:
+) -> tuple[tuple[Item, ...], tuple[Omission, ...]]:
     """Return the notes for a turn of this epoch, and what waits for the next one."""
     frozen = {item.id: item for item in epoch.prefix}
     unchanged = [item for item in items if item.id in frozen and frozen[item.id].digest == item.digest]
     said = {(item.digest, item.kind) for item in unchanged}
     notes: list[Item] = []
-    waiting: list[Left] = []
+    waiting: list[Omission] = []
     for item in items:
         before = frozen.pop(item.id, None)
         if before and before.digest == item.digest:
@@ -36,7 +36,9 @@ def changes(
         at_once = (item.kind in _AT_ONCE and item.id != _IDENTITY) or item.id == CORE
         if not before and epoch.skipped.get(item.id) == item.digest:
             note, impact = "did not fit the epoch", item.kind == "system"
-            waiting.append(Left(item=name, reason="budget_limit", tokens=item.tokens, note=note, high_impact=impact))
+            waiting.append(
+                Omission(item=name, reason="budget_limit", tokens=item.tokens, note=note, high_impact=impact)
+            )
         elif before and item.id == CORE:
             notes += _core_note(before, item, weigh)
         elif at_once:
@@ -44,7 +46,7 @@ def changes(
             notes.append(weigh(_as_note(item, f"{title} (in place of the text above)" if before else title)))
         else:
             note = "changed; waits for the next epoch" if before else "new; waits for the next epoch"
-            waiting.append(Left(item=name, reason="custom", tokens=item.tokens, note=note))
+            waiting.append(Omission(item=name, reason="custom", tokens=item.tokens, note=note))
     for item in frozen.values():
         if item.id == CORE:
             notes += _core_note(item, None, weigh)

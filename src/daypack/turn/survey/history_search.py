@@ -10,7 +10,7 @@ from daypack.errors import StorageFailed
 from daypack.history.session import History
 from daypack.search.lexical import Doc, Hit, Lexical
 from daypack.text.redact.redact import redact
-from daypack.turn.items import Item, Lost, Scales
+from daypack.turn.items import Item, Missing, Scales
 from daypack.types.history import Message
 from daypack.types.records import HistoryHit
 
@@ -41,7 +41,7 @@ class Past:
 
     def find(
         self, query: Message, extent: tuple[int, int], scales: Scales, in_time: Callable[[], bool]
-    ) -> tuple[list[Item], list[Lost]]:
+    ) -> tuple[list[Item], list[Missing]]:
         """Return excerpts from messages numbered below the first of `extent`, best first, and what was not searched.
 
         The second is the newest message there is: all are indexed, also those in the window, because what the index
@@ -56,7 +56,7 @@ class Past:
             hits = index.search(query.text, limit=MAX_HITS, below=below)
         except StorageFailed as error:
             question = f"What was said before? The index failed: {error}"
-            return [], [Lost(id="past", question=question, severity="low", requested=f"messages:1-{below - 1}")]
+            return [], [Missing(id="past", question=question, severity="low", requested=f"messages:1-{below - 1}")]
         hits = [hit for hit in hits if hit.id != query.seq]
         relevant = [hit for hit in hits if hit.score >= hits[0].score * _RELEVANT]
         return self._quote(relevant, scales), missed
@@ -116,7 +116,7 @@ class Past:
             self._index = Lexical(self._history.layout.derived("search"))
         return self._index
 
-    def _catch_up(self, index: Lexical, below: int, end: int, in_time: Callable[[], bool]) -> list[Lost]:
+    def _catch_up(self, index: Lexical, below: int, end: int, in_time: Callable[[], bool]) -> list[Missing]:
         start = index.newest + 1
         while start < end:
             if not in_time():
@@ -130,9 +130,9 @@ class Past:
         return []
 
 
-def _untold(start: int, below: int) -> Lost:
+def _untold(start: int, below: int) -> Missing:
     question = f"What was said in messages {start} to {below - 1}? There was no time to index them."
-    return Lost(id="past", question=question, severity="info", requested=f"messages:{start}-{below - 1}")
+    return Missing(id="past", question=question, severity="info", requested=f"messages:{start}-{below - 1}")
 
 
 def _doc(message: Message) -> Doc:

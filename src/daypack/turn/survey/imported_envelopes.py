@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from daypack.errors import BadInput, DaypackError
 from daypack.files import atomic, blobs
 from daypack.history.session import History
-from daypack.turn.items import Item, Left, Lost, lowest
+from daypack.turn.items import Item, Missing, Omission, lowest
 from daypack.turn.pack.assemble import digest_text
 from daypack.types.context import ContextEnvelope, ContextItem
 from daypack.types.digest import digest_of, file_name_of
@@ -85,13 +85,13 @@ def imported_items(history: History, digests: Sequence[str]) -> "Iterator[Found]
             items = own_items(read_envelope(data, digest))
         except DaypackError as error:
             question = f"What did the imported envelope {digest} say? {error.problem}."
-            yield Lost(id=f"import:{digest[7:15]}", question=question, severity="medium", requested=digest)
+            yield Missing(id=f"import:{digest[7:15]}", question=question, severity="medium", requested=digest)
         else:
             found |= {item.id: item for item in items}  # of a document that came again, the newest
     yield from reversed(found.values())  # what was said last counts first
 
 
-def within_share(items: Sequence[Item], target: Target, most_tokens: int) -> tuple[list[Item], list[Left]]:
+def within_share(items: Sequence[Item], target: Target, most_tokens: int) -> tuple[list[Item], list[Omission]]:
     """Keep as many of the newest as a share of the window takes; the rest of each document is one record."""
     kept: list[Item] = []
     counts: dict[str, int] = {}
@@ -104,7 +104,7 @@ def within_share(items: Sequence[Item], target: Target, most_tokens: int) -> tup
             document = item.id.split(":")[1]
             counts[document] = counts.get(document, 0) + 1
     return kept, [
-        Left(item=f"import:{document}", reason="budget_limit", note=f"{count} of its items")
+        Omission(item=f"import:{document}", reason="budget_limit", note=f"{count} of its items")
         for document, count in counts.items()
     ]
 

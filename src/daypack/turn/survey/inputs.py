@@ -1,4 +1,4 @@
-"""The desk: what the surveys of one session share."""
+"""The inputs: what the surveys of one session share."""
 
 import os
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from daypack.types.kinds import Tier
 from daypack.types.snapshot import TierPolicy
 
 
-class Desk:
+class TurnInputs:
     """What the surveys of one session share: what was read and weighed once is not read again."""
 
     def __init__(self, history: History, config: Config, memory: MemoryPort | None = None) -> None:

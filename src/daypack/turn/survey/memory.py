@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from daypack.turn.items import Item, Lost
+from daypack.turn.items import Item, Missing
 from daypack.turn.ports import MemoryPort
 from daypack.turn.survey.sources import Found
 from daypack.types.memory import Remembered
@@ -33,13 +33,13 @@ def memory_document(memory: MemoryPort | None) -> Iterator[Found]:
         )
 
 
-def memory_hits(memory: MemoryPort | None, query: str, in_time: Callable[[], bool]) -> tuple[list[Item], list[Lost]]:
+def memory_hits(memory: MemoryPort | None, query: str, in_time: Callable[[], bool]) -> tuple[list[Item], list[Missing]]:
     """The entries that a question finds, and what could not be asked."""
     if memory is None or not query:
         return [], []
     if not in_time():
         return [], [
-            Lost(
+            Missing(
                 id="memory",
                 question="What does memory hold on this? There was no time to ask.",
                 severity="info",
@@ -52,9 +52,9 @@ def memory_hits(memory: MemoryPort | None, query: str, in_time: Callable[[], boo
         return [], [_unanswered(error)]
 
 
-def _unanswered(error: Exception) -> Lost:
+def _unanswered(error: Exception) -> Missing:
     question = f"What is in memory? It did not answer: {error or type(error).__name__}"
-    return Lost(id="memory", question=question, severity="medium", requested="memory:document")
+    return Missing(id="memory", question=question, severity="medium", requested="memory:document")
 
 
 def _remembered(hit: Remembered) -> Item:

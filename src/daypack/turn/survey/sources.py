@@ -15,12 +15,12 @@ from daypack.errors import DaypackError, UnsafePath
 from daypack.files import atomic
 from daypack.history.layout import Layout, check_name
 from daypack.prompts import SHIPPED_PROMPTS
-from daypack.turn.items import Item, Left, Lost
+from daypack.turn.items import Item, Missing, Omission
 from daypack.types.history import Message
 from daypack.types.kinds import PackKind, context_kind_of
 from daypack.types.records import Decision, ErrorRecord, Fact, Ref
 
-Found = Item | Left | Lost
+Found = Item | Omission | Missing
 
 # Name -> order in the prefix and priority. Each goes in whole or not at all.
 WORKSPACE = {
@@ -88,7 +88,9 @@ def leading(messages: Sequence[Message]) -> Iterator[Found]:
                 priority=1.0 if system else 0.6,
             )
         else:
-            yield Left(item=f"messages:{message.seq}", reason="custom", note="no words before the first of the user")
+            yield Omission(
+                item=f"messages:{message.seq}", reason="custom", note="no words before the first of the user"
+            )
 
 
 def pinned(pins: Mapping[str, str]) -> Iterator[Found]:
@@ -119,7 +121,7 @@ def switched(switches: Mapping[str, bool], layout: Layout) -> Iterator[Found]:
         text, problem = block_text(name, layout)
         if text is None:
             question = f"{question} {problem}".strip()
-            yield Lost(id=f"block:{name}", question=question, severity="high", requested=f"prompts/{name}.md")
+            yield Missing(id=f"block:{name}", question=question, severity="high", requested=f"prompts/{name}.md")
         if not text or not text.strip():
             continue
         yield Item(
@@ -158,17 +160,17 @@ def workspace_files(folder: str) -> Iterator[Found]:
             if os.path.commonpath((inside, real)) != inside:
                 raise UnsafePath("its link leads out of the workspace", operation="read", place=path)
             if size > _MOST_BYTES:
-                yield Left(item=identity, reason="too_large", note=f"{size:,} bytes", high_impact=True)
+                yield Omission(item=identity, reason="too_large", note=f"{size:,} bytes", high_impact=True)
                 continue
             text = (atomic.read(real) or b"").decode()
         except (FileNotFoundError, NotADirectoryError):
             continue
         except UnicodeDecodeError:
-            yield Left(item=identity, reason="unsupported_media", note="it is not UTF-8 text")
+            yield Omission(item=identity, reason="unsupported_media", note="it is not UTF-8 text")
             continue
         except (OSError, DaypackError) as error:
-            yield Left(item=identity, reason="permission_missing", note=_reason(error), high_impact=True)
-            yield Lost(
+            yield Omission(item=identity, reason="permission_missing", note=_reason(error), high_impact=True)
+            yield Missing(
                 id=identity, question=f"What does {name} say? It cannot be read.", severity="high", requested=path
             )
             continue
@@ -208,8 +210,8 @@ def _error_line(record: ErrorRecord) -> str:
 
 def refs(layout: Layout, workspace: str, room_tokens: int = _MOST_REF_CHARS) -> Iterator[Found]:
     """What is named and not copied, in a part of the room; a file that is not there is told."""
-    records, lost = _records(layout, "refs", Ref)
-    yield from lost
+    records, missing = _records(layout, "refs", Ref)
+    yield from missing
     if not records:
         return
     # Those that were touched last; the others are found by search.
@@ -223,7 +225,7 @@ def refs(layout: Layout, workspace: str, room_tokens: int = _MOST_REF_CHARS) -> 
     gone = [one for one in shown if _is_gone(one, workspace)]
     for record in gone[:_MOST_GONE]:
         question = f"Where is {record.path}? The pack refers to it ({record.id}), and it is not there."
-        yield Lost(id=f"ref:{record.id}", question=question, severity="low", requested=record.path)
+        yield Missing(id=f"ref:{record.id}", question=question, severity="low", requested=record.path)
     lines = [f"- {one.id} {one.kind} {_short(one.path, workspace)}: {one.summary}" for one in records if one in shown]
     if len(records) > len(shown):
         lines.append(f"- {len(records) - len(shown)} older ones are in context/refs.jsonl")
@@ -261,10 +263,10 @@ def children(found: Sequence[Child]) -> Iterator[Found]:
     for child in found:
         folder = f"context/child/{child.name}"
         if child.result is None and child.status in ("error", "cancelled"):
-            yield Left(item=f"child_result:{child.name}", reason="custom", note=f"the child ended: {child.status}")
+            yield Omission(item=f"child_result:{child.name}", reason="custom", note=f"the child ended: {child.status}")
         elif child.result is None:
             question = f"What does the child {child.name} answer? It has no result yet."
-            yield Lost(id=f"child:{child.name}", question=question, requested=f"{folder}/result.md")
+            yield Missing(id=f"child:{child.name}", question=question, requested=f"{folder}/result.md")
         else:
             yield _of_child(child, "child_result", f"{folder}/result.md", child.result.strip(), 85)
         named = [f"- {one.id} {one.kind} {one.path}: {one.summary}" for one in child.refs]
@@ -299,21 +301,21 @@ def _file(layout: Layout, kind: PackKind, title: str, place: tuple[int, float]) 
 def _lines(
     layout: Layout, kind: PackKind, place: tuple[int, float], shape: type[Any], words: Callable[[Any], str]
 ) -> Iterator[Found]:
-    records, lost = _records(layout, kind, shape)
-    yield from lost
+    records, missing = _records(layout, kind, shape)
+    yield from missing
     if records:
         text = "\n".join(f"- {words(one)} [{one.id}, {one.source}]" for one in records)
         yield _derived(layout, kind, kind, text, place)
 
 
-def _records(layout: Layout, name: str, shape: type[Any]) -> tuple[list[Any], list[Lost]]:
+def _records(layout: Layout, name: str, shape: type[Any]) -> tuple[list[Any], list[Missing]]:
     """Read a derived file of records; a line that cannot be read is told, not guessed."""
     records: list[Any] = []
-    lost: list[Lost] = []
+    missing: list[Missing] = []
     path = layout.derived(name)
     text, problem = _text(path)
     if problem:
-        lost.append(_unreadable(layout, name, problem))
+        missing.append(_unreadable(layout, name, problem))
     for number, line in enumerate((text or "").split("\n"), 1):
         if line.strip():
             try:
@@ -321,13 +323,13 @@ def _records(layout: Layout, name: str, shape: type[Any]) -> tuple[list[Any], li
             except (msgspec.DecodeError, UnicodeError):
                 question = f"What did line {number} of {os.path.basename(path)} say? It cannot be read."
                 requested = os.path.relpath(path, layout.folder)
-                lost.append(Lost(id=f"{name}:{number}", question=question, severity="low", requested=requested))
-    return records, lost
+                missing.append(Missing(id=f"{name}:{number}", question=question, severity="low", requested=requested))
+    return records, missing
 
 
-def _unreadable(layout: Layout, name: str, problem: str) -> Lost:
+def _unreadable(layout: Layout, name: str, problem: str) -> Missing:
     file = os.path.relpath(layout.derived(name), layout.folder)
-    return Lost(id=name, question=f"What does {file} say? {problem}", severity="high", requested=file)
+    return Missing(id=name, question=f"What does {file} say? {problem}", severity="high", requested=file)
 
 
 def _derived(layout: Layout, kind: PackKind, title: str, text: str, place: tuple[int, float]) -> Item:

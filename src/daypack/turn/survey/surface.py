@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from daypack.turn.items import Entry, Item, Left, Lost
+from daypack.turn.items import Entry, Item, Missing, Omission
 from daypack.turn.limits import Limits
 from daypack.types.kinds import Target
 
@@ -52,7 +52,7 @@ class Surface(Struct, frozen=True, kw_only=True):
     prefix: tuple[Item, ...]
     volatile: tuple[Item, ...]
     notes: tuple[Item, ...]  # what changed since the epoch began; shown only if it goes on
-    waiting: tuple[Left, ...]  # changes that are not shown before the next epoch
+    waiting: tuple[Omission, ...]  # changes that are not shown before the next epoch
     entries: tuple[Entry, ...]
     complete: bool  # the entries begin with the first message of the conversation
     first: int  # number of the first message that is not an instruction
@@ -66,8 +66,8 @@ class Surface(Struct, frozen=True, kw_only=True):
     reserved_tokens: int = 0  # what a compaction will add to the prefix
     shown: int = 0  # the newest message of the turn before
     ms: int | None = None  # what it took to read all this, when there is a limit to it
-    left: tuple[Left, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    omitted: tuple[Omission, ...] = ()
+    missing: tuple[Missing, ...] = ()
 
 
 class Request(Struct, frozen=True, kw_only=True):

@@ -10,14 +10,14 @@ from daypack.history.session import History
 from daypack.text.injected import TIME
 from daypack.text.redact.redact import redact
 from daypack.turn.evidence.record import CLOCK
-from daypack.turn.items import SEEN_BY_DEFAULT, Cost, Entry, Item, Left, Lost, Scales, total
+from daypack.turn.items import SEEN_BY_DEFAULT, Cost, Entry, Item, Missing, Omission, Scales, total
 from daypack.turn.pack.fence import weigher
 from daypack.turn.pack.stubs import FRESH, Masks, is_large
 from daypack.turn.pack.volatile import MAX_FOLLOWING_TOKENS
 from daypack.turn.survey import sources
 from daypack.turn.survey.changes import changes
 from daypack.turn.survey.imported_envelopes import imported_items, within_share
-from daypack.turn.survey.inputs import Desk, now_of
+from daypack.turn.survey.inputs import TurnInputs, now_of
 from daypack.turn.survey.memory import memory_document, memory_hits
 from daypack.turn.survey.sources import Found
 from daypack.turn.survey.surface import Brief, Epoch, Request, Surface
@@ -32,20 +32,20 @@ _SEALED_THINKING = ("thinking", "redacted_thinking", "reasoning")
 _ATTEMPTS = 4  # to read messages while nobody appends any
 
 
-def survey(desk: Desk, request: Request, epoch: Epoch | None) -> Surface:
+def survey(inputs: TurnInputs, request: Request, epoch: Epoch | None) -> Surface:
     """Return what is available to this turn."""
-    scales = desk.scales(desk.counter(request.model))
-    weigh = weigher(scales, redacting=desk.redacting)
-    history, target = desk.history, request.target
-    folded = desk.ledger.read()
+    scales = inputs.scales(inputs.counter(request.model))
+    weigh = weigher(scales, redacting=inputs.redacting)
+    history, target = inputs.history, request.target
+    folded = inputs.ledger.read()
     opening = history.messages.reader.read(0, sources.LEADING)
     going_on = bool(epoch and epoch.limits == request.limits and epoch.tokenizer == scales.counter.name)
-    compaction = desk.working.brief() if target in SEEN_BY_DEFAULT else None
+    compaction = inputs.working.brief() if target in SEEN_BY_DEFAULT else None
     first = _first(opening)
-    read = _read_messages(desk, request, scales, epoch if going_on else None, (first, compaction))
-    found = list(_sources(desk, request, folded.switches, opening))
+    read = _read_messages(inputs, request, scales, epoch if going_on else None, (first, compaction))
+    found = list(_sources(inputs, request, folded.switches, opening))
     found += sources.children(read_children(history, recorded=folded.children))
-    found += tier_items(desk, request, read.user, scales)
+    found += tier_items(inputs, request, read.user, scales)
     imported = list(imported_items(history, folded.imported))
     weighed = [weigh(item) for item in imported if isinstance(item, Item)]
     imports, unused = within_share(weighed, target, min(MAX_FOLLOWING_TOKENS, request.limits.room.tokens // 4))
@@ -56,28 +56,28 @@ def survey(desk: Desk, request: Request, epoch: Epoch | None) -> Surface:
     volatile = [weigh(_clock(request.start_seconds))]
     offered = [item for item in (*request.items, *found) if isinstance(item, Item)]
     volatile += [weigh(item) for item in offered if item.placement == "volatile"] + imports
-    lost = [one for one in found if isinstance(one, Lost)] + list(folded.questions.values())
+    missing = [one for one in found if isinstance(one, Missing)] + list(folded.questions.values())
     if read.user and target in SEEN_BY_DEFAULT:
         in_time = _deadline(history, request)
         asked = total(one.cost for one in (*read.entries, *prefix, *volatile))
         since = epoch.start if epoch and going_on else None
         if not read.complete or (since or 0) > read.first or not asked.within(request.limits.room):
             below = since or _searched(read, request.limits.room)
-            items, missed = desk.past.find(read.user.message, (below, read.last), scales, in_time)
+            items, missed = inputs.past.find(read.user.message, (below, read.last), scales, in_time)
             volatile += items
-            lost += missed
-        items, missed = memory_hits(desk.memory, read.user.message.text, in_time)
+            missing += missed
+        items, missed = memory_hits(inputs.memory, read.user.message.text, in_time)
         volatile += [weigh(item) for item in items]
-        lost += missed
-    lost = [one for one in lost if _may_miss(one, target)]
+        missing += missed
+    missing = [one for one in missing if _may_miss(one, target)]
     notes, waiting = changes(epoch, prefix, weigh) if epoch and going_on else ((), ())
-    left = [*(one for one in found if isinstance(one, Left)), *read.left]
+    omitted = [*(one for one in found if isinstance(one, Omission)), *read.omitted]
     return Surface(
         target=target,
         now=now_of(request.start_seconds),
         limits=request.limits,
         tokenizer=scales.counter.name,
-        model=request.model or desk.config.model,
+        model=request.model or inputs.config.model,
         prefix=tuple(prefix),
         volatile=tuple(volatile),
         notes=notes,
@@ -94,8 +94,8 @@ def survey(desk: Desk, request: Request, epoch: Epoch | None) -> Surface:
         reserved_tokens=request.reserved_tokens // (4 if compaction else 1),
         shown=request.shown,
         ms=None if request.limits.ms is None else _spent_ms(history, request),
-        left=tuple(map(_cleared_note, left) if desk.redacting else left),
-        lost=tuple(map(_cleared, lost) if desk.redacting else lost),
+        omitted=tuple(map(_cleared_note, omitted) if inputs.redacting else omitted),
+        missing=tuple(map(_cleared, missing) if inputs.redacting else missing),
     )
 
 
@@ -109,19 +109,19 @@ def _searched(read: "_Read", room: Cost) -> int:
     return user if since.within(room.part(0.5)) else read.last + 1
 
 
-def _may_miss(lost: Lost, target: Target) -> bool:
+def _may_miss(missing: Missing, target: Target) -> bool:
     """Whether a target may know that something is missing: those outside know of questions and of children only."""
-    return target in SEEN_BY_DEFAULT or (target in _OUTSIDE and lost.id.startswith(("q-", "child:")))
+    return target in SEEN_BY_DEFAULT or (target in _OUTSIDE and missing.id.startswith(("q-", "child:")))
 
 
-def _cleared(lost: Lost) -> Lost:
+def _cleared(missing: Missing) -> Missing:
     """A question quotes what it is about: secrets do not leave through it either."""
-    texts = {name: getattr(lost, name) for name in ("id", "question", "needed_for", "requested")}
-    return replace(lost, **{name: redact(text).text for name, text in texts.items() if text})
+    texts = {name: getattr(missing, name) for name in ("id", "question", "needed_for", "requested")}
+    return replace(missing, **{name: redact(text).text for name, text in texts.items() if text})
 
 
-def _cleared_note(left: Left) -> Left:
-    return replace(left, item=redact(left.item).text, note=left.note and redact(left.note).text)
+def _cleared_note(omitted: Omission) -> Omission:
+    return replace(omitted, item=redact(omitted.item).text, note=omitted.note and redact(omitted.note).text)
 
 
 def _first(opening: Sequence[Message]) -> int:
@@ -133,17 +133,19 @@ def _first(opening: Sequence[Message]) -> int:
     return opening[0].seq if opening else 1
 
 
-def _sources(desk: Desk, request: Request, switches: dict[str, bool], opening: Sequence[Message]) -> Iterator[Found]:
-    layout, workspace = desk.history.layout, desk.workspace
+def _sources(
+    inputs: TurnInputs, request: Request, switches: dict[str, bool], opening: Sequence[Message]
+) -> Iterator[Found]:
+    layout, workspace = inputs.history.layout, inputs.workspace
     if switches.get("identity", True):
-        yield from sources.identity(request.model or desk.config.model, workspace, layout)
+        yield from sources.identity(request.model or inputs.config.model, workspace, layout)
     if any(message.role == "user" for message in opening):
         yield from sources.leading(opening)
-    yield from sources.pinned(desk.history.pins())
+    yield from sources.pinned(inputs.history.pins())
     yield from sources.switched(switches, layout)
     yield from sources.workspace_files(workspace)
-    yield from memory_document(desk.memory)
-    yield from sources.working_state(layout, rendered=desk.working.read().current is not None)
+    yield from memory_document(inputs.memory)
+    yield from sources.working_state(layout, rendered=inputs.working.read().current is not None)
     yield from sources.refs(layout, workspace, request.limits.room.tokens)
 
 
@@ -156,37 +158,37 @@ class _Read(Struct, frozen=True, kw_only=True):
     last: int
     user: Entry | None = None
     head: Entry | None = None
-    left: tuple[Left, ...] = ()
+    omitted: tuple[Omission, ...] = ()
     masks: tuple[dict[int, Entry], ...] = ()
 
 
 Bounds = tuple[int, Brief | None]  # the first message that is no instruction; what was compacted
 
 
-def _read_messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None, bounds: Bounds) -> _Read:
+def _read_messages(inputs: TurnInputs, request: Request, scales: Scales, epoch: Epoch | None, bounds: Bounds) -> _Read:
     first, _ = bounds
-    reader = desk.history.messages.reader
+    reader = inputs.history.messages.reader
     last = reader.newest().seq
     if request.target not in READERS:
         hidden = f"messages:{first}-{last}" if last > first else f"messages:{first}"
-        left = (Left(item=hidden, reason="not_visible_to_target"),) if last >= first else ()
-        return _Read(first=last + 1, last=last, left=left)
-    read = _messages(desk, request, scales, epoch, bounds)
+        omitted = (Omission(item=hidden, reason="not_visible_to_target"),) if last >= first else ()
+        return _Read(first=last + 1, last=last, omitted=omitted)
+    read = _messages(inputs, request, scales, epoch, bounds)
     for _ in range(_ATTEMPTS):
         newest = reader.newest().seq
         if newest == last:
             return replace(read, last=last)
         # Others append meanwhile: what is recorded must be what was read.
-        last, read = newest, _messages(desk, request, scales, epoch, bounds)
+        last, read = newest, _messages(inputs, request, scales, epoch, bounds)
     entries = tuple(entry for entry in read.entries if entry.message.seq <= last)
     known = [entry for entry in entries if entry.message.role == "user"]
     user = read.user if read.user and read.user.message.seq <= last else None
     return replace(read, entries=entries, user=user or (known[-1] if known else None), last=last)
 
 
-def _messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None, bounds: Bounds) -> _Read:
+def _messages(inputs: TurnInputs, request: Request, scales: Scales, epoch: Epoch | None, bounds: Bounds) -> _Read:
     first, compaction = bounds
-    recent, room = desk.recent(scales), request.limits.room
+    recent, room = inputs.recent(scales), request.limits.room
     inside = request.target in SEEN_BY_DEFAULT
     masks: tuple[dict[int, Entry], ...] = ()
     user = recent.find_user()
@@ -195,18 +197,18 @@ def _messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None,
     complete = False
     follows = epoch is not None and recent.weigh_since(epoch.start, epoch.masked) <= 2 * room.tokens
     if not follows:
-        entries, complete = recent.newest(room, _Lighten(desk.masks(scales), room) if inside else None)
+        entries, complete = recent.newest(room, _Lighten(inputs.masks(scales), room) if inside else None)
         # What is never shown may weigh much, and what waits for results: if the whole tail is read, it may go on.
         follows = epoch is not None and bool(entries) and entries[0].message.seq <= epoch.start
     if epoch and follows:
-        entries, head = _tail_of(desk, request, scales, epoch)
+        entries, head = _tail_of(inputs, request, scales, epoch)
         complete = epoch.start <= first
     else:
         if compaction and entries and entries[0].message.seq <= compaction.through:
             entries = [entry for entry in entries if entry.message.seq > compaction.through]
             complete = False
         if inside:
-            masks = desk.masks(scales).choose(entries)
+            masks = inputs.masks(scales).choose(entries)
         if entries and not complete:
             # Whose turn the messages belong to that are read, if they begin in the middle of one.
             before = recent.user_before(entries[0].message.seq)
@@ -214,10 +216,10 @@ def _messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None,
     if complete or (entries and entries[0].message.seq <= first):
         entries = [entry for entry in entries if entry.message.seq >= first]
         complete = True
-    left: list[Left] = []
+    omitted: list[Omission] = []
     if request.target in _OUTSIDE:
         hidden = [entry.message.seq for entry in entries if hides(entry.message, request.target)]
-        left = [Left(item=f"messages:{seq}", reason="not_visible_to_target") for seq in hidden]
+        omitted = [Omission(item=f"messages:{seq}", reason="not_visible_to_target") for seq in hidden]
         entries = [_as_seen(entry, request.target) for entry in entries if not hides(entry.message, request.target)]
         user = user and _as_seen(user, request.target)
     return _Read(
@@ -227,24 +229,24 @@ def _messages(desk: Desk, request: Request, scales: Scales, epoch: Epoch | None,
         last=0,
         user=user,
         head=head,
-        left=tuple(left),
+        omitted=tuple(omitted),
         masks=masks,
     )
 
 
-def _tail_of(desk: Desk, request: Request, scales: Scales, epoch: Epoch) -> tuple[list[Entry], Entry | None]:
+def _tail_of(inputs: TurnInputs, request: Request, scales: Scales, epoch: Epoch) -> tuple[list[Entry], Entry | None]:
     """Return the messages of an epoch from where it begins, as its turns show them, and its head."""
-    recent = desk.recent(scales)
+    recent = inputs.recent(scales)
     entries = recent.since(epoch.start)
     head: Entry | None = None
     if epoch.head is not None:
-        for message in desk.history.messages.records(epoch.head, epoch.head):
+        for message in inputs.history.messages.records(epoch.head, epoch.head):
             head = _as_seen(recent.weigh(message), request.target)
     recent.forget_before(epoch.start)
     if epoch.masked:
-        entries = desk.masks(scales).apply(entries, epoch.masked)
+        entries = inputs.masks(scales).apply(entries, epoch.masked)
     if request.target in SEEN_BY_DEFAULT:
-        entries = desk.masks(scales).refer(entries, epoch.last)
+        entries = inputs.masks(scales).refer(entries, epoch.last)
     return entries, head
 
 

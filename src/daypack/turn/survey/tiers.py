@@ -9,10 +9,10 @@ import msgspec
 from daypack.derived.tiers import Projection, project
 from daypack.history.layout import Layout
 from daypack.turn.evidence.record import CLOCK
-from daypack.turn.items import SEEN_BY_DEFAULT, Entry, Item, Left, Lost, Scales
+from daypack.turn.items import SEEN_BY_DEFAULT, Entry, Item, Missing, Omission, Scales
 from daypack.turn.ledger import STAMP
 from daypack.turn.pack.volatile import TOGETHER
-from daypack.turn.survey.inputs import Desk, now_of
+from daypack.turn.survey.inputs import TurnInputs, now_of
 from daypack.turn.survey.sources import Found, block_text
 from daypack.turn.survey.surface import Request
 from daypack.types.kinds import PackKind, Tier, context_kind_of
@@ -30,25 +30,25 @@ _PLACES: dict[Tier, tuple[PackKind, int, float, int]] = {
 }
 
 
-def tier_items(desk: Desk, request: Request, user: Entry | None, scales: Scales) -> Iterator[Found]:
+def tier_items(inputs: TurnInputs, request: Request, user: Entry | None, scales: Scales) -> Iterator[Found]:
     """The blocks a model wrote, and the instructions for more where the protocol is on."""
-    folded = desk.ledger.read()
+    folded = inputs.ledger.read()
     rounds = folded.rounds + (1 if user and user.message.seq > folded.asked else 0)
     if folded.tiers.message:
-        tiers = project(folded.tiers, rounds, desk.policies, redacting=desk.redacting)
+        tiers = project(folded.tiers, rounds, inputs.policies, redacting=inputs.redacting)
         found = block_items(tiers, request.limits.room.tokens, scales.tokens)
         # Who may not see the blocks does not learn their ids from those that did not fit.
-        yield from (one for one in found if request.target in SEEN_BY_DEFAULT or not isinstance(one, Left))
+        yield from (one for one in found if request.target in SEEN_BY_DEFAULT or not isinstance(one, Omission))
     on = folded.switches.get(PROTOCOL, False) if request.protocol is None else request.protocol
-    if on and request.target == "model" and desk.policies:  # a bad setting is told before a reply is paid for
-        workspace = desk.workspace
+    if on and request.target == "model" and inputs.policies:  # a bad setting is told before a reply is paid for
+        workspace = inputs.workspace
         runtime = Runtime(
             round=rounds,
             workspace=workspace and os.path.join(os.path.normpath(workspace), ""),
             datetime=now_of(request.start_seconds),
-            startup_at=desk.started_ms,
+            startup_at=inputs.started_ms,
         )
-        yield from protocol_items(runtime, desk.history.layout)
+        yield from protocol_items(runtime, inputs.history.layout)
 
 
 def block_items(tiers: Projection, room_tokens: int, count: Callable[[str], int]) -> Iterator[Found]:
@@ -70,7 +70,7 @@ def block_items(tiers: Projection, room_tokens: int, count: Callable[[str], int]
             shown.append(_one_line(block.id))
         if unshown:
             note = f"{len(unshown)} of {len(tiers.of(tier))} blocks did not fit: {', '.join(unshown[:8])}"
-            yield Left(item=f"blocks:{tier}", reason="budget_limit", note=note)
+            yield Omission(item=f"blocks:{tier}", reason="budget_limit", note=note)
         if tier == "core" and unshown and not lines:
             lines = [f"{len(unshown)} blocks stand and have no room here"]
         if lines:
@@ -124,7 +124,7 @@ def protocol_items(runtime: Runtime, layout: Layout) -> Iterator[Found]:
     text, problem = block_text(PROTOCOL, layout)
     if problem:
         question = f"What does the block {PROTOCOL} say? {problem}"
-        yield Lost(id=f"block:{PROTOCOL}", question=question, severity="high", requested=f"prompts/{PROTOCOL}.md")
+        yield Missing(id=f"block:{PROTOCOL}", question=question, severity="high", requested=f"prompts/{PROTOCOL}.md")
     yield Item(
         id=f"block:{PROTOCOL}",
         kind="system",
