@@ -1,46 +1,46 @@
 """Every error daypack raises, in one tree.
 
-    DaypackError              carries operation, place, cause and hint
-    ├── BadInput              the caller gave something that cannot be used; nothing was written
+    DaypackError              operation, place, problem, hint and cause
+    ├── BadInput              an argument cannot be used; nothing was written
     │   ├── BadName           a session, agent, user or pin name
     │   ├── BadMessage        a message or event that cannot be stored
-    │   ├── BadSource         a source reference that is not in the grammar
-    │   ├── BadConfig         a setting of a flag, variable or file
-    │   ├── KeyConflict       a client key that already stands for another payload
-    │   ├── TooLong           a document, summary, entry, title or tag over its cap; the length seen is told
-    │   ├── BadReply          a model's reply that breaks the hybrid protocol, read strictly
+    │   ├── BadSource         a source reference that does not match the grammar
+    │   ├── BadConfig         a setting in a flag, environment variable or file
+    │   ├── KeyConflict       a client key already used for a different payload
+    │   ├── TooLong           a document, summary, entry, title or tag over its limit
+    │   ├── BadReply          a model's reply that breaks the hybrid protocol in strict mode
     │   ├── QuotaExceeded     a user's quota of memories, entries or bytes
-    │   └── WindowTooSmall    a budget that the newest user message does not fit into
+    │   └── BudgetTooSmall    the newest user message does not fit into the budget
     ├── NotFound
     │   ├── SessionMissing    no such session
-    │   ├── SourceMissing     a reference to something that is not in this session
-    │   ├── NothingToAnswer   a turn was asked for, and no user message is there
-    │   ├── NothingToCompact  a compaction that would leave the window as it is, or not become smaller
+    │   ├── SourceMissing     a reference to something this session does not have
+    │   ├── NoUserMessage     a turn was requested for a session without a user message
+    │   ├── NothingToCompact  a compaction would not make the window smaller
     │   ├── MemoryMissing     no such memory for this user
     │   ├── EntryMissing      no such entry in this memory
     │   ├── UserMissing       no such user
     │   ├── ExtraMissing      a package of an extra is not installed; the hint names the extra
-    │   └── ModelMissing      a model file, or the package that runs it, is not here
-    ├── StorageFailed         the file system said no; the message names the call and the file
+    │   └── ModelMissing      a model file, or the package that runs it, is not installed
+    ├── StorageFailed         a file system call failed; the message names the call and the file
     │   ├── LockUnavailable   the file system has no locks, or the lock could not be taken
-    │   ├── WriteFailed       bytes could not be written; the file is as it was before
-    │   ├── SyncFailed        bytes were written but not proved to be on disk; nobody was acknowledged
-    │   ├── PoisonedLog       a handle that saw a failed sync refuses all further appends
-    │   └── UnsafePath        a symbolic link, or a file of the wrong kind, inside a session
-    ├── Refused               a caller who may not do this: no token, a wrong one, or one of too small a scope
-    ├── ServerFailed          a memory server did not answer as it should
-    ├── ModelFailed           a model or the place it comes from did not answer as it should
-    └── Damaged               stored bytes are not what was written
-        └── ReplayDiffers     a recorded turn cannot be made again byte for byte
+    │   ├── WriteFailed       bytes could not be written; the file is unchanged
+    │   ├── SyncFailed        bytes were written but may not be on disk; no append was acknowledged
+    │   ├── PoisonedLog       a sync failed on this handle, so it refuses further appends
+    │   └── UnsafePath        a symbolic link or special file inside a session
+    ├── AccessDenied          no token, a wrong token, or a token without the required scope
+    ├── ServerFailed          a memory server is unreachable or sent an invalid response
+    ├── ModelFailed           a model endpoint or download failed or sent an invalid response
+    └── Damaged               stored bytes are not the bytes that were written
+        └── ReplayMismatch    a recorded turn cannot be rebuilt byte for byte
 
-Warnings: DamageWarning (a damaged line was met while reading; the others were returned).
+Warnings: DamageWarning (a damaged line was skipped while reading; the other lines were returned).
 """
 
 from typing import Any
 
 
 class DaypackError(Exception):
-    """Base of all errors: what was attempted, where, why it failed and what to do."""
+    """Base of all errors: what was attempted, on what, why it failed and what to do."""
 
     def __init__(self, problem: str, *, operation: str = "", place: str = "", hint: str = "") -> None:
         super().__init__(problem)
@@ -51,16 +51,16 @@ class DaypackError(Exception):
 
     @property
     def cause(self) -> BaseException | None:
-        """The lower-level exception, when there is one."""
+        """The lower-level exception, or None."""
         return self.__cause__
 
     def __str__(self) -> str:
         text = ": ".join(part for part in (self.operation, self.place, self.problem) if part)
-        return f"{text} ({self.hint})" if self.hint else text
+        return f"{text} (hint: {self.hint})" if self.hint else text
 
 
 class BadInput(DaypackError):
-    """The caller gave something that cannot be used; nothing was written."""
+    """An argument cannot be used; nothing was written."""
 
 
 class BadName(BadInput):
@@ -72,34 +72,34 @@ class BadMessage(BadInput):
 
 
 class BadSource(BadInput):
-    """A source reference that is not in the grammar."""
+    """A source reference that does not match the grammar."""
 
 
 class BadConfig(BadInput):
-    """A setting with a value that is not allowed."""
+    """A setting whose value is not allowed."""
 
 
 class KeyConflict(BadInput):
-    """A client key that already stands for another payload."""
+    """A client key was already used for a different payload."""
 
 
 class TooLong(BadInput):
-    """A text over its cap; nothing of it was written."""
+    """A text is longer than its limit; none of it was written."""
 
 
 class BadReply(BadInput):
-    """A reply that breaks rules of the hybrid protocol; `violations` says which, `reply` is what was read of it."""
+    """A reply breaks rules of the hybrid protocol: `violations` lists them, `reply` is what could be parsed."""
 
     violations: tuple[Any, ...] = ()
     reply: Any = None
 
 
 class QuotaExceeded(BadInput):
-    """A user's quota would be exceeded; nothing was written."""
+    """The write would exceed a user's quota; nothing was written."""
 
 
-class WindowTooSmall(BadInput):
-    """A budget that the newest user message does not fit into; nothing was packed."""
+class BudgetTooSmall(BadInput):
+    """The newest user message does not fit into the budget; nothing was packed."""
 
 
 class NotFound(DaypackError):
@@ -107,43 +107,43 @@ class NotFound(DaypackError):
 
 
 class SessionMissing(NotFound):
-    """No session of that name."""
+    """No session has that name."""
 
 
 class SourceMissing(NotFound):
-    """A reference to something that is not in this session."""
+    """A reference to something this session does not have."""
 
 
-class NothingToAnswer(NotFound):
-    """A turn was asked for, and the session has no user message."""
+class NoUserMessage(NotFound):
+    """A turn was requested and the session has no user message."""
 
 
 class NothingToCompact(NotFound):
-    """A compaction was asked for that would not make the window smaller; the former files stay."""
+    """A compaction would not make the window smaller; the previous files are unchanged."""
 
 
 class MemoryMissing(NotFound):
-    """No memory of that id for this user."""
+    """This user has no memory with that id."""
 
 
 class EntryMissing(NotFound):
-    """No entry of that id in this memory."""
+    """This memory has no entry with that id."""
 
 
 class UserMissing(NotFound):
-    """No user of that name."""
+    """No user has that name."""
 
 
 class ExtraMissing(NotFound):
-    """A package that an extra brings is not installed."""
+    """A package of an extra is not installed; the hint names the extra."""
 
 
 class ModelMissing(NotFound):
-    """A model file, or the package that runs it, is not here."""
+    """A model file, or the package that runs it, is not installed."""
 
 
 class StorageFailed(DaypackError):
-    """The file system refused a call."""
+    """A file system call failed."""
 
 
 class LockUnavailable(StorageFailed):
@@ -151,40 +151,40 @@ class LockUnavailable(StorageFailed):
 
 
 class WriteFailed(StorageFailed):
-    """Bytes could not be written; the file is as it was before."""
+    """Bytes could not be written; the file is unchanged."""
 
 
 class SyncFailed(StorageFailed):
-    """Bytes were written but not proved to be on disk; nobody was acknowledged."""
+    """Bytes were written but may not be on disk; no append was acknowledged."""
 
 
 class PoisonedLog(StorageFailed):
-    """This handle saw a failed sync and refuses all further appends."""
+    """A sync failed on this handle, so it refuses all further appends."""
 
 
 class UnsafePath(StorageFailed):
-    """A symbolic link, or a file of the wrong kind, where a plain file or folder must be."""
+    """A symbolic link, or a file of the wrong kind, where a plain file or folder is required."""
 
 
-class Refused(DaypackError):
-    """A caller who may not do this; the answer says no more than that."""
+class AccessDenied(DaypackError):
+    """The caller may not do this; the message gives no further details."""
 
 
 class ServerFailed(DaypackError):
-    """A memory server could not be reached, or did not answer as it should."""
+    """A memory server could not be reached, or sent an invalid response."""
 
 
 class ModelFailed(DaypackError):
-    """A model, or the place a model comes from, did not answer as it should."""
+    """A model endpoint, model file or download failed or sent an invalid response."""
 
 
 class Damaged(DaypackError):
-    """Stored bytes are not what was written."""
+    """Stored bytes are not the bytes that were written."""
 
 
-class ReplayDiffers(Damaged):
-    """A recorded turn cannot be made again byte for byte."""
+class ReplayMismatch(Damaged):
+    """A recorded turn cannot be rebuilt byte for byte."""
 
 
 class DamageWarning(UserWarning):
-    """A damaged line was met while reading; the other lines were returned."""
+    """A damaged line was skipped while reading; the other lines were returned."""

@@ -14,7 +14,7 @@ from memory_server import Server, start_server
 from scripted_endpoint import Endpoint, Reply, Seen
 
 from daypack import errors
-from daypack.errors import BadInput, DaypackError, KeyConflict, MemoryMissing, Refused, ServerFailed, TooLong
+from daypack.errors import AccessDenied, BadInput, DaypackError, KeyConflict, MemoryMissing, ServerFailed, TooLong
 from daypack.memory import remote
 from daypack.memory.consistency_token import Position, write_token
 from daypack.memory.remote import ATTEMPTS, RemoteMemories
@@ -104,7 +104,7 @@ def test_the_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
         ("TooLong", 400, TooLong),
         ("MemoryMissing", 404, MemoryMissing),
         ("KeyConflict", 409, KeyConflict),
-        ("Refused", 401, Refused),
+        ("AccessDenied", 401, AccessDenied),
         ("QuotaExceeded", 403, errors.QuotaExceeded),
         ("WriteFailed", 507, errors.WriteFailed),
         ("Internal", 500, ServerFailed),
@@ -188,7 +188,7 @@ def test_a_named_user_must_be_the_one_the_server_knows() -> None:
         del server.seen[:]
         with RemoteMemories(server.url, user="bob") as memories:
             for _ in range(2):
-                with pytest.raises(Refused, match="'ada'"):
+                with pytest.raises(AccessDenied, match="'ada'"):
                     memories.add_entry("m", "raw")
             assert {one.path for one in server.seen} == {"/api/get_user"}
 

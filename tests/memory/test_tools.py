@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from daypack.errors import BadInput, EntryMissing, KeyConflict, MemoryMissing, Refused, TooLong
+from daypack.errors import AccessDenied, BadInput, EntryMissing, KeyConflict, MemoryMissing, TooLong
 from daypack.memory.document.document import initial_document
 from daypack.memory.tools import Memories, open_memory
 from daypack.types.memory import PLACEHOLDER, About
@@ -58,7 +58,7 @@ def test_making_memories_can_be_switched_off(home: str) -> None:
     config = Path(home, "home", str(os.getuid()), "config.toml")
     config.parent.mkdir(parents=True)
     config.write_text("[memory]\ncreate_memory = false\n")
-    with open_memory(home=home) as memories, pytest.raises(Refused, match="cannot be made here"):
+    with open_memory(home=home) as memories, pytest.raises(AccessDenied, match="cannot be made here"):
         memories.create_memory("Launch")
     config.write_text("[memory]\nentry_bytes = 10\n")
     with open_memory(home=home) as memories:

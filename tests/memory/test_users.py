@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from daypack.errors import BadInput, BadName, NotFound, QuotaExceeded, Refused, UserMissing
+from daypack.errors import AccessDenied, BadInput, BadName, NotFound, QuotaExceeded, UserMissing
 from daypack.memory.store.accounts import Profile
 from daypack.memory.tools import Memories
 from daypack.types.memory import Usage, User
@@ -74,7 +74,7 @@ def test_a_token_stands_for_its_user_and_scope_until_it_is_revoked(memories: Mem
     )
     assert users.tokens("local") == ()
     users.revoke(read.token.token_id)
-    with pytest.raises(Refused):
+    with pytest.raises(AccessDenied):
         users.check_token(read.secret)
     assert users.check_token(write.secret).scope == "write"
     with pytest.raises(NotFound):
@@ -100,7 +100,7 @@ def test_unknown_revoked_and_expired_tokens_are_answered_alike(memories: Memorie
         "\ud800",
         "\0",
     ):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(AccessDenied) as caught:
             users.check_token(secret)
         told.add(str(caught.value))
     assert len(told) == 1
@@ -146,7 +146,7 @@ def test_two_who_change_different_quotas_do_not_undo_each_other(
 
 @pytest.mark.parametrize("secret", [None, 5, b"dp_x"])
 def test_what_is_no_text_is_no_token(memories: Memories, secret: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(AccessDenied):
         memories.users.check_token(secret)
     with pytest.raises(BadInput):
         memories.users.revoke(secret)

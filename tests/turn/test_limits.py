@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from turn.windows import open_work, say, user
 
-from daypack.errors import BadConfig, BadInput, NothingToAnswer, WindowTooSmall
+from daypack.errors import BadConfig, BadInput, BudgetTooSmall, NoUserMessage
 from daypack.session import Session
 from daypack.turn.limits import DEFAULT_TOKENS, Limits, limits_from, limits_in
 
@@ -39,7 +39,7 @@ def test_what_has_no_limit_has_room_for_anything() -> None:
 @pytest.mark.requirement("X44")
 @pytest.mark.parametrize("budget", [0, {"tokens": 0}, {"bytes": 0}, {"tokens": 900, "items": 0}, Limits(0)])
 def test_a_budget_of_nothing_that_a_caller_gives_fails(home: str, budget: Any) -> None:
-    with open_work(home, [user("Hello.")]) as session, pytest.raises(WindowTooSmall) as failure:
+    with open_work(home, [user("Hello.")]) as session, pytest.raises(BudgetTooSmall) as failure:
         session.prepare(budget=budget)
     assert failure.value.place == "budget"
 
@@ -98,7 +98,7 @@ def test_a_caller_may_limit_a_target_as_well() -> None:
 def test_a_budget_that_is_none_is_refused_by_name(home: str, budget: Any) -> None:
     with open_work(home, [user("Hello.")]) as session, pytest.raises(BadInput) as failure:
         session.prepare(budget=budget)
-    assert not isinstance(failure.value, WindowTooSmall)
+    assert not isinstance(failure.value, BudgetTooSmall)
     assert (failure.value.operation, failure.value.place) == ("prepare", "budget")
     assert "tokens, bytes, items, ms" in failure.value.hint
 
@@ -147,7 +147,7 @@ def test_the_text_of_the_file_is_read_the_same_by_itself() -> None:
 
 def test_a_session_without_a_question_has_nothing_to_answer(home: str) -> None:
     with open_work(home, [{"role": "system", "content": "Be kind."}, say("Hello?")]) as session:
-        with pytest.raises(NothingToAnswer):
+        with pytest.raises(NoUserMessage):
             session.prepare()
         # Whoever looks on is shown what there is.
         assert [one.content for one in session.prepare(target="reviewer").parts.messages] == ["Be kind.", "Hello?"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from daypack.cli.options import add_place
 from daypack.cli.terminal import json_text, safe_line
-from daypack.errors import ExtraMissing, Refused
+from daypack.errors import AccessDenied, ExtraMissing
 
 if TYPE_CHECKING:
     from daypack.memory.tools import Memories
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     with open_memory(home=args.home, uid=args.uid, user=args.user) as memories:
         if policy.token_required and not memories.users.tokens():
             hint = "`daypack token new USER` makes one"
-            raise Refused("others could reach this server, and nobody has a token", operation="serve", hint=hint)
+            raise AccessDenied("others could reach this server, and nobody has a token", operation="serve", hint=hint)
         return _serve(args, memories, policy)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from daypack.cli.terminal import colour, json_text, safe_line, say
-from daypack.errors import ReplayDiffers
+from daypack.errors import ReplayMismatch
 from daypack.session import Session
 from daypack.turn.dialects import NAMES, encode
 from daypack.turn.evidence.explain import ranges
@@ -46,7 +46,7 @@ def read_turn(session: Session, event: str) -> tuple[Turn, bool]:
     """Return a recorded turn and whether it is proved; one that no longer gives the same bytes is told and shown."""
     try:
         return session.replay(event), True
-    except ReplayDiffers as error:
+    except ReplayMismatch as error:
         say(f"not verified: {safe_line(error.problem)}")
         return session.turns.replay(event, verify=False), False
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from daypack import errors
-from daypack.errors import BadInput, DaypackError, Refused, ServerFailed
+from daypack.errors import AccessDenied, BadInput, DaypackError, ServerFailed
 from daypack.llm.client import CONNECT_SECONDS, MAX_BODY_BYTES, TROUBLE, origin, reason
 from daypack.types.memory import (
     About,
@@ -181,7 +181,7 @@ class RemoteMemories:
         if actual != expected:
             self._expected = expected
             hint = f"make a token for {expected} with `daypack token new`, and give it in DAYPACK_TOKEN"
-            raise Refused(f"the server knows this caller as {actual!r}", operation="open memory", hint=hint)
+            raise AccessDenied(f"the server knows this caller as {actual!r}", operation="open memory", hint=hint)
 
     def _send(self, tool: str, given: Mapping[str, Any] | None, *, attempts: int, seconds: float) -> bytes:
         """Return the body of a good answer; what may be repeated is, when the connection broke or nobody had time."""

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from daypack.errors import BadInput, Refused
+from daypack.errors import AccessDenied, BadInput
 from daypack.history.layout import check_name, find_home
 from daypack.memory import limits as checks
 from daypack.memory.archive import Archive, export_memory
@@ -83,7 +83,7 @@ class Memories:
         with self._noting("create_memory"):
             if not self._limits.create_memory:
                 hint = "create_memory = false stands in the [memory] table of config.toml"
-                raise Refused("memories cannot be made here", operation="create_memory", hint=hint)
+                raise AccessDenied("memories cannot be made here", operation="create_memory", hint=hint)
             new = NewMemory(
                 title=checks.check_title(title, self._limits),
                 memory_type=checks.check_type(memory_type),

@@ -6,7 +6,7 @@ A token's secret is shown once; the store keeps its SHA-256, so nobody can read 
 from collections.abc import Mapping
 from typing import NamedTuple, cast, get_args
 
-from daypack.errors import BadInput, NotFound, Refused, UserMissing
+from daypack.errors import AccessDenied, BadInput, NotFound, UserMissing
 from daypack.history.layout import check_name
 from daypack.memory.limits import check_length, check_text
 from daypack.memory.store.accounts import Accounts, Profile, Scope, Token
@@ -105,12 +105,12 @@ class Users:
         return NewToken(secret, token)
 
     def check_token(self, secret: str) -> Grant:
-        """Return what a secret stands for, or raise Refused; unknown, revoked and expired are answered alike."""
+        """Return what a secret stands for, or raise AccessDenied; unknown, revoked and expired are answered alike."""
         # Found by its digest: how long that takes says nothing about the secret.
         known = isinstance(cast(object, secret), str) and secret.isascii()
         token = self._accounts.find_token(_digest(secret)) if known else None
         if token is None or (token.expires_at is not None and (moment_of(token.expires_at) or 0) <= now_ms()):
-            raise Refused("the token is not valid", operation="check token", hint="`daypack token new` makes one")
+            raise AccessDenied("the token is not valid", operation="check token", hint="`daypack token new` makes one")
         return Grant(token.user, token.scope)
 
     def tokens(self, user: str | None = None) -> tuple[Token, ...]:

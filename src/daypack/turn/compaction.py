@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from daypack.derived.compaction.template import render
 from daypack.derived.records import Folded, document
-from daypack.errors import DaypackError, NothingToAnswer, NothingToCompact, SourceMissing, WindowTooSmall
+from daypack.errors import BudgetTooSmall, DaypackError, NothingToCompact, NoUserMessage, SourceMissing
 from daypack.files import atomic
 from daypack.files.lock import ThreadLock
 from daypack.history.draft import draft_event
@@ -129,7 +129,7 @@ class Compactions:
                 dry_run=dry_run,
             )
             return self._run(task, model)
-        except (NothingToCompact, NothingToAnswer, WindowTooSmall) as error:
+        except (NothingToCompact, NoUserMessage, BudgetTooSmall) as error:
             return Compacted(changed=False, trigger=trigger, problem=error.problem)
 
     def compact_on_overflow(self) -> Compacted:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import Meta, Struct
 
-from daypack.errors import BadConfig, BadInput, WindowTooSmall
+from daypack.errors import BadConfig, BadInput, BudgetTooSmall
 from daypack.turn.items import Cost
 from daypack.types.kinds import Target
 
@@ -62,7 +62,7 @@ def limits_from(value: int | Mapping[str, Any] | Limits, target: Target) -> Limi
             raise BadInput(f"{value!r}: {error}", operation="prepare", place="budget", hint=hint) from error
     if 0 in (limits.tokens, limits.bytes, limits.items):
         hint = "leave the budget out for the limit in context/budget, or give more"
-        raise WindowTooSmall("a budget of 0 holds nothing", operation="prepare", place="budget", hint=hint)
+        raise BudgetTooSmall("a budget of 0 holds nothing", operation="prepare", place="budget", hint=hint)
     return limits
 
 

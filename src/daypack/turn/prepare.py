@@ -8,7 +8,7 @@ import msgspec
 
 from daypack.config import Config
 from daypack.derived.tiers import Projection, project
-from daypack.errors import BadInput, DaypackError, ReplayDiffers, SourceMissing, StorageFailed
+from daypack.errors import BadInput, DaypackError, ReplayMismatch, SourceMissing, StorageFailed
 from daypack.files import atomic
 from daypack.files.lock import ThreadLock
 from daypack.history.draft import draft_event
@@ -162,7 +162,7 @@ class Turns:
         """Make a recorded turn again, from history alone, and prove that it is the same."""
         record = evidence.read_turn(self._history, event_id)
         if record.renderer != VERSION and verify:
-            raise ReplayDiffers(
+            raise ReplayMismatch(
                 f"{event_id} was rendered by version {record.renderer}, this is {VERSION}",
                 operation="replay",
                 place=self._history.layout.events,
@@ -346,7 +346,7 @@ class Turns:
         if turn.target == "model":
             proof |= rendered(turn.assembly)
         if different := sorted(name for name, digest in turn.record.sha256.items() if proof.get(name) != digest):
-            raise ReplayDiffers(
+            raise ReplayMismatch(
                 f"{turn.event_id} gives other bytes than it did ({', '.join(different)})",
                 operation="replay",
                 place=self._history.layout.folder,

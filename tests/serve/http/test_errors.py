@@ -20,7 +20,7 @@ PLACE = "/home/somebody/.daypack/home/1000/memory/store.sqlite"
         (errors.QuotaExceeded, 403),
         (errors.MemoryMissing, 404),
         (errors.EntryMissing, 404),
-        (errors.Refused, 403),
+        (errors.AccessDenied, 403),
         (errors.ExtraMissing, 501),
         (errors.LockUnavailable, 503),
         (errors.WriteFailed, 507),

@@ -169,7 +169,7 @@ def test_a_token_for_reading_reads_and_writes_nothing(house: House, mode: str) -
     in_client(house, work, house.reader, mode)
     for name, arguments in writes.items():
         answered = house.server.call(name, house.reader, **arguments)
-        assert (answered.status_code, answered.json()["error"]["code"]) == (403, "Refused")
+        assert (answered.status_code, answered.json()["error"]["code"]) == (403, "AccessDenied")
     assert house.server.call("search_memories", house.reader, memory_id=memory_id, query="vault").status_code == 200
     page = house.server.call("list_entries", house.owner.token, memory_id=memory_id).json()
     assert page["count"] == 1

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from turn.scenes import SECRET, converse, item, logs, stage, turn_events
 
-from daypack.errors import BadInput, NothingToAnswer, SourceMissing
+from daypack.errors import BadInput, NoUserMessage, SourceMissing
 from daypack.session import Session
 from daypack.turn.evidence.export import SCOPES, encode, export
 from daypack.turn.survey.imported_envelopes import read_envelope
@@ -134,7 +134,7 @@ def test_what_cannot_be_exported_is_refused(home: str) -> None:
         export(session.turns, "session", target="everybody")
     with pytest.raises(SourceMissing):
         export(session.turns, "turn", event="ev-99")
-    with pytest.raises(NothingToAnswer):
+    with pytest.raises(NoUserMessage):
         export(stage(home, "empty").turns, "turn", target="model")
 
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from turn.scenes import Clock, FakeMemory, converse, digest, item, logs, outputs, stage, turn_events
 
-from daypack.errors import Damaged, DamageWarning, DaypackError, ReplayDiffers
+from daypack.errors import Damaged, DamageWarning, DaypackError, ReplayMismatch
 from daypack.session import Session
 from daypack.turn import prepare as turns_module
 from daypack.turn.ledger import IMPORTED
@@ -189,7 +189,7 @@ def test_a_message_that_was_changed_makes_replay_fail(furnished: Session) -> Non
     Path(path).write_bytes(data.replace(line, line.replace(b"sail", b"sink")))
     with stage(str(furnished.path.parents[5])) as fresh, warnings.catch_warnings():
         warnings.simplefilter("ignore", DamageWarning)
-        with pytest.raises(ReplayDiffers, match="other bytes"):
+        with pytest.raises(ReplayMismatch, match="other bytes"):
             fresh.replay(turn.event_id or "")
 
 
@@ -200,7 +200,7 @@ def test_a_message_that_was_edited_and_lost_its_seal_makes_replay_fail(furnished
     data, line = _line_with(path, b"When do we sail")
     edited = line.replace(b"sail", b"sink").rpartition(b',"crc"')[0] + b"}\n"
     Path(path).write_bytes(data.replace(line, edited))
-    with stage(str(furnished.path.parents[5])) as fresh, pytest.raises(ReplayDiffers):
+    with stage(str(furnished.path.parents[5])) as fresh, pytest.raises(ReplayMismatch):
         fresh.replay(turn.event_id or "")
 
 
@@ -217,7 +217,7 @@ def test_a_message_that_an_excerpt_quotes_is_missed_when_it_is_lost(home: str) -
     Path(path).write_bytes(b"".join(data))
     with stage(home) as fresh, warnings.catch_warnings():
         warnings.simplefilter("ignore", DamageWarning)
-        with pytest.raises(ReplayDiffers, match="quoted"):
+        with pytest.raises(ReplayMismatch, match="quoted"):
             fresh.replay(turn.event_id or "")
 
 
@@ -241,7 +241,7 @@ def test_a_turn_of_another_renderer_is_refused_and_not_guessed_at(
 ) -> None:
     turn = prepare(furnished)
     monkeypatch.setattr(turns_module, "VERSION", "2.1")
-    with pytest.raises(ReplayDiffers, match="version"):
+    with pytest.raises(ReplayMismatch, match="version"):
         furnished.replay(turn.event_id or "")
     assert furnished.turns.replay(turn.event_id or "", verify=False).messages() == turn.messages()
 

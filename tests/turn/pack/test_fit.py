@@ -20,7 +20,7 @@ from turn.windows import (
     user,
 )
 
-from daypack.errors import WindowTooSmall
+from daypack.errors import BudgetTooSmall
 from daypack.session import Session
 from daypack.turn.dialects import NAMES
 from daypack.turn.limits import Limits
@@ -53,7 +53,7 @@ def test_no_budget_from_0_to_1500_is_exceeded_and_each_has_the_question_or_fails
         for budget in range(1501):
             try:
                 turn = session.prepare(budget=budget, items=items, dry_run=True)
-            except WindowTooSmall:
+            except BudgetTooSmall:
                 assert fitting == 0, "a larger window fails and a smaller one does not"
                 continue
             fitting += 1
@@ -77,7 +77,7 @@ def test_limits_of_bytes_and_items_are_kept_as_those_of_tokens_are(home: str, na
         for limits in given:
             try:
                 turn = session.prepare(budget=limits, dry_run=True)
-            except WindowTooSmall:
+            except BudgetTooSmall:
                 continue
             fitting += 1
             check_window(turn, limits, newest)
@@ -90,7 +90,7 @@ def test_a_question_that_fills_the_window_stands_alone(home: str) -> None:
         session.pin("system.md", "Be kind.")
         fitting = next(budget for budget in range(200, 400) if _fits(session, budget))
         turn = session.prepare(budget=fitting)
-        with pytest.raises(WindowTooSmall) as failure:
+        with pytest.raises(BudgetTooSmall) as failure:
             session.prepare(budget=fitting - 1)
     assert seqs(turn) == [3]
     assert turn.parts.epoch.prefix == ()
@@ -102,14 +102,14 @@ def test_a_question_that_fills_the_window_stands_alone(home: str) -> None:
 def _fits(session: Session, budget: int) -> bool:
     try:
         return bool(session.prepare(budget=budget, dry_run=True))
-    except WindowTooSmall:
+    except BudgetTooSmall:
         return False
 
 
 @pytest.mark.parametrize("target", ["ui", "user", "reviewer", "peer_agent", "evidence_export"])
 def test_whoever_looks_on_gets_no_more_than_fits_either(home: str, target: str) -> None:
     with open_work(home, [user("word " * 200)]) as session:
-        with pytest.raises(WindowTooSmall):
+        with pytest.raises(BudgetTooSmall):
             session.prepare(budget=100, target=target)
         assert seqs(session.prepare(budget=400, target=target)) == [1]
 

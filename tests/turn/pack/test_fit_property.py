@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from turn.histories import Drafts, wild_histories
 from turn.windows import check_left, check_window, furnish, open_work, stable_of
 
-from daypack.errors import WindowTooSmall
+from daypack.errors import BudgetTooSmall
 from daypack.turn.limits import Limits
 from daypack.types.kinds import TARGETS
 
@@ -49,7 +49,7 @@ def test_a_pack_is_within_every_limit_and_has_the_newest_question(
         newest = [message for message in session.messages() if message.role == "user"][-1]
         try:
             turn = session.prepare(budget=limits, items=items, model=model, dry_run=True)
-        except WindowTooSmall:
+        except BudgetTooSmall:
             return
         check_window(turn, limits, newest)
         check_left(turn)
@@ -73,7 +73,7 @@ def test_turns_of_a_growing_history_only_append_until_an_epoch_begins(
                 continue
             try:
                 turn = session.prepare(budget=limits, model=model)
-            except WindowTooSmall:
+            except BudgetTooSmall:
                 before = {}
                 continue
             check_window(turn, limits, newest)
@@ -98,7 +98,7 @@ def test_what_any_target_gets_is_within_its_limits(
         try:
             turn = session.prepare(budget=limits, items=items, target=target)
             again = session.prepare(budget=limits, items=items, target=target)
-        except WindowTooSmall:
+        except BudgetTooSmall:
             return
         for one in (turn, again):
             assert one.record.used.within(limits.room)

@@ -9,7 +9,7 @@ from turn.compacting import BUDGET, fill, scene, step
 from turn.scenes import in_tail, stage
 from turn.windows import answer, call, check_left, check_window, open_work, say, stable_of, user
 
-from daypack.errors import WindowTooSmall
+from daypack.errors import BudgetTooSmall
 from daypack.session import Session
 from daypack.text.injected import SAME
 from daypack.turn.limits import Limits
@@ -104,7 +104,7 @@ def test_any_history_any_window_any_compaction_gives_a_window_that_holds(
             session.append("user", f"What of {at}?")
             try:
                 turn = session.prepare(budget=budget)
-            except WindowTooSmall:
+            except BudgetTooSmall:
                 continue
             check_window(turn, Limits(budget), newest_user(session))
             check_left(turn)

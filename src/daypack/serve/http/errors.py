@@ -1,7 +1,7 @@
 """What the HTTP doors answer when they cannot answer: a status and one error object, in the form of each door.
 
 /api, /health …   {"error":{"code":"TooLong","message":"the document has 5,001 characters","hint":"…"}}
-/mcp              {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"…","data":{"code":"Refused","hint":"…"}}}
+/mcp              {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"…","data":{"code":"TooLong","hint":"…"}}}
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -22,14 +22,14 @@ STATUSES: tuple[tuple[type[errors.DaypackError], int], ...] = (
     (errors.ExtraMissing, 501),
     (errors.ModelMissing, 501),
     (errors.NotFound, 404),
-    (errors.Refused, 403),
+    (errors.AccessDenied, 403),
     (errors.LockUnavailable, 503),
     (errors.WriteFailed, 507),
     (errors.StorageFailed, 500),
     (errors.ModelFailed, 502),
 )
 # Their texts are made from what the caller sent. All others may name files and machines of the server.
-_TELLING = (errors.BadInput, errors.NotFound, errors.Refused)
+_TELLING = (errors.BadInput, errors.NotFound, errors.AccessDenied)
 _UNTOLD = {
     errors.BadConfig: "a setting of the server is wrong",
     errors.ExtraMissing: "a package that this needs is not installed on the server",

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from daypack.errors import BadInput, Refused, TooLong
+from daypack.errors import AccessDenied, BadInput, TooLong
 from daypack.llm.client import is_loopback
 from daypack.serve.http.bodies import MAX_BODY_BYTES, Message, Receive, collect, drain, read_json
 from daypack.serve.http.errors import Problem, Send, answer, describe
@@ -104,10 +104,10 @@ class Gate:
         host = headers.one("host")
         if host is None or not self._knows(_host_name(host)):
             hint = "use the address the server printed, or start it with --allow-host NAME"
-            raise _Rejected(Problem(421, "Refused", "this server does not answer to that host name", hint))
+            raise _Rejected(Problem(421, "AccessDenied", "this server does not answer to that host name", hint))
         for origin in headers.every("origin"):
             if not self._is_own(origin, f"{scope.get('scheme', 'http')}://{host}"):
-                raise _Rejected(Problem(403, "Refused", "requests from pages of another origin are not answered"))
+                raise _Rejected(Problem(403, "AccessDenied", "requests from pages of another origin are not answered"))
 
     def _is_own(self, origin: str, here: str) -> bool:
         if origin.lower() == here.lower():
@@ -140,9 +140,9 @@ class Gate:
         kind, _, parameters = (headers.one("content-type") or "").partition(";")
         charset = parameters.replace(" ", "").replace('"', "").lower()
         if kind.strip().lower() != "application/json" or charset not in ("", "charset=utf-8"):
-            raise _Rejected(Problem(415, "Refused", "the body must be JSON", "send Content-Type: application/json"))
+            raise _Rejected(Problem(415, "BadInput", "the body must be JSON", "send Content-Type: application/json"))
         if any(coding.strip().lower() != "identity" for coding in headers.every("content-encoding")):
-            raise _Rejected(Problem(415, "Refused", "packed bodies are not read", "send it without Content-Encoding"))
+            raise _Rejected(Problem(415, "BadInput", "packed bodies are not read", "send it without Content-Encoding"))
         length = headers.one("content-length")
         most = self._policy.max_body_bytes
         if length is not None and length.isascii() and length.isdigit() and int(length) > most:
@@ -200,11 +200,11 @@ def require_write(caller: Caller, tool: str) -> None:
     """Refuse a tool that writes to a caller who may only read."""
     if not caller.writes:
         hint = "use a token of scope write"
-        raise Refused("this token may only read", operation=tool, hint=hint)
+        raise AccessDenied("this token may only read", operation=tool, hint=hint)
 
 
 def _unknown(problem: str) -> _Rejected:
-    return _Rejected(Problem(401, "Refused", problem, _HOW_TO_PROVE), headers={"www-authenticate": "Bearer"})
+    return _Rejected(Problem(401, "AccessDenied", problem, _HOW_TO_PROVE), headers={"www-authenticate": "Bearer"})
 
 
 def _host_name(host: str) -> str:

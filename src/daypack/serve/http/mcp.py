@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
 from daypack import __version__
-from daypack.errors import Refused
+from daypack.errors import AccessDenied
 from daypack.serve.http.bodies import Receive
 from daypack.serve.http.errors import Send
 from daypack.serve.http.gate import Caller, Scope, require_write
@@ -94,7 +94,7 @@ class Streamable:
             return await self._tenants.run(lambda: msgspec.to_builtins(job.work()), waits=name == "await_consistency")
         except Fault as fault:
             return MCPError(fault.code, fault.message, fault.data)
-        except Refused as error:
+        except AccessDenied as error:
             return {"content": [{"type": "text", "text": explain(name, error)}], "isError": True}
         except Exception as error:  # the SDK would tell an old client its text
             return MCPError(types.INTERNAL_ERROR, explain(name, error))

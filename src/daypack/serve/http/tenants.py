@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 import anyio.to_thread
 
-from daypack.errors import Refused
+from daypack.errors import AccessDenied
 from daypack.serve.http.gate import Caller
 from daypack.serve.stdio.requests import Offer
 
@@ -60,7 +60,7 @@ class Tenants:
         def check() -> Caller | None:
             try:
                 grant = self._memories.users.check_token(secret)
-            except Refused:
+            except AccessDenied:
                 return None
             return Caller(grant.user, writes=grant.scope == "write")
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from daypack.derived.records import load
-from daypack.errors import Damaged, DaypackError, ReplayDiffers, SourceMissing
+from daypack.errors import Damaged, DaypackError, ReplayMismatch, SourceMissing
 from daypack.files import atomic, blobs
 from daypack.history.resolve import resolve
 from daypack.history.session import History
@@ -165,7 +165,7 @@ def recall_past(
         )
     ]
     if len(items) < len(past):
-        raise ReplayDiffers(
+        raise ReplayMismatch(
             "a message it quoted cannot be read", operation="replay", place=history.layout.messages, hint=_DOCTOR
         )
     return tuple(items)

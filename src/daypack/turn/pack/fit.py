@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from daypack.derived.swap import SHORT_ID
-from daypack.errors import NothingToAnswer, WindowTooSmall
+from daypack.errors import BudgetTooSmall, NoUserMessage
 from daypack.turn.items import Cost, Item, Missing, Omission, total
 from daypack.turn.pack.select import Selection
 from daypack.turn.pack.tail import Settled, settle
@@ -102,12 +102,12 @@ def _go_on(surface: Surface, selection: Selection, tail: Tail, demand: Cost) -> 
 def _require_user(surface: Surface, room: Cost) -> None:
     user = surface.user
     if user is None and surface.target == "model":
-        raise NothingToAnswer(
+        raise NoUserMessage(
             "the session has no user message", operation="prepare", hint="append the user's message before the turn"
         )
     if user and not user.cost.within(room):
         spoken = f"{user.cost.tokens:,} tokens, {user.cost.bytes:,} bytes"
-        raise WindowTooSmall(
+        raise BudgetTooSmall(
             f"the newest user message ({user.message.id}: {spoken}) does not fit into the {room.tokens:,} tokens"
             f" that the budget leaves",
             operation="prepare",
