@@ -8,7 +8,7 @@ from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import json_text, safe_line
 from daypack.cli.turn_summary import event_named, read_turn, short
-from daypack.turn.evidence.explain import Difference, compare
+from daypack.turn.evidence.diff import Difference, compare
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from daypack.cli.terminal import colour, json_text, safe_line, say
 from daypack.errors import ReplayMismatch
 from daypack.session import Session
 from daypack.turn.dialects import NAMES, encode
-from daypack.turn.evidence.explain import ranges
+from daypack.turn.evidence.diff import ranges
 from daypack.turn.turn import Turn
 
 LATEST = "latest"

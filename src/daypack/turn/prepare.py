@@ -8,7 +8,7 @@ import msgspec
 
 from daypack.config import Config
 from daypack.derived.tiers import Projection, project
-from daypack.errors import BadInput, DaypackError, ReplayMismatch, SourceMissing, StorageFailed
+from daypack.errors import DaypackError, ReplayMismatch, SourceMissing, StorageFailed
 from daypack.files import atomic
 from daypack.files.lock import ThreadLock
 from daypack.history.draft import draft_event
@@ -21,6 +21,7 @@ from daypack.turn.compaction import LEAST_ROOM, Compactions, reserve
 from daypack.turn.dialects import RENDERER
 from daypack.turn.evidence import record as evidence
 from daypack.turn.evidence.record import Stable, TurnRecord
+from daypack.turn.evidence.view import Parts
 from daypack.turn.hand_edits import Edits
 from daypack.turn.items import SEEN_BY_DEFAULT, Item
 from daypack.turn.ledger import NOT_REDACTED, SWITCH, TURN, Newest
@@ -39,10 +40,10 @@ from daypack.turn.survey.inputs import TurnInputs
 from daypack.turn.survey.messages import MESSAGE_TOKENS, Recent
 from daypack.turn.survey.surface import Epoch, Request, Surface
 from daypack.turn.survey.survey import as_seen, hides, survey
-from daypack.turn.turn import Parts, Turn
+from daypack.turn.turn import Turn
 from daypack.types.context import ContextItem
 from daypack.types.history import Message
-from daypack.types.kinds import TARGETS, Target
+from daypack.types.kinds import TARGETS, Target, check_target
 
 VERSION = f"{RENDERER}.{RULES_VERSION}"
 Given = int | Mapping[str, Any] | Limits | None
@@ -358,15 +359,6 @@ def _begins(messages: Sequence[Message], shown: tuple[int, int]) -> bool:
     """Whether a tail begins with the one that was shown before: so many messages, the last with that number."""
     count, last = shown
     return not count or (len(messages) >= count and messages[count - 1].seq == last)
-
-
-def check_target(target: str) -> Target:
-    """Return a target by its name."""
-    for known in TARGETS:
-        if known == target:
-            return known
-    hint = f"use one of {', '.join(TARGETS)}"
-    raise BadInput(f"{target!r} is no target", operation="prepare", place="target", hint=hint)
 
 
 def _quoted(item: Item) -> tuple[int, int, int, float]:

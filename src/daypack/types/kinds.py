@@ -6,6 +6,8 @@ another value is legal, `is_known` says that it is not listed, and the caller ma
 
 from typing import Literal, get_args
 
+from daypack.errors import BadInput
+
 # Closed vocabularies.
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -300,3 +302,12 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
 def is_known(vocabulary: str, value: str) -> bool:
     """Say whether an open vocabulary lists `value`; an unlisted one deserves a warning, never an error."""
     return value in VOCABULARIES[vocabulary]
+
+
+def check_target(name: str) -> Target:
+    """Return the target of that name; another name is refused."""
+    for target in TARGETS:
+        if target == name:
+            return target
+    hint = f"use one of {', '.join(TARGETS)}"
+    raise BadInput(f"{name!r} is no target", operation="prepare", place="target", hint=hint)

@@ -1,12 +1,11 @@
-"""Why something is in a turn or not, in words; and what differs between two turns."""
+"""Explanations: why an item is in a turn or not."""
 
 import pytest
 from turn.scenes import converse, item, stage
 
 from daypack.errors import NotFound
 from daypack.session import Session
-from daypack.turn.evidence.explain import compare, ranges
-from daypack.turn.turn import find_left
+from daypack.turn.evidence.explain import find_omission
 from daypack.types.kinds import OMISSION_REASONS
 
 
@@ -63,36 +62,7 @@ def test_every_reason_has_a_meaning_in_words() -> None:
     assert set(explanation._MEANING) == set(OMISSION_REASONS)  # pyright: ignore[reportPrivateUsage]
 
 
-def test_two_turns_are_compared(home: str) -> None:
-    session = furnished(home)
-    one = session.prepare(items=[item(item_id="a", content="x"), item(item_id="b", content="y")])
-    session.accept("Blue.")
-    session.append("user", "And the violin?")
-    two = session.prepare(items=[item(item_id="b", content="z"), item(item_id="c", content="x")])
-    found = compare(one, two)
-    assert found.added == ("item:c",)
-    assert found.dropped == ("item:a",)
-    assert found.changed == ("item:b",)
-    assert found.messages_added == "26-27"
-    assert found.messages_dropped is None
-    assert found.tokens == (one.tokens, two.tokens)
-    assert found.prefix_kept
-    assert found.tail_kept
-    assert found.epoch_kept
-    session.refresh()
-    session.pin("system", "You are a captain.")
-    three = session.prepare()
-    assert not compare(two, three).prefix_kept
-    assert not compare(two, three).epoch_kept
-
-
-def test_numbers_are_spelled_as_ranges() -> None:
-    assert ranges([]) is None
-    assert ranges([3]) == "3"
-    assert ranges([3, 4, 5, 7, 9, 10]) == "3-5, 7, 9-10"
-
-
 def test_a_message_is_found_in_the_range_it_was_left_out_with(home: str) -> None:
     turn = furnished(home).prepare(budget=900)
-    assert find_left(turn.omitted, "messages:2") is find_left(turn.omitted, "msg-2") is not None
-    assert find_left(turn.omitted, "messages:25") is None
+    assert find_omission(turn.omitted, "messages:2") is find_omission(turn.omitted, "msg-2") is not None
+    assert find_omission(turn.omitted, "messages:25") is None

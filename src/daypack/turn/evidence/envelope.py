@@ -3,11 +3,12 @@
 Items stand whole once, on the surface; everything behind it names them by id and digest.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from daypack.turn.evidence.envelope_items import contents_of, message_ref
+from daypack.turn.evidence.view import TurnView
 from daypack.turn.ledger import NOT_REDACTED
 from daypack.turn.pack.assemble import digest_text
 from daypack.types.context import (
@@ -27,11 +28,8 @@ from daypack.types.context import (
 )
 from daypack.types.shapes import Coverage, Link, Omission, Ranking, Segment
 
-if TYPE_CHECKING:
-    from daypack.turn.turn import Turn
 
-
-def envelope_of(turn: "Turn", *, scope: str = "turn", exported: bool = False) -> ContextEnvelope:
+def envelope_of(turn: TurnView, *, scope: str = "turn", exported: bool = False) -> ContextEnvelope:
     """Return the envelope of a turn."""
     record, ids = turn.record, turn.record.context_id
     items = contents_of(turn)
@@ -88,7 +86,7 @@ def envelope_of(turn: "Turn", *, scope: str = "turn", exported: bool = False) ->
     )
 
 
-def _surface(turn: "Turn", items: tuple[ContextItem, ...], scope: str) -> ContextSurface:
+def _surface(turn: TurnView, items: tuple[ContextItem, ...], scope: str) -> ContextSurface:
     kind = {"turn": "turn_surface", "task": "task_surface", "session": "session_surface"}
     more = {"tool_invocation": "tool_surface", "review": "review_surface", "handoff": "handoff_surface"}
     omitted = tuple(dict.fromkeys(one.item for one in turn.omitted))
@@ -103,7 +101,7 @@ def _surface(turn: "Turn", items: tuple[ContextItem, ...], scope: str) -> Contex
     )
 
 
-def _selection(turn: "Turn", items: tuple[ContextItem, ...]) -> ContextSelection:
+def _selection(turn: TurnView, items: tuple[ContextItem, ...]) -> ContextSelection:
     record = turn.record
     selected = tuple(item.item_id for item in items)
     omitted = tuple(
@@ -134,7 +132,7 @@ def _selection(turn: "Turn", items: tuple[ContextItem, ...]) -> ContextSelection
     )
 
 
-def _signals(turn: "Turn") -> dict[str, Ranking]:
+def _signals(turn: TurnView) -> dict[str, Ranking]:
     signals: dict[str, Ranking] = {}
     for item in (*turn.parts.epoch.prefix, *turn.parts.volatile):
         own: Ranking = {"authority": item.priority, "token_cost": float(item.tokens)}
@@ -146,7 +144,7 @@ def _signals(turn: "Turn") -> dict[str, Ranking]:
     return signals
 
 
-def _budget(turn: "Turn") -> ContextBudget:
+def _budget(turn: TurnView) -> ContextBudget:
     record, limits, used = turn.record, turn.record.limits, turn.record.used
     overflow = any(one.reason in ("budget_limit", "too_large") for one in turn.omitted)
     return ContextBudget(
@@ -170,7 +168,7 @@ def _budget(turn: "Turn") -> ContextBudget:
     )
 
 
-def _window(turn: "Turn") -> ContextWindow:
+def _window(turn: TurnView) -> ContextWindow:
     record, stable = turn.record, turn.record.stable
     after = record.used.tokens - stable.tokens
     parts = (
@@ -207,7 +205,7 @@ def _window(turn: "Turn") -> ContextWindow:
     )
 
 
-def _assembly(turn: "Turn") -> ContextAssembly:
+def _assembly(turn: TurnView) -> ContextAssembly:
     record = turn.record
     return ContextAssembly(
         assembly_id=f"{record.context_id}/assembly",
@@ -225,7 +223,7 @@ def _assembly(turn: "Turn") -> ContextAssembly:
     )
 
 
-def _injections(turn: "Turn") -> tuple[ContextInjection, ...]:
+def _injections(turn: TurnView) -> tuple[ContextInjection, ...]:
     return tuple(
         ContextInjection(
             injection_id=f"{turn.record.context_id}/injection-{at}",
@@ -242,7 +240,7 @@ def _injections(turn: "Turn") -> tuple[ContextInjection, ...]:
     )
 
 
-def _missing(turn: "Turn", scope: str) -> tuple[MissingContext, ...]:
+def _missing(turn: TurnView, scope: str) -> tuple[MissingContext, ...]:
     return tuple(
         MissingContext(
             missing_id=one.id,
@@ -259,7 +257,7 @@ def _missing(turn: "Turn", scope: str) -> tuple[MissingContext, ...]:
     )
 
 
-def _compactions(turn: "Turn", scope: str) -> tuple[ContextCompaction, ...]:
+def _compactions(turn: TurnView, scope: str) -> tuple[ContextCompaction, ...]:
     """The compaction that a new epoch stands on, or the move of messages out of the window without one."""
     if not turn.new_epoch:
         return ()
@@ -303,7 +301,7 @@ def _compactions(turn: "Turn", scope: str) -> tuple[ContextCompaction, ...]:
     )
 
 
-def _summaries(turn: "Turn") -> tuple[ContextSummary, ...]:
+def _summaries(turn: TurnView) -> tuple[ContextSummary, ...]:
     """CONTEXT.md with what it covers, when it stands in the pack."""
     brief = turn.parts.epoch.compaction
     item = next((one for one in turn.parts.epoch.prefix if one.kind == "context_doc"), None)
@@ -322,7 +320,7 @@ def _summaries(turn: "Turn") -> tuple[ContextSummary, ...]:
     )
 
 
-def _redacted(turn: "Turn") -> list[str]:
+def _redacted(turn: TurnView) -> list[str]:
     """Name what secrets were taken out of."""
     shown = {message.seq for message in turn.parts.messages}
     seqs = sorted(int(seq) for seq in turn.record.redacted if seq != NOT_REDACTED)
@@ -330,7 +328,7 @@ def _redacted(turn: "Turn") -> list[str]:
     return [*(f"messages:{seq}" for seq in seqs if seq in shown), *items]
 
 
-def _events(turn: "Turn", compactions: tuple[ContextCompaction, ...], *, exported: bool) -> tuple[ContextEvent, ...]:
+def _events(turn: TurnView, compactions: tuple[ContextCompaction, ...], *, exported: bool) -> tuple[ContextEvent, ...]:
     record = turn.record
     found: list[tuple[str, str, dict[str, Any]]] = [
         ("context.surface.created", "surface", {"items": len(turn.items)}),

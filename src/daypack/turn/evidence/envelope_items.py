@@ -1,21 +1,19 @@
 """The contents of an envelope: the items and messages of a turn as items of the model, whole, each with its source."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daypack.turn.evidence.pack_md import shown_words
+from daypack.turn.evidence.view import TurnView
 from daypack.turn.items import Item
 from daypack.turn.pack.assemble import digest_text
 from daypack.types.context import ContextItem, ContextSourceRef
+from daypack.types.history import Message
 from daypack.types.kinds import PACK_METADATA, Target
-
-if TYPE_CHECKING:
-    from daypack.turn.turn import Turn
-    from daypack.types.history import Message
 
 _AUTHORITY = {"user": "user", "assistant": "agent", "tool": "tool", "system": "system"}
 
 
-def contents_of(turn: "Turn") -> tuple[ContextItem, ...]:
+def contents_of(turn: TurnView) -> tuple[ContextItem, ...]:
     """Return everything a turn shows, in its order."""
     return (
         *(_item(turn, one) for one in turn.parts.epoch.prefix),
@@ -24,7 +22,7 @@ def contents_of(turn: "Turn") -> tuple[ContextItem, ...]:
     )
 
 
-def _item(turn: "Turn", item: Item) -> ContextItem:
+def _item(turn: TurnView, item: Item) -> ContextItem:
     source = ContextSourceRef(
         source_id=f"{item.id}/source",
         uri=str(item.metadata.get("origin") or item.source),
@@ -54,7 +52,7 @@ def _item(turn: "Turn", item: Item) -> ContextItem:
     )
 
 
-def _message(turn: "Turn", message: "Message") -> ContextItem:
+def _message(turn: TurnView, message: Message) -> ContextItem:
     ref = message_ref(message)
     text = shown_words(message)
     kinds = turn.record.redacted.get(str(message.seq), ())
@@ -90,11 +88,11 @@ def _hidden(kinds: tuple[str, ...]) -> dict[str, Any]:
     return {"redacted": list(kinds)} if kinds else {}
 
 
-def message_ref(message: "Message") -> str:
+def message_ref(message: Message) -> str:
     """Name one message of a tail; a result that was filled in goes by its call."""
     return f"messages:{message.seq}" if message.id else f"messages:{message.seq}/{message.tool_call_id}"
 
 
-def _seen_by(message: "Message") -> tuple[Target, ...]:
+def _seen_by(message: Message) -> tuple[Target, ...]:
     inside: tuple[Target, ...] = ("model", "reviewer", "evidence_export")
     return inside if message.role == "system" else (*inside, "ui", "user", "peer_agent")

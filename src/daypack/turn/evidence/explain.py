@@ -1,15 +1,10 @@
-"""Explanations: why one item is in a turn or not, and what differs between two turns."""
+"""Explanations: why an item is in a turn or not."""
 
-from typing import TYPE_CHECKING
-
-from msgspec import Struct
+from collections.abc import Sequence
 
 from daypack.errors import NotFound
-from daypack.turn.items import CHANGED
-
-if TYPE_CHECKING:
-    from daypack.turn.items import Item
-    from daypack.turn.turn import Turn
+from daypack.turn.evidence.view import TurnView
+from daypack.turn.items import CHANGED, Item, Omission
 
 _MEANING = {
     "budget_limit": "there was no room left for it",
@@ -27,14 +22,14 @@ _MEANING = {
 }
 
 
-def explain(turn: "Turn", item: str | None = None) -> str:
+def explain(turn: TurnView, item: str | None = None) -> str:
     """Say why an item is in or out; without one, everything in a line each."""
     if item is None:
-        lines = [*_summary(turn), *(_in(turn, one) for one in _all(turn)), *_tail(turn), *_out(turn), *_gone(turn)]
+        lines = [*_summary(turn), *(_in(turn, one) for one in turn.inserted), *_tail(turn), *_out(turn), *_gone(turn)]
         return "\n".join(map(_line, lines))
     if found := _answer(turn, item):
         return _line(found)
-    known = ", ".join(one.id for one in (*_all(turn),))
+    known = ", ".join(one.id for one in turn.inserted)
     raise NotFound(
         f"{item!r} was not available to this turn",
         operation="explain",
@@ -48,7 +43,7 @@ def _line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
-def _tail(turn: "Turn") -> list[str]:
+def _tail(turn: TurnView) -> list[str]:
     messages = turn.parts.messages
     if not messages:
         return []
@@ -62,10 +57,8 @@ def _counted(messages: int) -> str:
     return "1 message" if messages == 1 else f"{messages:,} messages"
 
 
-def _answer(turn: "Turn", item: str) -> str:
-    from daypack.turn.turn import find_left  # noqa: PLC0415 — turns import this module where they explain
-
-    for one in _all(turn):
+def _answer(turn: TurnView, item: str) -> str:
+    for one in turn.inserted:
         if item in (one.id, one.id.removesuffix(CHANGED)) or (one.source == item and item != "messages.jsonl"):
             return _in(turn, one)
     if item == "messages.jsonl":
@@ -76,10 +69,10 @@ def _answer(turn: "Turn", item: str) -> str:
         if int(number) in shown:
             part = "the head of the tail" if int(number) < turn.parts.epoch.start else "in the tail"
             return f"in   messages:{number}: {part}, which begins with message {turn.parts.epoch.start}"
-        for one in _all(turn):
+        for one in turn.inserted:
             if one.id == f"past:{number}":
                 return _in(turn, one)
-    if omitted := find_left(turn.omitted, f"messages:{number}" if number.isdecimal() else item):
+    if omitted := find_omission(turn.omitted, f"messages:{number}" if number.isdecimal() else item):
         return _left_line(omitted.item, omitted.reason, omitted.note, omitted.tokens)
     for missing in turn.missing:
         if missing.id == item:
@@ -87,18 +80,14 @@ def _answer(turn: "Turn", item: str) -> str:
     return ""
 
 
-def _all(turn: "Turn") -> "tuple[Item, ...]":
-    return (*turn.parts.epoch.prefix, *turn.parts.volatile)
-
-
-def _summary(turn: "Turn") -> list[str]:
+def _summary(turn: TurnView) -> list[str]:
     record = turn.record
     limit = f"of {record.limits.tokens:,}" if record.limits.tokens else "without a limit"
     why = f"an epoch begins ({turn.new_epoch})" if turn.new_epoch else f"the epoch of {record.epoch} goes on"
     return [f"{turn.tokens:,} tokens {limit} for {turn.target}; {why}"]
 
 
-def _in(turn: "Turn", item: "Item") -> str:
+def _in(turn: TurnView, item: Item) -> str:
     part = "frozen prefix" if item in turn.parts.epoch.prefix else "after the messages"
     why = f"priority {item.priority:g}"
     if item.score is not None:
@@ -111,7 +100,7 @@ def _in(turn: "Turn", item: "Item") -> str:
     return f"in   {item.id}: {part}, {item.tokens:,} tokens, {item.authority}, {why}{hidden}"
 
 
-def _out(turn: "Turn") -> list[str]:
+def _out(turn: TurnView) -> list[str]:
     return [_left_line(one.item, one.reason, one.note, one.tokens) for one in turn.omitted]
 
 
@@ -121,69 +110,18 @@ def _left_line(item: str, reason: str, note: str | None, tokens: int | None) -> 
     return f"out  {item}{size}: {reason}{f' ({meaning})' if meaning else ''}"
 
 
-def _gone(turn: "Turn") -> list[str]:
+def _gone(turn: TurnView) -> list[str]:
     return [f"gone {one.id} ({one.severity}): {one.question}" for one in turn.missing]
 
 
-class Difference(Struct, frozen=True, omit_defaults=True):
-    """What differs between two turns."""
-
-    added: tuple[str, ...]
-    dropped: tuple[str, ...]
-    changed: tuple[str, ...]
-    moved: tuple[str, ...]
-    messages_added: str | None
-    messages_dropped: str | None
-    tokens: tuple[int, int]
-    prefix_kept: bool
-    tail_kept: bool  # the messages of the first are the beginning of the second's
-    epoch_kept: bool
-
-
-def compare(one: "Turn", other: "Turn") -> Difference:
-    """Return what changed from one turn to another."""
-    before = {item.id: item for item in _all(one)}
-    after = {item.id: item for item in _all(other)}
-    both = [name for name in before if name in after]
-    order = [name for name in after if name in before]
-    tail, later = one.parts.messages, other.parts.messages
-    seqs, later_seqs = [m.seq for m in tail], [m.seq for m in later]
-    return Difference(
-        added=tuple(name for name in after if name not in before),
-        dropped=tuple(name for name in before if name not in after),
-        changed=tuple(name for name in both if _content(before[name]) != _content(after[name])),
-        moved=_moved(both, order, before, after),
-        messages_added=ranges(sorted(set(later_seqs) - set(seqs))),
-        messages_dropped=ranges(sorted(set(seqs) - set(later_seqs))),
-        tokens=(one.tokens, other.tokens),
-        prefix_kept=one.prefix_sha256 == other.prefix_sha256,
-        tail_kept=later[: len(tail)] == tail,
-        epoch_kept=one.parts.epoch.event == other.parts.epoch.event,
-    )
-
-
-def _moved(both: list[str], order: list[str], before: "dict[str, Item]", after: "dict[str, Item]") -> tuple[str, ...]:
-    """Return what stands elsewhere; what was only pushed along by that does not count."""
-    from difflib import SequenceMatcher  # noqa: PLC0415 — only for comparing
-
-    same = {
-        name
-        for block in SequenceMatcher(None, both, order, autojunk=False).get_matching_blocks()
-        for name in both[block.a : block.a + block.size]
-    }
-    return tuple(name for name in both if name not in same or before[name].placement != after[name].placement)
-
-
-def _content(item: "Item") -> str:
-    return item.digest or item.text
-
-
-def ranges(numbers: list[int]) -> str | None:
-    """Spell sorted numbers as ranges: 3-7, 9."""
-    parts: list[tuple[int, int]] = []
-    for number in numbers:
-        if parts and parts[-1][1] == number - 1:
-            parts[-1] = (parts[-1][0], number)
-        else:
-            parts.append((number, number))
-    return ", ".join(f"{start}-{stop}" if stop > start else f"{start}" for start, stop in parts) or None
+def find_omission(omitted: Sequence[Omission], item: str) -> Omission | None:
+    """Return the omission of an item; a message is also found in the range it was omitted with."""
+    number = item.removeprefix("messages:").removeprefix("msg-")
+    for omission in omitted:
+        if omission.item in (item, item.removesuffix(CHANGED)):
+            return omission
+        if number.isdecimal() and omission.item.startswith("messages:"):
+            start, _, stop = omission.item.removeprefix("messages:").partition("-")
+            if int(start) <= int(number) <= int(stop or start):
+                return omission
+    return None

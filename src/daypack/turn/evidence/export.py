@@ -1,21 +1,22 @@
 """Exports: a turn, task, session, tool call, review or handoff as one envelope document for a chosen target."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
 
 from daypack.errors import BadInput, SourceMissing
 from daypack.text.tokens import counter_named
+from daypack.turn.evidence.diff import ranges
 from daypack.turn.evidence.envelope import envelope_of
-from daypack.turn.evidence.explain import ranges
+from daypack.turn.evidence.view import Parts, TurnView
 from daypack.turn.items import Omission, Scales, total
 from daypack.turn.limits import Limits
-from daypack.turn.prepare import Turns, check_target
 from daypack.turn.survey.messages import weigh_message
-from daypack.turn.turn import Parts, Turn
 from daypack.types.context import ContextEnvelope
 from daypack.types.history import Message
+from daypack.types.kinds import check_target
 
 # What can be exported, and for whom when nobody says so.
 SCOPES = {
@@ -28,8 +29,20 @@ SCOPES = {
 }
 
 
+class TurnSource(Protocol):
+    """Where an export gets its turns: the turns of one session."""
+
+    def prepare(self, *, budget: Limits | None, target: str, dry_run: bool) -> TurnView:
+        """Return the turn that would be next."""
+        ...
+
+    def replay(self, event_id: str) -> TurnView:
+        """Return a recorded turn."""
+        ...
+
+
 def export(
-    turns: Turns, scope: str, *, target: str | None = None, event: str | None = None, call: str | None = None
+    turns: TurnSource, scope: str, *, target: str | None = None, event: str | None = None, call: str | None = None
 ) -> ContextEnvelope:
     """Return the envelope; it holds only what its target may see."""
     if scope not in SCOPES:
@@ -53,7 +66,7 @@ def encode(envelope: ContextEnvelope) -> bytes:
     return msgspec.json.format(msgspec.json.encode(envelope), indent=2) + b"\n"
 
 
-def _turn(turns: Turns, target: str, event: str | None) -> Turn:
+def _turn(turns: TurnSource, target: str, event: str | None) -> TurnView:
     if event:
         turn = turns.replay(event)
         if target not in (turn.target, "evidence_export"):
@@ -70,7 +83,7 @@ def _turn(turns: Turns, target: str, event: str | None) -> Turn:
     return turns.prepare(budget=None, target=target, dry_run=True)
 
 
-def _visible(turn: Turn, target: str) -> Turn:
+def _visible(turn: TurnView, target: str) -> TurnView:
     epoch = turn.parts.epoch
     prefix = tuple(item for item in epoch.prefix if target in item.visibility)
     volatile = tuple(item for item in turn.parts.volatile if target in item.visibility)
@@ -80,11 +93,11 @@ def _visible(turn: Turn, target: str) -> Turn:
         if target not in item.visibility
     ]
     parts = replace(turn.parts, epoch=replace(epoch, prefix=prefix), volatile=volatile)
-    seen = Turn(turn.parts, replace(turn.record, target=check_target(target)), turn.event_id)
+    seen = TurnView(turn.parts, replace(turn.record, target=check_target(target)), turn.event_id)
     return _again(seen, parts, (*turn.record.omitted, *hidden))
 
 
-def _of_call(turn: Turn, call: str | None) -> Turn:
+def _of_call(turn: TurnView, call: str | None) -> TurnView:
     known = [one.id for message in turn.parts.messages for one in message.tool_calls]
     if call not in known:
         raise SourceMissing(
@@ -102,20 +115,20 @@ def _of_call(turn: Turn, call: str | None) -> Turn:
     )
 
 
-def _narrow(turn: Turn, keep: Callable[[Message], bool], note: str) -> Turn:
+def _narrow(turn: TurnView, keep: Callable[[Message], bool], note: str) -> TurnView:
     kept = tuple(message for message in turn.parts.messages if keep(message))
     gone = ranges(sorted({message.seq for message in turn.parts.messages if not keep(message)}))
     omitted = [Omission(item=f"messages:{one}", reason="custom", note=note) for one in gone.split(", ")] if gone else []
     return _again(turn, replace(turn.parts, messages=kept), (*turn.record.omitted, *omitted))
 
 
-def _again(turn: Turn, parts: Parts, omitted: tuple[Omission, ...]) -> Turn:
+def _again(turn: TurnView, parts: Parts, omitted: tuple[Omission, ...]) -> TurnView:
     """Return the turn with other parts, and a record that is true of them."""
     scales = Scales(counter_named(turn.record.tokenizer))
     before = total(item.cost for item in parts.epoch.prefix)
     tail = total(weigh_message(message, scales.counter) for message in parts.messages)
     used = before.plus(tail).plus(total(item.cost for item in parts.volatile))
     stable = replace(turn.record.stable, tokens=before.plus(tail).tokens, prefix_tokens=before.tokens)
-    narrowed = Turn(parts, replace(turn.record, omitted=omitted, used=used, stable=stable), turn.event_id)
+    narrowed = TurnView(parts, replace(turn.record, omitted=omitted, used=used, stable=stable), turn.event_id)
     narrowed.record = replace(narrowed.record, sha256={"assembly": narrowed.assembly.sha256})
     return narrowed

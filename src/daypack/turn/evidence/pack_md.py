@@ -1,15 +1,11 @@
 """pack.md: the pack as a person reads it, everything that is shown, then what is not and why."""
 
-from typing import TYPE_CHECKING
-
 from daypack.turn.dialects.parts import mention
+from daypack.turn.evidence.view import TurnView
 from daypack.types.history import File, Image, Message, Other, Part, Text, Thinking
 
-if TYPE_CHECKING:
-    from daypack.turn.turn import Turn
 
-
-def describe(turn: "Turn") -> str:
+def render_pack_md(turn: TurnView) -> str:
     """Return the text of pack.md."""
     record = turn.record
     limit = f"{turn.budget_tokens:,}" if turn.budget_tokens else "no limit"
@@ -42,7 +38,7 @@ def describe(turn: "Turn") -> str:
     return "\n".join(lines)
 
 
-def _epoch(turn: "Turn") -> str:
+def _epoch(turn: TurnView) -> str:
     messages = turn.parts.messages
     tail = f", its tail with message {messages[0].seq}" if messages else ""
     if turn.new_epoch:
@@ -81,7 +77,7 @@ def _part(part: Part) -> str:
     return f"[{part.value.get('type', Other.__name__)}]"
 
 
-def _left(turn: "Turn") -> list[str]:
+def _left(turn: TurnView) -> list[str]:
     lines: list[str] = []
     for one in turn.omitted:
         tokens = f", {one.tokens:,} tokens" if one.tokens else ""
@@ -91,5 +87,5 @@ def _left(turn: "Turn") -> list[str]:
     return lines
 
 
-def _missing(turn: "Turn") -> list[str]:
+def _missing(turn: TurnView) -> list[str]:
     return [f"- {one.id} ({one.severity}): {one.question}" for one in turn.missing]

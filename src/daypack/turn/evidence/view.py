@@ -1,0 +1,167 @@
+"""A turn as evidence reads it: the parts that were sent, the record that was kept, and what follows from the two."""
+
+from functools import cached_property
+from typing import Any
+
+from msgspec import Struct
+
+from daypack.derived.swap import SHORT_ID
+from daypack.text.injected import SAME, SWAPPED
+from daypack.text.tokens import counter_named
+from daypack.turn.evidence.record import TurnRecord
+from daypack.turn.items import Item, Missing, Omission
+from daypack.turn.pack.assemble import Assembly, assemble, tail_refs
+from daypack.turn.pack.inject import Injected, inject
+from daypack.turn.survey.messages import weigh_message
+from daypack.turn.survey.surface import Epoch
+from daypack.turn.survey.tiers import stamp_of
+from daypack.types.history import Message
+from daypack.types.kinds import Target
+from daypack.types.records import PackItem
+
+
+class Parts(Struct, frozen=True, kw_only=True):
+    """The contents of a turn, with their texts."""
+
+    session: str
+    agent: str
+    epoch: Epoch
+    messages: tuple[Message, ...]
+    volatile: tuple[Item, ...]
+
+
+class TurnView:
+    """The values of one turn. They are the same for a turn just prepared and for its replay."""
+
+    def __init__(self, parts: Parts, record: TurnRecord, event_id: str | None) -> None:
+        self.record = record
+        self.event_id = event_id  # None for a dry run, which records nothing
+        self.parts = parts
+
+    @cached_property
+    def assembly(self) -> Assembly:
+        """The ordered blocks."""
+        parts = self.parts
+        return assemble(self.target, parts.epoch.prefix, parts.messages, parts.volatile)
+
+    @cached_property
+    def injections(self) -> tuple[Injected, ...]:
+        """The places where the blocks become visible."""
+        return inject(self.assembly, self.inserted)
+
+    @property
+    def inserted(self) -> tuple[Item, ...]:
+        """The items before and after the messages."""
+        return (*self.parts.epoch.prefix, *self.parts.volatile)
+
+    @property
+    def target(self) -> Target:
+        """The target the turn was prepared for."""
+        return self.record.target
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the whole turn, as counted by `token_method`."""
+        return self.record.used.tokens
+
+    @property
+    def token_method(self) -> str:
+        """The tokenizer or estimate that counted the tokens."""
+        return self.record.tokenizer
+
+    @property
+    def budget_tokens(self) -> int | None:
+        """The tokens of the whole window; None if there is no limit."""
+        return self.record.limits.tokens
+
+    @cached_property
+    def omitted(self) -> tuple[Omission, ...]:
+        """Everything that was left out, with the reason; includes tool outputs that the tail shows as one line."""
+        epoch, messages = self.parts.epoch, self.parts.messages
+        swapped = (_swapped_output(message) for message in messages if message.seq in epoch.masked)
+        later = (message for message in messages if message.role == "tool" and message.seq > epoch.last)
+        repeated = (_repeated_output(message) for message in later if message.text.startswith(SAME))
+        return (*self.record.omitted, *swapped, *repeated)
+
+    @property
+    def missing(self) -> tuple[Missing, ...]:
+        """What the pack refers to and could not find."""
+        return self.record.missing
+
+    @property
+    def prefix_sha256(self) -> str:
+        """The digest of the frozen prefix."""
+        return self.record.stable.prefix_sha256
+
+    @property
+    def stable_tokens(self) -> int:
+        """The tokens of prefix and tail, which the next turn starts with."""
+        return self.record.stable.tokens
+
+    @property
+    def expected_cached_tokens(self) -> int:
+        """The tokens a provider's cache can hold from the previous turn."""
+        return self.record.stable.expected_cached_tokens
+
+    @property
+    def expected(self) -> dict[str, Any] | None:
+        """The fields a reply of the hybrid protocol must return; None if the call asks for no snapshot."""
+        return stamp_of(self.record.items)
+
+    @property
+    def new_epoch(self) -> str:
+        """The reason an epoch begins with this turn; empty if the turn continues one."""
+        return self.record.opening.reason if self.record.opening else ""
+
+    @cached_property
+    def items(self) -> tuple[PackItem, ...]:
+        """The contents of the pack, in order.
+
+        The tail is one item. Its head is another if messages between the two are missing.
+        """
+        before = [_pack_item(item) for item in self.parts.epoch.prefix]
+        return (*before, *self._tail(), *(_pack_item(item) for item in self.parts.volatile))
+
+    def _tail(self) -> list[PackItem]:
+        messages, stable = self.parts.messages, self.record.stable
+        if not messages:
+            return []
+        refs = tail_refs(messages)
+        tokens = [stable.tokens - stable.prefix_tokens]
+        if len(refs) > 1:
+            head = weigh_message(messages[0], counter_named(self.token_method)).tokens
+            tokens = [head, tokens[0] - head]
+        return [
+            PackItem(
+                kind="recent_messages",
+                source="messages.jsonl",
+                range=ref.removeprefix("messages:"),
+                tokens=cost,
+                context_kind="session_history",
+                item_ref=ref,
+            )
+            for ref, cost in zip(refs, tokens, strict=True)
+        ]
+
+
+def _swapped_output(message: Message) -> Omission:
+    swap_id = message.text.removeprefix(SWAPPED)[:SHORT_ID]
+    note = f"messages:{message.seq} is shown as one line"
+    return Omission(item=f"tool:{message.tool_call_id}", reason="too_large", note=note, swap=swap_id)
+
+
+def _repeated_output(message: Message) -> Omission:
+    first = message.text.removeprefix(SAME).partition(" ")[0]
+    return Omission(item=f"tool:{message.tool_call_id}", reason="duplicate", note=f"same text as messages:{first}")
+
+
+def _pack_item(item: Item) -> PackItem:
+    return PackItem(
+        kind=item.kind,
+        source=item.source,
+        range=item.range,
+        tokens=item.tokens,
+        context_kind=item.context_kind,
+        item_ref=item.id,
+        hash=item.digest or None,
+    )
