@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daypack.text.sentences import STOP, content_words, sentences
+from daypack.text.sentences import sentences
 
 
 def texts(text: str) -> list[str]:
@@ -81,20 +81,9 @@ def test_sentences_stand_where_they_say_and_nothing_with_letters_is_left_out(tex
         assert kept.count("文") == text.count("文")
 
 
-def test_content_words_are_folded_and_without_stop_words() -> None:
-    assert content_words("The Export of run_export IS not in src/a.py") == ["export", "run_export", "not", "src", "py"]
-    assert not STOP & set(content_words("We have the same, and it is only for you"))
-
-
-def test_chinese_is_read_as_pairs_of_characters() -> None:
-    assert content_words("修复错误 in s3桶子") == ["修复", "复错", "错误", "s3", "桶子"]
-    assert content_words("修") == ["修"]
-
-
 @pytest.mark.parametrize(
     "pattern", ["a. ", ".", "...", "a\n", "\n", "。", "- ", "1. ", "> ", "#", "...)", "a b c\n", "'"]
 )
 def test_long_hostile_texts_come_to_an_end(pattern: str) -> None:
     text = pattern * (300_000 // len(pattern))
     assert sum(len(one.text) for one in sentences(text)) <= len(text)
-    assert len(content_words(text)) <= len(text)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.json import Decoder
 
-from daypack.search.forms import spell_forms
+from daypack.text.english import irregular_forms
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -88,7 +88,7 @@ def read_terms(connection: "Connection", terms: list[str], extent: Extent) -> tu
     met: set[str] = set()
     absent = 0
     for term in terms:
-        forms = spell_forms(term)
+        forms = irregular_forms(term)
         if met.isdisjoint(forms):
             met.update(forms)
             one = Term(term, forms, connection, extent)

@@ -9,6 +9,8 @@ of a word. So what a word is, outside ASCII, is decided here and nowhere else, a
 import re
 from unicodedata import category, decimal, normalize
 
+from daypack.text.english import SEARCH_STOP_WORDS
+
 CHUNK_WORDS = 100
 MAX_CHUNKS = 256
 HEAD_CHARS, TAIL_CHARS = 120_000, 40_000  # of a longer text the middle is not indexed
@@ -20,14 +22,6 @@ _SPARE_WORDS = 25  # an end shorter than this stays with the chunk before it
 _WHEN_CHARS, _AUTHOR_CHARS = 40, 120
 _UNIT_CHARS = 16  # characters of a run that count as a word when it is longer than a word should be
 
-_STOP = """
-    a about after again all also am an and any are as at be because been before being between both but by can could
-    did do does doing down during each few for from further had has have having he her here hers him his how i if in
-    into is it its just me might more most my no nor not now of off on once only or other our ours out over own please
-    same she should so some such than that the their theirs them then there these they this those through to too under
-    until up very was we were what when where which while who whom whose why will with would you your yours
-    s t d ll m re ve don didn doesn isn wasn aren couldn wouldn"""
-STOP = frozenset(_STOP.split())
 _MONTHS = "January February March April May June July August September October November December"
 _DATE = re.compile(r"(?<!\d)(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?!\d)")
 
@@ -84,7 +78,7 @@ def fold(text: str) -> str:
     if parts and max(map(len, parts)) > MAX_WORD_CHARS:
         return _CODED.sub(_drop_coded, text)
     # Nobody asks for stop words; those that are easily seen are half the work of the index.
-    return " ".join([part for part in parts if part not in STOP])
+    return " ".join([part for part in parts if part not in SEARCH_STOP_WORDS])
 
 
 def _spell_run(run: re.Match[str]) -> str:
@@ -106,7 +100,7 @@ def query_terms(query: str) -> list[str]:
     if not query.isascii():
         query = _RUN.sub(_pair_run, normalize("NFKC", query).translate(_FOLDS))
     terms = dict.fromkeys(_TERM.findall(_DATE.sub(_spell_date, query).lower()))
-    return [term for term in terms if term not in STOP and len(term) <= MAX_WORD_CHARS]
+    return [term for term in terms if term not in SEARCH_STOP_WORDS and len(term) <= MAX_WORD_CHARS]
 
 
 def _pair_run(run: re.Match[str]) -> str:

@@ -8,13 +8,15 @@ word, whatever their case; `^` before a phrase: only at the beginning of a sente
 
 from typing import Literal
 
+from daypack.text.english import DONE_VERBS
+
 # Beside the sections: a request (of the user), an order (an imperative that stays in force), a question or
 # supposition, talk of the writer about its own next step, pleasantries, work that is done, and a "not".
 Kind = Literal[
     "decisions", "facts", "pending", "errors", "request", "order", "doubt", "talk", "chatter", "done", "denied"
 ]
 
-ENGLISH = """
+ENGLISH = f"""
 decisions 1.0: we will use, we'll use, i will use, let's use, let us use, let's go with, let's stick, let's not,
     go with, going with, went with, stick with, sticking with, stick to, decided, decide on, we agreed, agreed to,
     agreed on, i agree to, chose, have chosen, i've chosen, we've chosen, settled on, settle on, from now on,
@@ -124,10 +126,8 @@ talk 1.0: let me, ^now that, ^before submitting, ^to ensure, ^to be certain, ^to
     ^to achieve, ^to implement
 talk 0.5: ^now, ^first, ^great, ^good, ^perfect, ^expected, ^sure, ^certainly, ^absolutely, ^okay, ^thanks,
     ^thank you
-done 1.0: done, finished, completed, fixed, implemented, added, removed, closed, committed, pushed, merged,
-    resolved, passes, passing, pass, works now, created, updated, deployed, shipped, sorted, written, renamed,
-    already, solved, moved, installed, released, published, bought, booked, sent, cleaned, extracted, replaced,
-    verified
+done 1.0: {", ".join(DONE_VERBS)}, committed, pushed, passes, passing, pass, works now, sorted,
+    already, solved, extracted, verified
 denied 1.0: not, no, never, don't, doesn't, didn't, isn't, aren't, wasn't, weren't, won't, can't, cannot,
     couldn't, shouldn't, wouldn't, hasn't, haven't, hadn't, mustn't, nor, neither, without, nothing, none, nobody,
     dont, cant, doesnt, wont, stop

@@ -1,20 +1,135 @@
-"""English words by what they do in a sentence: enough to retell short ones, no grammar."""
+"""English words by what they do in a sentence: the one place for stop words, stems, irregular forms and verb lists.
+
+Tables only, no grammar. Whatever needs a list of English words takes it from here; where two callers need different
+lists, the difference is named here.
+"""
+
+from functools import cache, lru_cache
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-PAST = _words(
+# Words without a meaning of their own. Negations are not among them: "not" makes a different statement.
+STOP_WORDS = _words(
     """
-    was were had did said went made got took came saw knew gave found told became left felt kept began brought bought
-    built chose caught drank drove ate fell flew forgot grew heard held lost paid met ran wrote sent sold slept spoke
-    spent stood taught thought won wore woke understood led sang swam rode drew broke hid threw shook stole swore rose
-    froze fed fought sought stuck struck swept shot sat dealt meant hung lent bent bound dug
-    wasn't weren't hadn't didn't
+    a about above after again all also am an and any are as at be because been before being below between both but by
+    can could did do does doing down during each few for from further had has have having he her here hers him his how
+    i if in into is it its itself just me more most my of off on once only or other our ours out over own same she
+    should so some such than that the their theirs them then there these they this those through to too under until up
+    us very was we were what when where which while who whom why will with would you your yours s t d ll m re ve
     """
 )
-# What ends like a past form and is none.
+# Search leaves out negations and the first halves of "don't" as well. `bench/retrieval` is measured with this list.
+SEARCH_STOP_WORDS = (STOP_WORDS - _words("above below itself us")) | _words(
+    "no nor not now might please whose aren couldn didn doesn don isn wasn wouldn"
+)
+# In files that instruct an agent, "off" and "under" say something; abbreviations and modal verbs do not.
+INSTRUCTION_STOP_WORDS = (STOP_WORDS - _words("down few further off under")) | _words(
+    "e eg else etc g ie let may might per please shall thing via vs whether whose yes yourself"
+)
+
+# A value that was known before is different now; as parts of a regular expression.
+CHANGE_VERBS = (
+    "moved", "changed", "switched", "rescheduled", "postponed", "renamed", "updated", "delayed", "extended",
+    "confirmed", "finali[sz]ed", "cancell?ed", "increased", "decreased", "raised", "lowered", "replaced", "upgraded",
+    "downgraded",
+)  # fmt: skip
+# Work is complete.
+DONE_VERBS = (
+    "done", "finished", "completed", "fixed", "implemented", "added", "removed", "closed", "merged", "resolved",
+    "updated", "deployed", "shipped", "sent", "booked", "bought", "renamed", "moved", "installed", "released",
+    "published", "created", "written", "cleaned", "replaced",
+)  # fmt: skip
+
+_IRREGULAR_VERBS = """
+become became|begin began begun|bend bent|bite bit bitten|blow blew blown|break broke broken|bring brought
+build built|burn burnt|buy bought|catch caught|choose chose chosen|come came|deal dealt|dig dug|draw drew drawn
+dream dreamt|drink drank drunk|drive drove driven|eat ate eaten|fall fell fallen|feed fed|feel felt|fight fought
+find found|fly flew flown|forget forgot forgotten|forgive forgave forgiven|freeze froze frozen|get got gotten
+give gave given|go went gone|grow grew grown|hang hung|hear heard|hide hid hidden|hold held|keep kept|know knew known
+lay laid|lead led|learn learnt|leave left|lend lent|lie lay lain|lose lost|make made|mean meant|meet met|pay paid
+ride rode ridden|ring rang rung|rise rose risen|run ran|say said|see saw seen|seek sought|sell sold|send sent
+shake shook shaken|shine shone|shoot shot|show shown|sing sang sung|sink sank sunk|sit sat|sleep slept
+speak spoke spoken|spend spent|spin spun|stand stood|steal stole stolen|stick stuck|strike struck|swear swore sworn
+sweep swept|swim swam swum|swing swung|take took taken|teach taught|tear tore torn|tell told|think thought
+throw threw thrown|understand understood|wake woke woken|wear wore worn|weave wove woven|weep wept|win won
+wind wound|write wrote written"""
+_IRREGULAR_NOUNS = """
+child children|foot feet|knife knives|life lives|man men|mouse mice|person people|tooth teeth|wife wives|woman women"""
+
+
+def _families(table: str) -> list[list[str]]:
+    return [family.split() for family in table.strip().replace("\n", "|").split("|")]
+
+
+# Past forms that are neither a present form ("lay") nor a participle alone ("shown").
+PAST = frozenset(family[1] for family in _families(_IRREGULAR_VERBS)) - {"lay", "shown"} | _words(
+    "was were had did bound wasn't weren't hadn't didn't"
+)
+
+
+@cache
+def _irregular_forms() -> dict[str, tuple[str, ...]]:
+    forms: dict[str, tuple[str, ...]] = {}
+    for family in _families(_IRREGULAR_VERBS) + _families(_IRREGULAR_NOUNS):
+        for word in family:
+            forms[word] = (*forms.get(word, ()), *family)  # "lay" is a verb, and the past of another
+    return forms
+
+
+def irregular_forms(word: str) -> tuple[str, ...]:
+    """Return a word and the forms of it that no stemmer joins: buy, bought. Only the word itself if it is regular."""
+    known = _irregular_forms()
+    forms = known.get(word)
+    if forms is None:
+        for ending in ("s", "es", "ing"):
+            if word.endswith(ending):
+                root = word[: -len(ending)]
+                forms = known.get(root) or (known.get(f"{root}e") if ending == "ing" else None)
+                if forms:
+                    break
+    return tuple(dict.fromkeys((word, *forms))) if forms else (word,)
+
+
+_INFLECTIONS = (("ing", ""), ("ed", ""))
+_DERIVATIONS = (
+    ("ification", "ify"), ("umption", "um"), ("ation", "at"), ("ing", ""), ("ion", ""), ("ed", ""), ("ment", ""),
+    ("ly", ""), ("er", ""),
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1 << 15)
+def stem(word: str) -> str:
+    """Return an English word without its inflection: fails, failed and failing have the same stem."""
+    return _strip(word, _INFLECTIONS)
+
+
+@lru_cache(maxsize=1 << 15)
+def root(word: str) -> str:
+    """Return an English word without inflection and derivation: narrates and narration have the same root."""
+    return _strip(word, _DERIVATIONS)
+
+
+def _strip(word: str, endings: tuple[tuple[str, str], ...]) -> str:
+    if not word.isascii() or not word.isalpha() or len(word) < 4:
+        return word
+    if word.endswith(("ies", "ied")) and len(word) > 4:
+        word = f"{word[:-3]}y"
+    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    for ending, replacement in endings:
+        rest = word.removesuffix(ending)
+        if rest != word and len(rest) > 2 and any(letter in "aeiouy" for letter in rest):
+            word = rest + replacement
+            break
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls":
+        word = word[:-1]  # running -> run
+    return word[:-1] if len(word) > 4 and word[-1] in "ey" else word
+
+
+# Words that end like a past form and are none.
 NOT_PAST = _words("need feed heed bleed breed seed weed speed proceed exceed succeed embed shed wed bed red indeed")
 MODALS = _words(
     "can could will would should must might may shall cannot can't couldn't won't wouldn't shouldn't mustn't"

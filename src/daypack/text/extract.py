@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from daypack.text.literals import literals
-from daypack.text.sentences import content_words, sentences
+from daypack.text.sentences import sentences
 from daypack.text.trim import trim
+from daypack.text.words import content_words
 
 MAX_SENTENCE_CHARS = 600  # beyond it is a list, a log or a paragraph without full stops
 _FENCE = re.compile(r"\s{0,12}(?:```|~~~)")

@@ -1,4 +1,4 @@
-"""Sentences of a text as people and programs write it, and the words of a sentence that carry its meaning.
+"""Sentences of a text as people and programs write it.
 
 - Prose is split at the ends of sentences, also Chinese and Japanese ones; a line that goes on on the next is one piece.
 - A bullet, a heading, a line of code, of a log or of a table is one sentence; its marker is not part of it.
@@ -8,7 +8,6 @@
 """
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -55,19 +54,6 @@ def sentences(text: str) -> list[Sentence]:
         begin = marked.end() if marked and not fenced else start
         _split(text, begin, stop, fenced=fenced, into=found)
     return found
-
-
-def content_words(text: str) -> list[str]:
-    """Return the words that carry meaning, folded to one case; Chinese, Japanese and Korean as pairs of characters."""
-    if text.isascii():
-        return [word for word in _WORD.findall(text.lower()) if word not in STOP]
-    words: list[str] = []
-    for word in _WORD.findall(text.casefold()):
-        if _WIDE.search(word):
-            words += _pairs(word)
-        elif word not in STOP:
-            words.append(word)
-    return words
 
 
 def _lines(text: str) -> list[tuple[int, int]]:
@@ -134,26 +120,3 @@ def _take(text: str, start: int, stop: int, into: list[Sentence]) -> None:
 
 
 _ALNUM = re.compile(r"[^\W_]")
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+|_[^\W_]+)*+")
-_WIDE = re.compile(r"[\u2e80-\u2fdf\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
-_WIDE_RUNS = re.compile(rf"{_WIDE.pattern[:-1]}]+|[^{_WIDE.pattern[1:]}+")
-_STOP_TEXT = """
-a about above after again all also am an and any are as at be because been before being below between both but by can
-could did do does doing down during each few for from further had has have having he her here hers him his how i if in
-into is it its itself just me more most my of off on once only or other our ours out over own same she should so some
-such than that the their theirs them then there these they this those through to too under until up us very was we were
-what when where which while who whom why will with would you your yours s t d ll m re ve
-"""
-STOP = frozenset(_STOP_TEXT.split())
-
-
-@lru_cache(maxsize=1 << 12)
-def _pairs(word: str) -> tuple[str, ...]:
-    """Return a word of a script without spaces as pairs of characters; other letters in it as words."""
-    parts: list[str] = []
-    for run in _WIDE_RUNS.findall(word):
-        if len(run) == 1 or not _WIDE.match(run):
-            parts.append(run)
-        else:
-            parts += [run[at : at + 2] for at in range(len(run) - 1)]
-    return tuple(parts)

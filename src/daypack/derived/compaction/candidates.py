@@ -9,8 +9,9 @@ from daypack.derived.compaction.utterances import Utterance
 from daypack.text.cues import Cues, find_cues, language_of, words_of
 from daypack.text.extract import MAX_SENTENCE_CHARS, literal_density, overlap
 from daypack.text.literals import literals
-from daypack.text.sentences import Sentence, content_words, sentences
+from daypack.text.sentences import Sentence, sentences
 from daypack.text.trim import is_cut_within_a_word, trim
+from daypack.text.words import content_words
 
 _MARKER_SIGNS = r"(?:[-*+•‣▪·]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s+"
 _BOX_SIGNS = r"\[([ xX✓])\]\s+"

@@ -30,9 +30,10 @@ from daypack.history.session import History
 from daypack.llm.completion.port import Completer
 from daypack.text.redact.messages import clear
 from daypack.text.redact.redact import redact
-from daypack.text.sentences import content_words, sentences
+from daypack.text.sentences import sentences
 from daypack.text.tokens import Counter as TokenCounter
 from daypack.text.trim import trim
+from daypack.text.words import content_words
 from daypack.types.compaction import SECTIONS, Bullet, Compaction, Filled, Loss
 from daypack.types.history import Message
 from daypack.types.records import Ref, SwapRecord, Todo

@@ -30,7 +30,8 @@ from daypack.derived.compaction.template import MAX_BULLET_CHARS, MAX_BULLETS
 from daypack.derived.compaction.utterances import ESSAY_CHARS, Said, Step, Utterance, listen
 from daypack.text.cues import Cues, commands, find_cues, is_acknowledgement, language_of, words_of
 from daypack.text.extract import literal_density, score
-from daypack.text.sentences import content_words, sentences
+from daypack.text.sentences import sentences
+from daypack.text.words import content_words
 from daypack.types.compaction import Bullet, Section
 from daypack.types.records import Todo
 

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from daypack.derived.compaction.raw import Raw
+from daypack.text.english import stem
 from daypack.text.literals import Found, literals, places
-from daypack.text.sentences import content_words, sentences
-from daypack.text.stems import NO_NEGATION, count_negations, stem_of, stems_of
+from daypack.text.sentences import sentences
+from daypack.text.words import NO_NEGATION, content_words, count_negations, is_negation, stems_of
 from daypack.types.compaction import SECTIONS, Bullet, Loss, Section
 from daypack.types.history import File, Image, Message, Text
 from daypack.types.records import ContextDoc
@@ -124,7 +125,7 @@ class _History:
         self._starts: list[int] = []
         self._pieces: list[_Piece] = []
         self._known: dict[str, list[int]] = {}
-        self._postings: dict[str, list[int]] = {stem: [] for text in bullets for stem in stems_of(text)}
+        self._postings: dict[str, list[int]] = {root: [] for text in bullets for root in stems_of(text)}
         texts: list[str] = []
         at = 0
         for index, message in enumerate(raw.messages):
@@ -140,8 +141,8 @@ class _History:
         for one in sentences(text):
             number = len(self._pieces)
             self._pieces.append(_Piece(message, one.text, offset + one.start))
-            for stem in stems_of(one.text) & postings.keys():
-                postings[stem].append(number)
+            for root in stems_of(one.text) & postings.keys():
+                postings[root].append(number)
 
     def source(self, messages: Iterable[int]) -> str:
         """Return the range of messages as a reference."""
@@ -316,8 +317,8 @@ def _speaks_against(text: str, said: str, section: Section) -> str:
 
 def _other_deed(text: str, said: str) -> str:
     """Return the first word of a bullet, when it is not what was said."""
-    first = next((word for word in content_words(text) if stem_of(word) and stem_of(word) not in _FRAME), "")
-    return first if first and stem_of(first) not in stems_of(said) else ""
+    first = next((word for word in content_words(text) if not is_negation(word) and stem(word) not in _FRAME), "")
+    return first if first and stem(first) not in stems_of(said) else ""
 
 
-_FRAME = frozenset(stem_of(word) for word in _FRAME_TEXT.split())
+_FRAME = frozenset(stem(word) for word in _FRAME_TEXT.split())

@@ -11,7 +11,8 @@ import msgspec
 
 from daypack.derived.compaction.template import MAX_BULLET_CHARS, MAX_BULLETS, one_line
 from daypack.text.clean import find_talk
-from daypack.text.sentences import content_words, sentences
+from daypack.text.sentences import sentences
+from daypack.text.words import content_words
 from daypack.types.compaction import SECTIONS, Loss, Section
 from daypack.types.records import ContextDoc
 

@@ -11,17 +11,17 @@ from daypack.memory.document.findings import Finding
 from daypack.memory.document.markdown import bullet_of
 from daypack.memory.document.patterns import DATE
 from daypack.memory.summary.summary import ROLES
+from daypack.text.english import CHANGE_VERBS
 from daypack.text.literals import literals
 from daypack.text.reported import OTHERS
-from daypack.text.stems import count_negations, stems_of
+from daypack.text.words import count_negations, stems_of
 
 _BOX = re.compile(r"\[[ xX]\]\s+")
 _SIGNS = re.compile(r"\*\*|__|`")
 _OWNER = re.compile(r"\s*\([^()]{1,60}\)\s*\Z")
 _MOVED = re.compile(
     r"\b(?:(?:has|have|had|was|were|is|are|been|just|will be)\s+)*"
-    r"(?P<cue>moved|changed|switched|rescheduled|postponed|renamed|updated|delayed|extended|confirmed|finali[sz]ed|"
-    r"cancell?ed|increased|decreased|raised|lowered|replaced|upgraded|downgraded|no longer|now)\b",
+    rf"(?P<cue>{'|'.join(CHANGE_VERBS)}|no longer|now)\b",
     re.IGNORECASE,
 )
 _VALUE = re.compile(r"\b(?:to|from|by|with|until|as|because|instead)\b", re.IGNORECASE)

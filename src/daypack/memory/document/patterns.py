@@ -2,6 +2,7 @@
 
 import re
 
+from daypack.text.english import CHANGE_VERBS, DONE_VERBS
 from daypack.text.filler import NAME
 
 
@@ -53,11 +54,10 @@ RECORD = re.compile(r"(?:please )?(?:remember|keep in mind|note|don['’]t forge
 # Something that was said before is different now.
 UPDATE = re.compile(
     _any_of(
-        r"""
-        moved , changed , switched , rescheduled , postponed , renamed , updated , delayed , extended , confirmed
-        finali[sz]ed , cancell?ed , no longer , not any ?more , anymore , instead of , from now on , as of , now
-        correction , increased , decreased , raised , lowered , replaced , upgraded , downgraded , verschoben
-        geändert , jetzt , nicht mehr , déplacé , changé , maintenant , cambiado , ahora , ya no
+        " , ".join(CHANGE_VERBS)
+        + """
+        no longer , not any ?more , anymore , instead of , from now on , as of , now , correction
+        verschoben , geändert , jetzt , nicht mehr , déplacé , changé , maintenant , cambiado , ahora , ya no
         """
     )
     + "|改为|改到|改成|不再|现在|更新为|変更|今は",
@@ -166,11 +166,10 @@ ANSWERED = re.compile(
 )
 DONE = re.compile(
     _any_of(
-        """
-        done , finished , completed , fixed , implemented , added , removed , closed , merged , resolved , updated
-        deployed , shipped , sent , booked , bought , called , renamed , moved , installed , released , published
-        scheduled , created , written , wrote , cancell?ed , paid , cleaned , replaced , reviewed , signed , submitted
-        uploaded , migrated , picked up , took care of , taken care of , erledigt , fertig , terminé , hecho , listo
+        " , ".join(DONE_VERBS)
+        + """
+        called , scheduled , wrote , cancell?ed , paid , reviewed , signed , submitted , uploaded , migrated
+        picked up , took care of , taken care of , erledigt , fertig , terminé , hecho , listo
         """
     )
     + "|完成|搞定|已",

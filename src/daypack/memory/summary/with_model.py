@@ -17,7 +17,7 @@ from daypack.memory.summary.summary import ROLES, summarise_entry, trim_summary
 from daypack.text.clean import clean
 from daypack.text.literals import literals, occurs
 from daypack.text.sentences import sentences
-from daypack.text.stems import count_negations, stems_of
+from daypack.text.words import count_negations, stems_of
 from daypack.types.memory import About
 
 MIN_SHARE = 0.7  # of the words of a line that one sentence, or one line of the former document, must have

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from daypack.text.sentences import content_words
+from daypack.text.words import content_words
 
 _WORD = re.compile(r"\w+")
 _MOST_CHARS = 60_000  # of one message; what is behind is found by the index only

@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 
 from daypack.search.words import fold
+from daypack.text.english import INSTRUCTION_STOP_WORDS, root
 
 # The first word of a line stands for all of them. Only words that instruct: a noun of some project is never in here.
 _CONCEPTS = """
@@ -45,14 +46,6 @@ _PHRASES = (
     (re.compile(r"\bsub[\s-]+agents?\b"), "subagent"),
     (re.compile(r"\btext[\s-]+to[\s-]+speech\b"), "voice"),
 )
-_STOP_WORDS = """
-    a about above after again all also am an and any are as at be because been before being below between both but by
-    can could did do does doing during each else etc for from had has have having he her here him his how i if in into
-    is it its just let may me might more most my of on once only or other our out over own per please same shall she
-    should so some such than that the their them then there these they thing this those through to too until up us
-    very via was we were what when where whether which while who whom whose why will with would yes you your yours
-    yourself e g ie eg vs
-"""
 # What may be added to a sentence without it saying anything else.
 _FILLER_WORDS = "a an the is are be to please that of it its this"
 # Words of headings that name no subject.
@@ -75,10 +68,9 @@ _COMMON = """
     text three time today tool true try turn two type under use user value want way well whole word work write year
     read reads using used made makes taken takes given gives rule must require when even yet own note detail
     """
-_STOP, _FILLER, _WEAK = (frozenset(words.split()) for words in (_STOP_WORDS, _FILLER_WORDS, _WEAK_WORDS))
+_FILLER, _WEAK = (frozenset(words.split()) for words in (_FILLER_WORDS, _WEAK_WORDS))
 _WORD = re.compile("[0-9a-z\x80-\U0010ffff]+")
 _MARKUP = re.compile(r"[*_`~]+|<!--|-->|!?\[([^\]]*)\]\([^)]*\)")
-_VOWELS = "aeiouy"
 
 
 def plain(text: str) -> str:
@@ -96,7 +88,8 @@ def terms_of(text: str) -> tuple[str, ...]:
     text = _folded(text)
     for pattern, concept in _PHRASES:
         text = pattern.sub(concept, text)
-    return tuple(concept_of(word) for word in _WORD.findall(text) if word not in _STOP and len(word) > 1)
+    words = _WORD.findall(text)
+    return tuple(concept_of(word) for word in words if word not in INSTRUCTION_STOP_WORDS and len(word) > 1)
 
 
 def is_concept(term: str) -> bool:
@@ -129,42 +122,13 @@ def _folded(text: str) -> str:
 @lru_cache(20_000)
 def concept_of(word: str) -> str:
     """Return what a word counts as."""
-    root = stem(word)
-    return _BY_STEM.get(root, root)
+    found = root(word)
+    return _BY_ROOT.get(found, found)
 
 
-def stem(word: str) -> str:
-    """Return a word without its ending: narrate, narrates, narrating and narration are one."""
-    if not word.isascii() or word.isdigit() or len(word) < 4:
-        return word
-    if word.endswith(("ies", "ied")) and len(word) > 4:
-        word = word[:-3] + "y"
-    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        word = word[:-1]
-    for ending, instead in _ENDINGS:
-        root = word[: -len(ending)]
-        if word.endswith(ending) and len(root) > 2 and any(letter in _VOWELS for letter in root):
-            word = root + instead
-            break
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls":
-        word = word[:-1]  # running -> run
-    return word[:-1] if len(word) > 4 and word[-1] in "ey" else word
-
-
-_ENDINGS = (
-    ("ification", "ify"),
-    ("umption", "um"),
-    ("ation", "at"),
-    ("ing", ""),
-    ("ion", ""),
-    ("ed", ""),
-    ("ment", ""),
-    ("ly", ""),
-    ("er", ""),
-)
 _HEADS = frozenset(line.split()[0] for line in _CONCEPTS.strip().splitlines())
-_BY_STEM = {
-    stem(word): line.split()[0] for line in (_CONCEPTS + _SAME).split("\n") if line.strip() for word in line.split()
+_BY_ROOT = {
+    root(word): line.split()[0] for line in (_CONCEPTS + _SAME).split("\n") if line.strip() for word in line.split()
 }
 HEADING_FILLER = frozenset(map(concept_of, _HEADING_WORDS.split()))
 _COMMON_TERMS = frozenset(map(concept_of, _COMMON.split())) - _HEADS
