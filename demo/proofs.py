@@ -14,8 +14,8 @@ from daypack.turn.items import Item
 from daypack.turn.turn import Turn
 from daypack.types.history import Message
 from daypack.upkeep.doctor import examine_session
-from daypack.upkeep.gc.gc import Applied, apply, plan
-from daypack.upkeep.gc.inspection import Plan
+from daypack.upkeep.gc.apply import Applied, apply
+from daypack.upkeep.gc.plan import Plan, plan
 from daypack.upkeep.gc.policy import parse_policy
 from daypack.upkeep.rebuild import Rebuilt, rebuild
 from demo.model import text_of

@@ -201,7 +201,7 @@ class Telling:
         planned, done = proofs.collect(self._session)
         screen.scene("Garbage collection: only what history can give again may go.")
         screen.row("goes", f"{', '.join(one.path for one in done.removed)}: {done.bytes:,} bytes")
-        screen.row("stays", f"{len(planned.staying)} files, each with a reason")
+        screen.row("stays", f"{len(planned.retained)} files, each with a reason")
         screen.pause()
 
     def _ask(self) -> None:

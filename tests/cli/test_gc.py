@@ -1,4 +1,4 @@
-"""`daypack gc`: says what would go, does it when asked, and moves whole sessions by name."""
+"""`daypack gc` prints the plan, applies it with --apply, and archives, restores and deletes sessions by name."""
 
 import json
 import os
@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from cli.conftest import Command
 from turn.scenes import close_all
-from upkeep.gc.remains import furnish, leave_behind, store_blob, swap_out
+from upkeep.gc.collectable import full_session, store_blob, swap_out, write_temporary_file
 
 from daypack.cli import gc as command_module
-from daypack.upkeep.gc.gc import APPLIED, apply
+from daypack.upkeep.gc.apply import APPLIED, apply
 
 
 @pytest.fixture(autouse=True)
@@ -23,10 +23,10 @@ def _closed_sessions() -> Iterator[None]:
 
 def aged(home: str, name: str = "work") -> Path:
     """A session whose derived files are two months old."""
-    session = furnish(home, name)
+    session = full_session(home, name)
     swap_out(session, 1, 5)
-    store_blob(session, "nobody knows me", ())
-    leave_behind(session.path)
+    store_blob(session, "unreferenced text", ())
+    write_temporary_file(session.path)
     session.close()
     long_ago = time.time() - 60 * 86400
     for path in session.path.rglob("*"):
@@ -45,10 +45,10 @@ def test_the_plan_is_printed_and_nothing_is_removed(home: str, command: Command)
     done = command("gc", "work")
     assert done.returncode == 0
     assert "context/pack.json: older than 1d" in done.stdout
-    assert "nobody refers to it, and history gives it again" in done.stdout
+    assert "unreferenced, and history can reproduce it" in done.stdout
     assert "5 files may go" in done.stdout
     assert "`daypack gc work --apply` removes them" in done.stdout
-    assert "1 child file: children stay unless they are asked for" in done.stdout
+    assert "1 child file: children are kept unless --children is given" in done.stdout
     assert sorted(folder.rglob("*")) == before
     assert APPLIED not in events(folder)
 
@@ -69,8 +69,8 @@ def test_json_tells_all(home: str, command: Command) -> None:
     aged(home)
     planned = json.loads(command("gc", "work", "--json").stdout)
     assert (planned["agent"], planned["session"], planned["applied"]) == ("default", "work", None)
-    assert {one["kind"] for one in planned["plan"]["going"]} == {"pack", "swap", "dedup", "temporary"}
-    assert {one["path"] for one in planned["plan"]["staying"]} >= {"messages.jsonl", "events.jsonl", "blob"}
+    assert {removal["kind"] for removal in planned["plan"]["removals"]} == {"pack", "swap", "dedup", "temporary"}
+    assert {retained["path"] for retained in planned["plan"]["retained"]} >= {"messages.jsonl", "events.jsonl", "blob"}
     applied = json.loads(command("gc", "work", "--json", "--apply").stdout)
     assert len(applied["applied"]["removed"]) == 5
     assert applied["applied"]["event"].startswith("ev-")
@@ -98,7 +98,7 @@ def test_something_missing_is_damage(home: str, command: Command) -> None:
     assert "nothing is removed while something is missing" in done.stdout
     done = command("gc", "work", "--apply")
     assert done.returncode == 3
-    assert "refers to it" in done.stderr
+    assert "referenced by" in done.stderr
     assert (folder / "context" / "pack.json").exists()
 
 

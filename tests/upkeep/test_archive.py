@@ -1,4 +1,4 @@
-"""Whole sessions: put aside, brought back, deleted; by name only, and never one in place of another."""
+"""Sessions are archived, restored and deleted by name only, and none overwrites another."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from turn.scenes import close_all, outputs, stage, turn_events
-from upkeep.gc.remains import furnish, tree
+from upkeep.gc.collectable import full_session, tree
 
 import daypack
 from daypack.errors import BadInput, BadName, Damaged, DaypackError, SessionMissing, StorageFailed, UnsafePath
@@ -31,9 +31,9 @@ def place(home: str) -> Home:
     return Home(home, str(os.getuid()))
 
 
-def made(home: str, name: str = "work") -> Path:
-    """A closed session with some history."""
-    session = furnish(home, name)
+def closed_session(home: str, name: str = "work") -> Path:
+    """Create a session with some history, close it and return its folder."""
+    session = full_session(home, name)
     session.close()
     return session.path
 
@@ -47,8 +47,8 @@ def write_policy(folder: Path, text: str) -> None:
 
 
 @pytest.mark.requirement("S4-GC0")
-def test_a_session_is_put_aside_and_comes_back_with_every_byte(home: str, place: Home) -> None:
-    folder = made(home)
+def test_a_session_is_archived_and_restored_byte_for_byte(home: str, place: Home) -> None:
+    folder = closed_session(home)
     before = files(folder)
     moved = archive(place, "default", "work", LATER)
     assert moved.path == str(Path(home, "home", str(os.getuid()), "archive", "default", "work-1"))
@@ -65,7 +65,7 @@ def test_a_session_is_put_aside_and_comes_back_with_every_byte(home: str, place:
     assert outputs(session.replay(turn.id))[0] == before["context/pack.json"]
 
 
-def test_each_time_has_a_number_of_its_own_and_the_newest_comes_back(home: str, place: Home) -> None:
+def test_each_archiving_has_its_own_number_and_the_newest_is_restored(home: str, place: Home) -> None:
     for number in (1, 2, 3):
         with stage(home) as session:
             session.append("user", f"Number {number}")
@@ -73,7 +73,7 @@ def test_each_time_has_a_number_of_its_own_and_the_newest_comes_back(home: str, 
     assert archived(place, "default", "work") == [1, 2, 3]
     restore(place, "default", "work")
     assert stage(home).tail(1)[0].text == "Number 3"
-    with pytest.raises(BadInput, match="session of that name"):
+    with pytest.raises(BadInput, match="session of that name exists"):
         restore(place, "default", "work", 1)
     assert archived(place, "default", "work") == [1, 2]
     close_all()
@@ -82,9 +82,9 @@ def test_each_time_has_a_number_of_its_own_and_the_newest_comes_back(home: str, 
     assert stage(home).tail(1)[0].text == "Number 1"
 
 
-def test_names_that_look_alike_are_kept_apart(home: str, place: Home) -> None:
+def test_similar_names_are_not_confused(home: str, place: Home) -> None:
     for name in ("work", "work-1", "work-1-1"):
-        made(home, name)
+        closed_session(home, name)
         archive(place, "default", name, LATER)
     assert [archived(place, "default", name) for name in ("work", "work-1", "work-1-1")] == [[1], [1], [1]]
     assert [restore(place, "default", name).number for name in ("work-1-1", "work", "work-1")] == [1, 1, 1]
@@ -105,7 +105,7 @@ def test_names_that_look_alike_are_kept_apart(home: str, place: Home) -> None:
     ],
 )
 @pytest.mark.parametrize("force", [False, True])
-def test_a_session_at_work_is_protected_unless_it_is_forced(
+def test_a_session_in_use_is_protected_without_force(
     home: str, place: Home, operation: str, state: str, seconds: int, current: str | None, *, refused: bool, force: bool
 ) -> None:
     with stage(home) as session:
@@ -116,7 +116,7 @@ def test_a_session_at_work_is_protected_unless_it_is_forced(
     guard = Guard(os.stat(session.path / "events.jsonl").st_mtime + seconds, current, force)
     run = archive if operation == "archive" else delete
     if refused and not force:
-        with pytest.raises(BadInput, match="work") as caught:
+        with pytest.raises(BadInput, match=r"current session|is active") as caught:
             run(place, "default", "work", guard)
         assert "--force" in caught.value.hint
         assert session.path.exists()
@@ -139,7 +139,7 @@ def test_a_session_at_work_is_protected_unless_it_is_forced(
 def test_a_session_is_deleted_only_when_its_policy_keeps_neither_log(
     home: str, place: Home, text: str, *, allowed: bool
 ) -> None:
-    folder = made(home)
+    folder = closed_session(home)
     write_policy(folder, text)
     before = files(folder)
     if allowed:
@@ -154,17 +154,17 @@ def test_a_session_is_deleted_only_when_its_policy_keeps_neither_log(
 
 
 @pytest.mark.requirement("X29")
-def test_what_was_put_aside_can_be_deleted_and_the_number_says_which(home: str, place: Home) -> None:
+def test_an_archived_session_is_deleted_by_its_number(home: str, place: Home) -> None:
     for _ in range(2):
-        made(home)
+        closed_session(home)
         archive(place, "default", "work", LATER)
     with pytest.raises(BadInput, match=r"2 times \(1, 2\)") as caught:
         delete(place, "default", "work", LATER)
     assert "--number" in caught.value.hint
-    made(home)
+    closed_session(home)
     assert delete(place, "default", "work", LATER, 1).number == 1
     assert archived(place, "default", "work") == [2]
-    assert place.list("default") == ["work"]  # a number never means the one at work
+    assert place.list("default") == ["work"]  # a number never means the live session
     with pytest.raises(BadInput, match="keeps"):
         delete(place, "default", "work", LATER)
     archive(place, "default", "work", LATER)
@@ -174,16 +174,16 @@ def test_what_was_put_aside_can_be_deleted_and_the_number_says_which(home: str, 
 
 
 @pytest.mark.parametrize("number", [None, 7])
-def test_what_is_not_there_is_told(home: str, place: Home, number: int | None) -> None:
-    made(home)
+def test_a_missing_session_is_reported(home: str, place: Home, number: int | None) -> None:
+    closed_session(home)
     for run in (
-        lambda: restore(place, "default", "nobody", number),
-        lambda: archive(place, "default", "nobody", LATER),
+        lambda: restore(place, "default", "unknown", number),
+        lambda: archive(place, "default", "unknown", LATER),
     ):
         with pytest.raises(SessionMissing):
             run()
-    with pytest.raises(SessionMissing, match="put aside"):
-        delete(place, "default", "nobody", LATER, number)
+    with pytest.raises(SessionMissing, match="archived"):
+        delete(place, "default", "unknown", LATER, number)
     for name in ("../work", "", ".x", "a/b"):
         with pytest.raises(BadName):
             archive(place, "default", name, LATER)
@@ -192,25 +192,25 @@ def test_what_is_not_there_is_told(home: str, place: Home, number: int | None) -
 
 
 def test_a_session_that_lost_its_log_is_not_moved(home: str, place: Home) -> None:
-    folder = made(home)
+    folder = closed_session(home)
     (folder / "messages.jsonl").unlink()
     with pytest.raises(Damaged, match="log is missing"):
         archive(place, "default", "work", LATER)
 
 
-def test_an_empty_folder_is_no_session_that_was_put_aside(home: str, place: Home) -> None:
-    folder = made(home)
+def test_an_empty_folder_is_not_an_archived_session(home: str, place: Home) -> None:
+    folder = closed_session(home)
     empty = Path(place.folder, "archive", "default", "work-1")
     empty.mkdir(parents=True)
     assert archived(place, "default", "work") == []
     assert archive(place, "default", "work", LATER).path == str(empty)
-    folder.mkdir()  # nor is it in the way of one that comes back
+    folder.mkdir()  # an empty folder does not block a restore
     assert restore(place, "default", "work").path == str(folder)
     assert (folder / "messages.jsonl").exists()
 
 
-def test_a_link_in_the_way_is_refused(home: str, place: Home, tmp_path: Path) -> None:
-    folder = made(home)
+def test_a_link_on_the_path_is_refused(home: str, place: Home, tmp_path: Path) -> None:
+    folder = closed_session(home)
     (tmp_path / "elsewhere").mkdir()
     Path(place.folder, "archive").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UnsafePath):
@@ -218,10 +218,10 @@ def test_a_link_in_the_way_is_refused(home: str, place: Home, tmp_path: Path) ->
     assert folder.exists()
 
 
-def test_a_deletion_that_was_interrupted_is_finished_by_the_next(
+def test_an_interrupted_deletion_is_completed_by_the_next(
     home: str, place: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = made(home)
+    folder = closed_session(home)
     write_policy(folder, NO_KEEPING)
 
     def failing(path: str, **_: object) -> None:
@@ -238,8 +238,8 @@ def test_a_deletion_that_was_interrupted_is_finished_by_the_next(
     assert os.listdir(Path(place.folder, "archive")) == []
 
 
-def test_another_file_system_is_told_and_nothing_moved(home: str, place: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = made(home)
+def test_a_move_to_another_file_system_is_refused(home: str, place: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = closed_session(home)
     before = files(folder)
 
     def failing(_: str, __: str) -> None:
@@ -252,24 +252,24 @@ def test_another_file_system_is_told_and_nothing_moved(home: str, place: Home, m
     assert files(folder) == before
 
 
-def test_a_writer_that_has_it_open_loses_nothing_when_it_is_put_aside(home: str, place: Home) -> None:
+def test_an_open_writer_loses_nothing_when_its_session_is_archived(home: str, place: Home) -> None:
     writer = daypack.open_session("work", home=home, durability="os")
     writer.append("user", "before")
     moved = archive(place, "default", "work", Guard(0.0, force=True))
     try:
         writer.append("user", "after")
     except DaypackError:
-        told = True
+        refused = True
     else:
-        told = False
+        refused = False
     stored = (Path(moved.path or "") / "messages.jsonl").read_text()
     assert "before" in stored
-    assert told or "after" in stored
+    assert refused or "after" in stored
     assert not Path(home, "home", str(os.getuid()), "agent", "default", "session", "work").exists()
 
 
-def test_a_writer_that_has_it_open_is_told_when_it_is_deleted(home: str, place: Home) -> None:
-    writer: Session = furnish(home)
+def test_an_open_writer_fails_when_its_session_is_deleted(home: str, place: Home) -> None:
+    writer: Session = full_session(home)
     write_policy(writer.path, NO_KEEPING)
     before = tree(writer)
     delete(place, "default", "work", Guard(0.0, force=True))

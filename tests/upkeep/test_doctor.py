@@ -1,4 +1,4 @@
-"""The doctor names what is wrong, where, and what to do, and touches nothing."""
+"""The doctor reports each problem with its place and a remedy, and changes nothing."""
 
 import json
 import os
@@ -14,8 +14,8 @@ from daypack.upkeep.doctor import Finding, examine_session
 
 
 @pytest.fixture
-def talk(home: str) -> Session:
-    """A session with everything in it, closed."""
+def closed(home: str) -> Session:
+    """A closed session with messages, an event and a captured pin."""
     with daypack.open_session("work", home=home) as session:
         for number in range(5):
             session.append("assistant", f"text {number}", client_key=f"k{number}")
@@ -32,10 +32,10 @@ def files(session: Session) -> dict[Path, tuple[bytes, int]]:
     return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in session.path.rglob("*") if path.is_file()}
 
 
-def test_a_sound_session_has_no_findings_and_is_not_touched(talk: Session) -> None:
-    before = files(talk)
-    assert findings(talk) == []
-    assert files(talk) == before
+def test_a_sound_session_has_no_findings_and_is_not_touched(closed: Session) -> None:
+    before = files(closed)
+    assert findings(closed) == []
+    assert files(closed) == before
 
 
 def spoil_log(path: Path) -> None:
@@ -59,7 +59,7 @@ def link(path: Path) -> None:
     (path / "context" / "link").symlink_to("/etc/hostname")
 
 
-def shorten_sidecar(path: Path) -> None:
+def lengthen_sidecar(path: Path) -> None:
     sidecar = path / "context" / "offsets" / "messages.idx"
     sidecar.write_bytes(sidecar.read_bytes() + bytes(28))
 
@@ -71,14 +71,14 @@ CASES: list[tuple[str, Callable[[Path], object], str, str, str]] = [
         lambda path: append(path / "messages.jsonl", b'{"seq":'),
         "warning",
         "messages.jsonl",
-        "a torn line, 7 bytes",
+        "incomplete line at the end, 7 bytes",
     ),
     (
         "torn events",
         lambda path: append(path / "events.jsonl", b"\0\0"),
         "warning",
         "events.jsonl",
-        "a torn line, 2 bytes",
+        "incomplete line at the end, 2 bytes",
     ),
     (
         "unsealed",
@@ -112,15 +112,21 @@ CASES: list[tuple[str, Callable[[Path], object], str, str, str]] = [
         lambda path: (path / "state").write_bytes(b"asleep"),
         "warning",
         "state",
-        "'asleep' is not a state",
+        "unknown state 'asleep'",
     ),
-    ("changed blob", spoil_blob, "damage", "sha256-", "do not match the name"),
-    ("missing blob", remove_blob, "damage", "sha256-", "ev-2 (pin.set) refers to it"),
-    ("wide open", widen, "note", "messages.jsonl", "others may access it (mode 644)"),
+    ("changed blob", spoil_blob, "damage", "sha256-", "does not match its digest"),
+    ("missing blob", remove_blob, "damage", "sha256-", "referenced by ev-2 (pin.set)"),
+    ("wide permissions", widen, "note", "messages.jsonl", "accessible to other users (mode 644)"),
     ("link", link, "damage", "link", "symbolic link"),
-    ("left over", lambda path: (path / ".tmp-x").write_bytes(b""), "note", ".tmp-x", "did not finish"),
-    ("torn file", lambda path: (path / "messages.jsonl.torn-1").write_bytes(b"x"), "note", "torn-1", "moved aside"),
-    ("long sidecar", shorten_sidecar, "warning", "messages.idx", "more lines than the 5"),
+    ("temporary file", lambda path: (path / ".tmp-x").write_bytes(b""), "note", ".tmp-x", "interrupted write"),
+    (
+        "torn file",
+        lambda path: (path / "messages.jsonl.torn-1").write_bytes(b"x"),
+        "note",
+        "torn-1",
+        "interrupted append",
+    ),
+    ("long sidecar", lengthen_sidecar, "warning", "messages.idx", "more entries than its log has lines (5)"),
 ]
 
 
@@ -132,48 +138,52 @@ def append(path: Path, data: bytes) -> None:
 @pytest.mark.parametrize(
     ("spoil", "severity", "place", "problem"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
-def test_what_is_wrong_is_named_with_its_place_and_a_way_out(
-    talk: Session, spoil: Callable[[Path], object], severity: str, place: str, problem: str
+def test_each_problem_is_reported_with_its_place_and_a_remedy(
+    closed: Session, spoil: Callable[[Path], object], severity: str, place: str, problem: str
 ) -> None:
     old = os.umask(0o077)
     try:
-        spoil(talk.path)
+        spoil(closed.path)
     finally:
         os.umask(old)
-    found = [one for one in findings(talk) if one.severity == severity and place in one.path and problem in one.problem]
-    assert len(found) == 1, findings(talk)
-    assert found[0].advice
+    matching = [
+        finding
+        for finding in findings(closed)
+        if finding.severity == severity and place in finding.path and problem in finding.problem
+    ]
+    assert len(matching) == 1, findings(closed)
+    assert matching[0].advice
 
 
-def test_a_damaged_line_is_placed_by_line_and_offset(talk: Session) -> None:
-    start = (talk.path / "messages.jsonl").read_bytes().index(b'{"seq":3')
-    spoil_log(talk.path)
-    found = [one for one in findings(talk) if one.severity == "damage"]
-    assert [(one.line, one.offset) for one in found] == [(3, start)]
+def test_a_damaged_line_is_placed_by_line_and_offset(closed: Session) -> None:
+    start = (closed.path / "messages.jsonl").read_bytes().index(b'{"seq":3')
+    spoil_log(closed.path)
+    damage = [finding for finding in findings(closed) if finding.severity == "damage"]
+    assert [(finding.line, finding.offset) for finding in damage] == [(3, start)]
 
 
-def test_a_line_resealed_by_somebody_is_noticed_through_the_sidecar(talk: Session) -> None:
+def test_a_changed_line_with_a_new_checksum_is_detected_by_the_index(closed: Session) -> None:
     from daypack.files.jsonl import seal
 
-    log = talk.path / "messages.jsonl"
+    log = closed.path / "messages.jsonl"
     lines = log.read_bytes().split(b"\n")
     record = json.loads(lines[2])
     del record["crc"]
     record["content"] = "TEXT 2"
     lines[2] = seal(json.dumps(record, separators=(",", ":")).encode())[0][:-1]
     log.write_bytes(b"\n".join(lines))
-    assert [one.problem for one in findings(talk)] == ["does not agree with its log from line 3 on"]
+    assert [finding.problem for finding in findings(closed)] == ["differs from its log, starting at line 3"]
 
 
 def test_a_missing_text_of_a_turn_or_a_child_is_damage(session: Session) -> None:
     session.put_child("scout", result="Found it. " * 1000)
     session.append("user", "Hi")
     session.prepare(items=[{"context_kind": "manual_note", "content": "Mind the step."}])
-    assert [one for one in findings(session) if one.severity == "damage"] == []
+    assert [finding for finding in findings(session) if finding.severity == "damage"] == []
     folder = Path(session.history.layout.blob)
     blobs = sorted(folder.iterdir())
     assert len(blobs) >= 3
     for blob in blobs:
         blob.unlink()
-    lost = {one.path for one in findings(session) if one.severity == "damage"}
+    lost = {finding.path for finding in findings(session) if finding.severity == "damage"}
     assert lost == {str(blob) for blob in blobs}

@@ -1,4 +1,4 @@
-"""Everything under context/ can go and comes back, byte for byte, without a line added to the logs."""
+"""A deleted context/ folder is rebuilt byte for byte, and nothing is appended to the logs."""
 
 import shutil
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ def _closed_sessions() -> Iterator[None]:
     close_all()
 
 
-def furnish(home: str, workspace: Path) -> Session:
-    """A session with pins, children, a budget, switches, questions, items, a past and several epochs."""
+def full_session(home: str, workspace: Path) -> Session:
+    """Return a session with pins, children, a budget, switches, questions, items, history and several epochs."""
     workspace.mkdir(exist_ok=True)
     (workspace / "AGENTS.md").write_text("Ask before you sail.\n")
     clock = Clock()
@@ -49,8 +49,8 @@ def furnish(home: str, workspace: Path) -> Session:
 
 
 @pytest.fixture
-def furnished(home: str, tmp_path: Path) -> Session:
-    return furnish(home, tmp_path / "workspace")
+def full(home: str, tmp_path: Path) -> Session:
+    return full_session(home, tmp_path / "workspace")
 
 
 def delete(session: Session) -> None:
@@ -67,18 +67,20 @@ def files(session: Session) -> tuple[bytes, bytes]:
 
 
 @pytest.mark.requirement("T1", "S4-R1", "S4-R4", "S4-R6", "S4-PK10", "S4-PK11", "S4-SR2", "S4-G1")
-@pytest.mark.parametrize("anew", [False, True])
-def test_a_deleted_context_comes_back_byte_for_byte_and_the_logs_stay(furnished: Session, *, anew: bool) -> None:
-    turn = furnished.prepare(items=[item("tool_result", "Wind: five knots.")])
+@pytest.mark.parametrize("reopened", [False, True])
+def test_a_deleted_context_is_rebuilt_byte_for_byte_and_the_logs_are_unchanged(
+    full: Session, *, reopened: bool
+) -> None:
+    turn = full.prepare(items=[item("tool_result", "Wind: five knots.")])
     assert turn.omitted
-    assert any(one.span for one in turn.parts.volatile)
-    before, packed, written = logs(furnished), files(furnished), outputs(turn)
-    session = furnished
-    if anew:
-        furnished.close()
-    delete(furnished)
-    if anew:
-        session = stage(str(furnished.path.parents[5]), workspace=furnished.turns.inputs.workspace)
+    assert any(item.span for item in turn.parts.volatile)
+    before, packed, written = logs(full), files(full), outputs(turn)
+    session = full
+    if reopened:
+        full.close()
+    delete(full)
+    if reopened:
+        session = stage(str(full.path.parents[5]), workspace=full.turns.inputs.workspace)
     built = run(session)
     assert files(session) == packed == (turn.pack_json, turn.pack_md.encode())
     assert outputs(session.replay(turn.event_id or "")) == written
@@ -97,14 +99,14 @@ def test_a_deleted_context_comes_back_byte_for_byte_and_the_logs_stay(furnished:
 @pytest.mark.requirement("T1")
 @pytest.mark.parametrize("rebuilding", [False, True])
 def test_the_next_turn_is_the_same_whether_context_was_deleted_or_not(
-    furnished: Session, tmp_path: Path, *, rebuilding: bool
+    full: Session, tmp_path: Path, *, rebuilding: bool
 ) -> None:
-    """Two copies of one session at one time; one of them loses its context."""
-    clock, workspace = furnished.history.clock, furnished.turns.inputs.workspace
-    furnished.close()
+    """Two copies of a session at the same time; one of them loses its context."""
+    clock, workspace = full.history.clock, full.turns.inputs.workspace
+    full.close()
     turns: list[Turn] = []
     for name in ("kept", "deleted"):
-        shutil.copytree(furnished.path.parents[5], tmp_path / name)
+        shutil.copytree(full.path.parents[5], tmp_path / name)
         session = stage(str(tmp_path / name), clock=clock, workspace=workspace)
         if name == "deleted":
             delete(session)
@@ -120,35 +122,35 @@ def test_the_next_turn_is_the_same_whether_context_was_deleted_or_not(
     assert kept.event_id == again.event_id
 
 
-def test_hand_edits_count_after_a_turn_has_seen_them(furnished: Session, tmp_path: Path) -> None:
-    """A budget, a pin written and a pin removed by hand survive the folder they were made in."""
-    layout = furnished.history.layout
+def test_hand_edits_survive_once_a_turn_has_recorded_them(full: Session, tmp_path: Path) -> None:
+    """A budget, a new pin and a removed pin survive deletion of the context folder."""
+    layout = full.history.layout
     Path(layout.derived("budget")).write_text("2200")
     Path(layout.pin("extra")).write_text("Mind the gap.")
     Path(layout.pin("style")).unlink()
-    first = furnished.prepare()
-    delete(furnished)
-    again = furnished.prepare()
+    first = full.prepare()
+    delete(full)
+    again = full.prepare()
     assert first.budget_tokens == again.budget_tokens == 2200
-    assert furnished.pins == {"system.md": "You are a pilot.", "extra.md": "Mind the gap."}
-    assert [one.id for one in again.parts.volatile if "changed" in one.id] == [
-        one.id for one in first.parts.volatile if "changed" in one.id
+    assert full.pins == {"system.md": "You are a pilot.", "extra.md": "Mind the gap."}
+    assert [item.id for item in again.parts.volatile if "changed" in item.id] == [
+        item.id for item in first.parts.volatile if "changed" in item.id
     ]
 
 
-def test_taking_in_hand_edits_happens_once(furnished: Session) -> None:
-    Path(furnished.history.layout.pin("extra")).write_text("Mind the gap.")
-    furnished.prepare()
-    count = len(furnished.events())
-    furnished.prepare()
-    assert [event.type for event in furnished.events(count + 1)] == ["context.turn"]
+def test_hand_edits_are_recorded_once(full: Session) -> None:
+    Path(full.history.layout.pin("extra")).write_text("Mind the gap.")
+    full.prepare()
+    count = len(full.events())
+    full.prepare()
+    assert [event.type for event in full.events(count + 1)] == ["context.turn"]
 
 
-def test_what_is_there_already_is_not_replaced(furnished: Session) -> None:
-    Path(furnished.history.layout.derived("budget")).write_text("900")
-    run(furnished)
-    assert Path(furnished.history.layout.derived("budget")).read_text() == "900"
-    assert furnished.pins.keys() == {"system.md", "style.md"}
+def test_existing_files_are_not_replaced(full: Session) -> None:
+    Path(full.history.layout.derived("budget")).write_text("900")
+    run(full)
+    assert Path(full.history.layout.derived("budget")).read_text() == "900"
+    assert full.pins.keys() == {"system.md", "style.md"}
 
 
 def test_a_session_without_a_turn_has_no_pack_to_rebuild(home: str) -> None:
@@ -174,85 +176,85 @@ def test_only_the_model_has_a_pack_on_disk(home: str) -> None:
     assert run(session).pack == model.event_id
 
 
-def test_a_turn_that_cannot_be_made_again_is_told_and_the_rest_is_built(furnished: Session) -> None:
-    turn = furnished.prepare()
-    delete(furnished)
-    for path in Path(furnished.history.layout.blob).iterdir():
+def test_a_turn_that_cannot_be_replayed_is_reported_and_the_rest_is_rebuilt(full: Session) -> None:
+    turn = full.prepare()
+    delete(full)
+    for path in Path(full.history.layout.blob).iterdir():
         path.unlink()
-    with stage(str(furnished.path.parents[5])) as session:
+    with stage(str(full.path.parents[5])) as session:
         built = run(session)
     assert built.pack is None
     assert "is gone" in (built.problem or "")
     assert built.pins == 2
     with pytest.raises(DaypackError):
-        furnished.turns.replay(turn.event_id or "")
+        full.turns.replay(turn.event_id or "")
 
 
-def test_a_forged_turn_does_not_keep_the_newest_real_one_from_being_rebuilt(furnished: Session) -> None:
-    turn = furnished.prepare()
-    furnished.append_event("context.turn", {"target": "model", "stable": {"tokens": "many"}})
-    furnished.append_event("context.turn", {"hello": "world"})
-    delete(furnished)
-    assert run(furnished).pack == turn.event_id
-    assert files(furnished) == (turn.pack_json, turn.pack_md.encode())
+def test_a_forged_turn_does_not_prevent_the_rebuild_of_the_newest_real_one(full: Session) -> None:
+    turn = full.prepare()
+    full.append_event("context.turn", {"target": "model", "stable": {"tokens": "many"}})
+    full.append_event("context.turn", {"hello": "world"})
+    delete(full)
+    assert run(full).pack == turn.event_id
+    assert files(full) == (turn.pack_json, turn.pack_md.encode())
 
 
-def test_a_rebuild_leaves_a_torn_line_to_the_next_append(furnished: Session) -> None:
-    furnished.prepare()
-    path = Path(furnished.history.layout.messages)
+def test_a_rebuild_leaves_a_torn_line_to_the_next_append(full: Session) -> None:
+    full.prepare()
+    path = Path(full.history.layout.messages)
     with path.open("ab") as file:
         file.write(b'{"seq":99,"role":"us')
-    before = logs(furnished)
-    delete(furnished)
-    with stage(str(furnished.path.parents[5])) as session:
+    before = logs(full)
+    delete(full)
+    with stage(str(full.path.parents[5])) as session:
         run(session)
         assert logs(session) == before
 
 
-def test_the_rebuilt_ledger_is_the_one_that_was(furnished: Session) -> None:
-    furnished.prepare()
-    furnished.turns.inputs.ledger.save(always=True)
-    path = Path(furnished.history.layout.derived("ledger"))
-    former = msgspec.json.decode(path.read_bytes())
-    delete(furnished)
-    run(furnished)
-    assert msgspec.json.decode(path.read_bytes()) == former
-    assert former["turns"]["model"]["event"] == turn_events(furnished)[-1].id
+def test_the_rebuilt_ledger_equals_the_original(full: Session) -> None:
+    full.prepare()
+    full.turns.inputs.ledger.save(always=True)
+    path = Path(full.history.layout.derived("ledger"))
+    original = msgspec.json.decode(path.read_bytes())
+    delete(full)
+    run(full)
+    assert msgspec.json.decode(path.read_bytes()) == original
+    assert original["turns"]["model"]["event"] == turn_events(full)[-1].id
 
 
 def verified(session: Session) -> dict[str, str]:
-    """What `verify` says of a session: path -> problem."""
+    """Return the differences that `verify` reports: path -> problem."""
     root = str(session.path.parents[5])
     place = Home(root, session.path.parts[-5])
-    found = verify(place, session.agent, session.name, session.history.config)
-    return {one.path: one.problem for one in found}
+    differences = verify(place, session.agent, session.name, session.history.config)
+    return {difference.path: difference.problem for difference in differences}
 
 
-def test_verify_compares_every_file_and_changes_nothing(furnished: Session) -> None:
-    furnished.prepare()
-    assert furnished.compactions
-    before = {path: path.read_bytes() for path in furnished.path.rglob("*") if path.is_file()}
-    assert verified(furnished) == {}
-    assert {path: path.read_bytes() for path in furnished.path.rglob("*") if path.is_file()} == before
+def test_verify_compares_every_file_and_changes_nothing(full: Session) -> None:
+    full.prepare()
+    assert full.compactions
+    before = {path: path.read_bytes() for path in full.path.rglob("*") if path.is_file()}
+    assert verified(full) == {}
+    assert {path: path.read_bytes() for path in full.path.rglob("*") if path.is_file()} == before
 
 
-def test_verify_names_what_was_edited_and_what_is_gone(furnished: Session) -> None:
-    furnished.prepare()
-    layout = furnished.history.layout
+def test_verify_reports_edited_and_missing_files(full: Session) -> None:
+    full.prepare()
+    layout = full.history.layout
     Path(layout.derived("context_doc")).write_text("# Context\n\nSomething else.\n")
     Path(layout.derived("facts")).unlink()
     Path(layout.derived("pack")).unlink()  # this one may have been collected
-    assert verified(furnished) == {"context/CONTEXT.md": "says something else", "context/facts.jsonl": "is missing"}
-    run(furnished)
-    assert verified(furnished) == {}
+    assert verified(full) == {"context/CONTEXT.md": "content differs", "context/facts.jsonl": "missing"}
+    run(full)
+    assert verified(full) == {}
 
 
-def test_verify_tells_when_the_newest_turn_cannot_be_made_again(furnished: Session) -> None:
-    turn = furnished.prepare()
-    furnished.close()
-    lines = Path(furnished.history.layout.messages).read_bytes()
+def test_verify_reports_that_the_newest_turn_cannot_be_replayed(full: Session) -> None:
+    turn = full.prepare()
+    full.close()
+    lines = Path(full.history.layout.messages).read_bytes()
     last = turn.parts.messages[-1].text.encode()
-    Path(furnished.history.layout.messages).write_bytes(lines.replace(last, last[::-1]))
+    Path(full.history.layout.messages).write_bytes(lines.replace(last, last[::-1]))
     with pytest.warns(DamageWarning):
-        found = verified(furnished)
+        found = verified(full)
     assert list(found) == ["context/pack.json"]

@@ -212,7 +212,7 @@ def test_sixty_turns_survive_everything_and_every_call_can_be_made_again(
         # What may go goes, and nothing that was said or sent with it.
         planned, applied = proofs.collect(session)
         assert planned.missing == ()
-        assert {one.path for one in applied.removed} == {one.path for one in planned.going} != set()
+        assert {removal.path for removal in applied.removed} == {removal.path for removal in planned.removals} != set()
         assert not (session.path / "context/pack.json").exists()
         play(agent, COLLECTED + 1, len(STEPS))
 

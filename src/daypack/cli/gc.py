@@ -16,10 +16,10 @@ from daypack.errors import BadInput, Damaged, DaypackError, SessionMissing
 from daypack.history.layout import Home, find_home
 from daypack.session import open_session
 from daypack.upkeep.archive import Guard, Moved, archive, delete, restore, sweep
-from daypack.upkeep.gc.gc import Applied, apply, plan
-from daypack.upkeep.gc.inspection import Plan
+from daypack.upkeep.gc.apply import Applied, apply
+from daypack.upkeep.gc.plan import Plan, plan
 from daypack.upkeep.gc.policy import read_policy
-from daypack.upkeep.gc.round import Round
+from daypack.upkeep.gc.progress import CollectionProgress
 
 _WHOLE = ("archive", "restore", "delete")
 _MOST_LINES = 40
@@ -83,21 +83,23 @@ def _collect(args: argparse.Namespace, agent: str, name: str) -> tuple[Plan, App
 
 
 def _print(planned: Plan, applied: Applied | None, args: argparse.Namespace) -> None:
-    going = planned.going if applied is None else applied.removed
+    going = planned.removals if applied is None else applied.removed
     for one in going[:_MOST_LINES]:
-        print(f"{one.kind:<9}  {one.bytes:>11,}  {safe_line(one.path)}: {safe_line(one.why)}")
+        print(f"{one.kind:<9}  {one.bytes:>11,}  {safe_line(one.path)}: {safe_line(one.reason)}")
     if len(going) > _MOST_LINES:
         print(f"… and {len(going) - _MOST_LINES:,} more; --json lists all")
-    for (kind, why), number in Counter((one.kind, one.why) for one in planned.staying if one.kind != "kept").items():
+    for (kind, why), number in Counter(
+        (one.kind, one.reason) for one in planned.retained if one.kind != "permanent"
+    ).items():
         print(f"{colour('stays', 'dim')}      {counted(number, f'{kind} file')}: {safe_line(why)}")
     for one in planned.missing:
-        print(f"{colour('missing', 'red')}    {safe_line(one.path)}: {safe_line(one.why)}")
+        print(f"{colour('missing', 'red')}    {safe_line(one.path)}: {safe_line(one.reason)}")
     freed = sum(one.bytes for one in going)
     if applied is not None:
         told = f", recorded as {applied.event}" if applied.event else ""
         print(f"{counted(len(going), 'file')} removed, {freed:,} bytes{told}")
-        if applied.spared:
-            print(f"{counted(len(applied.spared), 'file')} of the plan stayed: they are needed now")
+        if applied.skipped:
+            print(f"{counted(len(applied.skipped), 'file')} of the plan stayed: they are needed now")
     elif planned.missing:
         print(f"{counted(len(going), 'file')} may go, but nothing is removed while something is missing")
     else:
@@ -119,13 +121,13 @@ def _run_all(args: argparse.Namespace) -> int:
     failed: list[DaypackError] = []
     if args.apply:
         sweep(home)
-    with Round(home.folder, f"children={int(args.children)}", writing=args.apply) as done:
-        if done.before:
-            say(f"going on after {counted(done.before, 'session')} of an interrupted run")
+    with CollectionProgress(home.folder, f"children={int(args.children)}", writing=args.apply) as done:
+        if done.resumed:
+            say(f"going on after {counted(done.resumed, 'session')} of an interrupted run")
         progress = Progress(f"of {counted(len(names), 'session')} looked at")
         for at, (agent, name) in enumerate(names, 1):
             progress.show(at)
-            if done.has(agent, name):
+            if done.is_done(agent, name):
                 continue
             try:
                 planned, applied = _collect(args, agent, name)
@@ -139,13 +141,13 @@ def _run_all(args: argparse.Namespace) -> int:
             found.append(_as_json(agent, planned, applied))
             if not args.json:
                 _print_brief(agent, planned, applied)
-            done.note(agent, name)
+            done.mark_done(agent, name)
         progress.clear()
     return _tell_all(args, home, found, failed)
 
 
 def _print_brief(agent: str, planned: Plan, applied: Applied | None) -> None:
-    going = planned.going if applied is None else applied.removed
+    going = planned.removals if applied is None else applied.removed
     if going or planned.missing:
         lost = f", {counted(len(planned.missing), 'thing')} missing" if planned.missing else ""
         freed = sum(one.bytes for one in going)

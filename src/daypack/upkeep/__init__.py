@@ -1,1 +1,1 @@
-"""Upkeep of sessions: what is wrong, and what may go."""
+"""Maintenance of sessions and prompt files: doctor, rebuild, archive, garbage collection, lint, reflect."""

@@ -1,9 +1,9 @@
-"""Whole sessions: put one aside, bring it back, delete it. Each is asked for by name, and none is done by a policy.
+"""Archive, restore and delete whole sessions, each only when the user names the session.
 
     <root>/home/<uid>/archive/<agent>/<session>-<n>/
 
-A session moves by one rename, with every byte it has. What was put aside is never overwritten: each time is a number of
-its own. A deletion first takes the name away, so that a crash leaves no half of a session under it.
+A session moves by one rename. An archived session is never overwritten: each archiving gets its own number. Deletion
+renames the folder first, so that a crash never leaves half a session under its name.
 """
 
 import errno
@@ -22,23 +22,23 @@ from daypack.history.facets import Facets
 from daypack.history.layout import Home, Layout, check_name
 from daypack.history.session import History
 from daypack.upkeep.gc.policy import read_policy
-from daypack.upkeep.gc.tree import size_of
+from daypack.upkeep.gc.session_files import size_of
 
-BUSY_SECONDS = 3600  # an active session that was touched since is at work
+BUSY_SECONDS = 3600  # an active session that was written to since then is in use
 _DELETING = ".deleting-"
-_TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
+_TARGET_EXISTS = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 
 
 class Guard(NamedTuple):
-    """What protects a session from a command that names it by mistake."""
+    """The checks that protect a session in use from being archived or deleted by mistake."""
 
     now: float
-    current: str | None = None  # the session whoever asks is working in (DAYPACK_SESSION)
+    current: str | None = None  # the caller's own session (DAYPACK_SESSION)
     force: bool = False
 
 
 class Moved(Struct, frozen=True):
-    """A session that was archived, restored or deleted, and where it is now; nowhere when it is deleted."""
+    """A session that was archived, restored or deleted; `path` is where it is now, None if deleted."""
 
     agent: str
     session: str
@@ -48,85 +48,85 @@ class Moved(Struct, frozen=True):
 
 
 def archive(home: Home, agent: str, name: str, guard: Guard) -> Moved:
-    """Put a session aside under the next free number; one that is at work is refused."""
-    layout = _live(home, agent, name)
-    folder = _archive(home, agent)
-    with _held(home, layout, layout.messages):
-        _protect(layout, guard, "archive")
+    """Move a session to the archive under the next free number; a session in use is refused."""
+    layout = _live_layout(home, agent, name)
+    folder = _archive_folder(home, agent)
+    with _locked(home, layout, layout.messages):
+        _refuse_if_in_use(layout, guard, "archive")
         atomic.make_folders(folder)
         _guard_links(home, folder)
         number = max(archived(home, agent, name), default=0) + 1
         while not _rename(layout.folder, os.path.join(folder, f"{name}-{number}")):
-            number += 1  # another process was faster
+            number += 1  # another process took this number
     _sync(os.path.dirname(layout.folder), folder)
     path = os.path.join(folder, f"{name}-{number}")
     return Moved(agent, name, number, path, size_of(path))
 
 
 def archived(home: Home, agent: str, name: str) -> list[int]:
-    """Return the numbers under which a session was put aside, lowest first."""
+    """Return the numbers under which a session is archived, lowest first."""
     numbers: list[int] = []
-    folder = _archive(home, agent)
+    folder = _archive_folder(home, agent)
     with suppress(FileNotFoundError, NotADirectoryError):
-        for one in os.listdir(folder):
-            stem, _, digits = one.rpartition("-")
+        for entry in os.listdir(folder):
+            stem, _, digits = entry.rpartition("-")
             if stem == name and digits.isascii() and digits.isdecimal() and digits == str(int(digits)):
-                log = os.path.join(folder, one, "messages.jsonl")
-                if not os.path.islink(os.path.join(folder, one)) and os.path.lexists(log):
+                log = os.path.join(folder, entry, "messages.jsonl")
+                if not os.path.islink(os.path.join(folder, entry)) and os.path.lexists(log):
                     numbers.append(int(digits))
     return sorted(numbers)
 
 
 def restore(home: Home, agent: str, name: str, number: int | None = None) -> Moved:
-    """Bring a session back, the newest that was put aside unless a number is named; nothing is overwritten."""
+    """Move an archived session back, the newest unless `number` is given; an existing session is not overwritten."""
     layout = home.session(agent, name)
     chosen = _choose(home, agent, name, number)
-    folder = _archive(home, agent)
+    folder = _archive_folder(home, agent)
     path = os.path.join(folder, f"{name}-{chosen}")
     atomic.make_folders(os.path.dirname(layout.folder))
     _guard_links(home, os.path.dirname(layout.folder))
     _guard_links(home, path)
     if not _rename(path, layout.folder):
         raise BadInput(
-            "there is a session of that name",
+            "a session of that name exists",
             operation="restore",
             place=layout.folder,
-            hint=f"put it aside first: `daypack gc {name} --archive`",
+            hint=f"archive it first: `daypack gc {name} --archive`",
         )
     _sync(folder, os.path.dirname(layout.folder))
     return Moved(agent, name, chosen, layout.folder, size_of(layout.folder))
 
 
 def delete(home: Home, agent: str, name: str, guard: Guard, number: int | None = None) -> Moved:
-    """Delete a session for good: one that was put aside, or one whose policy keeps neither messages nor events.
+    """Delete an archived session, or a live session whose policy keeps neither messages nor events.
 
-    Where both are there, the one that is not put aside is meant unless a number is named.
+    If both exist, the live session is meant unless `number` is given.
     """
     layout = home.session(agent, name)
     if number is None and os.path.lexists(layout.folder):
-        layout = _live(home, agent, name)
-        _allow(home, layout)
-        with _held(home, layout, layout.messages):
-            _protect(layout, guard, "delete")
+        layout = _live_layout(home, agent, name)
+        _check_policy(home, layout)
+        with _locked(home, layout, layout.messages):
+            _refuse_if_in_use(layout, guard, "delete")
             return _delete(home, Moved(agent, name, None, layout.folder, size_of(layout.folder)))
     numbers = archived(home, agent, name)
     if number is None and len(numbers) > 1:
-        told = ", ".join(map(str, numbers))
+        listed = ", ".join(map(str, numbers))
         raise BadInput(
-            f"it was put aside {len(numbers)} times ({told})",
+            f"it is archived {len(numbers)} times ({listed})",
             operation="delete",
-            place=_archive(home, agent),
-            hint="say which one with --number",
+            place=_archive_folder(home, agent),
+            hint="choose one with --number",
         )
     chosen = _choose(home, agent, name, number)
-    path = os.path.join(_archive(home, agent), f"{name}-{chosen}")
+    path = os.path.join(_archive_folder(home, agent), f"{name}-{chosen}")
     _guard_links(home, path)
-    with _held(home, layout, os.path.join(path, os.path.basename(layout.messages))):
+    with _locked(home, layout, os.path.join(path, os.path.basename(layout.messages))):
         return _delete(home, Moved(agent, name, chosen, path, size_of(path)))
 
 
 def sweep(home: Home) -> int:
-    """Finish deletions that a crash interrupted; say how many there were."""
+    """Finish deletions that a crash interrupted; return their number."""
     import shutil  # noqa: PLC0415 — only where something is deleted
 
     count = 0
@@ -138,7 +138,7 @@ def sweep(home: Home) -> int:
                 try:
                     shutil.rmtree(path)
                 except FileNotFoundError:
-                    continue  # another process is at it
+                    continue  # another process is deleting it
                 except OSError as error:
                     raise atomic.refusal(error.filename or path, error, "delete") from error
                 count += 1
@@ -158,11 +158,11 @@ def _delete(home: Home, moved: Moved) -> Moved:
     return Moved(moved.agent, moved.session, moved.number, None, moved.bytes)
 
 
-def _live(home: Home, agent: str, name: str) -> Layout:
+def _live_layout(home: Home, agent: str, name: str) -> Layout:
     layout = home.session(agent, name)
     if not os.path.lexists(layout.messages):
         if os.path.lexists(layout.meta):
-            hint = "restore it from a backup; it holds the messages, and nothing else does"
+            hint = "restore it from a backup: it is the only copy of the messages"
             raise Damaged("the log is missing", operation="find session", place=layout.messages, hint=hint)
         hint = "see `daypack session list`"
         raise SessionMissing("no such session", operation="find session", place=layout.folder, hint=hint)
@@ -174,19 +174,19 @@ def _choose(home: Home, agent: str, name: str, number: int | None) -> int:
     check_name(name, "session")
     numbers = archived(home, agent, name)
     if not numbers or (number is not None and number not in numbers):
-        told = ", ".join(map(str, numbers)) or "none"
+        listed = ", ".join(map(str, numbers)) or "none"
         raise SessionMissing(
-            "no such session was put aside",
+            "no such archived session",
             operation="find session",
-            place=os.path.join(_archive(home, agent), f"{name}-{number or '<n>'}"),
-            hint=f"there are {told}",
+            place=os.path.join(_archive_folder(home, agent), f"{name}-{number or '<n>'}"),
+            hint=f"archived numbers: {listed}",
         )
     return numbers[-1] if number is None else number
 
 
 @contextmanager
-def _held(home: Home, layout: Layout, log: str) -> Generator[None]:
-    """Writers wait while a session moves. One that has it open follows it into the archive, or is told of its end."""
+def _locked(home: Home, layout: Layout, log: str) -> Generator[None]:
+    """Hold the session's lock while it moves; an open writer follows it into the archive, or fails if it is deleted."""
     lock = Lock(log, flock=_settings(home, layout).locking == "flock")
     try:
         with lock:
@@ -200,19 +200,19 @@ def _settings(home: Home, layout: Layout) -> Config:
     return settle([*layers, (home.config, from_file(home.config))])
 
 
-def _protect(layout: Layout, guard: Guard, operation: str) -> None:
+def _refuse_if_in_use(layout: Layout, guard: Guard, operation: str) -> None:
     if guard.force:
         return
     if guard.current == layout.name:
-        problem = "it is the session that is being worked in (DAYPACK_SESSION)"
+        problem = "it is your current session (DAYPACK_SESSION)"
         raise BadInput(problem, operation=operation, place=layout.folder, hint="leave it first, or add --force")
-    touched = max(_mtime(layout.messages), _mtime(layout.events))
-    if Facets(layout).state() == "active" and guard.now - touched < BUSY_SECONDS:
-        problem = "it is active, and was appended to within the last hour"
+    last_write = max(_mtime(layout.messages), _mtime(layout.events))
+    if Facets(layout).state() == "active" and guard.now - last_write < BUSY_SECONDS:
+        problem = "it is active and was written to within the last hour"
         raise BadInput(problem, operation=operation, place=layout.folder, hint="wait until it is done, or add --force")
 
 
-def _allow(home: Home, layout: Layout) -> None:
+def _check_policy(home: Home, layout: Layout) -> None:
     history = History(layout, _settings(home, layout))
     try:
         policy = read_policy(history)
@@ -220,10 +220,10 @@ def _allow(home: Home, layout: Layout) -> None:
         history.close()
     if not policy.allows_deletion:
         raise BadInput(
-            "its policy keeps its messages and events",
+            "the session's policy keeps its messages and events",
             operation="delete",
             place=layout.folder,
-            hint=f"put it aside first with --archive, or write keep_messages=0 and keep_events=0 into "
+            hint=f"archive it first with --archive, or write keep_messages=0 and keep_events=0 into "
             f"{layout.derived('gc_policy')}",
         )
 
@@ -235,7 +235,7 @@ def _mtime(path: str) -> float:
         return 0.0
 
 
-def _archive(home: Home, agent: str) -> str:
+def _archive_folder(home: Home, agent: str) -> str:
     return os.path.join(home.folder, "archive", check_name(agent, "agent"))
 
 
@@ -247,17 +247,17 @@ def _guard_links(home: Home, path: str) -> None:
 
 
 def _rename(source: str, target: str) -> bool:
-    """Rename a folder; say whether it could be: the rename of a folder replaces nothing but an empty one."""
+    """Rename a folder; return False if the target exists. Renaming a folder can replace only an empty one."""
     try:
         os.rename(source, target)
     except OSError as error:
-        if error.errno in _TAKEN and os.path.lexists(target):
+        if error.errno in _TARGET_EXISTS and os.path.lexists(target):
             return False
         raise StorageFailed(
             error.strerror or str(error),
             operation="move session",
             place=source,
-            hint=f"it is as it was; {target} must be on the same file system, and writable",
+            hint=f"nothing was changed; {target} must be writable and on the same file system",
         ) from error
     return True
 

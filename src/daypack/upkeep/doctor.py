@@ -1,4 +1,4 @@
-"""What is wrong with a session, where, and what to do. It only reads."""
+"""Check a session for damage and report each problem with its place and a remedy. Read-only."""
 
 import os
 import shlex
@@ -28,7 +28,7 @@ _BATCH = 10_000
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing worth telling. Damage: bytes were lost or changed. A warning mends itself or is easily mended."""
+    """One problem. Damage: bytes were lost or changed. Warning: repairs itself or is easily repaired."""
 
     severity: Severity
     path: str
@@ -61,7 +61,7 @@ def _examine_log(layout: Layout, path: str, shape: type[Message | Event]) -> Ite
             "damage",
             path,
             f"{name} is missing",
-            "restore it from a backup; only if nothing was ever in it, make it an empty file",
+            "restore it from a backup; create an empty file only if the log never had a line",
         )
         return
     except OSError as error:
@@ -73,14 +73,14 @@ def _examine_log(layout: Layout, path: str, shape: type[Message | Event]) -> Ite
         yield from _examine_lines(layout, path, fd, size, shape)
         tail = jsonl.unterminated(fd, 0, size)
         if tail and os.fstat(fd).st_size == size:
-            what, then = "a torn line", "moves it aside"
+            tail_kind, remedy = "incomplete line", "moves it to a .torn file"
             if jsonl.complete(tail):
-                what, then = "a whole line that lacks its end", "ends it"
+                tail_kind, remedy = "complete line without a newline", "adds the newline"
             yield Finding(
                 "warning",
                 path,
-                f"{what}, {len(tail)} bytes (a crash, or a write under way)",
-                f"nothing to do: the next append {then} and goes on",
+                f"{tail_kind} at the end, {len(tail)} bytes (a crash, or a write in progress)",
+                f"nothing to do: the next append {remedy} and continues",
                 offset=size - len(tail),
             )
     except OSError as error:
@@ -92,7 +92,7 @@ def _examine_log(layout: Layout, path: str, shape: type[Message | Event]) -> Ite
 
 def _examine_lines(layout: Layout, path: str, fd: int, size: int, shape: type[Message | Event]) -> Iterator[Finding]:
     decoder = msgspec.json.Decoder(shape)
-    sidecar = _Sidecar(layout, path)
+    index = _IndexCheck(layout, path)
     seq = number = crc = 0
     unsealed: list[int] = []
     for number, (offset, line) in enumerate(jsonl.scan(fd, 0, size), 1):
@@ -102,9 +102,9 @@ def _examine_lines(layout: Layout, path: str, fd: int, size: int, shape: type[Me
             if examined.record:
                 decoder.decode(examined.record)
         except UNREADABLE as error:
-            problem = problem or f"not of the shape of a log line: {error}"
+            problem = problem or f"not a valid log line: {error}"
         if problem:
-            advice = "compare with a backup, or leave it: it is skipped and never deleted"
+            advice = "compare it with a backup, or leave it: readers skip it, and it is never deleted"
             if examined.reason.startswith("checksum"):
                 advice += "; if you edited the line yourself, remove its crc key"
             yield Finding("damage", path, problem, advice, number, offset)
@@ -114,32 +114,35 @@ def _examine_lines(layout: Layout, path: str, fd: int, size: int, shape: type[Me
             yield _misnumbered(path, shape, examined.seq, seq, (number, offset))
         seq = next_seq(seq, examined)
         crc = crc32(line, crc)
-        sidecar.compare(number, (offset, len(line), seq, crc), damaged=bool(examined.flags & DAMAGED))
+        index.compare(number, (offset, len(line), seq, crc), damaged=bool(examined.flags & DAMAGED))
     if unsealed:
         shown = ", ".join(map(str, unsealed[:10])) + (" …" if len(unsealed) > 10 else "")
         problem = f"{(f'{len(unsealed)} lines' if len(unsealed) > 1 else '1 line')} without a checksum: {shown}"
-        yield Finding("note", path, problem, "welcome if they were written by hand; a change in them cannot be noticed")
-    yield from sidecar.findings(number)
+        yield Finding("note", path, problem, "fine for lines written by hand; later changes to them cannot be detected")
+    yield from index.findings(number)
 
 
-def _misnumbered(path: str, shape: type, stated: int, former: int, place: tuple[int, int]) -> Finding:
+def _misnumbered(path: str, shape: type, stated: int, previous: int, place: tuple[int, int]) -> Finding:
     prefix = PREFIX[shape]
-    if stated > former + 1:
-        missing = f"{prefix}-{former + 1}" + (f" to {prefix}-{stated - 1}" if stated > former + 2 else "")
-        problem = f"{missing} {'are' if stated > former + 2 else 'is'} missing before this line"
+    if stated > previous + 1:
+        missing = f"{prefix}-{previous + 1}" + (f" to {prefix}-{stated - 1}" if stated > previous + 2 else "")
+        problem = f"{missing} {'are' if stated > previous + 2 else 'is'} missing before this line"
     else:
-        problem = f"{prefix}-{stated} comes after {prefix}-{former}: a line was copied or moved"
-    return Finding("damage", path, problem, "restore the log from a backup, or leave it: reading goes on", *place)
+        problem = f"{prefix}-{stated} follows {prefix}-{previous}: a line was copied or moved"
+    return Finding(
+        "damage", path, problem, "restore the log from a backup, or leave it: readers continue after it", *place
+    )
 
 
-class _Sidecar:
-    """Compares the sidecar of a log with the log, line by line."""
+class _IndexCheck:
+    """Compares a log's offset index with the log, line by line."""
 
     def __init__(self, layout: Layout, log: str) -> None:
         self.path = layout.index(os.path.basename(log).removesuffix(".jsonl"))
         self._offsets = Offsets(self.path, None)
         self._slots = self._read(self._offsets.refresh())
-        self._wrong = self._changed = 0
+        self._first_difference = 0
+        self._line_damaged = False
 
     def _read(self, count: int) -> Iterator[Slot]:
         for start in range(0, count, _BATCH):
@@ -147,29 +150,29 @@ class _Sidecar:
 
     def compare(self, line: int, facts: tuple[int, int, int, int], *, damaged: bool) -> None:
         slot = next(self._slots, None)
-        if slot and (slot.offset, slot.length, slot.seq, slot.crc) != facts and not self._wrong:
-            self._wrong = line
-            self._changed = damaged
+        if slot and (slot.offset, slot.length, slot.seq, slot.crc) != facts and not self._first_difference:
+            self._first_difference = line
+            self._line_damaged = damaged
 
     def findings(self, lines: int) -> Iterator[Finding]:
         surplus = next(self._slots, None) is not None
         self._offsets.close()
-        if self._wrong and not self._changed:
-            problem = f"does not agree with its log from line {self._wrong} on"
+        if self._first_difference and not self._line_damaged:
+            problem = f"differs from its log, starting at line {self._first_difference}"
         elif surplus:
-            problem = f"describes more lines than the {lines} its log has"
+            problem = f"has more entries than its log has lines ({lines})"
         else:
             return
-        advice = f"delete it, it is derived and comes back: rm {shlex.quote(self.path)}"
+        advice = f"delete it; it is rebuilt from the log: rm {shlex.quote(self.path)}"
         yield Finding("warning", self.path, problem, advice)
 
 
 def _examine_meta(layout: Layout) -> Iterator[Finding]:
-    advice = "remove it and open the session again: it is made anew"
+    advice = "remove it and open the session: a new one is written"
     try:
         data = atomic.read(layout.meta)
         if data is None:
-            yield Finding("warning", layout.meta, "meta.json is missing", "open the session again: it is made anew")
+            yield Finding("warning", layout.meta, "meta.json is missing", "open the session: a new one is written")
         elif not isinstance(meta := msgspec.json.decode(data), dict):
             yield Finding("damage", layout.meta, "meta.json is not an object", advice)
         else:
@@ -180,7 +183,7 @@ def _examine_meta(layout: Layout) -> Iterator[Finding]:
         yield Finding("damage", layout.meta, f"meta.json is not JSON: {error}", advice)
     state = (atomic.read(layout.state) or b"active").decode("utf-8", "replace").strip()
     if state not in SESSION_STATES:
-        yield Finding("warning", layout.state, f"{state!r} is not a state", f"write one of {', '.join(SESSION_STATES)}")
+        yield Finding("warning", layout.state, f"unknown state {state!r}", f"write one of {', '.join(SESSION_STATES)}")
 
 
 def _check_settings(layout: Layout, meta: dict[str, Any]) -> None:
@@ -196,19 +199,19 @@ def _examine_blobs(layout: Layout) -> Iterator[Finding]:
         path = os.path.join(layout.blob, name)
         try:
             if not name.startswith(atomic.TEMPORARY) and blobs.name_of(atomic.read(path) or b"") != name:
-                yield Finding("damage", path, "the bytes do not match the name", advice)
+                yield Finding("damage", path, "content does not match its digest name", advice)
         except DaypackError as error:
             yield Finding("damage", path, error.problem, error.hint)
-    told: set[str] = set()
+    reported: set[str] = set()
     for event, name in _references(layout):
         path = os.path.join(layout.blob, name)
-        if name not in told and not os.path.lexists(path):
-            told.add(name)
-            yield Finding("damage", path, f"missing, and {event.id or 'an event'} ({event.type}) refers to it", advice)
+        if name not in reported and not os.path.lexists(path):
+            reported.add(name)
+            yield Finding("damage", path, f"missing, but referenced by {event.id or 'an event'} ({event.type})", advice)
 
 
 def _references(layout: Layout) -> Iterator[tuple[Event, str]]:
-    """Yield the blobs that events refer to: captured text, what turns showed, envelopes."""
+    """Yield the blobs that events refer to: captured text, items of turns, envelopes."""
     decoder = msgspec.json.Decoder(Event)
     for line in (atomic.read(layout.events) or b"").split(b"\n"):
         if (b'"blob":' in line or b'"context.' in line) and (record := examine(line).record):
@@ -220,8 +223,8 @@ def _references(layout: Layout) -> Iterator[tuple[Event, str]]:
 
 def _blobs_of(event: Event) -> list[str]:
     data = event.data
-    kept: list[dict[str, Any]] = [data, *(value for value in data.values() if isinstance(value, dict))]
-    names = [str(one["blob"]) for one in kept if "blob" in one]
+    objects: list[dict[str, Any]] = [data, *(value for value in data.values() if isinstance(value, dict))]
+    names = [str(captured["blob"]) for captured in objects if "blob" in captured]
     if event.type == "context.turn":
         items = [*data.get("items", ()), *data.get("opening", {}).get("items", ())]
         names += [file_name_of(item["digest"]) for item in items if "text" not in item]
@@ -239,13 +242,13 @@ def _examine_tree(layout: Layout) -> Iterator[Finding]:
                 continue
             name = os.path.basename(path)
             if stat.S_ISLNK(mode):
-                yield Finding("damage", path, "a symbolic link, which daypack never follows", "replace it by the file")
+                yield Finding("damage", path, "symbolic link, which daypack never follows", "replace it with the file")
             elif mode & 0o077:
                 advice = f"chmod {'700' if stat.S_ISDIR(mode) else '600'} {shlex.quote(path)}"
-                yield Finding("note", path, f"others may access it (mode {mode & 0o777:o})", advice)
+                yield Finding("note", path, f"accessible to other users (mode {mode & 0o777:o})", advice)
             if name.startswith(atomic.TEMPORARY):
-                yield Finding("note", path, "left by a write that did not finish", "it can be deleted")
+                yield Finding("note", path, "temporary file of an interrupted write", "it can be deleted")
             elif ".jsonl.torn-" in name:
                 yield Finding(
-                    "note", path, "a torn line that an append moved aside", "read it, then delete it if you like"
+                    "note", path, "incomplete line of an interrupted append", "inspect it, then delete it if you like"
                 )

@@ -1,4 +1,4 @@
-"""Rebuild: compute everything under `context/` again from the logs, without a model and without adding to them."""
+"""Rebuild everything under `context/` from the logs, without a model and without appending to them."""
 
 import os
 import shutil
@@ -13,10 +13,10 @@ from daypack.files import atomic, blobs
 from daypack.history.layout import Home, Layout
 from daypack.history.session import History
 from daypack.turn.prepare import Turns
-from daypack.upkeep.gc.gc import APPLIED
+from daypack.upkeep.gc.apply import APPLIED
 from daypack.upkeep.gc.policy import restore_policy
 
-# What history says byte for byte. Not here: indexes and search (they give the same answers), and what people write.
+# Files that history reproduces byte for byte: without indexes (same answers, other bytes) and files written by people.
 COMPARED = (
     *("context_doc", "summary", "facts", "decisions", "todo", "errors", "refs", "compaction"),
     *("swap", "dedup", "child", "pack", "pack_text"),
@@ -24,7 +24,7 @@ COMPARED = (
 
 
 class Rebuilt(Struct, frozen=True):
-    """What there is again."""
+    """What a rebuild restored."""
 
     messages: int
     events: int
@@ -37,70 +37,73 @@ class Rebuilt(Struct, frozen=True):
 
 
 class Difference(Struct, frozen=True):
-    """A file under context/ that says something else than history does."""
+    """A file under context/ that differs from what history reproduces."""
 
     path: str
     problem: str
 
 
 def verify(place: Home, agent: str, name: str, config: Config) -> tuple[Difference, ...]:
-    """Rebuild a session elsewhere and compare; the session itself is only read."""
-    import tempfile  # noqa: PLC0415 — only here
+    """Rebuild a copy of a session in a temporary folder and compare; the session itself is only read."""
+    import tempfile  # noqa: PLC0415 — only `verify` needs it
 
     layout = place.session(agent, name)
     with tempfile.TemporaryDirectory(prefix="daypack-verify-") as folder:
         copy = Home(folder, place.uid).session(agent, name)
-        shutil.copytree(layout.folder, copy.folder, symlinks=True, ignore=_outside(layout))
+        shutil.copytree(layout.folder, copy.folder, symlinks=True, ignore=_ignore_context(layout))
         history = History(copy, config)
         turns = Turns(history, config, name=name, agent=agent)
         problem = rebuild(history, turns).problem
-        collected = {kind for one in history.events.records() if one.type == APPLIED for kind in one.data["removed"]}
+        applied = [event for event in history.events.records() if event.type == APPLIED]
+        collected = {kind for event in applied for kind in event.data["removed"]}
         turns.close()
         history.close()
-        made, found = _digests(copy), _digests(layout)
+        rebuilt, actual = _digests(copy), _digests(layout)
     if problem:
         return (Difference(os.path.relpath(layout.derived("pack"), layout.folder), problem),)
-    told = [Difference(path, _problem(made.get(path), found.get(path))) for path in sorted(made.keys() | found.keys())]
     return tuple(
-        one for one in told if one.problem and not _is_collected(one.path, collected, gone=one.path not in found)
+        Difference(path, problem)
+        for path in sorted(rebuilt.keys() | actual.keys())
+        if (problem := _compare(rebuilt.get(path), actual.get(path)))
+        and not _is_collected(path, collected, removed=path not in actual)
     )
 
 
-def _is_collected(path: str, kinds: set[str], *, gone: bool) -> bool:
-    """Whether a file differs because `gc` took it, or what it lists, away."""
+def _is_collected(path: str, kinds: set[str], *, removed: bool) -> bool:
+    """Return True if a file differs because `gc` removed it or files it lists."""
     part = path.split(os.sep)[1]
     if part == "dedup" and "dedup" in kinds:
         return True
     if part == "child" and "child" in kinds:
-        return gone
-    return gone and (part in ("pack.json", "pack.md") or os.sep + "sha256-" in path)
+        return removed
+    return removed and (part in ("pack.json", "pack.md") or os.sep + "sha256-" in path)
 
 
-def _outside(layout: Layout) -> Callable[[str, list[str]], list[str]]:
-    """Copy the truth: not what is derived from it."""
+def _ignore_context(layout: Layout) -> Callable[[str, list[str]], list[str]]:
+    """Return an ignore function for copytree that leaves out derived files."""
     return lambda folder, names: [name for name in names if os.path.join(folder, name) == layout.context]
 
 
 def _digests(layout: Layout) -> dict[str, str]:
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for name in COMPARED:
         path = layout.derived(name)
-        inside = [os.path.join(at, one) for at, _, ones in os.walk(path) for one in ones]
-        for file in inside or ([path] if os.path.isfile(path) else []):
+        files = [os.path.join(folder, file) for folder, _, names in os.walk(path) for file in names]
+        for file in files or ([path] if os.path.isfile(path) else []):
             data = None if os.path.basename(file).startswith(atomic.TEMPORARY) else atomic.read(file)
             if data is not None:
-                found[os.path.relpath(file, layout.folder)] = blobs.digest_bytes(data)
-    return found
+                digests[os.path.relpath(file, layout.folder)] = blobs.digest_bytes(data)
+    return digests
 
 
-def _problem(made: str | None, found: str | None) -> str:
-    if made == found:
+def _compare(rebuilt: str | None, actual: str | None) -> str:
+    if rebuilt == actual:
         return ""
-    return "is missing" if found is None else "history does not have it" if made is None else "says something else"
+    return "missing" if actual is None else "not in history" if rebuilt is None else "content differs"
 
 
 def rebuild(history: History, turns: Turns) -> Rebuilt:
-    """Bring back indexes, pins, children, the budget and the newest pack; nothing is appended."""
+    """Restore indexes, pins, children, compacted records, the budget and the newest pack; nothing is appended."""
     layout = history.layout
     messages, events = history.messages.rebuild(), history.events.rebuild()
     pins = len(history.pins())

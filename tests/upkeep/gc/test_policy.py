@@ -1,4 +1,4 @@
-"""The policy of collection: what it says, what it refuses, and that history remembers it."""
+"""Parsing, formatting and recording of the garbage collection policy."""
 
 import shutil
 from collections.abc import Iterator
@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from turn.scenes import close_all, stage
-from upkeep.gc.remains import collect, furnish
+from upkeep.gc.collectable import collect, full_session
 
 from daypack.errors import BadConfig
 from daypack.session import Session
 from daypack.upkeep.gc.policy import (
     POLICY,
     Policy,
+    format_duration,
+    format_policy,
     parse_policy,
     read_policy,
     restore_policy,
-    spell_duration,
-    spell_policy,
 )
 
 SEED = "pack_ttl=1d\nswap_ttl=30d\ndedup_min_refs=1\nkeep_messages=1\nkeep_events=1\n"
@@ -47,7 +47,7 @@ def test_the_five_keys_of_the_example_are_read_and_are_the_default() -> None:
     )
     assert parse_policy(SEED) == Policy() == expected
     assert parse_policy("") == expected
-    assert spell_policy(Policy()) == SEED
+    assert format_policy(Policy()) == SEED
 
 
 @pytest.mark.requirement("S4-GC12")
@@ -61,7 +61,7 @@ def test_durations_end_in_a_unit(text: str, seconds: int) -> None:
 
 
 @pytest.mark.requirement("S4-GC12")
-def test_comments_blank_lines_spaces_and_foreign_line_ends_are_no_trouble() -> None:
+def test_comments_blank_lines_spaces_and_windows_line_ends_are_accepted() -> None:
     text = "\ufeff# ours\r\n\r\n  pack_ttl = 2d  # two days\r\n\t\nkeep_events=0\r\n#keep_messages=0\n"
     assert parse_policy(text) == Policy(pack_ttl_seconds=2 * DAY, keep_events=False)
 
@@ -69,10 +69,10 @@ def test_comments_blank_lines_spaces_and_foreign_line_ends_are_no_trouble() -> N
 @pytest.mark.parametrize(
     ("text", "line", "problem", "hint"),
     [
-        ("pack_ttl=1d\nswap_tll=3d", 2, "no key 'swap_tll'", "swap_ttl"),
-        ("pack_ttl", 1, "not of the form", "="),
-        ("\n\npack_ttl=1", 3, "pack_ttl is '1'", "30d"),
-        ("pack_ttl=", 1, "pack_ttl is ''", "30d"),
+        ("pack_ttl=1d\nswap_tll=3d", 2, "unknown key 'swap_tll'", "swap_ttl"),
+        ("pack_ttl", 1, "not key=value", "="),
+        ("\n\npack_ttl=1", 3, "invalid pack_ttl: '1'", "30d"),
+        ("pack_ttl=", 1, "invalid pack_ttl: ''", "30d"),
         ("pack_ttl=1.5d", 1, "'1.5d'", "30d"),
         ("pack_ttl=-1d", 1, "'-1d'", "30d"),
         ("swap_ttl=1y", 1, "'1y'", "s, m, h, d or w"),
@@ -82,13 +82,13 @@ def test_comments_blank_lines_spaces_and_foreign_line_ends_are_no_trouble() -> N
         ("dedup_min_refs=one", 1, "'one'", "number"),
         ("dedup_min_refs=-1", 1, "'-1'", "number"),
         ("dedup_min_refs=²", 1, "'²'", "number"),
-        ("keep_messages=40", 1, "'40'", "no count"),
+        ("keep_messages=40", 1, "'40'", "not a count"),
         ("keep_events=yes", 1, "'yes'", "1 or 0"),
-        ("pack_ttl=1d\npack_ttl=2d", 2, "second time", "remove one"),
-        ("Pack_ttl=1d", 1, "no key 'Pack_ttl'", "remove the line"),
+        ("pack_ttl=1d\npack_ttl=2d", 2, "set twice", "remove one"),
+        ("Pack_ttl=1d", 1, "unknown key 'Pack_ttl'", "remove the line"),
     ],
 )
-def test_what_is_wrong_is_told_with_file_line_and_the_way_out(text: str, line: int, problem: str, hint: str) -> None:
+def test_an_invalid_line_is_reported_with_file_line_and_hint(text: str, line: int, problem: str, hint: str) -> None:
     with pytest.raises(BadConfig) as caught:
         parse_policy(text, "context/gc.policy")
     assert caught.value.place == f"context/gc.policy, line {line}"
@@ -106,17 +106,17 @@ def test_what_is_wrong_is_told_with_file_line_and_the_way_out(text: str, line: i
         keep_events=st.booleans(),
     )
 )
-def test_a_policy_reads_as_it_is_spelled(policy: Policy) -> None:
-    assert parse_policy(spell_policy(policy)) == policy
+def test_a_formatted_policy_parses_to_itself(policy: Policy) -> None:
+    assert parse_policy(format_policy(policy)) == policy
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(DAY, "1d"), (90, "90s"), (7200, "2h"), (1800, "30m"), (0, "0d")])
-def test_a_duration_is_spelled_in_the_largest_unit_that_fits(seconds: int, text: str) -> None:
-    assert spell_duration(seconds) == text
+def test_a_duration_is_formatted_in_the_largest_unit_that_fits(seconds: int, text: str) -> None:
+    assert format_duration(seconds) == text
 
 
 @pytest.mark.parametrize(("messages", "events", "allowed"), [(1, 1, False), (0, 1, False), (1, 0, False), (0, 0, True)])
-def test_deletion_is_allowed_only_when_nothing_is_to_be_kept(messages: int, events: int, *, allowed: bool) -> None:
+def test_deletion_is_allowed_only_when_neither_log_is_kept(messages: int, events: int, *, allowed: bool) -> None:
     assert parse_policy(f"keep_messages={messages}\nkeep_events={events}").allows_deletion is allowed
 
 
@@ -134,7 +134,7 @@ def test_a_session_without_a_policy_has_the_default(home: str) -> None:
 
 
 def test_a_policy_written_by_hand_is_recorded_once_when_it_is_applied(home: str) -> None:
-    session = furnish(home)
+    session = full_session(home)
     text = "# long talks\nswap_ttl=2w\n"
     policy_file(session).write_text(text)
     policy = read_policy(session.history)
@@ -147,8 +147,8 @@ def test_a_policy_written_by_hand_is_recorded_once_when_it_is_applied(home: str)
     assert recorded(session) == [text, "swap_ttl=3w\n"]
 
 
-def test_a_policy_survives_the_folder_it_was_written_in(home: str) -> None:
-    session = furnish(home)
+def test_a_recorded_policy_survives_deletion_of_the_context_folder(home: str) -> None:
+    session = full_session(home)
     policy_file(session).write_text("swap_ttl=2w\n")
     collect(session, read_policy(session.history))
     shutil.rmtree(session.history.layout.context)
@@ -157,7 +157,7 @@ def test_a_policy_survives_the_folder_it_was_written_in(home: str) -> None:
     assert policy_file(session).read_text() == "swap_ttl=2w\n"
     policy_file(session).write_text("pack_ttl=5d\n")
     assert restore_policy(session.history, session.events())
-    assert policy_file(session).read_text() == "pack_ttl=5d\n"  # what is there is newer than what was recorded
+    assert policy_file(session).read_text() == "pack_ttl=5d\n"  # an existing file is newer than the recorded policy
 
 
 def test_a_session_without_a_recorded_policy_has_none_to_restore(home: str) -> None:
@@ -167,14 +167,14 @@ def test_a_session_without_a_recorded_policy_has_none_to_restore(home: str) -> N
 
 
 @pytest.mark.parametrize("data", [{}, {"text": 7}, {"digest": "x"}, {"blob": "sha256-" + "0" * 64}])
-def test_an_event_of_another_writer_that_only_shares_the_name_is_no_policy(home: str, data: dict[str, object]) -> None:
+def test_an_event_of_the_same_type_with_other_data_is_ignored(home: str, data: dict[str, object]) -> None:
     session = stage(home)
     session.append_event(POLICY, data)
     assert read_policy(session.history) == Policy()
 
 
 def test_a_long_policy_is_kept_as_a_blob(home: str) -> None:
-    session = furnish(home)
+    session = full_session(home)
     text = "# because\n" * 800 + "pack_ttl=5d\n"
     policy_file(session).write_text(text)
     collect(session, read_policy(session.history))

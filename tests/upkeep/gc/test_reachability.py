@@ -1,17 +1,18 @@
-"""Who names what: found in texts, in events and in history, and never believed of an index."""
+"""References are found in texts, events and history; claims of an index are not trusted."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from turn.scenes import close_all, stage
-from upkeep.gc.remains import LARGE, furnish, layout_path, refer, swap_out, swap_out_output
+from upkeep.gc.collectable import LARGE, full_session, layout_path, refer, swap_out, swap_out_output
 
 from daypack.files import blobs
 from daypack.session import Session
 from daypack.types.history import Event, Message, Text, ToolCall
 from daypack.types.records import SwapRecord
-from daypack.upkeep.gc.reachability import Named, Reach, captured_by, strings, texts_of
+from daypack.upkeep.gc.reachability import Reachability
+from daypack.upkeep.gc.references import References, captured_by, strings, texts_of
 
 NAME = "sha256-" + "0123456789abcdef" * 4
 DIGEST = NAME.replace("-", ":")
@@ -23,10 +24,10 @@ def _closed_sessions() -> Iterator[None]:
     close_all()
 
 
-def reach_of(session: Session) -> Reach:
-    reach = Reach(session.history)
-    reach.catch_up()
-    return reach
+def reachability_of(session: Session) -> Reachability:
+    reachability = Reachability(session.history)
+    reachability.catch_up()
+    return reachability
 
 
 @pytest.mark.parametrize(
@@ -41,38 +42,38 @@ def reach_of(session: Session) -> Reach:
         f"{'x' * 1000}{NAME}{'y'}",
     ],
 )
-def test_a_digest_is_found_in_any_spelling_and_by_its_beginning(text: str) -> None:
-    named = Named()
-    named.take("somebody", text)
-    assert named.digest(NAME) == ["somebody"]
+def test_a_digest_is_found_in_any_spelling_and_by_a_prefix(text: str) -> None:
+    references = References()
+    references.add_text("a.md", text)
+    assert references.to_digest(NAME) == ["a.md"]
 
 
 @pytest.mark.parametrize(
     "text", ["", "sha256-", "sha256-0123456", "0123456789abcdef" * 4, NAME[:18] + "00", NAME[:-1] + "0", NAME + "0"]
 )
-def test_what_is_no_digest_or_another_one_names_nothing(text: str) -> None:
-    named = Named()
-    named.take("somebody", text)
-    assert named.digest(NAME) == []
+def test_an_incomplete_or_different_digest_is_not_a_reference(text: str) -> None:
+    references = References()
+    references.add_text("a.md", text)
+    assert references.to_digest(NAME) == []
 
 
-def test_everybody_who_names_it_is_told_once() -> None:
-    named = Named()
-    for who in ("a", "b", "a"):
-        named.take(who, f"{NAME} {NAME[:20]}")
-    assert named.digest(NAME) == ["a", "b"]
+def test_each_referrer_is_listed_once() -> None:
+    references = References()
+    for referrer in ("a", "b", "a"):
+        references.add_text(referrer, f"{NAME} {NAME[:20]}")
+    assert references.to_digest(NAME) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
     "text", ["context/child/rev-1/result.md", "child:rev-1", "child_result:rev-1", "child_refs:rev-1"]
 )
-def test_a_child_is_named_by_others_and_not_by_itself(text: str) -> None:
-    named = Named()
-    named.take("child rev-1", text)
-    assert named.child("rev-1") == []
-    named.take("refs.jsonl", text)
-    assert named.child("rev-1") == ["refs.jsonl"]
-    assert named.child("rev-2") == []
+def test_a_child_does_not_refer_to_itself(text: str) -> None:
+    references = References()
+    references.add_text("child rev-1", text)
+    assert references.to_child("rev-1") == []
+    references.add_text("refs.jsonl", text)
+    assert references.to_child("rev-1") == ["refs.jsonl"]
+    assert references.to_child("rev-2") == []
 
 
 def test_strings_are_found_however_deep() -> None:
@@ -110,31 +111,31 @@ def test_the_texts_of_a_message_are_its_words_its_parts_and_what_its_calls_hold(
 
 @pytest.mark.requirement("X30")
 def test_occurrences_are_counted_in_history_and_again_when_it_grows(home: str) -> None:
-    session = furnish(home)
+    session = full_session(home)
     name = blobs.name_of(LARGE.rstrip("\n").encode())
     index = layout_path(session, "dedup", "index.jsonl")
     index.write_text("")
-    reach = reach_of(session)
-    assert reach.occurrences(name, ()) == ("tool:call-1", "tool:call-2")
+    reachability = reachability_of(session)
+    assert reachability.occurrences(name, ()) == ("tool:call-1", "tool:call-2")
     session.append("assistant", "", tool_calls=[{"id": "call-3", "name": "bash", "arguments": "{}"}])
     session.append("tool", LARGE, tool_call_id="call-3")
-    assert len(reach.occurrences(name, ())) == 3
-    assert reach.occurrences(NAME, ()) == ()
+    assert len(reachability.occurrences(name, ())) == 3
+    assert reachability.occurrences(NAME, ()) == ()
 
 
 @pytest.mark.requirement("X28")
-def test_a_chunk_can_be_made_again_only_as_long_as_history_says_the_same(home: str) -> None:
-    session = furnish(home)
+def test_a_chunk_can_be_reproduced_only_while_history_is_unchanged(home: str) -> None:
+    session = full_session(home)
     path = swap_out(session, 1, 3)
     data = path.read_bytes()
-    assert reach_of(session).can_make_chunk(path.name, data)
-    assert not reach_of(session).can_make_chunk(NAME, data)
+    assert reachability_of(session).can_make_chunk(path.name, data)
+    assert not reachability_of(session).can_make_chunk(NAME, data)
     session.close()
     log = session.path / "messages.jsonl"
     first, rest = log.read_bytes().split(b"\n", 1)
     edited = first.split(b',"crc"')[0].replace(b"Question 1", b"Question 9") + b"}"
     log.write_bytes(edited + b"\n" + rest)
-    assert not reach_of(stage(home)).can_make_chunk(path.name, data)
+    assert not reachability_of(stage(home)).can_make_chunk(path.name, data)
 
 
 @pytest.mark.parametrize(
@@ -149,35 +150,35 @@ def test_a_chunk_can_be_made_again_only_as_long_as_history_says_the_same(home: s
         ({"source": "events.jsonl"}, False),
     ],
 )
-def test_a_record_of_the_index_is_good_when_history_has_what_it_stands_for(
+def test_an_index_record_is_reproducible_if_history_contains_its_range(
     home: str, fields: dict[str, Any], *, expected: bool
 ) -> None:
-    session = furnish(home)
+    session = full_session(home)
     name = swap_out(session, 1, 3).name
     record = SwapRecord(id=name, kind="message_range", summary="", tokens=1, **fields)
-    assert reach_of(session).can_make_record(record) is expected
+    assert reachability_of(session).can_make_record(record) is expected
 
 
 def test_an_output_has_a_record_by_its_message(home: str) -> None:
-    session = furnish(home)
+    session = full_session(home)
     [seq, _] = [message.seq for message in session.messages() if message.role == "tool"]
     path = swap_out_output(session, seq)
     record = SwapRecord(
         id=path.name, kind="tool_output", source="messages.jsonl", event=f"msg-{seq}", summary="", tokens=1
     )
-    assert reach_of(session).can_make_record(record)
+    assert reachability_of(session).can_make_record(record)
 
 
-def test_events_that_come_later_are_taken_in(home: str) -> None:
-    session = furnish(home)
-    reach = reach_of(session)
+def test_catch_up_reads_later_events(home: str) -> None:
+    session = full_session(home)
+    reachability = reachability_of(session)
     session.pin("big", "word " * 2000)
-    assert not [who for who in reach.blobs.values() if "pin.set" in who]
-    reach.catch_up()
-    assert [who for who in reach.blobs.values() if "pin.set" in who]
+    assert not [referrer for referrer in reachability.captured.values() if "pin.set" in referrer]
+    reachability.catch_up()
+    assert [referrer for referrer in reachability.captured.values() if "pin.set" in referrer]
 
 
-def test_records_that_cannot_be_read_as_json_still_name_what_they_say(home: str) -> None:
-    session = furnish(home)
+def test_references_are_found_in_records_that_are_not_valid_json(home: str) -> None:
+    session = full_session(home)
     refer(session, "x").write_bytes(b'{"path": broken ' + NAME.encode() + b" \xff")
-    assert reach_of(session).named().digest(NAME) == ["refs.jsonl"]
+    assert reachability_of(session).references().to_digest(NAME) == ["refs.jsonl"]

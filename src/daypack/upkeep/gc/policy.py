@@ -1,4 +1,4 @@
-"""The policy of garbage collection: how long derived files stay, and whether a session may go as a whole.
+"""The garbage collection policy: how long derived files are kept, and whether a session may be deleted.
 
     context/gc.policy   pack_ttl=1d
                         swap_ttl=30d
@@ -6,8 +6,8 @@
                         keep_messages=1
                         keep_events=1
 
-One `key=value` per line; `#` begins a comment. What is left out has the value above. A policy that somebody wrote by
-hand stands in a `gc.policy` event once it was applied, so that a deleted folder does not lose it.
+One `key=value` per line; `#` begins a comment. A missing key has the value above. The first `gc --apply` after a
+change records the file in a `gc.policy` event, so that deleting `context/` does not lose it.
 """
 
 import os
@@ -37,11 +37,11 @@ _FIELDS = {
 }
 _DURATION_HINT = "write a number and s, m, h, d or w, as in 30d"
 _NUMBER_HINT = "write a number of 0 or more"
-_SWITCH_HINT = "write 1 or 0: it is a switch and no count, and 0 by itself deletes nothing"
+_SWITCH_HINT = "write 1 or 0: it is a switch, not a count, and 0 by itself deletes nothing"
 
 
 class Policy(Struct, frozen=True):
-    """How long what stays. The two switches delete nothing: at 0 they allow that the session is deleted by name."""
+    """How long files are kept. `keep_*` delete nothing: both at 0 allow `gc SESSION --delete` without --force."""
 
     pack_ttl_seconds: int = 86400
     swap_ttl_seconds: int = 30 * 86400
@@ -51,13 +51,13 @@ class Policy(Struct, frozen=True):
 
     @property
     def allows_deletion(self) -> bool:
-        """Whether the session may be deleted by a command that names it."""
+        """True if the session may be deleted by name."""
         return not self.keep_messages and not self.keep_events
 
 
 def parse_policy(text: str, place: str = POLICY) -> Policy:
-    """Read the text of a policy; an unknown key or a bad value is refused with its line."""
-    found: dict[str, Any] = {}
+    """Parse a policy; an unknown key or a bad value raises BadConfig with its line number."""
+    settings: dict[str, Any] = {}
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         setting = line.partition("#")[0].strip()
         if not setting:
@@ -65,28 +65,28 @@ def parse_policy(text: str, place: str = POLICY) -> Policy:
         key, equals, value = (part.strip() for part in setting.partition("="))
         where = f"{place}, line {number}"
         if not equals:
-            raise _bad(f"{setting!r} is not of the form key=value", where, f"write one of {_keys()}, '=' and a value")
+            raise _bad(f"{setting!r} is not key=value", where, f"write one of {_keys()}, '=' and a value")
         field = _FIELDS.get(key)
         if field is None:
-            raise _bad(f"there is no key {key!r}", where, f"use one of {_keys()}, or remove the line")
-        if field in found:
-            raise _bad(f"{key} stands here for the second time", where, "remove one of the two lines")
-        found[field] = _value(key, value, where)
-    return Policy(**found)
+            raise _bad(f"unknown key {key!r}", where, f"use one of {_keys()}, or remove the line")
+        if field in settings:
+            raise _bad(f"{key} is set twice", where, "remove one of the two lines")
+        settings[field] = _value(key, value, where)
+    return Policy(**settings)
 
 
-def spell_policy(policy: Policy) -> str:
-    """Return the text of a policy, every key on its line."""
+def format_policy(policy: Policy) -> str:
+    """Return the text of a policy, one key per line."""
     return (
-        f"pack_ttl={spell_duration(policy.pack_ttl_seconds)}\n"
-        f"swap_ttl={spell_duration(policy.swap_ttl_seconds)}\n"
+        f"pack_ttl={format_duration(policy.pack_ttl_seconds)}\n"
+        f"swap_ttl={format_duration(policy.swap_ttl_seconds)}\n"
         f"dedup_min_refs={policy.dedup_min_refs}\n"
         f"keep_messages={int(policy.keep_messages)}\n"
         f"keep_events={int(policy.keep_events)}\n"
     )
 
 
-def spell_duration(seconds: int) -> str:
+def format_duration(seconds: int) -> str:
     """Return a duration in days, or in the largest smaller unit that divides it."""
     for unit in ("d", "h", "m"):
         if seconds % _UNITS[unit] == 0:
@@ -95,7 +95,7 @@ def spell_duration(seconds: int) -> str:
 
 
 def read_policy(history: History) -> Policy:
-    """Return the policy of a session: its file, else the newest one that was recorded, else the default."""
+    """Return the policy of a session: the file, else the newest recorded policy, else the default."""
     data = atomic.read(_path(history))
     if data is None:
         data = recorded_policy(history, history.events.records())
@@ -103,7 +103,7 @@ def read_policy(history: History) -> Policy:
 
 
 def recorded_policy(history: History, events: Iterable[Event]) -> bytes | None:
-    """Return the newest text of a policy that the events tell, None when there is none."""
+    """Return the newest policy recorded in events, None if there is none."""
     newest = None
     for event in events:
         if event.type == POLICY:
@@ -113,11 +113,11 @@ def recorded_policy(history: History, events: Iterable[Event]) -> bytes | None:
     try:
         return history.captured(newest.data)
     except (DaypackError, KeyError, TypeError, AttributeError):
-        return None  # of another writer, or its blob is lost: the collection itself tells of that
+        return None  # written by another program, or its blob is missing, which the plan reports
 
 
-def take_in_policy(history: History, recorded: bytes | None) -> Event | None:
-    """Record the text of the file when it is new; `recorded`: the newest one the events tell. Under the lock."""
+def record_policy(history: History, recorded: bytes | None) -> Event | None:
+    """Record the policy file in an event if it differs from `recorded`, the newest recorded text. Requires the lock."""
     data = atomic.read(_path(history))
     if data is None or (recorded is not None and digest_bytes(data) == digest_bytes(recorded)):
         return None
@@ -126,7 +126,7 @@ def take_in_policy(history: History, recorded: bytes | None) -> Event | None:
 
 
 def restore_policy(history: History, events: Iterable[Event]) -> bool:
-    """Write the file again from the events when it is gone; say whether there is a recorded one."""
+    """Write a deleted policy file again from its event; return True if a policy is recorded."""
     data = recorded_policy(history, events)
     if data is not None and not os.path.lexists(_path(history)):
         atomic.make_folders(history.layout.context)
@@ -142,21 +142,21 @@ def _text(data: bytes, place: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise _bad("is not UTF-8 text", place, "save it as UTF-8, or remove it: then the default counts") from error
+        raise _bad("is not UTF-8 text", place, "save it as UTF-8, or remove it to use the defaults") from error
 
 
 def _value(key: str, value: str, where: str) -> int | bool:
     if key.endswith("_ttl"):
         if match := _DURATION.fullmatch(value):
             return int(match[1]) * _UNITS[match[2]]
-        raise _bad(f"{key} is {value!r}", where, _DURATION_HINT)
+        raise _bad(f"invalid {key}: {value!r}", where, _DURATION_HINT)
     if key.startswith("keep_"):
         if value in ("0", "1"):
             return value == "1"
-        raise _bad(f"{key} is {value!r}", where, _SWITCH_HINT)
+        raise _bad(f"invalid {key}: {value!r}", where, _SWITCH_HINT)
     if _NUMBER.fullmatch(value):
         return int(value)
-    raise _bad(f"{key} is {value!r}", where, _NUMBER_HINT)
+    raise _bad(f"invalid {key}: {value!r}", where, _NUMBER_HINT)
 
 
 def _keys() -> str:

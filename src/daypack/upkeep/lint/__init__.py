@@ -1,1 +1,1 @@
-"""Hygiene of prompt files: duplicates, stale references, long examples."""
+"""Lint prompt files: duplicated rules, stale references, session history in memory, long examples."""

@@ -1,4 +1,4 @@
-"""Whatever a session holds and whatever the policy says: nothing that is reachable goes, and every turn replays."""
+"""For any session and any policy, no reachable file is removed and every turn replays."""
 
 import os
 import re
@@ -11,19 +11,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from turn.scenes import close_all, logs, outputs, stage, turn_events
-from upkeep.gc.remains import (
+from upkeep.gc.collectable import (
     DAY,
     HOUR,
     LARGE,
     NOW,
-    going,
     layout_path,
-    leave_behind,
-    look,
+    make_plan,
     refer,
+    removal_names,
     store_blob,
     swap_out,
     tree,
+    write_temporary_file,
 )
 
 from daypack.derived import dedup
@@ -32,11 +32,11 @@ from daypack.turn.ledger import IMPORTED
 from daypack.turn.survey.imported_envelopes import keep_envelope, read_envelope
 from daypack.types.context import ContextEnvelope
 from daypack.types.records import Ref
-from daypack.upkeep.gc.gc import apply
+from daypack.upkeep.gc.apply import apply
 from daypack.upkeep.gc.policy import Policy
 from daypack.upkeep.rebuild import rebuild
 
-TEXTS = (LARGE, "Another output, quite as long as the first one was. " * 60, "Nobody says this. " * 200)
+TEXTS = (LARGE, "Another output, quite as long as the first one was. " * 60, "No message contains this. " * 200)
 _NAME = re.compile(r"sha256[-:]([0-9a-f]{64})")
 
 numbers = st.integers(0, 7)
@@ -59,8 +59,8 @@ steps = st.lists(
     ),
     max_size=10,
 )
-# Every session has what could be collected; chance decides what comes to refer to it.
-BEGINNING = (
+# Every session starts with collectable files; the random steps add references to some of them.
+FIRST_STEPS = (
     ("output", 0),
     ("output", 0),
     ("say", 1),
@@ -81,8 +81,8 @@ policies = st.builds(
 )
 
 
-class Scene:
-    """Does the steps; what is named is one of the chunks and blobs there are."""
+class Steps:
+    """Performs the steps; numbers choose among the existing chunks and blobs."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -109,8 +109,8 @@ class Scene:
         self.session.prepare(items=[{"context_kind": "manual_note", "content": f"It was in {self.name(number)}"}])
 
     def review_naming(self, number: int) -> None:
-        told = {"context_kind": "manual_note", "content": f"It was in {self.name(number)}"}
-        self.session.prepare(target="reviewer", items=[told])
+        note = {"context_kind": "manual_note", "content": f"It was in {self.name(number)}"}
+        self.session.prepare(target="reviewer", items=[note])
 
     def pin(self, number: int) -> None:
         self.session.pin(f"p{number}", f"Mind swap:{self.name(number)} " + "and more " * 500 * (number % 2))
@@ -137,7 +137,7 @@ class Scene:
         refer(self.session, "notes.txt", hash=self.name(number).replace("-", ":"))
 
     def leftover(self, number: int) -> None:
-        leave_behind(self.session.path / ("blob" if number % 2 else "context"), f"x{number}")
+        write_temporary_file(self.session.path / ("blob" if number % 2 else "context"), f"x{number}")
 
     def envelope(self, number: int) -> None:
         fields: dict[str, Any] = {"scope": "handoff", "lifecycle": "available", "created_at": "2026-01-01T00:00:00Z"}
@@ -146,21 +146,21 @@ class Scene:
         self.session.append_event(IMPORTED, keep_envelope(self.session.history, data, read_envelope(data)))
 
 
-def words_of(session: Session, *, besides: str = "") -> str:
-    """Everything that refers to others, whatever it says; without the files of one child."""
+def referring_text(session: Session, *, without_child: str = "") -> str:
+    """Return all text that may contain references, optionally without the files of one child."""
     top = session.path
     names = ("pack.json", "pack.md", "refs.jsonl", "pinned/*", "child/*/*")
     paths = [path for name in names for path in top.glob(f"context/{name}") if path.is_file()]
-    words = [path.read_text() for path in paths if not besides or path.parent.name != besides]
+    texts = [path.read_text() for path in paths if not without_child or path.parent.name != without_child]
     newest = {event.data["target"]: event.id for event in turn_events(session)}
-    words += [session.replay(event).pack_md for event in newest.values()]
+    texts += [session.replay(event).pack_md for event in newest.values()]
     imported = [event.data["digest"] for event in session.events() if event.type == IMPORTED]
-    words += [(top / "blob" / digest.replace(":", "-")).read_text() for digest in imported]
-    return "\n".join(words)
+    texts += [(top / "blob" / digest.replace(":", "-")).read_text() for digest in imported]
+    return "\n".join(texts)
 
 
-def spread(session: Session, ages: list[int]) -> None:
-    """Give the derived files ages, in turn."""
+def set_ages(session: Session, ages: list[int]) -> None:
+    """Assign the ages to the derived files, cycling through them."""
     files = [path for path in sorted((session.path / "context").rglob("*")) if path.is_file()]
     for number, path in enumerate(files):
         age = ages[number % len(ages)]
@@ -175,17 +175,17 @@ def spread(session: Session, ages: list[int]) -> None:
     ages=st.lists(st.sampled_from([40 * DAY, 40 * DAY, 40 * DAY, 0, HOUR]), min_size=1, max_size=5),
     children=st.booleans(),
 )
-def test_nothing_reachable_goes_and_every_turn_replays(
+def test_nothing_reachable_is_removed_and_every_turn_replays(
     steps: list[tuple[str, Any]], policy: Policy, ages: list[int], *, children: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         session = stage(str(Path(folder) / "home"))
         try:
             session.append("user", "How deep is the harbour?")
-            scene = Scene(session)
-            for step, given_value in (*BEGINNING, *steps):
-                scene.do(step, given_value)
-            spread(session, ages)
+            performer = Steps(session)
+            for step, given_value in (*FIRST_STEPS, *steps):
+                performer.do(step, given_value)
+            set_ages(session, ages)
             check(session, policy, children=children)
         finally:
             close_all()
@@ -193,16 +193,16 @@ def test_nothing_reachable_goes_and_every_turn_replays(
 
 def check(session: Session, policy: Policy, *, children: bool) -> None:
     before, written = tree(session), logs(session)
-    named = {f"sha256-{digits}" for digits in _NAME.findall(words_of(session))}
-    children_named = {f"c{at}": f"child/c{at}/" in words_of(session, besides=f"c{at}") for at in range(3)}
+    named = {f"sha256-{digits}" for digits in _NAME.findall(referring_text(session))}
+    children_named = {f"c{at}": f"child/c{at}/" in referring_text(session, without_child=f"c{at}") for at in range(3)}
     shown = {event.id: outputs(session.replay(event.id)) for event in turn_events(session)}
-    planned = look(session, policy, children=children)
+    planned = make_plan(session, policy, children=children)
     assert planned.missing == ()
     applied = apply(session.history, planned)
-    assert {one.path for one in applied.removed} == {one.path for one in planned.going}
+    assert {removal.path for removal in applied.removed} == {removal.path for removal in planned.removals}
     after = tree(session)
-    gone = set(before) - set(after)
-    for path in gone:
+    removed = set(before) - set(after)
+    for path in removed:
         name = os.path.basename(path)
         least = policy.dedup_min_refs if path.startswith("context/dedup/") else 1
         assert name not in named or least > 1, path
@@ -210,15 +210,15 @@ def check(session: Session, policy: Policy, *, children: bool) -> None:
             assert children
             assert not children_named[path.split("/")[2]]
     allowed = ("context/pack.", "context/swap/chunk/", "context/dedup/blob/", "context/child/")
-    assert all(path.startswith(allowed) or ".tmp-" in path for path in gone)
+    assert all(path.startswith(allowed) or ".tmp-" in path for path in removed)
     assert logs(session)[0] == written[0]
     assert logs(session)[1].startswith(written[1])
     assert {event: outputs(session.replay(event)) for event in shown} == shown
     assert apply(session.history, planned).removed == ()
-    assert look(session, policy, children=children).missing == ()
+    assert make_plan(session, policy, children=children).missing == ()
     built = rebuild(session.history, session.turns)
     assert built.problem is None
     assert "context/pack.json" not in before or layout_path(session, "pack").read_bytes() == before["context/pack.json"]
-    assert going(look(session, Policy(10**9, 10**9, 0))) <= {
+    assert removal_names(make_plan(session, Policy(10**9, 10**9, 0))) <= {
         os.path.basename(path) for path in after if ".tmp-" in path
     }

@@ -1,4 +1,4 @@
-"""A plan only reads; applying it removes what it names and nothing else, under the lock, and tells of it once."""
+"""A plan only reads; applying it removes exactly the planned files, under the lock, and records one event."""
 
 import os
 import shutil
@@ -8,20 +8,20 @@ from pathlib import Path
 import msgspec
 import pytest
 from turn.scenes import close_all, converse, logs, outputs, stage, turn_events
-from upkeep.gc.remains import (
+from upkeep.gc.collectable import (
     collect,
-    furnish,
-    going,
+    full_session,
     layout_path,
-    leave_behind,
-    look,
+    make_plan,
+    reason_for,
     refer,
+    removal_names,
+    set_age,
     store_blob,
     store_chunk,
     swap_out,
     tree,
-    why,
-    young,
+    write_temporary_file,
 )
 
 from daypack.derived.children import read_children
@@ -29,7 +29,7 @@ from daypack.errors import Damaged, DamageWarning, UnsafePath
 from daypack.files import blobs
 from daypack.session import Session
 from daypack.types.records import Ref, SwapRecord
-from daypack.upkeep.gc.gc import APPLIED, apply
+from daypack.upkeep.gc.apply import APPLIED, apply
 from daypack.upkeep.gc.policy import Policy
 
 YES_NO = (False, True)
@@ -43,24 +43,24 @@ def _closed_sessions() -> Iterator[None]:
 
 @pytest.fixture
 def session(home: str) -> Session:
-    return furnish(home)
+    return full_session(home)
 
 
-# What happens around it
+# Plan, apply, record
 
 
 @pytest.mark.requirement("S4-GC0")
 def test_a_plan_only_reads(session: Session) -> None:
     swap_out(session, 1, 5)
-    leave_behind(session.path)
+    write_temporary_file(session.path)
     before = tree(session)
-    planned = look(session)
+    planned = make_plan(session)
     assert tree(session) == before
-    assert {one.kind for one in planned.going} == {"pack", "swap", "temporary"}
-    assert planned.bytes == sum(os.lstat(session.path / one.path).st_size for one in planned.going)
+    assert {removal.kind for removal in planned.removals} == {"pack", "swap", "temporary"}
+    assert planned.bytes == sum(os.lstat(session.path / removal.path).st_size for removal in planned.removals)
 
 
-def test_one_event_tells_what_went(session: Session) -> None:
+def test_one_event_lists_what_was_removed(session: Session) -> None:
     chunk = swap_out(session, 1, 5)
     before = len(session.events())
     applied = collect(session)
@@ -71,41 +71,43 @@ def test_one_event_tells_what_went(session: Session) -> None:
     assert sorted(event.data["paths"]) == ["context/pack.json", "context/pack.md", f"context/swap/chunk/{chunk.name}"]
 
 
-def test_many_names_are_captured_beside_the_event(session: Session) -> None:
+def test_a_long_list_of_paths_is_captured_as_a_blob(session: Session) -> None:
     for number in range(80):
-        leave_behind(session.path / "context", f"a-long-name-of-a-file-{number}" * 2)
+        write_temporary_file(session.path / "context", f"a-long-name-of-a-file-{number}" * 2)
     applied = collect(session)
     event = list(session.events())[-1]
-    assert msgspec.json.decode(session.history.captured(event.data["listed"])) == [one.path for one in applied.removed]
+    assert msgspec.json.decode(session.history.captured(event.data["captured_paths"])) == [
+        removal.path for removal in applied.removed
+    ]
 
 
 def test_applying_again_does_nothing_and_records_nothing(session: Session) -> None:
     swap_out(session, 1, 5)
-    planned = look(session)
+    planned = make_plan(session)
     assert apply(session.history, planned).event
     after = tree(session)
     again = apply(session.history, planned)
     assert (again.removed, again.event, again.bytes) == ((), None, 0)
     assert tree(session) == after
-    assert look(session).going == ()
+    assert make_plan(session).removals == ()
 
 
-def test_what_came_into_use_since_the_plan_stays(session: Session) -> None:
+def test_a_file_that_came_into_use_after_the_plan_is_kept(session: Session) -> None:
     chunk, blob = swap_out(session, 1, 5), store_blob(session, "fresh", ())
-    temporary = leave_behind(session.path)
-    planned = look(session)
-    assert {chunk.name, blob.name, temporary.name, "pack.json"} <= going(planned)
+    temporary = write_temporary_file(session.path)
+    planned = make_plan(session)
+    assert {chunk.name, blob.name, temporary.name, "pack.json"} <= removal_names(planned)
     refer(session, f"context/swap/chunk/{chunk.name}")
     session.pin("where", f"The plan is in {blob.name}")
-    young(layout_path(session, "pack"), temporary)
+    set_age(layout_path(session, "pack"), temporary)
     applied = apply(session.history, planned)
-    assert [one.path for one in applied.removed] == ["context/pack.md"]
-    assert len(applied.spared) == 4
+    assert [removal.path for removal in applied.removed] == ["context/pack.md"]
+    assert len(applied.skipped) == 4
     assert all(path.exists() for path in (chunk, blob, temporary))
 
 
-def test_what_the_plan_does_not_name_stays(session: Session) -> None:
-    planned = look(session)
+def test_a_file_that_is_not_in_the_plan_is_kept(session: Session) -> None:
+    planned = make_plan(session)
     chunk = swap_out(session, 1, 5)
     apply(session.history, planned)
     assert chunk.exists()
@@ -113,7 +115,7 @@ def test_what_the_plan_does_not_name_stays(session: Session) -> None:
 
 @pytest.mark.requirement("S4-GC0", "S4-GC4", "S4-GC5")
 @pytest.mark.parametrize("keep", YES_NO)
-def test_history_and_what_was_captured_stay_whatever_the_policy(session: Session, *, keep: bool) -> None:
+def test_history_and_captured_text_are_kept_whatever_the_policy(session: Session, *, keep: bool) -> None:
     session.pin("big", "word " * 2000)
     session.path.joinpath("context", "gc.policy").write_text("keep_messages=0\nkeep_events=0\n")
     before, written = tree(session), logs(session)
@@ -123,10 +125,10 @@ def test_history_and_what_was_captured_stay_whatever_the_policy(session: Session
     after, (messages, events) = tree(session), logs(session)
     assert messages == written[0]
     assert events.startswith(written[1])
-    gone = {name for name in before if name not in after}
+    removed = {name for name in before if name not in after}
     derived = ("context/pack.", "context/dedup/blob/", "context/swap/chunk/", "context/child/")
-    assert gone
-    assert all(name.startswith(derived) for name in gone)
+    assert removed
+    assert all(name.startswith(derived) for name in removed)
     changed = {name for name in after if name in before and before[name] != after[name]}
     assert changed <= {"events.jsonl", "updated_at", "context/dedup/index.jsonl", "context/ledger.json", "meta.json"}
     assert {event: outputs(session.replay(event)) for event in turns} == turns
@@ -146,8 +148,8 @@ def still_active(session: Session) -> None:
     (session.path / "context/child/rev-1/status").write_text("active\n")
 
 
-def young_files(session: Session) -> None:
-    young(session.path / "context/child/rev-1/result.md")
+def recent_files(session: Session) -> None:
+    set_age(session.path / "context/child/rev-1/result.md")
 
 
 def edited_by_hand(session: Session) -> None:
@@ -176,7 +178,7 @@ def named_by_a_child(session: Session) -> None:
     session.put_child("rev-2", result="As context/child/rev-1/result.md says.")
 
 
-def nothing_special(session: Session) -> None:
+def unchanged(session: Session) -> None:
     del session
 
 
@@ -191,42 +193,42 @@ def with_child(home: str) -> Session:
 
 @pytest.mark.requirement("T8", "S4-GC6")
 @pytest.mark.parametrize(
-    ("case", "stays"),
+    ("case", "kept_because"),
     [
-        (nothing_special, ""),
-        (no_result, "it is not done"),
-        (still_active, "it is not done"),
-        (young_files, "younger than 30d"),
-        (edited_by_hand, "the events do not have its result.md"),
-        (more_files, "the events do not have its artifact/chart.txt"),
-        (linked, "it holds more than plain files"),
-        (named_by_refs, "refs.jsonl refers to it"),
-        (named_by_a_turn, "refers to it"),
-        (named_by_a_child, "child rev-2 refers to it"),
+        (unchanged, ""),
+        (no_result, "not done"),
+        (still_active, "not done"),
+        (recent_files, "younger than 30d"),
+        (edited_by_hand, "result.md is not recorded in events.jsonl"),
+        (more_files, "artifact/chart.txt is not recorded in events.jsonl"),
+        (linked, "contains something other than regular files"),
+        (named_by_refs, "referenced by refs.jsonl"),
+        (named_by_a_turn, "referenced by"),
+        (named_by_a_child, "referenced by child rev-2"),
     ],
 )
-def test_a_child_goes_when_it_is_asked_for_done_old_named_by_nobody_and_comes_back(
-    with_child: Session, case: Case, stays: str
+def test_a_child_is_removed_when_requested_done_old_unreferenced_and_recorded(
+    with_child: Session, case: Case, kept_because: str
 ) -> None:
     case(with_child)
     path = with_child.path / "context/child/rev-1"
     policy = Policy(pack_ttl_seconds=10**9)
-    assert why(look(with_child, policy), path) == "children stay unless they are asked for"
-    assert stays in why(look(with_child, policy, children=True), path)
+    assert reason_for(make_plan(with_child, policy), path) == "children are kept unless --children is given"
+    assert kept_because in reason_for(make_plan(with_child, policy, children=True), path)
     applied = collect(with_child, policy, children=True)
-    assert path.exists() is bool(stays)
-    assert ("context/child/rev-1" in [one.path for one in applied.removed]) is not bool(stays)
+    assert path.exists() is bool(kept_because)
+    assert ("context/child/rev-1" in [removal.path for removal in applied.removed]) is not bool(kept_because)
 
 
 @pytest.mark.requirement("S4-GC6")
-def test_a_result_stays_while_the_parent_shows_it_and_is_there_again_after_it_went(with_child: Session) -> None:
+def test_a_result_is_kept_while_the_parent_shows_it(with_child: Session) -> None:
     turn = with_child.prepare()
     collect(with_child, children=True)
     assert (with_child.path / "context/child/rev-1/result.md").read_text() == "It is deep."
     assert outputs(with_child.replay(turn.event_id or "")) == outputs(turn)
 
 
-def test_a_child_that_went_comes_back_with_the_folder(with_child: Session) -> None:
+def test_a_removed_child_is_restored_when_the_folder_is_rebuilt(with_child: Session) -> None:
     before = read_children(with_child.history)
     collect(with_child, children=True)
     assert read_children(with_child.history) == ()
@@ -237,32 +239,32 @@ def test_a_child_that_went_comes_back_with_the_folder(with_child: Session) -> No
 # Compactions
 
 
-def test_what_the_compaction_that_counts_swapped_out_stays_also_without_its_files(home: str) -> None:
+def test_the_chunk_of_the_current_compaction_is_kept_even_without_its_records(home: str) -> None:
     session = stage(home)
     for _ in range(2):
         converse(session, 30)
         assert session.compact(model="none", keep_tokens=200).changed
-    former, current = session.compactions
+    previous, current = session.compactions
     [chunk] = layout_path(session, "swap", "chunk").iterdir()
-    assert chunk.name == current.swapped[0].id != former.swapped[0].id
+    assert chunk.name == current.swapped[0].id != previous.swapped[0].id
     layout_path(session, "refs").unlink()
-    planned = look(session, Policy(0, 0, 1))
-    assert planned.missing == ()  # the chunk of the compaction before is no file, and can be made
-    assert why(planned, chunk) == f"the compaction {current.id} refers to it"
+    planned = make_plan(session, Policy(0, 0, 1))
+    assert planned.missing == ()  # the chunk of the previous compaction has no file, but can be reproduced
+    assert reason_for(planned, chunk) == f"referenced by the compaction {current.id}"
     collect(session, Policy(0, 0, 1))
     assert chunk.exists()
 
 
-def test_a_compaction_that_cannot_be_read_keeps_what_it_may_have_referred_to(home: str) -> None:
+def test_an_unreadable_compaction_keeps_everything_it_may_refer_to(home: str) -> None:
     session = stage(home)
     converse(session, 30)
     chunk = swap_out(session, 1, 20)
-    assert why(look(session), chunk).startswith("nobody refers to it")
-    session.append_event("context.compaction.completed", {"source": "of another writer"})
-    assert "not known" in why(look(session), chunk)
+    assert reason_for(make_plan(session), chunk).startswith("unreferenced")
+    session.append_event("context.compaction.completed", {"source": "another program"})
+    assert "cannot be determined" in reason_for(make_plan(session), chunk)
 
 
-# What is missing
+# Missing files
 
 
 def lose_a_pin(session: Session) -> str:
@@ -301,14 +303,12 @@ def lose_a_chunk_of_refs(session: Session) -> str:
 
 @pytest.mark.requirement("S4-GC0")
 @pytest.mark.parametrize("lose", [lose_a_pin, lose_what_a_turn_showed, lose_a_blob, lose_a_chunk, lose_a_chunk_of_refs])
-def test_something_missing_that_is_referred_to_stops_everything(
-    session: Session, lose: Callable[[Session], str]
-) -> None:
+def test_a_missing_referenced_file_stops_the_collection(session: Session, lose: Callable[[Session], str]) -> None:
     swap_out(session, 1, 5)
-    planned = look(session)
+    planned = make_plan(session)
     assert planned.missing == ()
     lost = lose(session)
-    assert [one.path for one in look(session).missing] == [lost]
+    assert [missing.path for missing in make_plan(session).missing] == [lost]
     before = tree(session)
     with pytest.raises(Damaged, match="missing") as caught:
         apply(session.history, planned)
@@ -317,19 +317,19 @@ def test_something_missing_that_is_referred_to_stops_everything(
     assert tree(session) == before
 
 
-def test_derived_files_that_can_be_made_again_are_not_missing(session: Session) -> None:
+def test_derived_files_that_can_be_reproduced_are_not_missing(session: Session) -> None:
     swap_out(session, 1, 5).unlink()
     refer(session, f"context/swap/chunk/{swap_out(session, 1, 4).name}", source="messages:1-4")
     shutil.rmtree(layout_path(session, "swap"))
     for path in layout_path(session, "dedup", "blob").iterdir():
         path.unlink()
-    assert look(session).missing == ()
+    assert make_plan(session).missing == ()
     assert collect(session).event
 
 
-def test_damaged_events_keep_what_they_may_have_referred_to(home: str) -> None:
-    session = furnish(home)
-    chunk, blob = swap_out(session, 1, 5), store_blob(session, "nobody knows me", ())
+def test_damaged_events_keep_everything_they_may_refer_to(home: str) -> None:
+    session = full_session(home)
+    chunk, blob = swap_out(session, 1, 5), store_blob(session, "unreferenced text", ())
     session.append_event("note", {"text": "to be damaged"})
     session.close()
     path = session.path / "events.jsonl"
@@ -339,21 +339,21 @@ def test_damaged_events_keep_what_they_may_have_referred_to(home: str) -> None:
         applied = collect(session)
     assert chunk.exists()
     assert blob.exists()
-    assert {one.kind for one in applied.removed} == {"pack"}
+    assert {removal.kind for removal in applied.removed} == {"pack"}
 
 
 @pytest.mark.parametrize("place", ["swap", "swap/chunk", "dedup", "dedup/blob", "child"])
-def test_a_link_in_the_place_of_a_folder_is_refused(session: Session, tmp_path: Path, place: str) -> None:
+def test_a_link_in_place_of_a_folder_is_refused(session: Session, tmp_path: Path, place: str) -> None:
     swap_out(session, 1, 5)
     path = session.path / "context" / place
     path.rename(tmp_path / "moved")
     path.symlink_to(tmp_path / "moved")
     with pytest.raises(UnsafePath):
-        look(session)
+        make_plan(session)
     assert sorted((tmp_path / "moved").rglob("*"))
 
 
-def test_a_link_among_chunks_is_left_alone(session: Session, tmp_path: Path) -> None:
+def test_a_link_among_chunks_is_not_touched(session: Session, tmp_path: Path) -> None:
     chunk = swap_out(session, 1, 5)
     chunk.rename(tmp_path / "chunk")
     chunk.symlink_to(tmp_path / "chunk")
@@ -363,7 +363,7 @@ def test_a_link_among_chunks_is_left_alone(session: Session, tmp_path: Path) -> 
 
 
 def test_an_empty_session_has_nothing_to_collect(home: str) -> None:
-    planned = look(stage(home))
-    assert planned.going == ()
+    planned = make_plan(stage(home))
+    assert planned.removals == ()
     assert planned.missing == ()
-    assert {one.path for one in planned.staying} == {"messages.jsonl", "events.jsonl"}
+    assert {retained.path for retained in planned.retained} == {"messages.jsonl", "events.jsonl"}

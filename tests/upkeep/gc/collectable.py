@@ -1,6 +1,6 @@
-"""Sessions with everything that a collection looks at, and ways to make it old or young.
+"""Sessions with every kind of file that garbage collection inspects, and functions to set the age of files.
 
-`NOW` lies years after the tests: what nobody touched is older than any policy, and `young` makes the exceptions.
+`NOW` is years after the tests run: every file is older than any policy allows unless `set_age` makes it younger.
 """
 
 import os
@@ -14,8 +14,8 @@ from daypack.derived import dedup, swap
 from daypack.files import atomic, blobs
 from daypack.session import Session
 from daypack.types.records import DedupRecord, Ref, SwapRecord
-from daypack.upkeep.gc.gc import Applied, apply, plan
-from daypack.upkeep.gc.inspection import Plan
+from daypack.upkeep.gc.apply import Applied, apply
+from daypack.upkeep.gc.plan import Plan, plan
 from daypack.upkeep.gc.policy import Policy
 
 NOW = 2_500_000_000.0
@@ -24,8 +24,8 @@ HOUR = 3600
 LARGE = "A line of output that is long enough to be worth a reference.\n" * 60
 
 
-def young(*paths: Path, seconds: float = 60) -> None:
-    """Let files and folders look as if they were written so long ago."""
+def set_age(*paths: Path, seconds: float = 60) -> None:
+    """Set the modification time of files and folders to `seconds` before `NOW`."""
     for path in paths:
         os.utime(path, (NOW - seconds, NOW - seconds))
 
@@ -35,7 +35,7 @@ def layout_path(session: Session, name: str, *below: str) -> Path:
 
 
 def swap_out(session: Session, start: int, stop: int) -> Path:
-    """Write the chunk of a range and its line in the index, as a compaction does."""
+    """Write the chunk and the index line of a message range, as a compaction does."""
     messages = list(session.messages(start, stop))
     record = swap.swap_range(messages, start, stop, "what was said", 10)
     return store_chunk(session, record, swap.chunk_of(start, stop, swap.digest_messages(messages)))
@@ -59,7 +59,7 @@ def store_chunk(session: Session, record: SwapRecord, data: bytes) -> Path:
 
 
 def store_blob(session: Session, text: str, refs: Sequence[str] | None = ()) -> Path:
-    """Write a blob, and a line in the index that claims these references; None: no line."""
+    """Write a blob and an index line that claims these references; None: no index line."""
     data = text.encode()
     folder = layout_path(session, "dedup", "blob")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -81,16 +81,16 @@ def refer(session: Session, path: str, **fields: str) -> Path:
     return file
 
 
-def leave_behind(folder: Path, name: str = "pack.json") -> Path:
-    """A file that a crashed writer left."""
+def write_temporary_file(folder: Path, name: str = "pack.json") -> Path:
+    """Write a temporary file as a crashed writer leaves it."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{atomic.TEMPORARY}{name}.4711.3"
     path.write_text("half of")
     return path
 
 
-def furnish(home: str, name: str = "work") -> Session:
-    """A session with pins, a child, repeated outputs, an envelope of its own words, turns, swap and dedup."""
+def full_session(home: str, name: str = "work") -> Session:
+    """Return a session with pins, a child, repeated outputs, a turn, and dedup blobs."""
     session = stage(home, name)
     session.pin("system", "You are a pilot.")
     session.set_budget(6000)
@@ -106,27 +106,28 @@ def furnish(home: str, name: str = "work") -> Session:
     return session
 
 
-def look(session: Session, policy: Policy | None = None, *, children: bool = False) -> Plan:
+def make_plan(session: Session, policy: Policy | None = None, *, children: bool = False) -> Plan:
     return plan(session.history, policy or Policy(), NOW, children=children)
 
 
 def collect(session: Session, policy: Policy | None = None, *, children: bool = False) -> Applied:
-    return apply(session.history, look(session, policy, children=children))
+    return apply(session.history, make_plan(session, policy, children=children))
 
 
-def going(planned: Plan) -> set[str]:
-    """The names of what would go."""
-    return {os.path.basename(one.path) for one in planned.going}
+def removal_names(planned: Plan) -> set[str]:
+    """Return the base names of the planned removals."""
+    return {os.path.basename(removal.path) for removal in planned.removals}
 
 
-def why(planned: Plan, path: Path | str) -> str:
-    """Why something goes or stays."""
-    [one] = [one for one in (*planned.going, *planned.staying) if os.path.basename(one.path) == os.path.basename(path)]
-    return one.why
+def reason_for(planned: Plan, path: Path | str) -> str:
+    """Return the reason why a file is removed or retained."""
+    name = os.path.basename(path)
+    [decision] = [entry for entry in (*planned.removals, *planned.retained) if os.path.basename(entry.path) == name]
+    return decision.reason
 
 
 def tree(session: Session) -> dict[str, bytes]:
-    """Every file of a session, by its path; indexes that nobody misses are left out."""
+    """Return every file of a session by relative path, without offset and search indexes."""
     top = session.path
     files = (path for path in sorted(top.rglob("*")) if path.is_file() and "offsets" not in path.parts)
     return {str(path.relative_to(top)): path.read_bytes() for path in files if "search.sqlite" not in path.name}

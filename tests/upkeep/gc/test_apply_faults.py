@@ -1,4 +1,4 @@
-"""Whatever file call of a collection fails or is its last: the next run is clean, and nothing is lost that counts."""
+"""After a failure or a kill at any file call, the next run completes and no protected file is lost."""
 
 import errno
 import os
@@ -11,22 +11,23 @@ import faults as faulty
 import pytest
 from faults import Faults, injected
 from turn.scenes import close_all, logs, outputs, stage, turn_events
-from upkeep.gc.remains import (
+from upkeep.gc.collectable import (
     NOW,
     collect,
-    furnish,
+    full_session,
     layout_path,
-    leave_behind,
-    look,
+    make_plan,
     refer,
     store_blob,
     swap_out,
+    write_temporary_file,
 )
 
 from daypack.errors import DaypackError
 from daypack.session import Session
 from daypack.upkeep.doctor import examine_session
-from daypack.upkeep.gc.gc import APPLIED, apply, plan
+from daypack.upkeep.gc.apply import APPLIED, apply
+from daypack.upkeep.gc.plan import plan
 from daypack.upkeep.gc.policy import Policy, read_policy
 
 WRITES = ("write", "pwrite", "fsync", "fdatasync", "ftruncate", "replace", "link", "unlink", "mkdir", "rename", "rmdir")
@@ -39,14 +40,14 @@ def _closed_sessions() -> Iterator[None]:
 
 
 def prepared(home: str) -> Session:
-    """A session in which something of every kind goes, and something of every kind stays."""
-    session = furnish(home)
+    """Return a session with both removable and protected files of every kind."""
+    session = full_session(home)
     swap_out(session, 1, 5)
     refer(session, f"context/swap/chunk/{swap_out(session, 1, 4).name}")
-    store_blob(session, "nobody knows me", ())
-    store_blob(session, "nor me", ())
-    leave_behind(session.path / "blob")
-    leave_behind(session.path / "context" / "child.tmp-4711.140" / "deep")
+    store_blob(session, "unreferenced text", ())
+    store_blob(session, "more unreferenced text", ())
+    write_temporary_file(session.path / "blob")
+    write_temporary_file(session.path / "context" / "child.tmp-4711.140" / "deep")
     session.put_child("rev-2", handoff="Look at the bay.", result="It is wide.")
     (session.path / "context" / "gc.policy").write_text("swap_ttl=2w\n")
     return session
@@ -57,8 +58,8 @@ def run(session: Session) -> None:
     apply(history, plan(history, read_policy(history), NOW, children=True))
 
 
-def what_counts(session: Session) -> dict[str, bytes]:
-    """The files that no collection may touch."""
+def protected_files(session: Session) -> dict[str, bytes]:
+    """Return the files that no collection may change."""
     top = session.path
     names = ("messages.jsonl", "blob/sha256-*", "context/pinned/*", "context/budget", "context/gc.policy")
     kept = [path for name in names for path in top.glob(name)]
@@ -67,15 +68,15 @@ def what_counts(session: Session) -> dict[str, bytes]:
 
 
 def check(home: str, before: dict[str, bytes], events: bytes, turns: dict[str, object]) -> None:
-    """Run again as the next process would."""
+    """Check the session and run the collection again, as the next process would."""
     session = stage(home)
-    assert {name: data for name, data in what_counts(session).items() if name in before} == before
-    assert look(session).missing == ()
+    assert {name: data for name, data in protected_files(session).items() if name in before} == before
+    assert make_plan(session).missing == ()
     run(session)
-    after = look(session, read_policy(session.history), children=True)
-    # What a killed run was just removing is a leftover of today: it goes tomorrow.
-    assert {one.kind for one in after.going} <= {"temporary"}
-    assert {one.kind for one in after.staying} >= {"swap", "dedup", "child", "kept"}
+    after = make_plan(session, read_policy(session.history), children=True)
+    # A folder that a killed run was removing is a young temporary folder: it is removed a day later.
+    assert {removal.kind for removal in after.removals} <= {"temporary"}
+    assert {retained.kind for retained in after.retained} >= {"swap", "dedup", "child", "permanent"}
     index = layout_path(session, "dedup", "index.jsonl").read_text()
     assert sorted(path.name for path in layout_path(session, "dedup", "blob").glob("sha256-*")) == sorted(
         line.split('"')[3] for line in index.splitlines()
@@ -85,14 +86,14 @@ def check(home: str, before: dict[str, bytes], events: bytes, turns: dict[str, o
         assert event.type != APPLIED or not [path for path in event.data["paths"] if (session.path / path).exists()]
     assert [event.data["text"] for event in session.events() if event.type == "gc.policy"] == ["swap_ttl=2w\n"]
     assert {event.id: outputs(session.replay(event.id)) for event in turn_events(session)} == turns
-    assert [one for one in examine_session(session.history.layout) if one.severity == "damage"] == []
+    assert [finding for finding in examine_session(session.history.layout) if finding.severity == "damage"] == []
     session.close()
 
 
-def copies(home: str, folder: Path) -> tuple[dict[str, bytes], bytes, dict[str, object], int]:
-    """Facts of the session before, and the number of calls of a collection."""
+def prepare_and_count(home: str, folder: Path) -> tuple[dict[str, bytes], bytes, dict[str, object], int]:
+    """Return the state of a prepared session and the number of file calls that a collection makes."""
     session = prepared(home)
-    facts = what_counts(session), logs(session)[1]
+    facts = protected_files(session), logs(session)[1]
     turns: dict[str, object] = {event.id: outputs(session.replay(event.id)) for event in turn_events(session)}
     session.close()
     shutil.copytree(home, folder / "counting")
@@ -104,11 +105,11 @@ def copies(home: str, folder: Path) -> tuple[dict[str, bytes], bytes, dict[str, 
 
 
 @pytest.mark.requirement("S4-GC0")
-def test_a_kill_at_any_write_leaves_a_state_that_the_next_run_finishes(
+def test_the_next_run_completes_after_a_kill_at_any_write(
     home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(faulty, "CALLS", WRITES)
-    before, events, turns, total = copies(home, tmp_path)
+    before, events, turns, total = prepare_and_count(home, tmp_path)
     assert total > 20
     killed = 0
     for at in range(1, total + 1):
@@ -131,7 +132,7 @@ def test_a_kill_at_any_write_leaves_a_state_that_the_next_run_finishes(
 @pytest.mark.filterwarnings("ignore::daypack.errors.DamageWarning")
 @pytest.mark.parametrize(("code", "persistent"), [(errno.EIO, False), (errno.ENOSPC, True)])
 @pytest.mark.parametrize(("calls", "step"), [(WRITES, 1), ((*faulty.CALLS, "lstat", "listdir"), 41)])
-def test_an_error_at_any_call_is_told_and_the_next_run_finishes(
+def test_an_error_at_any_call_is_reported_and_the_next_run_completes(
     home: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -142,7 +143,7 @@ def test_an_error_at_any_call_is_told_and_the_next_run_finishes(
     persistent: bool,
 ) -> None:
     monkeypatch.setattr(faulty, "CALLS", calls)
-    before, events, turns, total = copies(home, tmp_path)
+    before, events, turns, total = prepare_and_count(home, tmp_path)
     failed = 0
     for at in range(1, total + 1, step):
         copy = str(tmp_path / f"{at}")
@@ -153,17 +154,17 @@ def test_an_error_at_any_call_is_told_and_the_next_run_finishes(
                 run(session)
             except DaypackError as error:
                 failed += 1
-                told = bool(error.operation and error.place and error.hint)
+                reported = bool(error.operation and error.place and error.hint)
             else:
-                told = True
-        assert told, at
+                reported = True
+        assert reported, at
         session.close()
         check(copy, before, events, turns)
         shutil.rmtree(copy)
     assert failed > 3
 
 
-def test_what_went_before_a_failure_is_recorded(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removals_before_a_failure_are_recorded(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     session = prepared(home)
     real = os.unlink
 

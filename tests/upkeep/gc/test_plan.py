@@ -1,4 +1,4 @@
-"""The matrix of collection: each class of file, referred to or not, old or new, under each policy."""
+"""Every kind of file, referenced or not, old or new, under each policy."""
 
 import itertools
 import os
@@ -8,22 +8,22 @@ from typing import Any
 import msgspec
 import pytest
 from turn.scenes import close_all
-from upkeep.gc.remains import (
+from upkeep.gc.collectable import (
     DAY,
     HOUR,
     collect,
-    furnish,
-    going,
+    full_session,
     layout_path,
-    leave_behind,
-    look,
+    make_plan,
+    reason_for,
     refer,
+    removal_names,
+    set_age,
     store_blob,
     store_chunk,
     swap_out,
     swap_out_output,
-    why,
-    young,
+    write_temporary_file,
 )
 
 from daypack.files import blobs
@@ -46,7 +46,7 @@ def _closed_sessions() -> Iterator[None]:
 
 @pytest.fixture
 def session(home: str) -> Session:
-    return furnish(home)
+    return full_session(home)
 
 
 # Packs
@@ -54,27 +54,27 @@ def session(home: str) -> Session:
 
 @pytest.mark.requirement("T8", "S4-GC1", "S4-GC7")
 @pytest.mark.parametrize("age", [0, HOUR - 1, HOUR, DAY - 1, DAY, 31 * DAY])
-def test_a_pack_goes_when_it_is_as_old_as_the_policy_says(session: Session, age: int) -> None:
+def test_a_pack_is_removed_at_the_age_the_policy_sets(session: Session, age: int) -> None:
     paths = [layout_path(session, "pack"), layout_path(session, "pack_text")]
-    young(*paths, seconds=age)
+    set_age(*paths, seconds=age)
     for ttl in (0, HOUR, DAY, 30 * DAY):
         expected = {path.name for path in paths} if age >= ttl else set[str]()
-        assert going(look(session, Policy(pack_ttl_seconds=ttl))) == expected
+        assert removal_names(make_plan(session, Policy(pack_ttl_seconds=ttl))) == expected
     collect(session)
     assert [path.exists() for path in paths] == [age < DAY] * 2
 
 
-def test_a_pack_of_the_future_stays(session: Session) -> None:
-    young(layout_path(session, "pack"), seconds=-5)
-    assert "pack.json" not in going(look(session, Policy(pack_ttl_seconds=0)))
+def test_a_pack_dated_in_the_future_is_kept(session: Session) -> None:
+    set_age(layout_path(session, "pack"), seconds=-5)
+    assert "pack.json" not in removal_names(make_plan(session, Policy(pack_ttl_seconds=0)))
 
 
 @pytest.mark.requirement("S4-GC1", "S4-GC0")
-def test_a_collected_pack_comes_back_byte_for_byte(session: Session) -> None:
-    former = layout_path(session, "pack").read_bytes(), layout_path(session, "pack_text").read_bytes()
-    assert {"pack.json", "pack.md"} <= {os.path.basename(one.path) for one in collect(session).removed}
+def test_a_collected_pack_is_rebuilt_byte_for_byte(session: Session) -> None:
+    original = layout_path(session, "pack").read_bytes(), layout_path(session, "pack_text").read_bytes()
+    assert {"pack.json", "pack.md"} <= {os.path.basename(removal.path) for removal in collect(session).removed}
     rebuild(session.history, session.turns)
-    assert (layout_path(session, "pack").read_bytes(), layout_path(session, "pack_text").read_bytes()) == former
+    assert (layout_path(session, "pack").read_bytes(), layout_path(session, "pack_text").read_bytes()) == original
 
 
 # Swap
@@ -85,7 +85,7 @@ def by_refs(session: Session, name: str) -> None:
 
 
 def by_record(session: Session, name: str) -> None:
-    layout_path(session, "facts").write_text(f'{{"id":"f1","text":"as told","source":"swap:{name}"}}\n')
+    layout_path(session, "facts").write_text(f'{{"id":"f1","text":"as agreed","source":"swap:{name}"}}\n')
 
 
 def by_prose(session: Session, name: str) -> None:
@@ -142,7 +142,7 @@ REFERRERS = (
 @pytest.mark.requirement("T8", "X28", "S4-GC3", "S4-GC8")
 @pytest.mark.parametrize(("ttl", "age"), [(30 * DAY, 30 * DAY - 1), (30 * DAY, 30 * DAY), (DAY, 2 * DAY), (0, 0)])
 @pytest.mark.parametrize(("referred", "rebuildable"), list(itertools.product(YES_NO, YES_NO)))
-def test_a_chunk_goes_when_it_is_old_rebuildable_and_referred_to_by_nobody(
+def test_a_chunk_is_removed_when_it_is_old_rebuildable_and_unreferenced(
     session: Session, age: int, ttl: int, *, referred: bool, rebuildable: bool
 ) -> None:
     if rebuildable:
@@ -153,34 +153,36 @@ def test_a_chunk_goes_when_it_is_old_rebuildable_and_referred_to_by_nobody(
         )
     if referred:
         by_refs(session, path.name)
-    young(path, seconds=age)
+    set_age(path, seconds=age)
     collect(session, Policy(swap_ttl_seconds=ttl))
     assert path.exists() is not (age >= ttl and rebuildable and not referred)
 
 
 @pytest.mark.requirement("T8", "X28", "S4-GC3")
 @pytest.mark.parametrize("referrer", REFERRERS)
-def test_a_chunk_stays_while_anything_refers_to_it(session: Session, referrer: Callable[[Session, str], None]) -> None:
+def test_a_chunk_is_kept_while_anything_refers_to_it(
+    session: Session, referrer: Callable[[Session, str], None]
+) -> None:
     kept, other = swap_out(session, 1, 5), swap_out(session, 1, 4)
     referrer(session, kept.name)
-    removed = {os.path.basename(one.path) for one in collect(session, Policy(pack_ttl_seconds=10**9)).removed}
+    removed = {os.path.basename(removal.path) for removal in collect(session, Policy(pack_ttl_seconds=10**9)).removed}
     assert removed == {other.name}
     assert kept.exists()
-    assert "refers to it" in why(look(session), kept)
+    assert "referenced by" in reason_for(make_plan(session), kept)
 
 
 @pytest.mark.requirement("X28")
-def test_an_output_that_stands_as_a_stub_in_the_window_keeps_its_chunk(session: Session) -> None:
+def test_an_output_shown_as_a_stub_in_the_window_keeps_its_chunk(session: Session) -> None:
     [seq, _] = [message.seq for message in session.messages() if message.role == "tool"]
     path = swap_out_output(session, seq)
     collect(session)
     assert path.exists()
-    assert why(look(session), path) == f"messages:{seq} refers to it"
+    assert reason_for(make_plan(session), path) == f"referenced by messages:{seq}"
 
 
 @pytest.mark.requirement("X28")
 @pytest.mark.parametrize(
-    ("former", "spoiled"),
+    ("original", "spoiled"),
     [
         (b"msg-5", b"msg-4"),
         (b"msg-1", b"msg-0"),
@@ -193,16 +195,16 @@ def test_an_output_that_stands_as_a_stub_in_the_window_keeps_its_chunk(session: 
     ],
 )
 @pytest.mark.parametrize("renamed", YES_NO)
-def test_a_chunk_whose_bytes_history_does_not_give_stays(
-    session: Session, former: bytes, spoiled: bytes, *, renamed: bool
+def test_a_chunk_that_history_cannot_reproduce_is_kept(
+    session: Session, original: bytes, spoiled: bytes, *, renamed: bool
 ) -> None:
-    """Also when its name fits its bytes: what cannot be made again may be the only copy."""
+    """Even if its name matches its content: a chunk that cannot be reproduced may be the only copy."""
     chunk = swap_out(session, 1, 5)
-    data = chunk.read_bytes().replace(former, spoiled) if former else spoiled
+    data = chunk.read_bytes().replace(original, spoiled) if original else spoiled
     path = chunk.with_name(blobs.name_of(data)) if renamed else chunk
     chunk.unlink()
     path.write_bytes(data)
-    assert path.name not in going(look(session))
+    assert path.name not in removal_names(make_plan(session))
     collect(session)
     assert path.read_bytes() == data
 
@@ -211,13 +213,13 @@ def test_a_chunk_whose_bytes_history_does_not_give_stays(
 def test_a_collected_chunk_can_be_made_again_from_its_line_in_the_index(session: Session) -> None:
     path = swap_out(session, 2, 7)
     data = path.read_bytes()
-    assert path.name in {os.path.basename(one.path) for one in collect(session).removed}
-    assert look(session).missing == ()  # named, not there, and no loss
+    assert path.name in {os.path.basename(removal.path) for removal in collect(session).removed}
+    assert make_plan(session).missing == ()  # referenced and absent, but reproducible
     path.unlink(missing_ok=True)
     assert swap_out(session, 2, 7).read_bytes() == data
 
 
-def test_files_that_are_no_chunks_and_no_blobs_are_left_alone(session: Session) -> None:
+def test_files_that_are_neither_chunks_nor_blobs_are_not_touched(session: Session) -> None:
     store_blob(session, "x", None)
     odd = [swap_out(session, 1, 2).with_name("notes"), layout_path(session, "dedup", "blob", "sha256-abc")]
     for path in odd:
@@ -234,10 +236,10 @@ def test_files_that_are_no_chunks_and_no_blobs_are_left_alone(session: Session) 
 @pytest.mark.parametrize("named", YES_NO)
 @pytest.mark.parametrize("claims", [None, (), ("messages:1-3", "tool:call-9", "swap:old", "child:x", "nonsense")])
 @pytest.mark.parametrize("old", YES_NO)
-def test_a_blob_stays_while_enough_refers_to_it_whatever_the_index_claims(
+def test_a_blob_is_kept_while_it_has_enough_references_whatever_the_index_claims(
     session: Session, occurrences: int, claims: tuple[str, ...] | None, *, named: bool, old: bool
 ) -> None:
-    text = "Another output, which is told so often as the case asks for. " * 60
+    text = "Another output, repeated as often as the case requires. " * 60
     for number in range(occurrences):
         call = {"id": f"again-{number}", "name": "bash", "arguments": "{}"}
         session.append_many(
@@ -250,19 +252,19 @@ def test_a_blob_stays_while_enough_refers_to_it_whatever_the_index_claims(
     if named:
         refer(session, "out.txt", hash=f"sha256:{path.name[7:]}")
     if not old:
-        young(path)
-    settling = claims is None and not old
+        set_age(path)
+    just_written = claims is None and not old
     for least in range(5):
-        stays = occurrences + named >= least or settling
-        assert (path.name not in going(look(session, Policy(dedup_min_refs=least)))) is stays
+        kept = occurrences + named >= least or just_written
+        assert (path.name not in removal_names(make_plan(session, Policy(dedup_min_refs=least)))) is kept
     collect(session, Policy(dedup_min_refs=2))
-    assert path.exists() is (occurrences + named >= 2 or settling)
+    assert path.exists() is (occurrences + named >= 2 or just_written)
     listed = path.name in layout_path(session, "dedup", "index.jsonl").read_text()
     assert listed is (path.exists() and claims is not None)
 
 
 @pytest.mark.requirement("X30")
-def test_references_are_counted_although_the_index_knows_of_none(session: Session) -> None:
+def test_references_are_counted_even_if_the_index_lists_none(session: Session) -> None:
     [path] = layout_path(session, "dedup", "blob").iterdir()
     index = layout_path(session, "dedup", "index.jsonl")
     index.write_bytes(index.read_bytes().replace(b'"refs":["tool:call-1","tool:call-2"]', b'"refs":[]'))
@@ -273,18 +275,18 @@ def test_references_are_counted_although_the_index_knows_of_none(session: Sessio
     assert not path.exists()
 
 
-def test_what_an_event_or_a_chunk_names_is_referred_to(session: Session) -> None:
-    former, cited = store_blob(session, "# Memory, as it was", None), store_blob(session, "cited", None)
-    session.append_event("memory.rewritten", {"former": former.name})
+def test_a_mention_in_an_event_or_a_chunk_is_a_reference(session: Session) -> None:
+    previous, cited = store_blob(session, "# Memory, before the rewrite", None), store_blob(session, "cited", None)
+    session.append_event("memory.rewritten", {"previous": previous.name})
     folder = layout_path(session, "swap", "chunk")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "by-hand").write_text(f"see sha256:{cited.name[7:]}")
-    assert not {former.name, cited.name} & going(look(session))
-    assert {former.name, cited.name} <= going(look(session, Policy(dedup_min_refs=2)))
+    assert not {previous.name, cited.name} & removal_names(make_plan(session))
+    assert {previous.name, cited.name} <= removal_names(make_plan(session, Policy(dedup_min_refs=2)))
 
 
-def test_lines_of_the_index_that_cannot_be_read_stay(session: Session) -> None:
-    path = store_blob(session, "nobody knows me", ())
+def test_unreadable_lines_of_the_index_are_kept(session: Session) -> None:
+    path = store_blob(session, "unreferenced text", ())
     index = layout_path(session, "dedup", "index.jsonl")
     with index.open("ab") as file:
         file.write(b"not json\n")
@@ -294,7 +296,7 @@ def test_lines_of_the_index_that_cannot_be_read_stay(session: Session) -> None:
     assert index.read_bytes() == b"".join(line for line in before if path.name.encode() not in line)
 
 
-# Leftovers
+# Temporary files
 
 
 @pytest.mark.requirement("T8")
@@ -302,24 +304,24 @@ def test_lines_of_the_index_that_cannot_be_read_stay(session: Session) -> None:
     "place", [".", "blob", "context", "context/pinned", "context/swap/chunk", "context/child/rev-1"]
 )
 @pytest.mark.parametrize("age", [60, DAY - 1, DAY, 400 * DAY])
-def test_what_a_crashed_writer_left_goes_after_a_day(session: Session, place: str, age: int) -> None:
-    path = leave_behind(session.path / place)
-    young(path, seconds=age)
+def test_a_temporary_file_of_a_crashed_writer_is_removed_after_a_day(session: Session, place: str, age: int) -> None:
+    path = write_temporary_file(session.path / place)
+    set_age(path, seconds=age)
     collect(session)
     assert path.exists() is (age < DAY)
 
 
 @pytest.mark.parametrize("age", [60, 2 * DAY])
-def test_a_folder_that_a_crashed_rebuild_left_goes_after_a_day(session: Session, age: int) -> None:
+def test_a_temporary_folder_of_a_crashed_rebuild_is_removed_after_a_day(session: Session, age: int) -> None:
     folder = session.path / "context" / "pinned.tmp-4711.140"
-    leave_behind(folder / "deep")
-    young(folder, seconds=age)
+    write_temporary_file(folder / "deep")
+    set_age(folder, seconds=age)
     collect(session)
     assert folder.exists() is (age < DAY)
 
 
 @pytest.mark.parametrize("name", [".tmp-notes", "a.tmp-1.2.md", ".tmp-x.1", ".hidden"])
-def test_a_file_that_only_looks_temporary_stays(session: Session, name: str) -> None:
+def test_a_file_that_only_looks_temporary_is_kept(session: Session, name: str) -> None:
     for place in (session.path, session.path / "context" / "pinned"):
         (place / name).write_text("mine")
     collect(session)
