@@ -4,7 +4,7 @@ BIN := .venv/bin
 DATA ?= ../shared/data
 SERVE_HOME ?= $(CURDIR)/.daypack
 
-.PHONY: serve test check suite demo bench eval requirements schemas clean
+.PHONY: serve test check suite campaigns demo bench eval requirements schemas clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml
@@ -22,8 +22,13 @@ serve: .venv/ready  ## the memory server on loopback, with a sample to look at; 
 	@test -e $(SERVE_HOME)/home/$$(id -u)/model || ln -s $(CURDIR)/.venv/models $(SERVE_HOME)/home/$$(id -u)/model
 	$(BIN)/daypack serve --sample --home $(SERVE_HOME)
 
-test: .venv/ready  ## all checks and the whole test suite, side by side
-	@$(MAKE) --no-print-directory --jobs=2 check suite
+test: .venv/ready  ## the checks and the test suite, side by side; campaigns at a tenth of their size
+	@$(MAKE) --no-print-directory check >.venv/check.log 2>&1 & check=$$!; \
+	trap "kill $$check 2>/dev/null" INT TERM; \
+	$(MAKE) --no-print-directory suite && suite=passed || suite=failed; \
+	wait $$check && check=passed || check=failed; \
+	test $$check = passed || cat .venv/check.log; \
+	echo "tests $$suite, checks $$check"; test "$$suite $$check" = "passed passed"
 
 check: .venv/ready  ## format, lint, import contracts, types: about a minute
 	$(BIN)/ruff format --check --quiet
@@ -31,17 +36,20 @@ check: .venv/ready  ## format, lint, import contracts, types: about a minute
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pyright
 
-suite: .venv/ready
+suite: .venv/ready  ## the tests without the checks
 	$(BIN)/python -m pytest -n auto
 
-demo: .venv/ready  ## sixty turns of an agent in a small window, told in the terminal
+campaigns: .venv/ready  ## kills, faults, damaged replies and attacks at full size; counts them at the end
+	CAMPAIGN_SCALE=1 $(BIN)/python -m pytest -n auto -m campaign
+
+demo: .venv/ready  ## sixty turns of an agent in a small window, shown in the terminal
 	$(BIN)/python -m demo
 
 bench: .venv/ready  ## ratios against a plain baseline and a peer, in one run
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python -m bench
 
-eval: .venv/ready  ## where evidence lands in search: make eval DATA=a folder with locomo/ and beam/
+eval: .venv/ready  ## the rank of evidence in search: make eval DATA=a folder with locomo/ and beam/
 	$(BIN)/python -m bench.retrieval $(DATA) --models .venv/models --through python mcp
 
 requirements: .venv/ready  ## covered / pending / deferred, per section

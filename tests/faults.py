@@ -1,4 +1,4 @@
-"""Faults at any file call: the calls daypack makes are counted, and the n-th one fails, stops short or kills."""
+"""Faults at file calls: the calls that daypack makes are counted, and the n-th fails, writes half or kills."""
 
 import errno
 import fcntl
@@ -31,18 +31,22 @@ Fault = Literal["error", "kill", "short"]
 
 
 class Faults:
-    """What happens at which call; `count` says how many calls there were."""
+    """Hits the call number `at`, counted from 1, and with `persistent` all later ones; `calls` are the names so far."""
 
     def __init__(self, at: int = 0, fault: Fault = "error", code: int = errno.EIO, *, persistent: bool = False) -> None:
         self.at = at
         self.fault = fault
         self.code = code
         self.persistent = persistent
-        self.count = 0
+        self.calls: list[str] = []
         self.hit = False
 
+    @property
+    def count(self) -> int:
+        return len(self.calls)
+
     def call(self, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        self.count += 1
+        self.calls.append(name)
         if self.at == 0 or not (self.count == self.at or (self.persistent and self.count > self.at)):
             return real(*args, **kwargs)
         self.hit = True
@@ -53,13 +57,13 @@ class Faults:
         if self.fault == "short" and name in ("write", "pwrite") and self.count == self.at and len(args[1]) > 1:
             return real(args[0], args[1][: len(args[1]) // 2], *args[2:])
         if name == "close":
-            real(*args, **kwargs)  # the descriptor is gone whatever close says
+            real(*args, **kwargs)  # the descriptor is closed even when close reports an error
         raise OSError(self.code, os.strerror(self.code))
 
 
 @contextmanager
 def injected(faults: Faults) -> Generator[Faults]:
-    """Let the calls of this process go through `faults`."""
+    """Route the file calls of this process through `faults`."""
     real = {name: getattr(os, name) for name in CALLS}
     flock = fcntl.flock
 
@@ -77,9 +81,16 @@ def injected(faults: Faults) -> Generator[Faults]:
         fcntl.flock = flock  # type: ignore[assignment]
 
 
+def calls_of(work: Callable[[], object], faults: Faults | None = None) -> list[str]:
+    """Do the work without a fault; return the names of its calls, in order."""
+    with injected(faults or Faults()) as counting:
+        work()
+    return counting.calls
+
+
 @contextmanager
 def refused_writing(code: int) -> Generator[None]:
-    """Let every call that changes the file system fail, as on a read-only or a full one."""
+    """Fail every call that changes the file system, as on a full or read-only disk."""
     real = {name: getattr(os, name) for name in CALLS}
 
     def refuse(*_: Any, **__: Any) -> Any:

@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from faults import Faults, injected
+from campaigns import Campaign
+from faults import Faults, calls_of, injected
 
 import daypack
 from daypack.derived import children
@@ -114,17 +115,18 @@ def state_of(session: Session) -> tuple[object, ...]:
     return child.handoff, child.result, child.agent, *artifacts_of(session, "a").values()
 
 
-def test_an_error_at_any_call_leaves_a_whole_child_with_its_artifacts(tmp_path: Path) -> None:
+def test_an_error_at_any_call_leaves_a_whole_child_with_its_artifacts(tmp_path: Path, campaign: Campaign) -> None:
     states: list[tuple[object, ...]] = []
+    calls: list[str] = []
     for number in (0, 1):
         with daypack.open_session("work", home=tmp_path / "all", durability="os") as session:
-            put_child(session.history, "a", update_of(number))
+            calls = calls_of(lambda number=number: put_child(session.history, "a", update_of(number)))
             states.append(state_of(session))
         if number == 0:
             shutil.copytree(tmp_path / "all", tmp_path / "template")
-    at, hit = 0, True
-    while hit:
-        at += 1
+    assert len(calls) > 60
+    hits = 0
+    for at in campaign.calls("faults", calls):
         shutil.copytree(tmp_path / "template", tmp_path / str(at))
         faults = Faults(at)
         with daypack.open_session("work", home=tmp_path / str(at), durability="os") as session:
@@ -132,17 +134,20 @@ def test_an_error_at_any_call_leaves_a_whole_child_with_its_artifacts(tmp_path: 
                 put_child(session.history, "a", update_of(1))
             assert state_of(session) in states, at
             assert len(session.events()) == 1 + states.index(state_of(session)), at
-        hit = faults.hit
+        hits += faults.hit
         shutil.rmtree(tmp_path / str(at))
-    assert at > 60
+    assert hits > 5
 
 
-def test_a_kill_at_any_call_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+def test_a_kill_at_any_call_loses_nothing_that_was_acknowledged(tmp_path: Path, campaign: Campaign) -> None:
     with daypack.open_session("work", home=tmp_path / "template", durability="os") as session:
         put_child(session.history, "a", update_of(0))
-    at, killed = 0, True
-    while killed:
-        at += 1
+    shutil.copytree(tmp_path / "template", tmp_path / "counting")
+    with daypack.open_session("work", home=tmp_path / "counting", durability="os") as session:
+        calls = calls_of(lambda: put_child(session.history, "a", update_of(1)))
+    assert len(calls) > 60
+    kills = 0
+    for at in [*campaign.calls("kills", calls), len(calls) + 1]:
         home = tmp_path / str(at)
         shutil.copytree(tmp_path / "template", home)
         forked = os.fork()
@@ -152,6 +157,7 @@ def test_a_kill_at_any_call_loses_nothing_that_was_acknowledged(tmp_path: Path) 
                 put_child(session.history, "a", update_of(1))
             os._exit(0)
         killed = os.WIFSIGNALED(status := os.waitpid(forked, 0)[1])
+        kills += killed
         assert not killed or os.WTERMSIG(status) == signal.SIGKILL
         with daypack.open_session("work", home=home, durability="os") as session:
             recorded = len(session.events())
@@ -163,4 +169,4 @@ def test_a_kill_at_any_call_loses_nothing_that_was_acknowledged(tmp_path: Path) 
             assert state_of(session)[0] == "new ask"
             assert session.damage == []
         shutil.rmtree(home)
-    assert at > 60
+    assert kills > 5

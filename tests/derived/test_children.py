@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from campaigns import Campaign
 from faults import Faults, injected
 from turn.scenes import given_out
 
@@ -169,7 +170,7 @@ def test_what_cannot_be_written_down_is_still_told(session: Session, monkeypatch
     assert read_children(session.history) == (Child("a", None, "one"),)
 
 
-def test_an_error_at_any_call_leaves_all_of_a_child_or_none(tmp_path: Path) -> None:
+def test_an_error_at_any_call_leaves_all_of_a_child_or_none(tmp_path: Path, campaign: Campaign) -> None:
     template = tmp_path / "template"
     with daypack.open_session("work", home=template, durability="os") as session:
         put_child(session.history, "a", handoff="old ask", result="old")
@@ -185,7 +186,7 @@ def test_an_error_at_any_call_leaves_all_of_a_child_or_none(tmp_path: Path) -> N
     counting = Faults()
     put_with(counting, "counting")
     seen: set[bool] = set()
-    for at in range(1, counting.count + 1):
+    for at in [*campaign.calls("faults", counting.calls), counting.count + 1]:
         session = put_with(Faults(at), str(at))
         (child,) = read_children(session.history)
         assert (child.handoff, child.result) in (("old ask", "old"), ("new ask", "n" * 5000)), at

@@ -1,6 +1,6 @@
 """Kill writers at random moments, over and over, and count what was lost. Run as a program: it prints JSON.
 
-python crash_loop.py HOME CYCLES WRITERS
+python crash_loop.py HOME CYCLES WRITERS SEED
 """
 
 import json
@@ -53,20 +53,20 @@ def cycle(home: str, writers: int, chance: random.Random) -> dict[int, str]:
             lines = pipe.read().decode().split("\n")[:-1]
         for line in lines:
             seq, name = line.split(" ")
-            assert int(seq) not in acknowledged, f"seq {seq} was given twice"
+            assert int(seq) not in acknowledged, f"seq {seq} was assigned twice"
             acknowledged[int(seq)] = name
     return acknowledged
 
 
-def main(home: str, cycles: int, writers: int) -> None:
+def main(home: str, cycles: int, writers: int, seed: int) -> None:
     daypack.open_session("work", home=home).close()
     # Loaded once, before the forks: a child then starts writing at once.
     daypack.open_session("warm", home=home, durability="os").append("user", "load the vocabulary")
-    chance = random.Random(20261115)
+    chance = random.Random(seed)
     acknowledged: dict[int, str] = {}
     for _ in range(cycles):
         for seq, name in cycle(home, writers, chance).items():
-            assert seq not in acknowledged, f"seq {seq} was given twice"
+            assert seq not in acknowledged, f"seq {seq} was assigned twice"
             acknowledged[seq] = name
     session = daypack.open_session("work", home=home)
     session.append("user", "last")
@@ -87,4 +87,4 @@ def main(home: str, cycles: int, writers: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], *map(int, sys.argv[2:5]))

@@ -1,4 +1,4 @@
-"""A fault at every file call of an append: nothing acknowledged is lost, the error is clear, the next run is clean."""
+"""A fault at any file call of an append: nothing acknowledged is lost, the error is clear, the next run is clean."""
 
 import os
 import shutil
@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from faults import ERRORS, Fault, Faults, injected
+from campaigns import Campaign
+from faults import ERRORS, Fault, Faults, calls_of, injected
 
 import daypack
 from daypack.errors import DaypackError
@@ -32,10 +33,8 @@ def scenario(home: str, acknowledge: Acknowledge) -> None:
         acknowledge("third" * 50)
 
 
-def calls_of_scenario(folder: Path) -> int:
-    with injected(Faults()) as faults:
-        scenario(str(folder / "counting"), lambda _: None)
-    return faults.count
+def calls_of_scenario(folder: Path) -> list[str]:
+    return calls_of(lambda: scenario(str(folder / "counting"), lambda _: None))
 
 
 def reopened(home: str) -> Session:
@@ -74,10 +73,12 @@ def run_with(faults: Faults, home: str) -> list[str]:
 @pytest.mark.requirement("G7", "S4-R2")
 @pytest.mark.parametrize("persistent", [False, True], ids=["once", "persistent"])
 @pytest.mark.parametrize("code", ERRORS, ids=[*map(os.strerror, ERRORS)])
-def test_an_error_at_any_call_loses_nothing_acknowledged(tmp_path: Path, code: int, persistent: bool) -> None:
-    total = calls_of_scenario(tmp_path)
-    assert total * len(ERRORS) * 2 >= 1000
-    for at in range(1, total + 1):
+def test_an_error_at_any_call_loses_nothing_acknowledged(
+    tmp_path: Path, code: int, persistent: bool, campaign: Campaign
+) -> None:
+    calls = calls_of_scenario(tmp_path)
+    assert len(calls) * len(ERRORS) * 2 >= 1000
+    for at in campaign.calls("faults", calls):
         home = str(tmp_path / str(at))
         acknowledged = run_with(Faults(at, "error", code, persistent=persistent), home)
         check(home, acknowledged)
@@ -86,8 +87,8 @@ def test_an_error_at_any_call_loses_nothing_acknowledged(tmp_path: Path, code: i
 
 @pytest.mark.requirement("G7")
 @pytest.mark.parametrize("persistent", [False, True], ids=["completed", "then full"])
-def test_a_short_write_is_completed_or_rolled_back(tmp_path: Path, persistent: bool) -> None:
-    for at in range(1, calls_of_scenario(tmp_path) + 1):
+def test_a_short_write_is_completed_or_rolled_back(tmp_path: Path, persistent: bool, campaign: Campaign) -> None:
+    for at in campaign.calls("faults", calls_of_scenario(tmp_path)):
         home = str(tmp_path / str(at))
         acknowledged = run_with(Faults(at, "short", persistent=persistent), home)
         check(home, acknowledged)
@@ -95,8 +96,8 @@ def test_a_short_write_is_completed_or_rolled_back(tmp_path: Path, persistent: b
 
 
 @pytest.mark.requirement("G6", "G7")
-def test_a_kill_at_any_call_loses_nothing_acknowledged(tmp_path: Path) -> None:
-    for at in range(1, calls_of_scenario(tmp_path) + 1):
+def test_a_kill_at_any_call_loses_nothing_acknowledged(tmp_path: Path, campaign: Campaign) -> None:
+    for at in campaign.calls("kills", calls_of_scenario(tmp_path)):
         home = str(tmp_path / str(at))
         acknowledged = run_killed(at, "kill", home)
         check(home, acknowledged)

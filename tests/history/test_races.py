@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from campaigns import Campaign
 
 import daypack
 from daypack.errors import StorageFailed
@@ -17,7 +18,10 @@ def numbers(session: Session) -> list[int]:
     return [message.seq for message in daypack.open_session("work", home=session.history.layout.root).messages()]
 
 
-def test_closing_while_another_thread_appends_gives_no_number_twice(session: Session, home: str) -> None:
+def test_closing_while_another_thread_appends_gives_no_number_twice(
+    session: Session, home: str, campaign: Campaign
+) -> None:
+    rounds = campaign.size("concurrent writes", 300)
     foreign = daypack.open_session("work", home=home, durability="os")
     done = threading.Event()
 
@@ -28,13 +32,13 @@ def test_closing_while_another_thread_appends_gives_no_number_twice(session: Ses
     closing = threading.Thread(target=keep_closing)
     closing.start()
     try:
-        for number in range(300):
+        for number in range(rounds):
             session.append("user", f"ours {number}", client_key=f"k{number}")
             foreign.append("user", f"theirs {number}")
     finally:
         done.set()
         closing.join()
-    assert numbers(session) == list(range(1, 601))
+    assert numbers(session) == list(range(1, 2 * rounds + 1))
 
 
 @pytest.mark.parametrize("durability", ["os", "sync"])

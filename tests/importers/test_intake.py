@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import Faults, injected
+from campaigns import Campaign
+from faults import Faults, calls_of, injected
 
 import daypack
 from daypack.errors import BadInput
@@ -243,17 +244,16 @@ class Changes(Faults):
 
 
 def test_a_kill_at_any_write_leaves_nothing_out_and_nothing_twice(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, campaign: Campaign
 ) -> None:
     monkeypatch.setattr(batch, "_MOST_MESSAGES", 3)
     monkeypatch.setenv("DAYPACK_DURABILITY", "os")
     path, template = write(FILE, talk(4)), tmp_path / "template"
     daypack.open_session(NAME, home=template).close()
     shutil.copytree(template, tmp_path / "counting")
-    with injected(Changes()) as counting:
-        import_file("claude-code", path, Place(str(tmp_path / "counting")))
-    assert counting.count > 20
-    for at in range(1, counting.count + 1):
+    calls = calls_of(lambda: import_file("claude-code", path, Place(str(tmp_path / "counting"))), Changes())
+    assert len(calls) > 20
+    for at in campaign.calls("kills", calls):
         home = str(tmp_path / str(at))
         shutil.copytree(template, home)
         child = os.fork()

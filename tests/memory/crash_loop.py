@@ -1,6 +1,6 @@
 """Kill those who add and index, over and over, and count what was lost. Run as a program: it prints JSON.
 
-python crash_loop.py HOME CYCLES WRITERS
+python crash_loop.py HOME CYCLES WRITERS SEED
 """
 
 import json
@@ -55,19 +55,19 @@ def cycle(memories: Memories, memory_id: str, writers: int, chance: random.Rando
             lines = pipe.read().decode().split("\n")[:-1]
         for line in lines:
             seq, entry_id, name = line.split(" ")
-            assert int(seq) not in acknowledged, f"seq {seq} was given twice"
+            assert int(seq) not in acknowledged, f"seq {seq} was assigned twice"
             acknowledged[int(seq)] = entry_id, name
     return acknowledged
 
 
-def main(home: str, cycles: int, writers: int) -> None:
+def main(home: str, cycles: int, writers: int, seed: int) -> None:
     memories = open_memory(home=home)
     memory_id = memories.create_memory("crash").memory_id
-    chance = random.Random(20261116)
+    chance = random.Random(seed)
     acknowledged: dict[int, tuple[str, str]] = {}
     for _ in range(cycles):
         for seq, told in cycle(memories, memory_id, writers, chance).items():
-            assert seq not in acknowledged, f"seq {seq} was given twice"
+            assert seq not in acknowledged, f"seq {seq} was assigned twice"
             acknowledged[seq] = told
     barrier = memories.await_consistency(memory_id, timeout_ms=60_000)
     stored = {one.seq: one for one in memories.holding.store.after("local", memory_id, 0, 1 << 40)}
@@ -90,4 +90,4 @@ def main(home: str, cycles: int, writers: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], *map(int, sys.argv[2:5]))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from campaigns import Campaign
 
 from daypack.errors import AccessDenied, BadInput, EntryMissing, KeyConflict, MemoryMissing, TooLong
 from daypack.memory.document.document import initial_document
@@ -323,23 +324,24 @@ def test_threads_share_one_object(memories: Memories, memory_id: str) -> None:
     assert memories.get_memory(memory_id).stats.entries == 40
 
 
-def test_two_processes_add_500_entries_each_and_all_are_found_after_the_barrier(
-    memories: Memories, memory_id: str, home: str
+def test_two_processes_add_entries_and_all_are_found_after_the_barrier(
+    memories: Memories, memory_id: str, home: str, campaign: Campaign
 ) -> None:
+    each = campaign.size("concurrent writes", 500)
     code = (
         "import sys\n"
         "from daypack.memory.tools import open_memory\n"
         "memories = open_memory(home=sys.argv[1])\n"
-        "for number in range(500):\n"
+        "for number in range(int(sys.argv[4])):\n"
         "    memories.add_entry(sys.argv[2], f'{sys.argv[3]}n{number} was said', 'sum')\n"
         "assert memories.await_consistency(timeout_ms=60_000).status == 'consistent'\n"
     )
     command = [sys.executable, "-c", code, home, memory_id]
-    children = [subprocess.Popen([*command, f"w{writer}"]) for writer in range(2)]
+    children = [subprocess.Popen([*command, f"w{writer}", str(each)]) for writer in range(2)]
     assert [child.wait(timeout=300) for child in children] == [0, 0]
-    assert memories.get_memory(memory_id).stats.entries == 1_000
+    assert memories.get_memory(memory_id).stats.entries == 2 * each
     assert memories.await_consistency(memory_id).status == "consistent"
-    for name in ("w0n0", "w0n499", "w1n0", "w1n250", "w1n499"):
+    for name in ("w0n0", f"w0n{each - 1}", "w1n0", f"w1n{each // 2}", f"w1n{each - 1}"):
         assert memories.search_memories(memory_id, name).entries[0].raw_entry.startswith(name + " ")
 
 

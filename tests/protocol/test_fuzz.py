@@ -1,14 +1,14 @@
-"""Ten thousand replies that were damaged at random: none raises, and no word of the text is lost."""
+"""Replies that were damaged at random: none raises, and no word of the text is lost."""
 
 import json
 import random
 
+from campaigns import Campaign
 from msgspec.structs import replace
 from protocol.replies import GOOD, STAMP, TEMPLATE, apart, compact, put
 
 from daypack.protocol import SEPARATOR, Splitter, emit, parse
 
-SEED = 23
 ROUNDS = 10_000
 TEXT = "Hello, the <b>motor</b> turns. 记忆 😀\n"
 SOURCES = [
@@ -64,9 +64,9 @@ def damaged(rounds: int, seed: int) -> list[str]:
     return made
 
 
-def test_damaged_replies_are_read_without_an_error_and_without_losing_a_word():
-    kept = 0
-    for number, whole in enumerate(damaged(ROUNDS, SEED)):
+def test_damaged_replies_are_read_without_an_error_and_without_losing_a_word(campaign: Campaign):
+    kept, rounds = 0, campaign.size("damaged replies", ROUNDS)
+    for number, whole in enumerate(damaged(rounds, campaign.seed)):
         reply = parse(whole, expected=STAMP)
         start, end = reply.cut or (len(whole), len(whole))
         assert apart(reply.text, whole[:start] + whole[end:]) == "", number
@@ -77,7 +77,7 @@ def test_damaged_replies_are_read_without_an_error_and_without_losing_a_word():
         assert SEPARATOR in whole or [one.rule for one in reply.violations] == ["S0-R1"], number
         kept += reply.snapshot is not None
     # The damage is neither so small that all survive, nor so great that none does.
-    assert ROUNDS * 0.1 < kept < ROUNDS * 0.9
+    assert rounds * 0.1 < kept < rounds * 0.9
 
 
 def test_a_reply_that_is_cut_anywhere_shows_its_text_and_nothing_of_the_snapshot():
@@ -96,8 +96,8 @@ def test_a_snapshot_in_which_one_character_is_missing_does_not_become_text():
             assert reply.text == TEXT, at
 
 
-def test_a_snapshot_that_came_through_damage_is_good_enough_to_be_sent_again():
-    for whole in damaged(ROUNDS // 5, SEED + 1):
+def test_a_snapshot_that_came_through_damage_is_good_enough_to_be_sent_again(campaign: Campaign):
+    for whole in damaged(campaign.size("damaged replies", ROUNDS // 5), campaign.seed):
         snapshot = parse(whole, expected=STAMP).snapshot
         if snapshot is not None:
             assert snapshot["runtime"] == STAMP["runtime"]
@@ -107,9 +107,9 @@ def test_a_snapshot_that_came_through_damage_is_good_enough_to_be_sent_again():
                 assert all(0 <= block.decay <= 1 and 0 <= block.confidence <= 1 and block.id for block in tier)
 
 
-def test_damaged_replies_in_pieces_are_those_read_whole():
-    chance = random.Random(SEED + 2)
-    for number, whole in enumerate(damaged(ROUNDS // 10, SEED + 2)):
+def test_damaged_replies_in_pieces_are_those_read_whole(campaign: Campaign):
+    chance = random.Random(campaign.seed)
+    for number, whole in enumerate(damaged(campaign.size("damaged replies", ROUNDS // 10), campaign.seed)):
         splitter = Splitter(expected=STAMP)
         shown, at = "", 0
         while at < len(whole):
@@ -121,9 +121,9 @@ def test_damaged_replies_in_pieces_are_those_read_whole():
         assert apart(shown + reply.unsent, reply.text) == "", number
 
 
-def test_damaged_bytes_are_read_like_the_characters_they_give():
-    chance = random.Random(SEED + 3)
-    for number in range(ROUNDS // 10):
+def test_damaged_bytes_are_read_like_the_characters_they_give(campaign: Campaign):
+    chance = random.Random(campaign.seed)
+    for number in range(campaign.size("damaged replies", ROUNDS // 10)):
         written = bytearray(chance.choice(SOURCES).encode())
         for _ in range(chance.randrange(1, 20)):
             written[chance.randrange(len(written))] = chance.randrange(256)

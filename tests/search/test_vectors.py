@@ -4,11 +4,12 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from faults import Faults, injected
+from campaigns import Campaign
+from faults import Faults, calls_of, injected
 from search.vector_rows import make_rows, open_vectors
 
 from daypack.errors import BadInput, ExtraMissing, StorageFailed, UnsafePath, WriteFailed
@@ -254,44 +255,36 @@ def test_a_link_is_refused(vectors: Vectors, tmp_path: Path) -> None:
 def test_a_full_disk_is_told_and_leaves_the_rest(vectors: Vectors) -> None:
     rows = make_rows(3)
     vectors.add([1], rows[:1])
-    writes = _calls(lambda: vectors.add([2], rows[1:2]))
-    at = writes.index("write") + 1
+    at = calls_of(lambda: vectors.add([2], rows[1:2])).index("write") + 1
     with injected(Faults(at, code=errno.ENOSPC)), pytest.raises(WriteFailed, match="No space"):
         vectors.add([3], rows[2:])
     assert vectors.newest == 2
     assert vectors.add([3], rows[2:]) == 3
 
 
-def test_any_call_that_fails_is_told_and_harmless(tmp_path: Path) -> None:
+def test_any_call_that_fails_is_reported_and_harmless(tmp_path: Path, campaign: Campaign) -> None:
     rows = make_rows(8)
-    at = 0
-    hit = True
-    while hit:
-        at += 1
-        vectors = open_vectors(tmp_path / str(at))
+
+    def begin(name: str) -> Vectors:
+        vectors = open_vectors(tmp_path / name)
         vectors.add([1, 2], rows[:2])
-        with injected(Faults(at)) as faults:
-            try:
-                vectors.add([3, 3, 4], rows[2:5])
-                vectors.search(rows[0], 1)
-            except StorageFailed:
-                pass
-        hit = faults.hit
+        return vectors
+
+    def work(vectors: Vectors) -> None:
+        vectors.add([3, 3, 4], rows[2:5])
+        vectors.search(rows[0], 1)
+
+    counting = begin("counting")
+    calls = calls_of(lambda: work(counting))
+    assert len(calls) > 10
+    for at in campaign.calls("faults", calls):
+        vectors = begin(str(at))
+        with injected(Faults(at)) as faults, suppress(StorageFailed):
+            work(vectors)
+        assert faults.hit
         assert vectors.add([3, 3, 4, 5], rows[2:6]) == 5
         for reader in (vectors, open_vectors(tmp_path / str(at))):
             assert sorted(reader.search(rows[0], 9).ids) == [1, 2, 3, 4, 5], at
-    assert at > 10
-
-
-def _calls(work: Callable[[], object]) -> list[str]:
-    names: list[str] = []
-    with injected(Faults()) as faults:
-        call = faults.call
-        faults.call = lambda name, real, *args, **kwargs: (  # type: ignore[method-assign]
-            names.append(name) or call(name, real, *args, **kwargs)
-        )
-        work()
-    return names
 
 
 def test_the_file_name_is_what_the_index_removes(vectors: Vectors) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import Faults, injected
+from campaigns import Campaign
+from faults import Faults, calls_of, injected
 from turn.compacting import BUDGET, check_files, context_tree, folded_of, step
 from turn.scenes import close_all, logs, stage, turn_events
 
@@ -44,9 +45,7 @@ def undo(session: Session) -> object:
 
 
 def undo_all(session: Session) -> object:
-    for one in session.compactions[:-1]:
-        session.undo(one.id)
-    return session.undo()
+    return [session.undo() for _ in session.compactions]
 
 
 def turn(session: Session) -> object:
@@ -95,17 +94,18 @@ def files(session: Session) -> dict[str, bytes]:
     }
 
 
-def expected(template: Path, tmp_path: Path, deed: Deed) -> dict[int, dict[str, bytes]]:
-    """What the files say before and after: by the number of events about compactions."""
+def expected(template: Path, tmp_path: Path, deed: Deed) -> tuple[dict[int, dict[str, bytes]], list[str]]:
+    """Return the files before and after, by the number of compaction events, and the writes of the deed."""
     shutil.copytree(template, tmp_path / "whole")
     session = stage(str(tmp_path / "whole"))
     found = {len(compactions(session)): files(session)}
-    deed(session)
+    writes = calls_of(lambda: deed(session), Writes())
+    assert len(writes) > 8
     session.prepare(budget=BUDGET, dry_run=True)
     found[len(compactions(session))] = files(session)
     assert len(found) == 2
     close_all()
-    return found
+    return found, writes
 
 
 def compactions(session: Session) -> list[str]:
@@ -134,12 +134,12 @@ def check_next_run(home: Path, before: tuple[bytes, bytes], trees: dict[int, dic
 @pytest.mark.parametrize(
     ("name", "fault"), [("compact", "error"), ("compact", "short"), ("undo", "error"), ("turn", "error")]
 )
-def test_any_write_may_fail_and_the_next_run_is_clean(template: Path, tmp_path: Path, name: str, fault: Any) -> None:
+def test_any_write_may_fail_and_the_next_run_is_clean(
+    template: Path, tmp_path: Path, name: str, fault: Any, campaign: Campaign
+) -> None:
     deed = DEEDS[name]
-    trees = expected(template, tmp_path, deed)
-    at, hit = 0, True
-    while hit:
-        at += 1
+    trees, writes = expected(template, tmp_path, deed)
+    for at in [*campaign.calls("faults", writes), len(writes) + 1]:
         home = tmp_path / str(at)
         shutil.copytree(template, home)
         session = stage(str(home))
@@ -148,29 +148,28 @@ def test_any_write_may_fail_and_the_next_run_is_clean(template: Path, tmp_path: 
         with injected(Writes(at, fault, errno.ENOSPC)) as faults, suppress(DaypackError):
             deed(session)
             told = True
-        hit = faults.hit
+        assert faults.hit or at > len(writes) // 2
         close_all()
         check_next_run(home, before, trees, told=told)
         shutil.rmtree(home)
-    assert at > 8
 
 
 @pytest.mark.parametrize("name", DEEDS)
-def test_a_kill_at_any_write_leaves_what_the_next_run_goes_on_from(template: Path, tmp_path: Path, name: str) -> None:
+def test_after_a_kill_at_any_write_the_next_run_continues(
+    template: Path, tmp_path: Path, name: str, campaign: Campaign
+) -> None:
     deed = DEEDS[name]
-    trees = expected(template, tmp_path, deed)
-    at, killed = 0, True
-    while killed:
-        at += 1
+    trees, writes = expected(template, tmp_path, deed)
+    for at in [*campaign.calls("kills", writes), len(writes) + 1]:
         home = tmp_path / str(at)
         shutil.copytree(template, home)
         session = stage(str(home))
         before = logs(session)
         close_all()
         killed = kill_at(at, lambda home=home: deed(stage(str(home))))
+        assert killed or at > len(writes) // 2
         check_next_run(home, before, trees, told=not killed)
         shutil.rmtree(home)
-    assert at > 8
 
 
 def kill_at(at: int, do: Callable[[], object]) -> bool:
@@ -187,29 +186,27 @@ def kill_at(at: int, do: Callable[[], object]) -> bool:
 
 @pytest.mark.parametrize("gone", [True, False])
 def test_a_rebuild_that_is_killed_at_any_write_is_finished_by_the_next(
-    template: Path, tmp_path: Path, *, gone: bool
+    template: Path, tmp_path: Path, campaign: Campaign, *, gone: bool
 ) -> None:
-    whole = tmp_path / "whole"
-    shutil.copytree(template, whole)
+    def copy(name: str) -> Path:
+        shutil.copytree(template, tmp_path / name)
+        if gone:
+            shutil.rmtree(next((tmp_path / name).glob("**/messages.jsonl")).parent / "context")
+        return tmp_path / name
+
+    def run(home: Path) -> None:
+        session = stage(str(home))
+        rebuild(session.history, session.turns)
+
+    whole = copy("whole")
+    writes = calls_of(lambda: run(whole), Writes())
     session = stage(str(whole))
-    rebuild(session.history, session.turns)
     trees = {len(compactions(session)): files(session)}
     before = logs(session)
     close_all()
-    at, killed = 0, True
-    while killed:
-        at += 2
-        home = tmp_path / str(at)
-        shutil.copytree(template, home)
-        context = next(home.glob("**/messages.jsonl")).parent / "context"
-        if gone:
-            shutil.rmtree(context)
-
-        def run(home: Path = home) -> None:
-            session = stage(str(home))
-            rebuild(session.history, session.turns)
-
-        killed = kill_at(at, run)
+    for at in [*campaign.calls("kills", writes), len(writes) + 1]:
+        home = copy(str(at))
+        assert kill_at(at, lambda home=home: run(home)) or at > len(writes) // 2
         session = stage(str(home))
         rebuild(session.history, session.turns)
         assert logs(session) == before
@@ -217,26 +214,25 @@ def test_a_rebuild_that_is_killed_at_any_write_is_finished_by_the_next(
         assert files(session) == trees[max(trees)]
         close_all()
         shutil.rmtree(home)
-    assert at > 4
 
 
-def test_undoing_everything_may_fail_at_any_write(template: Path, tmp_path: Path) -> None:
-    at, hit = 0, True
-    while hit:
-        at += 1
+def test_undoing_everything_may_fail_at_any_write(template: Path, tmp_path: Path, campaign: Campaign) -> None:
+    shutil.copytree(template, tmp_path / "whole")
+    writes = calls_of(lambda: undo_all(stage(str(tmp_path / "whole"))), Writes())
+    assert len(writes) > 8
+    for at in campaign.calls("faults", writes):
         home = tmp_path / str(at)
         shutil.copytree(template, home)
         session = stage(str(home))
         with injected(Writes(at, "error", errno.EIO)) as faults, suppress(DaypackError):
             undo_all(session)
-        hit = faults.hit
+        assert faults.hit or at > len(writes) // 2
         close_all()
         session = stage(str(home))
         session.prepare(budget=BUDGET, dry_run=True)
         check_files(session, exact=False)
         close_all()
         shutil.rmtree(home)
-    assert at > 8
 
 
 def test_after_all_faults_every_turn_replays_and_the_doctor_finds_no_damage(template: Path, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from faults import Faults, injected, refused_writing
+from campaigns import Campaign
+from faults import Faults, calls_of, injected, refused_writing
 from turn.scenes import converse, item, logs, outputs, stage, turn_events
 
 from daypack.errors import DaypackError, StorageFailed, WriteFailed
@@ -56,23 +57,19 @@ def attempt(session: Session, number: int, faults: Faults) -> bool:
     return refused is not None
 
 
-def count_calls(session: Session) -> int:
-    with injected(Faults()) as faults:
-        prepare(session, 0)
-    return faults.count
-
-
 @pytest.mark.parametrize(("code", "persistent"), [(errno.ENOSPC, True), (errno.EIO, False), (errno.EACCES, False)])
-def test_any_call_may_fail_and_the_next_turn_works(home: str, code: int, *, persistent: bool) -> None:
+def test_any_call_may_fail_and_the_next_turn_works(
+    home: str, campaign: Campaign, code: int, *, persistent: bool
+) -> None:
     session = furnish(home)
     prepare(session, 0)
-    total = count_calls(session)
-    assert total > 30
+    calls = calls_of(lambda: prepare(session, 0))
+    assert len(calls) > 30
     failed = 0
-    for at in range(1, total + 1):
-        if at % 9 == 0:
+    for number, at in enumerate(campaign.calls("faults", calls)):
+        if number % 3 == 0:
             session.close()  # the call that opens a file can fail as well
-        if at % 7 == 0:
+        if number % 4 == 0:
             Path(session.history.layout.pin("style")).write_text(f"Style {at}")
             session.refresh()
         before = logs(session)
@@ -85,16 +82,16 @@ def test_any_call_may_fail_and_the_next_turn_works(home: str, code: int, *, pers
 
 
 @pytest.mark.parametrize("fault", ["error", "short"])
-def test_a_cold_start_may_fail_at_any_call(home: str, fault: Literal["error", "short"]) -> None:
+def test_a_cold_start_may_fail_at_any_call(home: str, fault: Literal["error", "short"], campaign: Campaign) -> None:
     furnish(home).close()
     folder = Path(home).parent
     with stage(home) as session:
-        total = count_calls(session) + 20
+        calls = [*calls_of(lambda: prepare(session, 0)), *["later"] * 20]  # there are more of them from cold
     shutil.copytree(home, folder / "copy")
     session = stage(str(folder / "copy"), workspace=str(folder / "w"))
-    for at in range(1, total, 2):
+    for number, at in enumerate(campaign.calls("faults", calls)):
         session.close()
-        if at % 5 == 0:
+        if number % 3 == 0:
             shutil.rmtree(session.history.layout.context, ignore_errors=True)
         session = stage(str(folder / "copy"), workspace=str(folder / "w"))
         before = logs(session)

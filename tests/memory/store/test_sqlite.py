@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from campaigns import Campaign
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory.ownership import Owning
@@ -272,25 +273,26 @@ def test_threads_of_one_process_add_and_read_at_once(store: SqliteStore) -> None
         assert mine == [f"{writer} {number}" for number in range(40)]
 
 
-def test_two_processes_add_500_entries_each_and_all_are_there(store: SqliteStore, path: Path) -> None:
+def test_two_processes_add_entries_and_all_are_there(store: SqliteStore, path: Path, campaign: Campaign) -> None:
+    each = campaign.size("concurrent writes", 500)
     memory = make(store)
     code = (
         "import sys\n"
         "from daypack.memory.store.sqlite import SqliteStore\n"
         "from daypack.memory.store.port import Draft\n"
         "store = SqliteStore(sys.argv[1])\n"
-        "for number in range(500):\n"
+        "for number in range(int(sys.argv[4])):\n"
         f"    store.add({ME!r}, sys.argv[2], (Draft(raw=f'{{sys.argv[3]}} {{number}}', summary='s'),))\n"
     )
     command = [sys.executable, "-c", code, str(path), memory]
-    children = [subprocess.Popen([*command, str(writer)]) for writer in range(2)]
+    children = [subprocess.Popen([*command, str(writer), str(each)]) for writer in range(2)]
     assert [child.wait(timeout=300) for child in children] == [0, 0]
     read = everything(store, memory)
-    assert [entry.seq for entry in read] == list(range(1, 1001))
+    assert [entry.seq for entry in read] == list(range(1, 2 * each + 1))
     for writer in range(2):
         mine = [entry.raw_entry for entry in read if entry.raw_entry.startswith(f"{writer} ")]
-        assert mine == [f"{writer} {number}" for number in range(500)]
-    assert usage(store).entries == 1000
+        assert mine == [f"{writer} {number}" for number in range(each)]
+    assert usage(store).entries == 2 * each
 
 
 def test_a_forked_child_uses_the_store_beside_its_parent(store: SqliteStore) -> None:
