@@ -18,7 +18,7 @@ import orjson
 
 from bench.corpora import Said, Talk, read_corpora
 from daypack.errors import DaypackError
-from daypack.llm.embedding.port import open_embedder
+from daypack.llm.embedders import open_embedder
 from daypack.memory.tools import Memories, open_memory
 from daypack.types.memory import About
 

@@ -14,7 +14,7 @@ from small_model import find_small_model
 
 from daypack.cli.model import put_setting
 from daypack.errors import BadConfig
-from daypack.llm.embedding.port import find_files
+from daypack.llm.embedders import find_files
 from daypack.llm.models.catalogue import find_encoder, find_model
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -124,7 +124,7 @@ def test_the_model_of_0_6b_is_neither_pulled_nor_used(command: Command, hub: End
         (("pull", "--sha256", "12"), 2, "is no sha256"),
         (("use", "gpt"), 2, "openai:URL#NAME"),
         (("use", "qwen3-1.7b"), 1, "daypack model pull qwen3-1.7b"),
-        (("use", "llama:nothing.gguf"), 1, "there is no such model file"),
+        (("use", "llama:nothing.gguf"), 1, "the model file does not exist"),
         (("test",), 2, "no model is in use"),
         (("test", "none"), 2, "no model is in use"),
         (("pull", "static", "--sha256", DIGEST), 2, "its digests are known"),

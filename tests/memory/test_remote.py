@@ -15,9 +15,10 @@ from scripted_endpoint import Endpoint, Reply, Seen
 
 from daypack import errors
 from daypack.errors import AccessDenied, BadInput, DaypackError, KeyConflict, MemoryMissing, ServerFailed, TooLong
+from daypack.llm import client
 from daypack.memory import remote
 from daypack.memory.consistency_token import Position, write_token
-from daypack.memory.remote import ATTEMPTS, RemoteMemories
+from daypack.memory.remote import RETRY, RemoteMemories
 from daypack.memory.tools import open_memory
 from daypack.types.memory import About, Where
 
@@ -35,7 +36,7 @@ Answer = Callable[[Seen], Reply]
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(remote, "RETRY", RETRY._replace(pause_seconds=0.001))
 
 
 def always(body: Any, status: int = 200, **more: Any) -> Answer:
@@ -139,9 +140,9 @@ def test_nobody_there_is_said_with_the_command_that_helps() -> None:
 
 @pytest.mark.parametrize("bad", [CUT, Reply({"error": {"code": "LockUnavailable", "message": "busy"}}, 503)])
 def test_what_may_be_repeated_is_asked_again(bad: Reply) -> None:
-    with Endpoint(first(bad, MEMORY, ATTEMPTS - 1)) as server, RemoteMemories(server.url) as memories:
+    with Endpoint(first(bad, MEMORY, RETRY.attempts - 1)) as server, RemoteMemories(server.url) as memories:
         assert memories.get_memory("m").title == "t"
-        assert len(server.seen) == ATTEMPTS
+        assert len(server.seen) == RETRY.attempts
     with Endpoint(first(bad, ADDED)) as server, RemoteMemories(server.url) as memories:
         assert memories.add_entry("m", "raw", client_key="k").entry_id == "e"
         assert [one.json["client_key"] for one in server.seen] == ["k", "k"]
@@ -164,12 +165,15 @@ def test_a_write_without_a_key_is_never_sent_twice(bad: Reply) -> None:
 
 def test_a_server_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "ANSWER_SECONDS", 0.05)
-    with Endpoint(always(MEMORY, delay_seconds=0.5)) as server, pytest.raises(ServerFailed, match="no answer in time"):
+    with (
+        Endpoint(always(MEMORY, delay_seconds=0.5)) as server,
+        pytest.raises(ServerFailed, match="no response in time"),
+    ):
         RemoteMemories(server.url).create_memory("t")
 
 
 def test_an_answer_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "MAX_BODY_BYTES", 10)
+    monkeypatch.setattr(client, "MAX_BODY_BYTES", 10)
     with Endpoint(always(MEMORY)) as server, pytest.raises(ServerFailed, match="more than 10 bytes"):
         RemoteMemories(server.url).get_memory("m")
 

@@ -12,7 +12,7 @@ from daypack.derived.compaction.raw import read_raw
 from daypack.derived.compaction.template import problems
 from daypack.derived.compaction.with_model import fill
 from daypack.errors import BadConfig
-from daypack.llm.completion.port import open_completer
+from daypack.llm.completers import open_completer
 
 THINKING = """<thinking>
 Okay, let's see. The user wants me to read files directly.

@@ -8,7 +8,8 @@ from small_model import find_small_model
 from turn.snapshot_replies import ask, taken_in, talking
 
 from daypack.derived.tiers import read_accepted
-from daypack.llm.completion.port import Completer, Prompt, open_completer
+from daypack.llm.completers import open_completer
+from daypack.llm.completion.port import Completer, Prompt
 from daypack.protocol import SEPARATOR, parse
 from daypack.session import Session
 from daypack.turn.turn import Turn

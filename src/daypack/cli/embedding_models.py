@@ -8,7 +8,7 @@ from typing import Any
 
 from daypack.cli.terminal import counted, json_text, safe_line, say
 from daypack.errors import BadConfig, BadInput
-from daypack.llm.embedding.port import find_files, open_embedder
+from daypack.llm.embedders import find_files, open_embedder
 from daypack.llm.models.catalogue import Encoder
 from daypack.llm.models.wheels import pull_encoder
 

@@ -11,8 +11,8 @@ from daypack.config import from_environment, from_file
 from daypack.errors import BadConfig, BadInput
 from daypack.history.layout import Home, find_home
 from daypack.llm.choice import Choice, read_choice, read_embedding
-from daypack.llm.completion.port import default_choice, model_path, open_completer
-from daypack.llm.embedding.port import default_embedding, open_embedder
+from daypack.llm.completers import default_completion_model, find_model_file, open_completer
+from daypack.llm.embedders import default_embedding_model, open_embedder
 from daypack.llm.models.catalogue import DEFAULT, ENCODERS, MODELS, find_encoder, find_model
 from daypack.llm.models.folder import find_hub, list_files, pull, read_origin
 
@@ -89,7 +89,7 @@ def _use(args: argparse.Namespace, home: Home) -> int:
         if embedder := open_embedder(choice, models=_models(home)):
             embedder.close()
     elif (chosen := read_choice(choice)).kind == "llama":
-        model_path(chosen, _models(home))
+        find_model_file(chosen, _models(home))
         _tell_missing_package()
     text = (atomic.read(home.config) or b"").decode("utf-8", "replace")
     written = put_setting(text, setting, choice, home.config)
@@ -246,7 +246,7 @@ def _in_use(home: Home, setting: str) -> tuple[str, str]:
     choice = from_file(home.config).get(setting)
     if isinstance(choice, str) and choice:
         return choice, "config.toml"
-    return (default_choice if setting == COMPACTION else default_embedding)(_models(home)), "default"
+    return (default_completion_model if setting == COMPACTION else default_embedding_model)(_models(home)), "default"
 
 
 def _models(home: Home) -> str:

@@ -1,90 +1,256 @@
-"""One HTTP exchange: proxies, time limits, bounded bodies. Nothing is followed and nothing repeated here."""
+"""The HTTP client for model endpoints, memory servers and downloads: limits, proxies, keys, redirects, retries."""
 
 import base64
 import os
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
-from urllib.parse import unquote, urlsplit
+from socket import socket
+from typing import NamedTuple, TypeVar, cast
+from urllib.parse import unquote, urljoin, urlsplit
+
+from daypack.llm.addresses import is_loopback, origin
 
 CONNECT_SECONDS = 10.0
 MAX_BODY_BYTES = 16 << 20
-# Everything that goes wrong between two machines.
-TROUBLE = (OSError, HTTPException, ValueError)  # the last: an address or a number that is none
+# Everything a request can fail with; ValueError is for a malformed address or number.
+NETWORK_ERRORS = (OSError, HTTPException, ValueError)
+_REDIRECT_STATUSES = (301, 302, 303, 307, 308)
+
+_Result = TypeVar("_Result")
 
 
 class Deadline:
-    """A point in time after which nobody waits any more."""
+    """The point in time after which a request fails."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
 
-    def left(self) -> float:
-        """Return the seconds that are left; TimeoutError when there are none."""
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("the time is up")
-        return left
+    def remaining(self) -> float:
+        """Return the remaining seconds; raise TimeoutError if there are none."""
+        seconds = self._end - time.monotonic()
+        if seconds <= 0:
+            raise TimeoutError("the deadline has passed")
+        return seconds
+
+    def is_within(self, seconds: float) -> bool:
+        """Return True if the deadline passes before so many seconds do."""
+        return self._end - time.monotonic() <= seconds
 
 
-class Request:
-    """What is sent: a method, an address, a body, headers."""
+NO_DEADLINE = Deadline(float("inf"))
 
-    def __init__(self, method: str, url: str, body: bytes | None = None, headers: Mapping[str, str] = {}) -> None:
-        self.method = method
-        self.url = url
-        self.body = body
-        self.headers = dict(headers)
+
+class Retry(NamedTuple):
+    """When a failed request is sent again. Pauses double; a server's Retry-After replaces them."""
+
+    attempts: int = 5  # in a row without progress
+    pause_seconds: float = 0.5  # before the second attempt
+    max_pause_seconds: float = 30.0  # a longer Retry-After is cut to this
+    busy_statuses: tuple[int, ...] = (429, 503)  # the server did not carry out the request
+    if_refused: bool = True  # no process listens at the address: the server may be starting
+    if_broken: bool = False  # the request may have been carried out: only for requests that are safe to repeat
+
+    def allows(self, error: BaseException) -> bool:
+        """Return True if a request that failed this way may be sent again."""
+        if isinstance(error, BusyServer):
+            return True
+        if isinstance(error, RedirectRefused):
+            return False
+        return self.if_refused if isinstance(error, ConnectionRefusedError) else self.if_broken
+
+    def pause_after(self, error: BaseException, pause: float) -> float:
+        """Return how long to wait: what the server asks for, else `pause`."""
+        asked = error.response.headers.get("retry-after", "") if isinstance(error, BusyServer) else ""
+        return min(float(asked), self.max_pause_seconds) if asked.isdecimal() and asked.isascii() else pause
+
+
+MODEL_RETRY = Retry()
+NO_RETRY = Retry(attempts=1)
+
+
+class Redirects(NamedTuple):
+    """Which redirects are followed. Following one never leads from https to http."""
+
+    limit: int
+    same_origin: bool  # and only those that keep method and body: a key and a prompt are for this server alone
+
+
+NO_REDIRECTS = Redirects(0, same_origin=True)
+SAME_ORIGIN = Redirects(3, same_origin=True)
+ANY_ORIGIN = Redirects(5, same_origin=False)  # only for requests without a key
+
+
+class Request(NamedTuple):
+    """A method, an address, a body and headers."""
+
+    method: str
+    url: str
+    body: bytes | None = None
+    headers: Mapping[str, str] = {}
+
+
+class Response(NamedTuple):
+    """A response with its whole body, whatever its status."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Hop(NamedTuple):
+    """An address that answered with a redirect, and its headers."""
+
+    url: str
+    headers: Mapping[str, str]
+
+
+class RedirectRefused(HTTPException):
+    """A redirect that is not followed; `target` is empty if there were too many."""
+
+    def __init__(self, problem: str, target: str = "") -> None:
+        super().__init__(problem)
+        self.target = target
+
+
+class BusyServer(HTTPException):
+    """The server asks to try later."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(f"HTTP {response.status}")
+        self.response = response
+
+
+def send_with_retries(
+    send: Callable[[], _Result],
+    retry: Retry,
+    *,
+    deadline: Deadline = NO_DEADLINE,
+    progress: Callable[[], int] = lambda: 0,
+) -> _Result:
+    """Call `send` until it succeeds, as `retry` allows; raise its last error. `progress` counts the bytes received."""
+    failures, pause = 0, retry.pause_seconds
+    while True:
+        before = progress()
+        try:
+            return send()
+        except NETWORK_ERRORS as error:
+            failures, pause = (0, retry.pause_seconds) if progress() > before else (failures + 1, pause)
+            wait = retry.pause_after(error, pause)
+            if failures >= retry.attempts or not retry.allows(error) or deadline.is_within(wait):
+                raise
+        time.sleep(wait)
+        pause *= 2
+
+
+class Client:
+    """Requests to one server, with its key. Threads may share it; `keep_alive` keeps connections between requests."""
+
+    def __init__(
+        self, url: str, *, key: str = "", redirects: Redirects = NO_REDIRECTS, keep_alive: bool = False
+    ) -> None:
+        self._url = url
+        self._key = key
+        self._redirects = redirects
+        self._pool = _Pool() if keep_alive else None
+
+    def send(self, method: str, path: str, body: bytes | None, *, retry: Retry, deadline: Deadline) -> Response:
+        """Send a request with a JSON body and return the response, or raise one of NETWORK_ERRORS."""
+        headers = {"Accept": "application/json", "User-Agent": "daypack"}
+        if self._pool is None:
+            headers["Connection"] = "close"
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        request = Request(method, urljoin(self._url, path), body, headers)
+
+        def exchange() -> Response:
+            with open_exchange(request, deadline=deadline, redirects=self._redirects, pool=self._pool) as exchange:
+                response = Response(exchange.status, exchange.headers, exchange.body())
+            if response.status in retry.busy_statuses:
+                raise BusyServer(response)
+            return response
+
+        try:
+            return send_with_retries(exchange, retry, deadline=deadline)
+        except BusyServer as error:
+            return error.response
+
+    def close(self) -> None:
+        """Close the idle connections; the next request opens a new one."""
+        if self._pool is not None:
+            self._pool.close()
 
 
 class Exchange:
-    """A request that was sent and the answer as it arrives. `deadline` limits the whole, `idle_seconds` each wait."""
+    """A request that was sent and its response as it arrives; `deadline` limits all of it, `idle_seconds` each wait."""
 
-    def __init__(self, request: Request, *, deadline: Deadline, idle_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        request: Request,
+        *,
+        deadline: Deadline,
+        idle_seconds: float | None = None,
+        pool: "_Pool | None" = None,
+        history: tuple[Hop, ...] = (),
+    ) -> None:
         self._deadline = deadline
         self._idle = idle_seconds
-        self._connection, target, extra = _connection(request.url, min(CONNECT_SECONDS, deadline.left()))
+        self._pool = pool
+        self.url = request.url
+        self.history = history
+        self._route = (pool and pool.take()) or _Route(request.url)
+        connection = self._route.connection
         try:
-            self._connection.connect()
-            # The answer takes this socket over from the connection; its time limit is set here before every wait.
-            self._socket = self._connection.sock
-            self._wait()
-            self._connection.request(request.method, target, request.body, {**request.headers, **extra})
-            self._wait()
-            self._answer = self._connection.getresponse()
+            if connection.sock is None:
+                connection.timeout = min(CONNECT_SECONDS, deadline.remaining())
+                connection.connect()
+            # The response takes this socket over from the connection; its timeout is set here before every wait.
+            self._socket = cast("socket", connection.sock)
+            self._set_timeout()
+            headers = {**request.headers, **self._route.headers}
+            connection.request(request.method, self._route.target(request.url), request.body, headers)
+            self._set_timeout()
+            self._response = connection.getresponse()
         except BaseException:
-            self._connection.close()
+            connection.close()
             raise
-        self.status = self._answer.status
-        self.headers: Mapping[str, str] = {name.lower(): value for name, value in self._answer.headers.items()}
+        self.status = self._response.status
+        self.headers: Mapping[str, str] = {name.lower(): value for name, value in self._response.headers.items()}
 
-    def read(self, most: int) -> bytes:
-        """Return the next bytes of the body, b"" when no more come: `missing_bytes` tells whether that was all."""
-        self._wait()
-        return self._answer.read1(most)  # one wait each, so that the deadline holds for a trickle too
+    def read(self, max_bytes: int) -> bytes:
+        """Return the next bytes of the body, b"" at its end; then `missing_bytes` is 0 if it is complete."""
+        self._set_timeout()
+        return self._response.read1(max_bytes)  # at most one wait, so a slow sender cannot exceed the deadline
 
     def body(self) -> bytes:
-        """Return the whole body; HTTPException when it is too long to be an answer."""
+        """Return the whole body; raise HTTPException if it is incomplete or longer than MAX_BODY_BYTES."""
         parts: list[bytes] = []
         size = 0
         while data := self.read(1 << 16):
             parts.append(data)
             size += len(data)
             if size > MAX_BODY_BYTES:
-                raise HTTPException(f"the answer has more than {MAX_BODY_BYTES:,} bytes")
+                raise HTTPException(f"the response has more than {MAX_BODY_BYTES:,} bytes")
         if self.missing_bytes:
-            raise HTTPException("the answer was cut off")
+            raise HTTPException("the response was cut off")
         return b"".join(parts)
 
     @property
     def missing_bytes(self) -> int:
-        """How much of the announced body has not come."""
-        return self._answer.length or 0
+        """How many bytes of the announced body have not arrived."""
+        return self._response.length or 0
 
     def close(self) -> None:
-        """End it; whoever still works on the answer sees it."""
-        self._answer.close()
-        self._connection.close()
+        """Release the connection: back to the pool if the response was read to its end, else close it."""
+        reusable = self._response.isclosed() and not self._response.will_close
+        self._response.close()
+        if self._pool is not None and reusable:
+            self._pool.put(self._route)
+        else:
+            self._route.connection.close()
 
     def __enter__(self) -> "Exchange":
         return self
@@ -92,71 +258,123 @@ class Exchange:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _wait(self) -> None:
-        left = self._deadline.left()
-        self._socket.settimeout(left if self._idle is None else min(left, self._idle))
+    def _set_timeout(self) -> None:
+        seconds = self._deadline.remaining()
+        self._socket.settimeout(seconds if self._idle is None else min(seconds, self._idle))
 
 
-def origin(url: str) -> tuple[str, str, int | None]:
-    """Return what two addresses of the same place share."""
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+def open_exchange(
+    request: Request,
+    *,
+    deadline: Deadline,
+    redirects: Redirects,
+    idle_seconds: float | None = None,
+    pool: "_Pool | None" = None,
+) -> Exchange:
+    """Send a request and follow redirects; the exchange's `history` lists the addresses that redirected."""
+    history: tuple[Hop, ...] = ()
+    while True:
+        exchange = Exchange(request, deadline=deadline, idle_seconds=idle_seconds, pool=pool, history=history)
+        if exchange.status not in _REDIRECT_STATUSES or not redirects.limit:
+            return exchange
+        exchange.close()
+        if len(history) == redirects.limit:
+            raise RedirectRefused(f"more than {redirects.limit} redirects")
+        history += (Hop(request.url, exchange.headers),)
+        target = urljoin(request.url, exchange.headers.get("location", ""))
+        if redirects.same_origin and (origin(target) != origin(request.url) or exchange.status not in (307, 308)):
+            raise RedirectRefused(f"the server redirects to {target}", target)
+        if request.url.startswith("https:") and not target.startswith("https:"):
+            raise RedirectRefused("the server redirects to an unencrypted address", target)
+        request = request._replace(url=target)
 
 
-def is_loopback(host: str) -> bool:
-    """Say whether a name or address is this machine. Only whole addresses count: 127.example.org is elsewhere."""
-    if host.lower() == "localhost":
-        return True
-    from ipaddress import ip_address  # noqa: PLC0415 — few endpoints are named by an address
-
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def is_private(url: str) -> bool:
-    """Say whether nobody on the way can read what is sent."""
-    scheme, host, _ = origin(url)
-    return scheme == "https" or is_loopback(host)
-
-
-def reason(error: BaseException) -> str:
-    """Say in a few words what went wrong."""
+def describe_error(error: BaseException) -> str:
+    """Return a network error in a few words."""
     if isinstance(error, TimeoutError):
-        return "no answer in time"
+        return "no response in time"
     if isinstance(error, IncompleteRead):
-        return "the answer was cut off"
+        return "the response was cut off"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__
 
 
-def _connection(url: str, seconds: float) -> tuple[HTTPConnection, str, dict[str, str]]:
-    """Return the connection for an address, what to ask it for, and headers for a proxy."""
-    parts = urlsplit(url)
-    scheme, host, port = origin(url)
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    kind = HTTPSConnection if scheme == "https" else HTTPConnection
-    proxy = _proxy(scheme, host)
-    if not proxy:
-        return kind(host, port, timeout=seconds), target, {}
-    way = urlsplit(proxy if "//" in proxy else f"//{proxy}")
-    headers: dict[str, str] = {}
-    if way.username is not None:
-        login = f"{unquote(way.username)}:{unquote(way.password or '')}".encode()
-        headers["Proxy-Authorization"] = f"Basic {base64.b64encode(login).decode()}"
-    connection = kind(way.hostname or "", way.port or 3128, timeout=seconds)
-    if scheme == "https":
-        connection.set_tunnel(host, port, headers)
-        return connection, target, {}
-    return connection, f"http://{parts.netloc}{target}", headers
+class _Route:
+    """A connection to a server, direct or through the proxy the environment names."""
+
+    def __init__(self, url: str) -> None:
+        scheme, host, port = origin(url)
+        kind = HTTPSConnection if scheme == "https" else HTTPConnection
+        self.headers: dict[str, str] = {}
+        self._absolute = False
+        self.pid = os.getpid()
+        proxy = _find_proxy(scheme, host)
+        if not proxy:
+            self.connection = kind(host, port)
+            return
+        parts = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+        headers: dict[str, str] = {}
+        if parts.username is not None:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+            headers["Proxy-Authorization"] = f"Basic {base64.b64encode(login).decode()}"
+        self.connection = kind(parts.hostname or "", parts.port or 3128)
+        if scheme == "https":
+            self.connection.set_tunnel(host, port, headers)
+        else:
+            self.headers, self._absolute = headers, True
+
+    def target(self, url: str) -> str:
+        """Return what the request line names: a path, for a plain proxy the whole address."""
+        parts = urlsplit(url)
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        return f"http://{parts.netloc}{path}" if self._absolute else path
+
+    def is_usable(self) -> bool:
+        """Return True if the next request can use it: open, of this process, and not closed by the server."""
+        import select  # noqa: PLC0415 — only with connections that are kept
+
+        sock = self.connection.sock
+        if self.pid != os.getpid() or sock is None:
+            return False
+        poll = select.poll()
+        poll.register(sock, select.POLLIN)
+        return not poll.poll(0)
 
 
-def _proxy(scheme: str, host: str) -> str:
+class _Pool:
+    """Idle connections to one server."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[_Route] = []
+
+    def take(self) -> _Route | None:
+        """Return a usable connection, which the caller then has for itself; None if there is none."""
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                route = self._idle.pop()
+            if route.is_usable():
+                return route
+            route.connection.close()
+
+    def put(self, route: _Route) -> None:
+        with self._lock:
+            self._idle.append(route)
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for route in idle:
+            route.connection.close()
+
+
+def _find_proxy(scheme: str, host: str) -> str:
     if is_loopback(host) or not any(name.lower().endswith("_proxy") for name in os.environ):
         return ""
-    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 — 60 ms, only behind a proxy
+    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 — 60 ms, only where there is a proxy
 
-    found = getproxies()
-    return found.get(scheme) or found.get("all") or "" if not proxy_bypass(host) else ""
+    proxies = getproxies()
+    return proxies.get(scheme) or proxies.get("all") or "" if not proxy_bypass(host) else ""

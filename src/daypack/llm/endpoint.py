@@ -1,84 +1,94 @@
-"""Questions to one endpoint: the key, redirects, and patience with a server that is busy or not up yet."""
+"""A model endpoint: JSON requests with its key, refusals read, failures raised as ModelFailed with a hint."""
 
-import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
-from urllib.parse import urljoin
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from daypack.errors import ModelFailed
-from daypack.llm.client import TROUBLE, Deadline, Exchange, Request, origin, reason
+from daypack.llm.addresses import is_private
+from daypack.llm.client import (
+    MODEL_RETRY,
+    NETWORK_ERRORS,
+    SAME_ORIGIN,
+    Client,
+    Deadline,
+    RedirectRefused,
+    Response,
+    Retry,
+    describe_error,
+)
 
-ATTEMPTS = 5
-MAX_REDIRECTS = 3
-_MAX_PAUSE_SECONDS = 30.0
-HINTS = {
-    401: "set DAYPACK_API_KEY to a key this endpoint takes",
-    403: "set DAYPACK_API_KEY to a key this endpoint takes",
+_HINTS = {
+    401: "set DAYPACK_API_KEY to a key this endpoint accepts",
+    403: "set DAYPACK_API_KEY to a key this endpoint accepts",
     404: "check the address, which usually ends in /v1, and the model's name",
-    429: "the endpoint has too much to do; try later",
+    429: "the endpoint is overloaded; try later",
 }
+_TOO_LONG = ("exceed_context_size_error", "context_length_exceeded", "maximum context length")
 
 
-class Answer(NamedTuple):
-    """What came back, whatever it says."""
+class Refusal(NamedTuple):
+    """Why an endpoint refused; `is_too_long` if the prompt exceeds the model's window."""
 
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
+    text: str
+    is_too_long: bool
 
 
 class Endpoint:
-    """An address that is asked; no connection is kept between questions."""
+    """The server at one address. `name` is the model choice that errors show."""
 
-    def __init__(self, name: str, url: str, *, key: str = "", pause_seconds: float = 0.5) -> None:
+    def __init__(self, name: str, url: str, *, key: str = "", retry: Retry = MODEL_RETRY) -> None:
         self._name = name
-        self._url = url
         self._key = key
-        self._pause = pause_seconds
+        self._retry = retry
+        self._client = Client(url, key=key, redirects=SAME_ORIGIN)
 
-    def send(self, method: str, path: str, value: dict[str, Any] | None, deadline: Deadline) -> Answer:
-        """Send a request until it is answered: a refused connection and HTTP 429 and 503 are tried again."""
+    def send(self, method: str, path: str, value: dict[str, Any] | None, deadline: Deadline) -> Response:
+        """Send a request and return the response, whatever its status; raise ModelFailed if there is none."""
         body = None if value is None else msgspec.json.encode(value)
-        pause = self._pause
-        for attempt in range(1, ATTEMPTS + 1):
-            wait = pause
-            try:
-                answer = self._exchange(method, path, body, deadline)
-                if answer.status not in (429, 503) or attempt == ATTEMPTS:
-                    return answer
-                asked = answer.headers.get("retry-after", "")
-                wait = min(float(asked), _MAX_PAUSE_SECONDS) if asked.isdecimal() and asked.isascii() else pause
-                if wait >= deadline.left():
-                    return answer
-            except ConnectionRefusedError as error:
-                if attempt == ATTEMPTS or pause >= deadline.left():
-                    raise self.failed(reason(error), "is the server running at this address?") from error
-            except TROUBLE as error:
-                raise self.failed(reason(error), "check the address and the server") from error
-            time.sleep(wait)
-            pause *= 2
-        raise AssertionError  # the last attempt returns or raises
+        try:
+            return self._client.send(method, path, body, retry=self._retry, deadline=deadline)
+        except NETWORK_ERRORS as error:
+            hint = "check the address and the server"
+            if isinstance(error, ConnectionRefusedError):
+                hint = "is the server running at this address?"
+            elif isinstance(error, RedirectRefused) and error.target:
+                hint = "use that address in the model choice if it is the right one"
+            raise self.failed(describe_error(error), hint) from error
+
+    def read_refusal(self, body: bytes) -> Refusal:
+        """Read the body of a refusal; the key is removed in case the server repeats it."""
+        answer = read_object(body) or {}
+        error = answer.get("error") or answer.get("message") or answer.get("detail")
+        message = cast("dict[str, Any]", error).get("message", error) if isinstance(error, dict) else error
+        whole = body.decode("utf-8", "replace")
+        text = message if isinstance(message, str) else whole[:200]
+        if self._key:
+            text = text.replace(self._key, "…")
+        return Refusal(" ".join(text.split())[:300], any(sign in whole for sign in _TOO_LONG))
 
     def failed(self, problem: str, hint: str) -> ModelFailed:
         """Return an error of this endpoint."""
         return ModelFailed(problem, operation="ask model", place=self._name, hint=hint)
 
-    def _exchange(self, method: str, path: str, body: bytes | None, deadline: Deadline) -> Answer:
-        headers = {"Accept": "application/json", "Connection": "close", "User-Agent": "daypack"}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        url = urljoin(self._url, path)
-        for _ in range(MAX_REDIRECTS + 1):
-            with Exchange(Request(method, url, body, headers), deadline=deadline) as exchange:
-                if exchange.status not in (301, 302, 303, 307, 308):
-                    return Answer(exchange.status, exchange.headers, exchange.body())
-                url, former = urljoin(url, exchange.headers.get("location", "")), url
-            # The key and the conversation are for this place only.
-            if origin(url) != origin(former) or exchange.status not in (307, 308):
-                hint = "name that address in the choice if it is the right one"
-                raise self.failed(f"the endpoint sends us to {url}", hint)
-        raise self.failed(f"more than {MAX_REDIRECTS} redirects", "check the address")
+    def failed_status(self, response: Response, hint: str) -> ModelFailed:
+        """Return an error for a status other than 200; `hint` is for statuses without a hint of their own."""
+        problem = f"HTTP {response.status}: {self.read_refusal(response.body).text}"
+        return self.failed(problem, _HINTS.get(response.status, hint))
+
+
+def read_object(body: bytes) -> dict[str, Any] | None:
+    """Return the JSON object of a body, None if it is anything else."""
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def find_key(url: str, environ: Mapping[str, str]) -> str:
+    """Return the key for an address; OpenAI's own key is not sent unencrypted over a network."""
+    if key := environ.get("DAYPACK_API_KEY"):
+        return key
+    return environ.get("OPENAI_API_KEY", "") if is_private(url) else ""

@@ -1,18 +1,16 @@
 """The nine tools of a memory server, called from here: the methods of `Memories`, over the server's JSON API."""
 
 import os
-import threading
-import time
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPSConnection, IncompleteRead
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
 from daypack import errors
 from daypack.errors import AccessDenied, BadInput, DaypackError, ServerFailed
-from daypack.llm.client import CONNECT_SECONDS, MAX_BODY_BYTES, TROUBLE, origin, reason
+from daypack.llm.addresses import origin
+from daypack.llm.client import NETWORK_ERRORS, NO_RETRY, Client, Deadline, Response, Retry, describe_error
 from daypack.types.memory import (
     About,
     Added,
@@ -26,11 +24,8 @@ from daypack.types.memory import (
     Where,
 )
 
-ATTEMPTS = 3
 ANSWER_SECONDS = 60.0
-_PAUSE_SECONDS = 0.2
-# What says "not now": the request was not carried out.
-_BUSY = (429, 503)
+RETRY = Retry(attempts=3, pause_seconds=0.2, if_refused=False, if_broken=True)
 _Result = TypeVar("_Result")
 
 
@@ -57,7 +52,7 @@ _READ_REFUSAL = msgspec.json.Decoder(_Refusal)
 
 
 class RemoteMemories:
-    """The memories of one user on a server. Threads may share it; each has its own connection.
+    """The memories of one user on a server. Threads may share it.
 
     Whose memories they are is decided by the token, without one by the server; a `user` that is neither None nor
     "local" must be the same.
@@ -67,9 +62,7 @@ class RemoteMemories:
         self._url = _checked(url)
         self._token = token if token is not None else os.environ.get("DAYPACK_TOKEN", "")
         self._expected = None if user in (None, "local") else user
-        self._lines = threading.local()
-        self._lock = threading.Lock()
-        self._opened: list[_Line] = []
+        self._client = Client(self._url, key=self._token, keep_alive=True)
 
     def __repr__(self) -> str:
         return f"RemoteMemories({self._url!r})"
@@ -145,11 +138,8 @@ class RemoteMemories:
         return self._ask("memories", None, _READ_MEMORIES)
 
     def close(self) -> None:
-        """Close every connection; a call after it opens a new one."""
-        with self._lock:
-            opened, self._opened = self._opened, []
-        for line in opened:
-            line.connection.close()
+        """Close the idle connections; the next call opens a new one."""
+        self._client.close()
 
     def __enter__(self) -> "RemoteMemories":
         return self
@@ -168,7 +158,8 @@ class RemoteMemories:
     ) -> _Result:
         if self._expected is not None:
             self._check_user(self._expected)
-        body = self._send(tool, given, attempts=ATTEMPTS if repeat else 1, seconds=ANSWER_SECONDS + seconds)
+        deadline = Deadline(ANSWER_SECONDS + seconds)
+        body = self._send(tool, given, retry=RETRY if repeat else NO_RETRY, deadline=deadline)
         try:
             return decoder.decode(body)
         except (msgspec.DecodeError, UnicodeError) as error:
@@ -183,74 +174,23 @@ class RemoteMemories:
             hint = f"make a token for {expected} with `daypack token new`, and give it in DAYPACK_TOKEN"
             raise AccessDenied(f"the server knows this caller as {actual!r}", operation="open memory", hint=hint)
 
-    def _send(self, tool: str, given: Mapping[str, Any] | None, *, attempts: int, seconds: float) -> bytes:
-        """Return the body of a good answer; what may be repeated is, when the connection broke or nobody had time."""
+    def _send(self, tool: str, given: Mapping[str, Any] | None, *, retry: Retry, deadline: Deadline) -> bytes:
+        """Return the body of a successful response, or raise the server's error."""
         body = None if given is None else _encode({name: value for name, value in given.items() if value is not None})
-        pause = _PAUSE_SECONDS
-        for left in reversed(range(attempts)):
-            try:
-                answer = self._exchange(tool, body, seconds)
-            except ConnectionRefusedError as error:
-                hint = "is `daypack serve` running at this address?"
-                raise self._failed(tool, reason(error), hint) from error
-            except TROUBLE as error:
-                if not left:
-                    raise self._failed(tool, reason(error), "check the address and the server") from error
-            else:
-                if answer.status == 200:
-                    return answer.body
-                if answer.status not in _BUSY or not left:
-                    raise self._refusal(tool, answer)
-            time.sleep(pause)
-            pause *= 2
-        raise AssertionError  # the last attempt returns or raises
-
-    def _exchange(self, tool: str, body: bytes | None, seconds: float) -> "_Answer":
-        headers = {"Accept": "application/json", "User-Agent": "daypack"}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        line = self._line()
+        path = f"{urlsplit(self._url).path}/api/{tool}"
+        method = "GET" if body is None else "POST"
         try:
-            line.wait(seconds)
-            target = f"{urlsplit(self._url).path}/api/{tool}"
-            line.connection.request("GET" if body is None else "POST", target, body, headers)
-            answer = line.connection.getresponse()
-            read = answer.read(MAX_BODY_BYTES + 1)
-            if len(read) > MAX_BODY_BYTES:
-                raise ValueError(f"the answer has more than {MAX_BODY_BYTES:,} bytes")
-            if answer.length:
-                raise IncompleteRead(read, answer.length)
-        except BaseException:
-            self._drop(line)
-            raise
-        if answer.will_close:
-            self._drop(line)
-        return _Answer(answer.status, read)
+            response = self._client.send(method, path, body, retry=retry, deadline=deadline)
+        except ConnectionRefusedError as error:
+            hint = "is `daypack serve` running at this address?"
+            raise self._failed(tool, describe_error(error), hint) from error
+        except NETWORK_ERRORS as error:
+            raise self._failed(tool, describe_error(error), "check the address and the server") from error
+        if response.status != 200:
+            raise self._refusal(tool, response)
+        return response.body
 
-    def _line(self) -> "_Line":
-        """Return this thread's connection; a new one when there is none, or the server has closed it meanwhile."""
-        line: _Line | None = getattr(self._lines, "own", None)
-        if line is not None and line.usable:
-            return line
-        if line is not None:
-            self._drop(line)
-        line = _Line(self._url)
-        self._lines.own = line
-        with self._lock:
-            self._opened.append(line)
-        return line
-
-    def _drop(self, line: "_Line") -> None:
-        self._lines.own = None
-        if line.pid == os.getpid():
-            line.connection.close()
-        with self._lock:
-            if line in self._opened:
-                self._opened.remove(line)
-
-    def _refusal(self, tool: str, answer: "_Answer") -> DaypackError:
+    def _refusal(self, tool: str, answer: Response) -> DaypackError:
         """Return the error the server had, as if it had been raised here."""
         try:
             told = _READ_REFUSAL.decode(answer.body).error
@@ -264,40 +204,6 @@ class RemoteMemories:
 
     def _failed(self, tool: str, problem: str, hint: str) -> ServerFailed:
         return ServerFailed(problem, operation=tool, place=self._url, hint=hint)
-
-
-class _Answer(NamedTuple):
-    status: int
-    body: bytes
-
-
-class _Line:
-    """A connection that is kept between calls."""
-
-    def __init__(self, url: str) -> None:
-        scheme, host, port = origin(url)
-        kind = HTTPSConnection if scheme == "https" else HTTPConnection
-        self.connection = kind(host, port, timeout=CONNECT_SECONDS)
-        self.pid = os.getpid()
-
-    @property
-    def usable(self) -> bool:
-        """Whether the next request can go this way: open, of this process, and nothing to read on it."""
-        import select  # noqa: PLC0415 — only with a server
-
-        socket = self.connection.sock
-        if self.pid != os.getpid() or socket is None:
-            return False
-        waiting = select.poll()
-        waiting.register(socket, select.POLLIN)
-        return not waiting.poll(0)
-
-    def wait(self, seconds: float) -> None:
-        """Connect if need be; from now on wait so long for each answer."""
-        if self.connection.sock is None:
-            self.connection.connect()
-        if (socket := self.connection.sock) is not None:
-            socket.settimeout(seconds)
 
 
 def _checked(url: str) -> str:

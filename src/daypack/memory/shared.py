@@ -37,9 +37,9 @@ def open_holding(place: Home) -> Holding:
     config = settle([("environment", from_environment(os.environ)), (place.config, file)])
 
     def embedder() -> "Embedder | None":
-        from daypack.llm.embedding.port import default_embedding, open_embedder  # noqa: PLC0415 — for those who search
+        from daypack.llm.embedders import default_embedding_model, open_embedder  # noqa: PLC0415 — for those who search
 
-        return open_embedder(config.embedding_model or default_embedding(place.models), models=place.models)
+        return open_embedder(config.embedding_model or default_embedding_model(place.models), models=place.models)
 
     store = SqliteStore(os.path.join(place.memory, "store.sqlite"))
     indexes = Indexes(os.path.join(place.memory, "index"), embedder)

@@ -198,9 +198,13 @@ class Compactions:
         return self._edits.limits("model")
 
     def _choice(self, model: str | None) -> str:
-        from daypack.llm.completion.port import default_choice  # noqa: PLC0415 — only those who compact need it
+        from daypack.llm.completers import default_completion_model  # noqa: PLC0415 — only those who compact need it
 
-        return model or self._inputs.config.compaction_model or default_choice(self._inputs.history.layout.models)
+        return (
+            model
+            or self._inputs.config.compaction_model
+            or default_completion_model(self._inputs.history.layout.models)
+        )
 
     def _extent(self, limits: Limits, keep_tokens: int | None) -> tuple[int, int, tuple[int, ...]]:
         """Return the first and last message that is to leave the window, and which outputs behind it become a line."""
@@ -224,7 +228,7 @@ class Compactions:
     def _run(self, task: _Task, model: str | None) -> Compacted:
         """Compact a range and record it. The model works while others prepare turns."""
         from daypack.derived.compaction.compaction import Ask, compact  # noqa: PLC0415 — 30 ms that a turn need not pay
-        from daypack.llm.completion.port import open_completer  # noqa: PLC0415
+        from daypack.llm.completers import open_completer  # noqa: PLC0415
 
         inputs, history = self._inputs, self._inputs.history
         folded, former = task.known

@@ -10,9 +10,9 @@ from scripted_endpoint import LLAMA_CPP, NOT_FOUND, OLLAMA, VLLM, Endpoint, Repl
 from daypack.errors import ModelFailed
 from daypack.llm import client as transport
 from daypack.llm.choice import Choice
+from daypack.llm.client import Retry
 from daypack.llm.completion.http import HttpCompleter
 from daypack.llm.completion.port import Completion, Prompt
-from daypack.llm.endpoint import ATTEMPTS
 
 PROMPT = Prompt("Be brief.", "Say yes.", max_tokens=20)
 GRAMMAR = 'root ::= "yes"'
@@ -23,7 +23,7 @@ def completer(
     endpoint: Endpoint, *, model: str = "m", window: int | None = None, seconds: int = 20, key: str = ""
 ) -> Any:
     chosen = Choice("openai", f"{endpoint.url}/v1", model, window, seconds)
-    return HttpCompleter(chosen, key=key, pause_seconds=0.001)
+    return HttpCompleter(chosen, key=key, retry=Retry(pause_seconds=0.001))
 
 
 def refusing(field: str, reply: Reply, told: dict[str, Reply] | None = None) -> Callable[[Seen], Reply]:
@@ -194,7 +194,7 @@ def test_thinking_is_switched_off(model: str) -> None:
 def test_a_busy_server_is_asked_again_a_bounded_number_of_times(status: int) -> None:
     with Endpoint(in_turn(refuse(status, "busy", **{"Retry-After": "0"}), chat("yes"))) as endpoint:
         assert completer(endpoint).complete(PROMPT).text == "yes"
-    assert len(fails(in_turn(refuse(status, "busy")), f"HTTP {status}: busy").asked) == ATTEMPTS
+    assert len(fails(in_turn(refuse(status, "busy")), f"HTTP {status}: busy").asked) == Retry().attempts
 
 
 def test_a_wait_that_is_longer_than_the_deadline_is_not_begun() -> None:
@@ -211,17 +211,17 @@ def test_a_server_that_is_not_there_is_told_after_some_attempts() -> None:
         taken.bind(("127.0.0.1", 0))  # bound, and not listening
         chosen = Choice("openai", f"http://127.0.0.1:{taken.getsockname()[1]}/v1", "m")
         with pytest.raises(ModelFailed, match=r"refused.*is the server running"):
-            HttpCompleter(chosen, pause_seconds=0.001).complete(PROMPT)
+            HttpCompleter(chosen, retry=Retry(pause_seconds=0.001)).complete(PROMPT)
 
 
 def test_an_answer_that_does_not_come_in_time_fails() -> None:
-    fails(in_turn(chat("late")._replace(delay_seconds=3)), "no answer in time", seconds=1)
+    fails(in_turn(chat("late")._replace(delay_seconds=3)), "no response in time", seconds=1)
 
 
 def test_an_answer_that_is_cut_off_or_none_or_endless_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     fails(in_turn(chat("yes")._replace(cut_at=10)), "cut off")
     for body in (b"<html>hello</html>", b"[1]", b'{"choices":[]}', b'{"choices":[7]}', b"\xff"):
-        fails(in_turn(Reply(body)), "the answer is no completion")
+        fails(in_turn(Reply(body)), "the response is not a completion")
     monkeypatch.setattr(transport, "MAX_BODY_BYTES", 1000)
     fails(in_turn(chat("x" * 2000)), "more than 1,000 bytes")
 
@@ -238,7 +238,7 @@ def test_a_redirect_is_followed_on_the_same_host_only() -> None:
         assert completer(endpoint).complete(PROMPT).text == "yes"
     with Endpoint(in_turn(chat("stolen"))) as thief:
         away = Reply(b"", 307, {"Location": f"{thief.url}/v1/chat/completions"})
-        fails(in_turn(away), "sends us to", key="k")
+        fails(in_turn(away), "redirects to", key="k")
         assert thief.seen == []
     fails(in_turn(Reply(b"", 308, {"Location": "/v1/chat/completions"})), "redirects")
 

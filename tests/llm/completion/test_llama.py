@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from daypack.errors import ModelFailed, ModelMissing
-from daypack.llm.completion.port import Completer, Prompt, open_completer
+from daypack.llm.completers import open_completer
+from daypack.llm.completion.port import Completer, Prompt
 
 TALK = "user: jobs/export.py fails after 30 seconds.\nassistant: I raised the timeout to 120 seconds."
 # Every repetition has a bound, and an end within the tokens that are given.
@@ -126,7 +127,7 @@ def test_it_is_loaded_for_one_thread_and_with_no_more_room_than_the_model_was_ma
 
     library = SimpleNamespace(CommonParams=lambda: params, Server=refuse)
     monkeypatch.setitem(sys.modules, "xllamacpp", library)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ModelFailed, match="cannot load it"):
+    with pytest.raises(ModelFailed, match="cannot load the file"):
         opened(f"llama:{path}?window=100000").complete(Prompt("", "?"))
     assert (params.n_ctx, params.cpuparams.n_threads, params.cpuparams_batch.n_threads) == (2048, 1, 1)
 
@@ -168,14 +169,14 @@ def test_a_bad_grammar_over_http_falls_back_to_an_unbound_answer(served: str) ->
 def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:
     path = tmp_path / "x.gguf"
     path.write_bytes(b"hello")
-    with pytest.raises(ModelFailed, match="is not a GGUF file"):
+    with pytest.raises(ModelFailed, match="not a GGUF file"):
         opened(f"llama:{path}").complete(Prompt("", "?"))
 
 
 def test_a_broken_model_is_told(small_model: str, tmp_path: Path) -> None:
     path = tmp_path / "x.gguf"
     path.write_bytes(Path(small_model).read_bytes()[:100_000])
-    with pytest.raises(ModelFailed, match="cannot load it"):
+    with pytest.raises(ModelFailed, match="cannot load the file"):
         opened(f"llama:{path}").complete(Prompt("", "?"))
 
 

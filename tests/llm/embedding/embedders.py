@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from daypack.errors import ExtraMissing, ModelMissing
-from daypack.llm.embedding.port import Embedder, open_embedder
+from daypack.llm.embedders import open_embedder
+from daypack.llm.embedding.port import Embedder
 
 MODELS = os.environ.get("DAYPACK_TEST_MODELS") or str(Path(__file__).resolve().parents[3] / ".venv" / "models")
 

@@ -10,8 +10,8 @@ from scripted_endpoint import Endpoint, Reply, Seen, refuse
 
 from daypack.errors import ModelFailed
 from daypack.llm.choice import read_embedding
+from daypack.llm.client import Retry
 from daypack.llm.embedding.http import HttpEmbedder
-from daypack.llm.endpoint import ATTEMPTS
 
 
 def vector(text: str) -> list[float]:
@@ -30,7 +30,9 @@ def inputs(seen: Seen) -> list[str]:
 
 
 def ask(endpoint: Endpoint, *, key: str = "", options: str = "") -> HttpEmbedder:
-    return HttpEmbedder(read_embedding(f"openai:{endpoint.url}/v1#m{options}"), key=key, pause_seconds=0.01)
+    return HttpEmbedder(
+        read_embedding(f"openai:{endpoint.url}/v1#m{options}"), key=key, retry=Retry(pause_seconds=0.01)
+    )
 
 
 def expected(texts: list[str]) -> np.ndarray:
@@ -115,7 +117,7 @@ def rows_of(*rows: Any) -> Callable[[Seen], Reply]:
         (rows_of([1e300, 1], [1, 2]), "not 2 vectors"),
         (rows_of([[1, 2]], [[1, 2]]), "not 2 vectors"),
         (always(Reply(b'{"data": []}', cut_at=5)), "cut off"),
-        (always(Reply(status=302, headers={"Location": "http://elsewhere.invalid/"})), "sends us to"),
+        (always(Reply(status=302, headers={"Location": "http://elsewhere.invalid/"})), "redirects to"),
     ],
 )
 def test_what_is_no_answer_is_a_failure_that_names_the_endpoint(answer: Callable[[Seen], Reply], problem: str) -> None:
@@ -125,7 +127,7 @@ def test_what_is_no_answer_is_a_failure_that_names_the_endpoint(answer: Callable
     assert "sk-secret" not in str(caught.value)
     assert caught.value.place == f"openai:{endpoint.url}/v1#m"
     assert caught.value.hint
-    assert len(endpoint.seen) <= ATTEMPTS
+    assert len(endpoint.seen) <= Retry().attempts
 
 
 def test_an_endpoint_that_changes_its_dimensions_is_refused() -> None:
@@ -141,7 +143,7 @@ def test_an_endpoint_that_changes_its_dimensions_is_refused() -> None:
 
 def test_the_time_limit_holds() -> None:
     late = always(Reply({"data": []}, delay_seconds=1.5))
-    with Endpoint(late) as endpoint, pytest.raises(ModelFailed, match="no answer in time"):
+    with Endpoint(late) as endpoint, pytest.raises(ModelFailed, match="no response in time"):
         ask(endpoint, options="?timeout=1").encode(["one"])
 
 

@@ -8,7 +8,8 @@ from llm.embedding.embedders import MODELS, find_embedder
 from llm.embedding.test_safetensors import ENTRY, written
 
 from daypack.errors import ModelFailed
-from daypack.llm.embedding.port import Embedder, find_files
+from daypack.llm.embedders import find_files
+from daypack.llm.embedding.port import Embedder
 from daypack.llm.embedding.safetensors import read_tensors
 from daypack.llm.embedding.static import StaticEmbedder
 from daypack.llm.embedding.tokenizer import Pieces

@@ -12,7 +12,7 @@ import pytest
 from scripted_endpoint import Endpoint, Reply, Seen
 
 from daypack.errors import ModelFailed, ModelMissing, WriteFailed
-from daypack.llm.models.download import ATTEMPTS, Fetched, fetch
+from daypack.llm.models.download import RETRY, Fetched, fetch
 
 DATA = bytes(range(256)) * 4000
 DIGEST = hashlib.sha256(DATA).hexdigest()
@@ -65,7 +65,7 @@ def path(tmp_path: Path) -> str:
 
 
 def get(endpoint: Endpoint, path: str, **more: str) -> Fetched:
-    return fetch(f"{endpoint.url}/file.gguf", path, pause_seconds=0.001, **more)  # pyright: ignore[reportArgumentType]
+    return fetch(f"{endpoint.url}/file.gguf", path, retry=RETRY._replace(pause_seconds=0.001), **more)  # pyright: ignore[reportArgumentType]
 
 
 def starts(endpoint: Endpoint) -> list[str]:
@@ -97,8 +97,8 @@ def test_a_download_that_is_cut_off_goes_on_where_it_stopped(endpoint: Endpoint,
 
 
 def test_it_goes_on_in_another_process_too(endpoint: Endpoint, files: Files, path: str) -> None:
-    files.cuts = [300_000] + [0] * ATTEMPTS
-    with pytest.raises(ModelFailed, match=r"cut off.*goes on where it stopped"):
+    files.cuts = [300_000] + [0] * RETRY.attempts
+    with pytest.raises(ModelFailed, match=r"cut off.*resumes"):
         get(endpoint, path)
     assert names(path) == ["file.gguf.part", "file.gguf.part.json"]
     assert get(endpoint, path).sha256 == DIGEST
@@ -129,7 +129,7 @@ def test_a_part_that_is_whole_already_is_only_checked(endpoint: Endpoint, path: 
 
 @pytest.mark.parametrize("etag", ['"two"', 'W/"two"', ""])
 def test_a_file_that_changed_meanwhile_is_fetched_anew(endpoint: Endpoint, files: Files, path: str, etag: str) -> None:
-    files.cuts = [300_000] + [0] * ATTEMPTS
+    files.cuts = [300_000] + [0] * RETRY.attempts
     with pytest.raises(ModelFailed):
         get(endpoint, path)
     files.data, files.etag = OTHER, etag
@@ -140,7 +140,7 @@ def test_a_file_that_changed_meanwhile_is_fetched_anew(endpoint: Endpoint, files
 def test_a_server_that_does_not_look_whether_it_changed_is_found_out(
     endpoint: Endpoint, files: Files, path: str
 ) -> None:
-    files.cuts = [300_000] + [0] * ATTEMPTS
+    files.cuts = [300_000] + [0] * RETRY.attempts
     with pytest.raises(ModelFailed):
         get(endpoint, path)
     files.data, files.etag, files.careless = OTHER, '"two"', True
@@ -148,7 +148,7 @@ def test_a_server_that_does_not_look_whether_it_changed_is_found_out(
 
 
 def test_a_file_that_got_shorter_meanwhile_is_fetched_anew(endpoint: Endpoint, files: Files, path: str) -> None:
-    files.cuts = [300_000] + [0] * ATTEMPTS
+    files.cuts = [300_000] + [0] * RETRY.attempts
     with pytest.raises(ModelFailed):
         get(endpoint, path)
     files.data = DATA[:1000]
@@ -157,7 +157,7 @@ def test_a_file_that_got_shorter_meanwhile_is_fetched_anew(endpoint: Endpoint, f
 
 def test_another_digest_at_the_hub_means_another_file(endpoint: Endpoint, files: Files, path: str) -> None:
     files.etag, files.announced = "", DIGEST  # no ETag to compare by
-    files.cuts = [300_000] + [0] * ATTEMPTS
+    files.cuts = [300_000] + [0] * RETRY.attempts
     with pytest.raises(ModelFailed):
         get(endpoint, path)
     files.data, files.announced = OTHER, hashlib.sha256(OTHER).hexdigest()
@@ -168,7 +168,7 @@ def test_another_digest_at_the_hub_means_another_file(endpoint: Endpoint, files:
 @pytest.mark.parametrize("etag", ["", 'W/"weak"'])
 def test_without_a_name_for_the_content_it_begins_anew(endpoint: Endpoint, files: Files, path: str, etag: str) -> None:
     files.etag = etag
-    files.cuts = [300_000] + [0] * ATTEMPTS
+    files.cuts = [300_000] + [0] * RETRY.attempts
     with pytest.raises(ModelFailed):
         get(endpoint, path)
     before = len(endpoint.seen)
@@ -203,7 +203,7 @@ def test_the_bytes_are_compared_with_the_digest_given_or_announced(endpoint: End
 
 def test_wrong_bytes_are_thrown_away(endpoint: Endpoint, files: Files, path: str) -> None:
     files.announced = "0" * 64
-    with pytest.raises(ModelFailed, match=f"sha256 is {DIGEST}, not 000"):
+    with pytest.raises(ModelFailed, match=f"sha256 is {DIGEST}, expected 000"):
         get(endpoint, path)
     assert names(path) == []
     with pytest.raises(ModelFailed, match="not the one you named"):
@@ -213,12 +213,12 @@ def test_wrong_bytes_are_thrown_away(endpoint: Endpoint, files: Files, path: str
 
 def test_bytes_damaged_on_this_disk_between_two_runs_are_found_out(endpoint: Endpoint, files: Files, path: str) -> None:
     files.announced = DIGEST
-    files.cuts = [300_000] + [0] * ATTEMPTS
+    files.cuts = [300_000] + [0] * RETRY.attempts
     with pytest.raises(ModelFailed):
         get(endpoint, path)
     with open(f"{path}.part", "r+b") as file:
         file.write(b"flipped")
-    with pytest.raises(ModelFailed, match="not the announced ones"):
+    with pytest.raises(ModelFailed, match="wrong digest"):
         get(endpoint, path)
     assert get(endpoint, path).sha256 == DIGEST
 
@@ -248,7 +248,7 @@ def test_a_file_that_is_not_there_is_missing_and_nothing_is_left(endpoint: Endpo
 def test_a_server_that_fails_again_and_again_is_given_up(path: str) -> None:
     with Endpoint(lambda _seen: Reply(b"", 500)) as endpoint, pytest.raises(ModelFailed, match="HTTP 500"):
         get(endpoint, path)
-    assert len(endpoint.seen) == ATTEMPTS
+    assert len(endpoint.seen) == RETRY.attempts
 
 
 def test_a_full_disk_is_told_and_what_is_here_is_kept(
@@ -283,7 +283,7 @@ def test_too_little_room_is_told_before_anything_is_fetched(
         return small
 
     monkeypatch.setattr(os, "fstatvfs", tell)
-    with pytest.raises(WriteFailed, match="it wants 1,024,000 bytes more"):
+    with pytest.raises(WriteFailed, match="1,024,000 more bytes"):
         get(endpoint, path)
     assert names(path) == []
 

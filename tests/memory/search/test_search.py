@@ -131,7 +131,7 @@ def test_an_embedding_model_that_is_missing_is_noted_and_words_still_work(
         raise ModelMissing("its files are not here", place="minilm", hint="`daypack model pull minilm` fetches them")
 
     monkeypatch.setenv("DAYPACK_EMBEDDING_MODEL", "minilm")
-    monkeypatch.setattr("daypack.llm.embedding.port.open_embedder", missing)
+    monkeypatch.setattr("daypack.llm.embedders.open_embedder", missing)
     with open_memory(home=home) as memories:
         memory = memories.create_memory("Launch")
         memories.add_entry(memory.memory_id, "something to find", "found")

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from daypack.errors import BadInput
-from daypack.llm.client import is_loopback
+from daypack.llm.addresses import is_loopback
 from daypack.serve.http import bodies
 from daypack.serve.http.bodies import MAX_DEPTH, read_json
 from daypack.serve.http.errors import answer

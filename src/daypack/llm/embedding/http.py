@@ -1,4 +1,4 @@
-"""Embeddings over HTTP: llama.cpp's server, Ollama, vLLM, OpenAI and whatever speaks like them."""
+"""Embeddings over HTTP: llama.cpp's server, Ollama, vLLM, OpenAI and compatible endpoints."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -10,14 +10,13 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from daypack.llm.choice import Choice
-from daypack.llm.client import Deadline
-from daypack.llm.completion.replies import read_refusal
-from daypack.llm.endpoint import HINTS, Endpoint
+from daypack.llm.client import MODEL_RETRY, Deadline, Retry
+from daypack.llm.endpoint import Endpoint
 
 _BATCH_TEXTS = 32
 _BATCH_CHARS = 64_000
-_SHORTEST_CHARS = 200  # a text that is refused at this length is not refused for its length
-_LENGTH_SIGNS = ("context", "length", "too large", "too long", "token")
+_SHORTEST_CHARS = 200  # a refusal of so short a text has another reason than its length
+_LENGTH_WORDS = ("context", "length", "too large", "too long", "token")
 
 Floats = NDArray[np.float32]
 
@@ -27,26 +26,25 @@ class _Vector(Struct):
     index: int = 0
 
 
-class _Answer(Struct):
+class _Body(Struct):
     data: list[_Vector]
 
 
 class HttpEmbedder:
-    """A model behind an address. How many numbers a vector has is learnt from the first answer.
+    """A model on a server; the first response shows the length of its vectors.
 
-    Every question has its own time limit. A text that is too long for the model is cut until it takes it.
+    Every request has its own time limit. A text that is too long for the model is halved until it is accepted.
     """
 
     weight = 1.0
     instant = False
 
-    def __init__(self, chosen: Choice, *, key: str = "", pause_seconds: float = 0.5) -> None:
+    def __init__(self, chosen: Choice, *, key: str = "", retry: Retry = MODEL_RETRY) -> None:
         self.name = chosen.name
         self._model = chosen.model
         self._path = f"{urlsplit(chosen.place).path}/embeddings"
         self._seconds = float(chosen.deadline_seconds)
-        self._key = key
-        self._endpoint = Endpoint(chosen.name, chosen.place, key=key, pause_seconds=pause_seconds)
+        self._endpoint = Endpoint(chosen.name, chosen.place, key=key, retry=retry)
         self._dimensions = 0
         self._lock = threading.Lock()
 
@@ -55,59 +53,59 @@ class HttpEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a vector has; the first look asks for one."""
+        """The length of a vector; the first access sends a request."""
         if not self._dimensions:
-            self._ask(["dimensions"])
+            self._embed(["dimensions"])
         return self._dimensions
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Return one row of length 1 for each text; a blank text, which endpoints refuse, has a row of zeros."""
-        places = [at for at, text in enumerate(texts) if text and not text.isspace()]
-        found = [row for batch in _batches([_well_formed(texts[at]) for at in places]) for row in self._ask(batch)]
+        positions = [position for position, text in enumerate(texts) if text and not text.isspace()]
+        batches = _batches([_replace_surrogates(texts[position]) for position in positions])
+        vectors = [vector for batch in batches for vector in self._embed(batch)]
         rows = np.zeros((len(texts), self.dimensions), np.float32)
-        if found:
-            rows[places] = found
+        if vectors:
+            rows[positions] = vectors
         return rows
 
     def close(self) -> None:
-        """Do nothing: no connection is kept between questions."""
+        """Do nothing: no connection is kept between requests."""
 
-    def _ask(self, texts: list[str]) -> list[Floats]:
-        asked = {"model": self._model, "input": texts}
-        answer = self._endpoint.send("POST", self._path, asked, Deadline(self._seconds))
-        if answer.status == 200:
-            return self._read(answer.body, len(texts))
-        refusal, _ = read_refusal(answer.body, self._key)
-        if answer.status in (400, 413, 422, 500) and any(sign in refusal.lower() for sign in _LENGTH_SIGNS):
+    def _embed(self, texts: list[str]) -> list[Floats]:
+        body = {"model": self._model, "input": texts}
+        response = self._endpoint.send("POST", self._path, body, Deadline(self._seconds))
+        if response.status == 200:
+            return self._read(response.body, len(texts))
+        refusal = self._endpoint.read_refusal(response.body).text.lower()
+        if response.status in (400, 413, 422, 500) and any(word in refusal for word in _LENGTH_WORDS):
             if len(texts) > 1:  # one of them is too long, or all of them together
                 middle = len(texts) // 2
-                return self._ask(texts[:middle]) + self._ask(texts[middle:])
+                return self._embed(texts[:middle]) + self._embed(texts[middle:])
             if len(texts[0]) > _SHORTEST_CHARS:
-                return self._ask([texts[0][: len(texts[0]) // 2]])
-        hint = HINTS.get(answer.status, "does this endpoint have embeddings, and this model?")
-        raise self._endpoint.failed(f"HTTP {answer.status}: {refusal}", hint)
+                return self._embed([texts[0][: len(texts[0]) // 2]])
+        raise self._endpoint.failed_status(response, "check that this endpoint has embeddings and this model")
 
     def _read(self, body: bytes, count: int) -> list[Floats]:
-        """Read the vectors of an answer; their order is what each says of itself."""
+        """Read the vectors of a response in the order of their indexes."""
         try:
-            found = sorted(msgspec.json.decode(body, type=_Answer).data, key=lambda one: one.index)
-            with np.errstate(over="ignore"):  # then it is infinite, and refused below
-                rows = np.array([one.embedding for one in found], np.float32)
+            vectors = sorted(msgspec.json.decode(body, type=_Body).data, key=lambda vector: vector.index)
+            with np.errstate(over="ignore"):  # an overflow gives infinity, which is refused below
+                rows = np.array([vector.embedding for vector in vectors], np.float32)
         except (msgspec.MsgspecError, UnicodeDecodeError, ValueError):
             rows = np.zeros((0, 0), np.float32)
         with self._lock:
-            wanted = self._dimensions or rows.size // count
-            if not wanted or rows.shape != (count, wanted) or not np.isfinite(rows).all():
-                told = read_refusal(body, self._key)[0]
-                problem = f"the answer is not {count} vectors of {wanted or 'some'} numbers: {told}"
+            dimensions = self._dimensions or rows.size // count
+            if not dimensions or rows.shape != (count, dimensions) or not np.isfinite(rows).all():
+                text = self._endpoint.read_refusal(body).text
+                problem = f"the response is not {count} vectors of {dimensions or 'some'} numbers: {text}"
                 raise self._endpoint.failed(problem, "is this an endpoint for embeddings?")
-            self._dimensions = wanted
+            self._dimensions = dimensions
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         return list(rows / np.maximum(lengths, 1e-12))
 
 
 def _batches(texts: list[str]) -> Iterator[list[str]]:
-    """Cut texts into batches of bounded size."""
+    """Split texts into batches of limited size."""
     batch: list[str] = []
     size = 0
     for text in texts:
@@ -120,8 +118,8 @@ def _batches(texts: list[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _well_formed(text: str) -> str:
-    """Replace halves of pairs, which no bytes stand for."""
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:

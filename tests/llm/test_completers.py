@@ -9,7 +9,8 @@ import pytest
 from scripted_endpoint import Endpoint, chat, in_turn
 
 from daypack.errors import BadConfig, ModelMissing
-from daypack.llm.completion.port import Prompt, default_choice, open_completer
+from daypack.llm.completers import default_completion_model, open_completer
+from daypack.llm.completion.port import Prompt
 from daypack.llm.models.catalogue import find_model
 
 
@@ -22,7 +23,7 @@ def test_a_model_that_was_not_pulled_is_missing_and_the_way_to_it_told(tmp_path:
         open_completer("llama:qwen3-1.7b", models=str(tmp_path))
     with pytest.raises(ModelMissing, match="llama:PATH"):
         open_completer(f"llama:{tmp_path}/x.gguf")
-    with pytest.raises(BadConfig, match="no folder of models"):
+    with pytest.raises(BadConfig, match="no model folder"):
         open_completer("llama:qwen3-1.7b")
 
 
@@ -38,14 +39,14 @@ def test_a_pulled_model_is_opened_by_its_name(tmp_path: Path) -> None:
 def test_without_a_choice_it_is_the_default_model_where_it_is_and_else_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert default_choice(None) == "none"
-    assert default_choice(str(tmp_path)) == "none"
+    assert default_completion_model(None) == "none"
+    assert default_completion_model(str(tmp_path)) == "none"
     (tmp_path / find_model("qwen3-1.7b").file).write_bytes(b"GGUF")
     (tmp_path / "xllamacpp.py").write_text("", encoding="utf-8")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    assert default_choice(str(tmp_path)) == "llama:qwen3-1.7b"
+    assert default_completion_model(str(tmp_path)) == "llama:qwen3-1.7b"
     monkeypatch.setattr("importlib.util.find_spec", {"xllamacpp": None}.get)
-    assert default_choice(str(tmp_path)) == "none"
+    assert default_completion_model(str(tmp_path)) == "none"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_the_key_of_openai_does_not_travel_unprotected(monkeypatch: pytest.Monke
 
 
 def test_opening_the_port_loads_neither_http_nor_a_model_library() -> None:
-    code = "import sys, daypack.llm.completion.port as p; p.open_completer('none'); print(sorted(sys.modules))"
+    code = "import sys, daypack.llm.completers as p; p.open_completer('none'); print(sorted(sys.modules))"
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout
     for heavy in ("xllamacpp", "http.client", "ssl", "hashlib", "urllib.parse"):
