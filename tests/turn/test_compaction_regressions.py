@@ -104,7 +104,7 @@ def test_undo_and_rebuild_leave_what_verify_expects(home: str) -> None:
 
 
 @pytest.mark.requirement("S4-CP1")
-@pytest.mark.parametrize("reason", ["first", "other budget"])
+@pytest.mark.parametrize("reason", ["first", "budget_changed"])
 def test_an_epoch_that_begins_too_small_for_everything_compacts_as_well(home: str, reason: str) -> None:
     session = stage(home)
     for number in range(60):

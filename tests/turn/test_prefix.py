@@ -111,13 +111,13 @@ def test_epochs_begin_for_five_reasons_and_no_others(home: str) -> None:
 
     with open_work(home, [user("Hello.")]) as session:
         assert [begins(), begins()] == ["first", ""]
-        assert [begins(budget=5000), begins(budget=5000)] == ["other budget", ""]
+        assert [begins(budget=5000), begins(budget=5000)] == ["budget_changed", ""]
         assert [begins(budget={"tokens": 5000}), begins(budget=Limits(5000))] == ["", ""]
-        assert begins(budget={"tokens": 5000, "items": 90}) == "other budget"
-        assert begins(budget=5000) == "other budget"
+        assert begins(budget={"tokens": 5000, "items": 90}) == "budget_changed"
+        assert begins(budget=5000) == "budget_changed"
         assert begins(budget=5000, model="gpt-4o") == ""  # another name, counted the same
-        assert [begins(budget=5000, model="claude-opus-4-7") for _ in range(2)] == ["other tokenizer", ""]
-        assert [begins(budget=5000), begins(budget=5000)] == ["other tokenizer", ""]
+        assert [begins(budget=5000, model="claude-opus-4-7") for _ in range(2)] == ["tokenizer_changed", ""]
+        assert [begins(budget=5000), begins(budget=5000)] == ["tokenizer_changed", ""]
         session.refresh()
         assert [begins(budget=5000), begins(budget=5000)] == ["refresh", ""]
         session.append("assistant", "word " * 3600)
@@ -139,7 +139,7 @@ def test_a_dry_run_begins_nothing(home: str) -> None:
         assert session.prepare(dry_run=True).new_epoch == "refresh"
         assert session.prepare(budget=900, dry_run=True).new_epoch == "refresh"
         assert session.prepare().new_epoch == "refresh"
-        assert session.prepare(budget=900, dry_run=True).new_epoch == "other budget"
+        assert session.prepare(budget=900, dry_run=True).new_epoch == "budget_changed"
         assert session.prepare().new_epoch == ""
 
 

@@ -248,7 +248,7 @@ def test_an_epoch_ends_when_redaction_is_switched_on(home: str, tmp_path: Path) 
         assert SECRET in session.prepare().system
     with stage(home, redaction="on") as session:
         turn = session.prepare()
-        assert turn.new_epoch == "other redaction"
+        assert turn.new_epoch == "redaction_changed"
         assert SECRET not in given_out(turn)
         assert session.prepare().new_epoch == ""
 
@@ -260,7 +260,7 @@ def test_a_turn_of_another_version_is_not_shown_with_its_secrets(home: str, monk
     turn = session.prepare()
     monkeypatch.setattr("daypack.turn.prepare.VERSION", "1.2")
     assert SECRET not in given_out(session.turns.replay(turn.event_id or "", verify=False))
-    assert session.prepare().new_epoch == "other version"
+    assert session.prepare().new_epoch == "renderer_changed"
 
 
 def test_errors_of_a_turn_do_not_quote_secrets(home: str) -> None:

@@ -11,7 +11,7 @@ marks, in the middle of a sentence) stays.
 import re
 
 from daypack.text.sentences import sentences
-from daypack.types.compaction import Loss
+from daypack.types.compaction import Loss, LossReason
 
 _MAX_LOSSES = 60
 _MAX_LOSS_CHARS = 160
@@ -86,7 +86,7 @@ _SAID = re.compile(
     r"|(?P<aside>[,;] (?:so|and|but|then|therefore|now) (?:I (?:should|need to|must|will)|I['’]ll|let me)\b)",
     re.IGNORECASE,
 )
-_DETAILS = {"refused": "the model declined", "placeholder": "echoes the prompt"}
+_DETAILS: dict[LossReason, str] = {"refused": "the model declined", "placeholder": "echoes the prompt"}
 
 
 def clean(text: str) -> tuple[str, tuple[Loss, ...]]:
@@ -112,11 +112,13 @@ def find_talk(sentence: str) -> Loss | None:
     said = _SAID.search(sentence)
     if not said:
         return None
-    reason = said.lastgroup if said.lastgroup in _DETAILS else "meta"
-    return _loss(sentence, reason or "meta", _DETAILS.get(reason or "", "talks about itself"))
+    for reason, detail in _DETAILS.items():
+        if said.lastgroup == reason:
+            return _loss(sentence, reason, detail)
+    return _loss(sentence, "meta", "talks about itself")
 
 
-def _loss(what: str, reason: str, detail: str) -> Loss:
+def _loss(what: str, reason: LossReason, detail: str) -> Loss:
     return Loss(" ".join(what[: 4 * _MAX_LOSS_CHARS].split())[:_MAX_LOSS_CHARS], reason, detail)
 
 

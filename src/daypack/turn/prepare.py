@@ -223,9 +223,9 @@ class Turns:
         if target in SEEN_BY_DEFAULT and self.inputs.working.newest_seq > int(newest.opening.removeprefix("ev-")):
             return None, "compaction"
         if newest.redacting != self.inputs.redacting:
-            return None, "other redaction"  # a frozen prefix must not hold what is to be hidden from now on
+            return None, "redaction_changed"  # a frozen prefix must not hold what is to be hidden from now on
         if newest.renderer != VERSION:
-            return None, "other version"
+            return None, "renderer_changed"
         try:
             return self._load_epoch(newest.opening), ""
         except DaypackError:

@@ -26,15 +26,26 @@ class Bullet(Struct, frozen=True, omit_defaults=True):
     weight: float = 0.0  # who gives way: small first
 
 
-class Loss(Struct, frozen=True, omit_defaults=True):
-    """Something that was offered and not taken over, and why.
+LossReason = Literal[
+    "ungrounded",  # a path, number, id or name that the source does not contain
+    "meta",  # the model talks about itself or its task
+    "placeholder",  # copied from the template
+    "over_limit",
+    "unfinished",  # the model stopped in the middle
+    "unreadable",
+    "refused",
+    "repeated",
+    "superseded",  # a newer record contradicts it
+    "carried_out",  # an older record made room for newer ones
+    "unread",  # messages that no compactor has seen
+]
 
-    Reasons: ungrounded, meta, placeholder, over_limit, unfinished, unreadable, refused, repeated, superseded,
-    carried_out (an older record that gave way to newer ones), unread (messages no compactor has seen).
-    """
+
+class Loss(Struct, frozen=True, omit_defaults=True):
+    """Something that was offered for the records and not accepted, and why."""
 
     what: str
-    reason: str
+    reason: LossReason
     detail: str | None = None
 
 

@@ -49,6 +49,38 @@ CONTEXT_KINDS: tuple[ContextKind, ...] = get_args(ContextKind)
 Authority = Literal["system", "user", "agent", "tool", "web"]
 AUTHORITIES: tuple[Authority, ...] = get_args(Authority)
 
+# Why a candidate is not in a pack.
+OmissionReason = Literal[
+    "budget_limit",
+    "duplicate",
+    "superseded_by_summary",
+    "stale",
+    "not_visible_to_target",
+    "too_large",
+    "policy_blocked",
+    "low_relevance",
+    "permission_missing",
+    "unsupported_media",
+    "sensitive",
+    "custom",
+]
+OMISSION_REASONS: tuple[OmissionReason, ...] = get_args(OmissionReason)
+
+# Why an epoch begins, and the prompt cache has to be filled again.
+EpochReason = Literal[
+    "first",  # the first turn for its target
+    "refresh",  # the caller asked for it
+    "compaction",  # a compaction was made or undone
+    "overflow",  # the window is full
+    "withdrawn",  # an item of the prefix may no longer be shown
+    "damaged",  # the epoch's record or a message of its tail cannot be read
+    "budget_changed",
+    "tokenizer_changed",
+    "redaction_changed",
+    "renderer_changed",
+]
+EPOCH_REASONS: tuple[EpochReason, ...] = get_args(EpochReason)
+
 SessionState = Literal["active", "idle", "done", "error", "cancelled"]
 SESSION_STATES: tuple[SessionState, ...] = get_args(SessionState)
 
@@ -184,20 +216,6 @@ RANKING_SIGNALS = (
     "sensitivity",
     "tool_visibility",
     "runtime_need",
-)
-OMISSION_REASONS = (
-    "budget_limit",
-    "duplicate",
-    "superseded_by_summary",
-    "stale",
-    "not_visible_to_target",
-    "too_large",
-    "policy_blocked",
-    "low_relevance",
-    "permission_missing",
-    "unsupported_media",
-    "sensitive",
-    "custom",
 )
 OVERFLOW_STRATEGIES = (
     "reject",

@@ -13,7 +13,7 @@ from daypack.derived.compaction.template import MAX_BULLET_CHARS, MAX_BULLETS, o
 from daypack.text.clean import find_talk
 from daypack.text.sentences import sentences
 from daypack.text.words import content_words
-from daypack.types.compaction import SECTIONS, Loss, Section
+from daypack.types.compaction import SECTIONS, Loss, LossReason, Section
 from daypack.types.records import ContextDoc
 
 _NAMES_TEXT = """
@@ -90,7 +90,7 @@ class _Taken:
         self._seen: set[str] = set()
         self._last: Section | None = None
 
-    def lose(self, what: str, reason: str, detail: str | None = None) -> None:
+    def lose(self, what: str, reason: LossReason, detail: str | None = None) -> None:
         if len(self.losses) < _MAX_LOSSES:
             self.losses.append(Loss(one_line(what)[:_MAX_LOSS_CHARS], reason, detail))
         else:
@@ -129,7 +129,7 @@ class _Taken:
             self.texts[section].append(text)
             self._last = section
 
-    def drop_last(self, reason: str, detail: str) -> None:
+    def drop_last(self, reason: LossReason, detail: str) -> None:
         if self._last and self.texts[self._last]:
             self.lose(self.texts[self._last].pop(), reason, detail)
 

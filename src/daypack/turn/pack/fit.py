@@ -122,9 +122,9 @@ def _reason(surface: Surface) -> str:
     if epoch is None:
         return "first"
     if epoch.limits != surface.limits:
-        return "other budget"
+        return "budget_changed"
     if epoch.tokenizer != surface.tokenizer:
-        return "other tokenizer"
+        return "tokenizer_changed"
     first = surface.entries[0].message.seq if surface.entries else surface.last + 1
     user = surface.user.message.seq if surface.user else first
     if not _follows(surface, epoch) or (user < first and user != epoch.head):

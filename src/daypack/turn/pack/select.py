@@ -1,11 +1,13 @@
 """Selection: which of the available items may be shown to a target at all, and why the others may not."""
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
 from daypack.turn.items import Item, Omission
 from daypack.turn.survey.surface import Surface
+from daypack.types.kinds import OmissionReason
 
 _KEPT_FROM = {"secret": frozenset({"tool", "runtime"})}  # sensitivity -> the only targets that may see it
 _DOCUMENT = frozenset({"context_doc"})
@@ -52,7 +54,7 @@ def _allowed(items: Iterable[Item], surface: Surface, omitted: list[Omission]) -
     return kept
 
 
-def _objection(item: Item, surface: Surface) -> tuple[str, str | None]:
+def _objection(item: Item, surface: Surface) -> tuple[OmissionReason | Literal[""], str | None]:
     if surface.target not in item.visibility:
         return "not_visible_to_target", None
     if item.blocked:

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from daypack.types.fields import OmissionReason
 from daypack.types.history import Message
+from daypack.types.kinds import OmissionReason
 
 UNANSWERED = "(no result was recorded)"
 
