@@ -14,18 +14,27 @@ if TYPE_CHECKING:
 
 __all__ = ["Memories", "Session", "errors", "open_memory", "open_session", "protocol"]
 __version__ = "0.1.0"
-_PLACES = {"Memories": "memory.tools", "Session": "session", "open_memory": "memory.tools", "open_session": "session"}
 
-_PACKAGES = ("errors", "protocol")
+_MODULES = {
+    "Memories": "daypack.memory.tools",
+    "Session": "daypack.session",
+    "open_memory": "daypack.memory.tools",
+    "open_session": "daypack.session",
+}
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 — as the names themselves are typed above
-    """Import what is asked for, when it is: a hook that appends needs no memory, a memory server no session."""
+def __getattr__(name: str) -> Any:  # noqa: ANN401 — the names are typed above
+    """Import a public name when it is first used: a hook that appends loads no memory, a memory server no session."""
     from importlib import import_module  # noqa: PLC0415
 
-    if name in _PACKAGES:
-        return import_module(f"daypack.{name}")
-    if name not in _PLACES:
+    if name not in __all__:
         raise AttributeError(f"module 'daypack' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"daypack.{_PLACES[name]}"), name)
+    if name not in _MODULES:
+        return import_module(f"daypack.{name}")
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
     return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, also those that are not imported yet, for `dir(daypack)` and completion."""
+    return sorted({*__all__, "__doc__", "__file__", "__name__", "__path__", "__version__"})
