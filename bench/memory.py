@@ -12,8 +12,8 @@ from bench.entries import DIMENSIONS, RAW_BYTES, SUMMARY_CHARS, ReadyMade, Texts
 from bench.histories import Histories
 from bench.measure import Block, Series, alternate, ratio, repeat, say, settle
 from bench.table import Limit, Row, Section, compare, duration, times
+from daypack.memory.backend import Backend
 from daypack.memory.search.open_indexes import Indexes
-from daypack.memory.shared import Holding
 from daypack.memory.store.sqlite import SqliteStore
 from daypack.memory.tools import Memories
 from daypack.search.vectors import Vectors
@@ -78,7 +78,7 @@ def _measure_adds(folder: str) -> Iterator[Row]:
 
 def _open(folder: str, embedder: "Embedder | None") -> Memories:
     store = SqliteStore(os.path.join(folder, "store.sqlite"))
-    return Memories(Holding(store, Indexes(os.path.join(folder, "index"), lambda: embedder)))
+    return Memories(Backend(store, Indexes(os.path.join(folder, "index"), lambda: embedder)))
 
 
 def _add(memories: Memories, memory_id: str, text: str) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from daypack.derived.children import Child, ChildUpdate
     from daypack.derived.tiers import Projection
-    from daypack.memory.port import NineTools
+    from daypack.memory.port import MemoryTools
     from daypack.turn.compaction import Compacted
     from daypack.turn.limits import Limits
     from daypack.turn.memory_binding import Binding, Bound
@@ -328,7 +328,7 @@ class Session:
             self._bound = Bound(self.history, f"{self.agent}/{self.name}", self._open_tools)
         return self._bound
 
-    def _open_tools(self, binding: "Binding") -> "NineTools":
+    def _open_tools(self, binding: "Binding") -> "MemoryTools":
         from daypack.memory.tools import open_memory  # noqa: PLC0415
 
         home = self.history.layout.home

@@ -1,30 +1,36 @@
-"""A double for the nine tools: it remembers every call, and fails when it is told to."""
+"""A double for the nine tools: it records every call, and fails on demand."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from daypack.errors import StorageFailed
+from daypack.memory.port import MemoryTools
+from daypack.memory.requests import (
+    AddEntry,
+    AwaitConsistency,
+    GetContext,
+    GetMemory,
+    ListEntries,
+    PutContext,
+    Request,
+    Result,
+)
 from daypack.types.memory import (
     PLACEHOLDER,
-    About,
     Added,
     Consistency,
     ContextDocument,
     Entry,
     EntryPage,
     FailedWrite,
-    Level,
     Memory,
-    SearchResult,
-    User,
-    Where,
 )
 
 NOW = "2026-01-01T00:00:00Z"
 
 
-class Recording:
-    """Tools that hold one memory in lists. `fails`: the error of an add; `answers`: what the barrier says."""
+class Recording(MemoryTools):
+    """Tools that hold one memory in lists. `fails`: the error of an add; `answers`: the results of the barrier."""
 
     def __init__(self, document: str = PLACEHOLDER, entries: tuple[Entry, ...] = ()) -> None:
         self.calls: list[str] = []
@@ -34,41 +40,44 @@ class Recording:
         self.fails: Callable[[str], Exception | None] = lambda raw: None
         self.put_fails: Callable[[int], Exception | None] = lambda number: None
         self.answers: list[Consistency] = []
-        self.limits: list[int | str] = []
+        self.limits: list[int] = []
 
-    def create_memory(self, title: str, memory_type: str = "chat", description: str = "") -> Memory:
+    def call(self, request: Request[Result]) -> Result:
+        self.calls.append(request.tool)
+        answers: dict[type[Request[Any]], Callable[[Any], Any]] = {
+            GetMemory: self._get_memory,
+            AddEntry: self._add_entry,
+            ListEntries: self._list_entries,
+            GetContext: self._get_context,
+            PutContext: self._put_context,
+            AwaitConsistency: self._await_consistency,
+        }
+        return answers[type(request)](request)
+
+    def memories(self) -> tuple[Memory, ...]:
         raise NotImplementedError
 
-    def get_memory(self, memory_id: str) -> Memory:
-        self.calls.append("get_memory")
-        return Memory(memory_id=memory_id, title="t", memory_type="task", created_at=NOW)
+    def _get_memory(self, request: GetMemory) -> Memory:
+        return Memory(memory_id=request.memory_id, title="t", memory_type="task", created_at=NOW)
 
-    def add_entry(
-        self,
-        memory_id: str,
-        raw_entry: str,
-        summary: str | None = None,
-        *,
-        about: About | Mapping[str, Any] | None = None,
-        client_key: str | None = None,
-    ) -> Added:
-        self.calls.append("add_entry")
-        if error := self.fails(raw_entry):
+    def _add_entry(self, request: AddEntry) -> Added:
+        if error := self.fails(request.raw_entry):
             raise error
-        assert isinstance(about, About)
+        summary, client_key, about = request.summary, request.client_key, request.about
         assert summary
         assert client_key
         entry = self.keys.get(client_key)
         if entry is None:
             seq = len(self.entries) + 1
             entry = Entry(
-                entry_id=f"e{seq}", memory_id=memory_id, seq=seq, created_at=NOW, raw_entry=raw_entry, summary=summary,
-                role=about.role, author=about.author, at=about.at, session=about.session, source=about.source,
+                entry_id=f"e{seq}", memory_id=request.memory_id, seq=seq, created_at=NOW, raw_entry=request.raw_entry,
+                summary=summary, role=about.role, author=about.author, at=about.at, session=about.session,
+                source=about.source,
             )  # fmt: skip
             self.entries.append(entry)
             self.keys[client_key] = entry
         return Added(
-            memory_id=memory_id,
+            memory_id=request.memory_id,
             entry_id=entry.entry_id,
             seq=entry.seq,
             created_at=NOW,
@@ -76,49 +85,24 @@ class Recording:
             token=f"t{entry.seq}",
         )
 
-    def list_entries(
-        self, memory_id: str, limit: int | str = 25, before: str | None = None, after: str | None = None
-    ) -> EntryPage:
-        self.calls.append("list_entries")
-        self.limits.append(limit)
-        page = tuple(reversed(self.entries))[: int(limit)]
-        return EntryPage(memory_id=memory_id, entries=page, count=len(page), applied_limit=int(limit))
+    def _list_entries(self, request: ListEntries) -> EntryPage:
+        self.limits.append(request.limit)
+        page = tuple(reversed(self.entries))[: request.limit]
+        return EntryPage(memory_id=request.memory_id, entries=page, count=len(page), applied_limit=request.limit)
 
-    def get_context(self, memory_id: str) -> ContextDocument:
-        self.calls.append("get_context")
-        return self._document(memory_id)
+    def _get_context(self, request: GetContext) -> ContextDocument:
+        return self._document(request.memory_id)
 
-    def put_context(self, memory_id: str, content: str) -> ContextDocument:
-        self.calls.append("put_context")
+    def _put_context(self, request: PutContext) -> ContextDocument:
         if error := self.put_fails(self.calls.count("put_context")):
             raise error
-        self.documents.append(content)
-        return self._document(memory_id)
+        self.documents.append(request.content)
+        return self._document(request.memory_id)
 
-    def await_consistency(
-        self,
-        memory_id: str | None = None,
-        token: str | None = None,
-        timeout_ms: int = 10_000,
-        level: Level = "searchable",
-    ) -> Consistency:
-        self.calls.append("await_consistency")
+    def _await_consistency(self, request: AwaitConsistency) -> Consistency:
         if self.answers:
             return self.answers.pop(0)
-        return Consistency(status="consistent", level=level, token=token or "", search_index=True)
-
-    def get_user(self) -> User:
-        raise NotImplementedError
-
-    def search_memories(
-        self,
-        memory_id: str,
-        query: str,
-        top_k: int | str = 10,
-        explain: bool = False,
-        where: Where | Mapping[str, Any] | None = None,
-    ) -> SearchResult:
-        raise NotImplementedError
+        return Consistency(status="consistent", level=request.level, token=request.token or "", search_index=True)
 
     def close(self) -> None:
         self.calls.append("close")
@@ -132,7 +116,7 @@ class Recording:
 
 
 def failure(key: str) -> Consistency:
-    """What a barrier says when a write did not hold."""
+    """Return the result of a barrier that reports a lost write."""
     write = FailedWrite(operation="add_entry", problem="disk full", memory_id="m", client_key=key)
     return Consistency(status="failed", level="visible", token="", search_index=False, failed_writes=(write,))
 

@@ -28,7 +28,7 @@ def test_writes_are_durable_visible_and_searchable(memories: Memories, memory_id
 def test_the_token_of_a_barrier_can_be_waited_for(memories: Memories, memory_id: str) -> None:
     memories.add_entry(memory_id, "one", "one")
     token = memories.await_consistency(memory_id).token
-    assert read_token(token, memories.holding.store.store_id)[1:] == (memory_id, 1, 1)
+    assert read_token(token, memories.backend.store.store_id)[1:] == (memory_id, 1, 1)
     assert memories.await_consistency(token=token, timeout_ms=0).status == "consistent"
     assert memories.await_consistency(token=memories.await_consistency().token).status == "consistent"
 
@@ -38,7 +38,7 @@ def test_without_a_token_it_covers_every_memory_the_user_has_written_to(memories
     for one in ids:
         memories.add_entry(one, "something to find", "found")
     assert memories.await_consistency().status == "consistent"
-    assert memories.holding.writes.done("local") == {}
+    assert memories.backend.writes.done("local") == {}
     for one in ids:
         assert memories.search_memories(one, "something").count == 1
 
@@ -70,7 +70,7 @@ def test_failed_writes_are_told_once(memories: Memories, memory_id: str, level: 
 def test_a_write_the_disk_refuses_is_told_too(
     memories: Memories, memory_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = memories.holding.store
+    store = memories.backend.store
 
     def refuse(*_: object) -> None:
         raise StorageFailed("No space left on device", operation="add_entry")
@@ -93,12 +93,12 @@ def test_a_write_that_was_repeated_and_holds_is_no_failure(memories: Memories, m
 
 
 def test_failures_are_kept_for_their_user_and_no_more_than_some(memories: Memories, memory_id: str) -> None:
-    for _ in range(memories.holding.limits.failures + 5):
+    for _ in range(memories.backend.limits.failures + 5):
         with pytest.raises(DaypackError):
             memories.add_entry(memory_id, "")
     assert memories.as_user("zoe").await_consistency().status == "consistent"
     more, *failed = memories.await_consistency().failed_writes
-    assert len(failed) == memories.holding.limits.failures
+    assert len(failed) == memories.backend.limits.failures
     assert more.problem == "5 more before these"
 
 
@@ -112,7 +112,7 @@ def test_a_barrier_that_is_refused_forgets_nothing(memories: Memories, memory_id
 
 @pytest.mark.requirement("G13")
 def test_a_write_the_store_does_not_hold_is_a_timeout(memories: Memories, memory_id: str) -> None:
-    store_id = memories.holding.store.store_id
+    store_id = memories.backend.store.store_id
     for position in (Position(store_id, memory_id, 5, 0), Position(store_id, memory_id, 0, 9)):
         found = memories.await_consistency(token=write_token(position), timeout_ms=30, level="durable")
         assert (found.status, found.search_index) == ("timeout", False)
@@ -120,13 +120,13 @@ def test_a_write_the_store_does_not_hold_is_a_timeout(memories: Memories, memory
 
 
 def test_a_write_that_comes_in_time_is_waited_for(memories: Memories, memory_id: str) -> None:
-    token = write_token(Position(memories.holding.store.store_id, memory_id, 1, 0))
+    token = write_token(Position(memories.backend.store.store_id, memory_id, 1, 0))
     found: list[str] = []
     waiting = threading.Thread(target=lambda: found.append(memories.await_consistency(token=token).status))
     waiting.start()
     time.sleep(0.05)
     assert found == []
-    memories.holding.store.add("local", memory_id, (Draft(raw="late", summary="late"),))
+    memories.backend.store.add("local", memory_id, (Draft(raw="late", summary="late"),))
     waiting.join()
     assert found == ["consistent"]
 
@@ -191,7 +191,7 @@ def test_an_index_that_is_behind_is_a_timeout_that_says_so(
 def test_with_an_embedding_model_vectors_are_waited_for(
     memories: Memories, memory_id: str, slow: Callable[[Reached], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memories.holding.indexes, "_open_embedder", Vectors)
+    monkeypatch.setattr(memories.backend.indexes, "_open_embedder", Vectors)
     memories.add_entry(memory_id, "one", "one")
     slow(Reached(1, 1, 0))
     found = memories.await_consistency(memory_id, timeout_ms=30)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec import convert
 
 from daypack.errors import BadConfig, BadInput, BadName, TooLong
 from daypack.memory.limits import (
@@ -108,21 +109,9 @@ def test_a_memory_type_must_be_the_name_of_a_folder(name: object) -> None:
         check_type(name)
 
 
-def test_what_is_known_of_an_entry_is_taken_as_a_value_or_a_mapping() -> None:
-    about = About(session="s", role="user", author="Zoë", at="2025", tags=("a", "b"), source="messages:1")
-    assert check_about(about, LIMITS) == about
-    given = {"session": "s", "role": "user", "author": "Zoë", "at": "2025", "tags": ["a", "b", "a"]}
-    assert check_about(given | {"source": "messages:1"}, LIMITS) == about
-    assert check_about({"role": None, "tags": None}, LIMITS) == check_about(None, LIMITS) == About()
-
-
 @pytest.mark.parametrize(
     ("about", "problem"),
     [
-        ({"speaker": "x"}, "about has no speaker"),
-        ({"role": 1.5}, "about: Expected `str"),
-        ({"tags": "plan"}, "about: Expected"),
-        ({"tags": [1]}, "about: Expected `str"),
         ({"tags": ["x"] * 33}, "tags are 33, at most 32"),
         ({"tags": ["ü" * 65]}, "tag has 65 characters, at most 64"),
         ({"tags": [" "]}, "tag is blank"),
@@ -130,35 +119,26 @@ def test_what_is_known_of_an_entry_is_taken_as_a_value_or_a_mapping() -> None:
         ({"author": "x" * 257}, "author has 257 characters, at most 256"),
         ({"session": "a\0"}, "session has a control character"),
         ({"at": "\ud800"}, "at has a lone surrogate"),
-        ([("role", "user")], "about must be an object, not list"),
-        (About(role=True), "about: Expected `str"),  # type: ignore[arg-type]
     ],
 )
 def test_what_cannot_be_known_of_an_entry_is_refused(about: Any, problem: str) -> None:
     with pytest.raises(BadInput, match=problem):
-        check_about(about, LIMITS)
+        check_about(convert(about, About), LIMITS)
 
 
 def test_a_search_is_limited_by_what_can_be_compared() -> None:
-    assert check_where(None, LIMITS) is None
-    assert check_where({}, LIMITS) is None
     assert check_where(Where(), LIMITS) is None
-    given = {"since": "2025-08-17", "until": "2025-08-18T10:00:00+02:00", "tags": ["a"], "role": "user"}
-    wanted = Where(since="2025-08-17", until="2025-08-18T10:00:00+02:00", tags=("a",), role="user")
-    assert check_where(given, LIMITS) == wanted
-    for bad in ({"since": "yesterday"}, {"until": ""}, {"at": "2025"}, {"tags": ["\ud800"]}, "role=user"):
+    where = Where(since="2025-08-17", until="2025-08-18T10:00:00+02:00", tags=("a",), role="user")
+    assert check_where(where, LIMITS) == where
+    for bad in (Where(since="yesterday"), Where(until=""), Where(tags=("\ud800",))):
         with pytest.raises(BadInput):
             check_where(bad, LIMITS)
 
 
-@pytest.mark.parametrize(("value", "number"), [(1, 1), (50, 50), ("7", 7), (" 12 ", 12), ("050", 50)])
-def test_a_number_may_be_given_as_text(value: object, number: int) -> None:
-    assert check_number(value, 50, "limit", "list_entries") == number
-
-
-@pytest.mark.parametrize("value", [0, -1, 51, "51", "", "x", "1.0", 1.0, True, None, "٣", "-1", [1], "9" * 5000])
-def test_what_is_no_number_in_range_is_refused(value: object) -> None:
-    with pytest.raises(BadInput, match="limit is"):
+@pytest.mark.parametrize("value", [0, -1, 51])
+def test_a_number_out_of_range_is_refused(value: int) -> None:
+    assert check_number(50, 50, "limit", "list_entries") == 50
+    with pytest.raises(BadInput, match=f"limit is {value}"):
         check_number(value, 50, "limit", "list_entries")
 
 

@@ -18,7 +18,9 @@ from daypack.errors import AccessDenied, BadInput, DaypackError, KeyConflict, Me
 from daypack.llm import client
 from daypack.memory import remote
 from daypack.memory.consistency_token import Position, write_token
+from daypack.memory.keeper import Keeper
 from daypack.memory.remote import RETRY, RemoteMemories
+from daypack.memory.requests import GetUser
 from daypack.memory.tools import open_memory
 from daypack.types.memory import About, Where
 
@@ -87,7 +89,7 @@ def test_the_address_for_mcp_clients_means_the_same_server() -> None:
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8420", "ftp://x", "http://", "http://[::1", "http://x:99999"])
 def test_what_is_no_address_is_said_at_once(url: str) -> None:
-    with pytest.raises(BadInput, match="no address"):
+    with pytest.raises(BadInput, match="not the address"):
         RemoteMemories(url)
 
 
@@ -125,7 +127,7 @@ def test_an_error_of_the_server_is_raised_here(code: str, status: int, kind: typ
 @pytest.mark.parametrize("status", [200, 404, 500, 302])
 def test_what_is_no_daypack_server_is_said(body: bytes, status: int) -> None:
     with Endpoint(always(body, status)) as server, RemoteMemories(server.url) as memories:
-        with pytest.raises(ServerFailed, match="is a daypack server"):
+        with pytest.raises(ServerFailed, match="a daypack server"):
             memories.get_memory("m")
         assert len(server.seen) == 1
 
@@ -286,8 +288,38 @@ def test_the_nine_answer_from_afar_as_they_do_at_home(server: Server, monkeypatc
             far.get_memory("0" * 32)
         with pytest.raises(KeyConflict):
             far.add_entry(memory_id, "Another text.", client_key="k")
-        never = write_token(Position(near.holding.store.store_id, memory_id, 1000, 0))
+        never = write_token(Position(near.backend.store.store_id, memory_id, 1000, 0))
         assert far.await_consistency(memory_id, never, 50).status == "timeout"
+
+
+def test_everything_on_the_type_of_a_remote_memory_works_against_a_server(server: Server) -> None:
+    with open_memory(url=server.url) as memories:
+        memory_id = memories.create_memory("Whole").memory_id
+        tried: dict[str, object] = {
+            "create_memory": memories.create_memory("Other"),
+            "get_memory": memories.get_memory(memory_id),
+            "add_entry": memories.add_entry(memory_id, "The quay is booked."),
+            "list_entries": memories.list_entries(memory_id),
+            "get_context": memories.get_context(memory_id),
+            "put_context": memories.put_context(memory_id, "# Quay"),
+            "await_consistency": memories.await_consistency(memory_id),
+            "get_user": memories.get_user(),
+            "search_memories": memories.search_memories(memory_id, "quay"),
+            "memories": memories.memories(),
+            "flush_every": memories.flush_every,
+            "call": memories.call(GetUser()),
+            "close": memories.close() or True,
+        }
+        assert tried.keys() == {name for name in dir(RemoteMemories) if not name.startswith("_")}
+        assert all(tried.values())
+
+
+def test_the_keeper_of_a_remote_memory_writes_its_document(server: Server) -> None:
+    with open_memory(url=server.url) as memories:
+        memory_id = memories.create_memory("Kept").memory_id
+        with Keeper(memories, memory_id, flush_every=memories.flush_every) as keeper:
+            keeper.observe("user", "My name is Ada and I live in Lisbon.", author="Ada")
+        assert "Ada" in memories.get_context(memory_id).content
 
 
 def _rest(about: About) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def test_making_memories_can_be_switched_off(home: str) -> None:
     config = Path(home, "home", str(os.getuid()), "config.toml")
     config.parent.mkdir(parents=True)
     config.write_text("[memory]\ncreate_memory = false\n")
-    with open_memory(home=home) as memories, pytest.raises(AccessDenied, match="cannot be made here"):
+    with open_memory(home=home) as memories, pytest.raises(AccessDenied, match="create_memory is switched off"):
         memories.create_memory("Launch")
     config.write_text("[memory]\nentry_bytes = 10\n")
     with open_memory(home=home) as memories:

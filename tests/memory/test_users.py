@@ -131,7 +131,7 @@ def test_a_quota_is_a_whole_number(memories: Memories, quota: int) -> None:
 def test_two_who_change_different_quotas_do_not_undo_each_other(
     memories: Memories, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    users, put = memories.users, memories.holding.store.accounts.put
+    users, put = memories.users, memories.backend.store.accounts.put
 
     def put_late(user: str, profile: Profile) -> User:
         monkeypatch.undo()
@@ -139,7 +139,7 @@ def test_two_who_change_different_quotas_do_not_undo_each_other(
         return put(user, profile)
 
     users.put("zoe")
-    monkeypatch.setattr(memories.holding.store.accounts, "put", put_late)
+    monkeypatch.setattr(memories.backend.store.accounts, "put", put_late)
     quotas = users.put("zoe", quotas={"entries": 5}).quotas
     assert (quotas.entries, quotas.bytes) == (5, 7)
 

@@ -32,7 +32,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
             token = memories.users.new_token(name).secret
             tenants.append(Tenant(name, token, memory_id, added.entry_id, added.token, secret))
         reader = memories.users.new_token("user0", scope="read").secret
-        store_id = memories.holding.store.store_id
+        store_id = memories.backend.store.store_id
     with daypack.open_session("work", home=home, durability="os") as session:
         session.append("user", "The crane is number 7.")
     with start_server(home, "--require-token", "--user", "user0", "--session", "work") as server:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from daypack.errors import BadInput, StorageFailed
+from daypack.memory.requests import Request
 from daypack.memory.tools import Memories, open_memory
 from daypack.serve.toolset import NAMES, Answer, Tool, Toolset
 from daypack.session import Session
@@ -209,7 +210,7 @@ class Broken:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def get_user(self) -> None:
+    def call(self, _: Request[Any]) -> None:
         raise self._error
 
 

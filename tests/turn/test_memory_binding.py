@@ -169,7 +169,7 @@ def test_what_could_not_be_stored_is_captured_the_next_time(
 ) -> None:
     bound.append("user", "First thing.")
     bound.append("user", "Second thing.")
-    store = type(memories.holding.store)
+    store = type(memories.backend.store)
     whole = store.add
 
     def fail(*_: object, **__: object) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from daypack.cli.options import add_place, natural
 from daypack.cli.terminal import Progress, colour, counted, json_text, safe, safe_line, say
 from daypack.errors import BadInput, EntryMissing, MemoryMissing
+from daypack.memory.port import MemoryTools
 from daypack.memory.store.port import is_id
 from daypack.memory.tools import Memories, open_memory
 from daypack.session import open_session
@@ -96,15 +97,14 @@ def run(args: argparse.Namespace) -> int:
     """Do what the action says."""
     if args.action in ("bind", "capture"):
         return {"bind": _bind, "capture": _capture}[args.action](args)
-    with _open(args) as memories:
-        return _RUN[args.action](memories, args)
+    if args.action in _RUN_HERE:
+        with open_memory(home=args.home, uid=args.uid, user=args.user) as memories:
+            return _RUN_HERE[args.action](memories, args)
+    with open_memory(home=args.home, uid=args.uid, url=args.url, user=args.user) as tools:
+        return _RUN[args.action](tools, args)
 
 
-def _open(args: argparse.Namespace) -> Memories:
-    return open_memory(home=args.home, uid=args.uid, url=getattr(args, "url", None), user=args.user)
-
-
-def find_memory(memories: Memories, name: str) -> str:
+def find_memory(memories: MemoryTools, name: str) -> str:
     """Return the id of the memory that is named by its id, the beginning of it, or its title."""
     if len(name) >= 32:  # an id: a server need not list them
         return memories.get_memory(name).memory_id
@@ -123,7 +123,7 @@ def find_memory(memories: Memories, name: str) -> str:
     )
 
 
-def _new(memories: Memories, args: argparse.Namespace) -> int:
+def _new(memories: MemoryTools, args: argparse.Namespace) -> int:
     memory = memories.create_memory(args.title, args.type, args.description)
     print(json_text(memory) if args.json else memory.memory_id)
     return 0
@@ -142,7 +142,7 @@ def _list(memories: Memories, args: argparse.Namespace) -> int:
     return 0
 
 
-def _show(memories: Memories, args: argparse.Namespace) -> int:
+def _show(memories: MemoryTools, args: argparse.Namespace) -> int:
     memory = memories.get_memory(find_memory(memories, args.memory))
     page = memories.list_entries(memory.memory_id, limit=_NEWEST)
     if args.json:
@@ -168,7 +168,7 @@ def _facts(memory: Memory) -> Iterator[tuple[str, str]]:
     yield "bytes", f"{memory.stats.bytes:,}"
 
 
-def _add(memories: Memories, args: argparse.Namespace) -> int:
+def _add(memories: MemoryTools, args: argparse.Namespace) -> int:
     memory_id = find_memory(memories, args.memory)
     text = args.text if args.text is not None else _read("-").decode("utf-8", "surrogateescape").rstrip("\n")
     about = About(session=args.within, role=args.role, author=args.author, at=args.at, tags=tuple(args.tag))
@@ -183,7 +183,7 @@ def _add(memories: Memories, args: argparse.Namespace) -> int:
     return 0
 
 
-def _search(memories: Memories, args: argparse.Namespace) -> int:
+def _search(memories: MemoryTools, args: argparse.Namespace) -> int:
     where = Where(
         since=args.since,
         until=args.until,
@@ -223,7 +223,7 @@ def _who(entry: Entry) -> str:
     return entry.author or entry.role or ""
 
 
-def _context(memories: Memories, args: argparse.Namespace) -> int:
+def _context(memories: MemoryTools, args: argparse.Namespace) -> int:
     memory_id = find_memory(memories, args.memory)
     if args.put is None:
         document = memories.get_context(memory_id)
@@ -358,13 +358,16 @@ def _text(data: bytes, place: str) -> str:
         raise BadInput("is not UTF-8", operation="read", place=place, hint="name a UTF-8 file") from error
 
 
-_RUN: dict[str, Callable[[Memories, argparse.Namespace], int]] = {
+# These have --url.
+_RUN: dict[str, Callable[[MemoryTools, argparse.Namespace], int]] = {
     "new": _new,
-    "list": _list,
     "show": _show,
     "add": _add,
     "search": _search,
     "context": _context,
+}
+_RUN_HERE: dict[str, Callable[[Memories, argparse.Namespace], int]] = {
+    "list": _list,
     "export": _export,
     "import": _import,
     "erase": _erase,

@@ -57,7 +57,7 @@ def _serve(args: argparse.Namespace, memories: "Memories", policy: "Policy") -> 
     from daypack.serve.sample import make_sample  # noqa: PLC0415
     from daypack.serve.toolset import Toolset  # noqa: PLC0415
 
-    without = () if memories.holding.limits.create_memory else ("create_memory",)
+    without = () if memories.backend.limits.create_memory else ("create_memory",)
     toolset, session_tools = Toolset(without=without), _session_tools(args, without)
     listening = listen(args.host, args.port)
     sample = make_sample(memories, home=args.home, uid=args.uid, agent=args.agent) if args.sample else None

@@ -17,9 +17,9 @@ from msgspec import Struct
 from daypack.errors import BadInput, DaypackError
 from daypack.memory.limits import (
     Limits,
+    check_about,
     check_description,
     check_document,
-    check_known,
     check_raw,
     check_summary,
     check_title,
@@ -198,7 +198,7 @@ class Archive:
             tags=given.tags,
             source=given.source,
         )
-        about = check_known(about, self._limits)
+        about = check_about(about, self._limits)
         if given.summary is None:
             document = self.documents[-1].content if self.documents else ""
             summary = self._summarise(raw, about, document)

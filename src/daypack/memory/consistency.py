@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, cast, get_args
 
 from daypack.errors import BadInput
+from daypack.memory.backend import Backend
 from daypack.memory.consistency_token import Position, read_token, write_token
 from daypack.memory.limits import check_number
-from daypack.memory.shared import Holding
 from daypack.memory.store.port import Newest, StoreFeed
 from daypack.types.memory import Consistency, Level
 
@@ -29,21 +29,19 @@ class _Outcome(NamedTuple):
 class Barrier:
     """One barrier of one user, with its deadline."""
 
-    def __init__(self, holding: Holding, user: str, timeout_ms: object, level: str) -> None:
+    def __init__(self, backend: Backend, user: str, timeout_ms: int, level: str) -> None:
         if level not in get_args(Level):
             raise BadInput(f"level is {level!r}", operation=_OPERATION, hint=f"one of {', '.join(get_args(Level))}")
-        wait = (
-            0 if timeout_ms in (0, "0") else check_number(timeout_ms, holding.limits.wait_ms, "timeout_ms", _OPERATION)
-        )
+        wait = check_number(timeout_ms, backend.limits.wait_ms, "timeout_ms", _OPERATION, least=0)
         self._deadline = time.monotonic() + wait / 1000
-        self._holding = holding
-        self._store = holding.store
+        self._backend = backend
+        self._store = backend.store
         self._user = user
         self._level: Level = cast(Level, level)
 
     def wait(self, memory_id: str | None, token: str | None) -> Consistency:
         """Wait for the write of a token, for a memory, or for whatever this user has written."""
-        asked, writes = self._asked(memory_id, token), self._holding.writes
+        asked, writes = self._asked(memory_id, token), self._backend.writes
         written = {} if asked else self._still(writes.done(self._user))
         positions = [asked] if asked else [Position(self._store.store_id, one) for one in written]
         outcomes = [self._wait_for(position) for position in positions]
@@ -99,7 +97,7 @@ class Barrier:
 
     def _until_searchable(self, memory_id: str, wanted: Newest) -> tuple[str | None, bool]:
         """Return why the index is behind, None when it is not, and whether time ran out."""
-        indexes = self._holding.indexes
+        indexes = self._backend.indexes
         with indexes.use(StoreFeed(self._store, self._user, memory_id)) as index:
             if index.finds(wanted.entries, wanted.documents):
                 return None, False

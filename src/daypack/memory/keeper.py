@@ -17,7 +17,8 @@ from msgspec import Struct
 from daypack.errors import BadInput, KeyConflict, QuotaExceeded, WriteFailed
 from daypack.memory.document.document import fit_document, initial_document, is_placeholder, merge
 from daypack.memory.document.raw import RawEntry, raw_of
-from daypack.memory.port import NineTools
+from daypack.memory.limits import FLUSH_EVERY
+from daypack.memory.port import MemoryTools
 from daypack.text.injected import strip_injected
 from daypack.types.memory import ENTRY_MAX_BYTES, LIST_MAX_ENTRIES, About, Added, Consistency, Entry
 
@@ -25,10 +26,9 @@ if TYPE_CHECKING:
     from daypack.llm.completion.port import Completer
     from daypack.memory.prompts import Prompts
 
-__all__ = ["END_SESSION", "FLUSH_EVERY", "Keeper", "NineTools", "Policy", "Told", "Unsaved"]
+__all__ = ["END_SESSION", "FLUSH_EVERY", "Keeper", "MemoryTools", "Policy", "Told", "Unsaved"]
 
 END_SESSION = "<END_SESSION>"
-FLUSH_EVERY = 6
 BOOTSTRAP_ENTRIES = 10
 _SILENT_ROLES = frozenset({"tool", "system"})  # what machines print is not said by anybody
 
@@ -63,7 +63,7 @@ class Keeper:
 
     def __init__(
         self,
-        tools: NineTools,
+        tools: MemoryTools,
         memory_id: str,
         *,
         policy: Policy = "all",

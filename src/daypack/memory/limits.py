@@ -9,8 +9,7 @@
 """
 
 from collections.abc import Mapping
-from datetime import date, datetime
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -30,6 +29,7 @@ from daypack.types.memory import (
     Where,
 )
 
+FLUSH_EVERY = 6  # entries between two versions of the document
 _MOST_ENTRY_BYTES = 16_000_000  # an entry is read whole, and often
 
 
@@ -37,7 +37,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """All limits. `create_memory`: whether that tool may be used. `flush_every`: entries between two documents."""
 
     entry_bytes: int = ENTRY_MAX_BYTES
-    flush_every: int = 6
+    flush_every: int = FLUSH_EVERY
     create_memory: bool = True
     summary_chars: int = SUMMARY_MAX_CHARS
     document_chars: int = DOCUMENT_MAX_CHARS
@@ -58,7 +58,7 @@ class _Settings(Struct, forbid_unknown_fields=True):
     """What [memory] may say."""
 
     entry_bytes: int = ENTRY_MAX_BYTES
-    flush_every: int = 6
+    flush_every: int = FLUSH_EVERY
     create_memory: bool = True
 
 
@@ -138,6 +138,14 @@ def check_document(content: object, limits: Limits, operation: str = "put_contex
     return check_length(text, limits.document_chars, "content", operation)
 
 
+def check_query(query: object, limits: Limits, operation: str = "search_memories") -> str:
+    """Return a query that fits."""
+    text = check_text(query, "query", operation)
+    if not text.strip():
+        raise BadInput("query is blank", operation=operation, hint="write words or a question to search for")
+    return check_length(text, limits.query_chars, "query", operation)
+
+
 def check_title(title: object, limits: Limits, operation: str = "create_memory") -> str:
     """Return a title of 1 to 50 characters without control characters."""
     text = check_text(title, "title", operation)
@@ -175,19 +183,12 @@ def _check_line(text: str, what: str, operation: str) -> None:
 
 # What is known of an entry, and what a search may return
 
-_Given = TypeVar("_Given", About, Where)
 _ABOUT = ("session", "role", "author", "at", "source")
 _WHERE = ("session", "role", "author")
-_NOTHING = About()
 
 
-def check_about(about: object, limits: Limits, operation: str = "add_entry") -> About:
-    """Return what is known of an entry, checked; of equal tags one."""
-    return _NOTHING if about is None else check_known(_converted(about, About, "about", operation), limits, operation)
-
-
-def check_known(about: About, limits: Limits, operation: str = "add_entry") -> About:
-    """Return what is known of an entry, whose types are right, checked."""
+def check_about(about: About, limits: Limits, operation: str = "add_entry") -> About:
+    """Return the fields of an entry beside its text, checked; duplicate tags are removed."""
     words = (about.session, about.role, about.author, about.at, about.source)
     all_words = "".join(filter(None, words))
     if len(all_words) > limits.about_chars or not (all_words.isascii() and all_words.isprintable()):
@@ -198,42 +199,17 @@ def check_known(about: About, limits: Limits, operation: str = "add_entry") -> A
     return msgspec.structs.replace(about, tags=_check_tags(about.tags, limits, operation))
 
 
-def check_where(where: object, limits: Limits) -> Where | None:
-    """Return what a search is limited to, checked; None: nothing."""
+def check_where(where: Where, limits: Limits) -> Where | None:
+    """Return the filters of a search, checked; None if there are none."""
     operation = "search_memories"
-    if where is None:
-        return None
-    given = _converted(where, Where, "where", operation)
     for name in _WHERE:
-        _check_word(getattr(given, name), name, limits, operation)
+        _check_word(getattr(where, name), name, limits, operation)
     for name in ("since", "until"):
-        text = getattr(given, name)
+        text = getattr(where, name)
         if text is not None and moment_of(text) is None:
             raise BadInput(f"{name} is {text!r}", operation=operation, hint="write a time as ISO 8601: 2025-08-17")
-    given = msgspec.structs.replace(given, tags=_check_tags(given.tags, limits, operation))
-    return None if given == Where() else given
-
-
-def _spelled(value: object) -> object:
-    """Return numbers and times as text: sessions are counted and moments computed in many programs."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return value.isoformat() if isinstance(value, (date, datetime)) else value
-
-
-def _converted(value: object, kind: type[_Given], what: str, operation: str) -> _Given:
-    if isinstance(value, kind):
-        value = {name: getattr(value, name) for name in kind.__struct_fields__}
-    if not isinstance(value, Mapping):
-        raise BadInput(f"{what} must be an object, not {type(value).__name__}", operation=operation)
-    given = cast(Mapping[object, object], value)
-    if unknown := [str(name) for name in given if name not in kind.__struct_fields__]:
-        hint = f"{what} has {', '.join(kind.__struct_fields__)}"
-        raise BadInput(f"{what} has no {', '.join(unknown)}", operation=operation, hint=hint)
-    try:
-        return msgspec.convert({name: _spelled(value) for name, value in given.items() if value is not None}, kind)
-    except msgspec.ValidationError as error:
-        raise BadInput(f"{what}: {error}", operation=operation) from error
+    where = msgspec.structs.replace(where, tags=_check_tags(where.tags, limits, operation))
+    return None if where == Where() else where
 
 
 def _check_word(text: str | None, what: str, limits: Limits, operation: str) -> None:
@@ -253,16 +229,14 @@ def _check_tags(tags: tuple[str, ...], limits: Limits, operation: str) -> tuple[
     return tuple(dict.fromkeys(tags))
 
 
-def check_number(value: object, most: int, what: str, operation: str, *, clipped: bool = False) -> int:
-    """Return a number from 1 to `most`, given as one or as a numeric string; with `clipped` a higher one is `most`."""
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 20:
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise BadInput(f"{what} is {value!r}", operation=operation, hint=f"it must be a number from 1 to {most}")
-    if value < 1 or (value > most and not clipped):
-        raise BadInput(f"{what} is {value}", operation=operation, hint=f"it must be 1 to {most}")
-    return min(value, most)
+def check_number(value: int, most: int, argument: str, operation: str, *, least: int = 1) -> int:
+    """Return a number within its range."""
+    if not least <= value <= most:
+        raise BadInput(
+            f"{argument} is {value:,}", operation=operation, hint=f"{argument} must be between {least} and {most:,}"
+        )
+    return value
 
 
-# msgspec must see each of these for the first time in one thread.
-_WARM = tuple(msgspec.json.Decoder(kind) for kind in (About, Where, _Settings))
+# msgspec inspects a type at its first use, which is not thread-safe: do it here.
+_WARM = msgspec.json.Decoder(_Settings)

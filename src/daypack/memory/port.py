@@ -1,8 +1,28 @@
-"""The port to a memory: the nine tools, by the names and arguments they have everywhere."""
+"""The nine tools as Python methods, the same for memories in files and on a server."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Self
 
+from msgspec.structs import asdict
+
+from daypack.memory.limits import FLUSH_EVERY
+from daypack.memory.requests import (
+    AddEntry,
+    AwaitConsistency,
+    CreateMemory,
+    GetContext,
+    GetMemory,
+    GetUser,
+    ListEntries,
+    PutContext,
+    Request,
+    Result,
+    SearchMemories,
+    read_about,
+    read_number,
+    read_where,
+)
 from daypack.types.memory import (
     About,
     Added,
@@ -17,16 +37,33 @@ from daypack.types.memory import (
 )
 
 
-class NineTools(Protocol):
-    """The nine tools, wherever they are: a home, a server, a client of either."""
+class MemoryTools(ABC):
+    """The memories of one user. Every tool becomes a request, which a subclass carries out in `call`."""
+
+    @abstractmethod
+    def call(self, request: Request[Result]) -> Result:
+        """Carry out a request of any of the nine tools and return its result."""
+
+    @abstractmethod
+    def memories(self) -> tuple[Memory, ...]:
+        """Return the user's memories, oldest first."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close files or connections; the next call opens them again."""
+
+    @property
+    def flush_every(self) -> int:
+        """How many entries a keeper stores before it writes the document."""
+        return FLUSH_EVERY
 
     def create_memory(self, title: str, memory_type: str = "chat", description: str = "") -> Memory:
-        """Make a memory."""
-        ...
+        """Create a memory; its document is the placeholder."""
+        return self.call(CreateMemory(title=title, memory_type=memory_type, description=description))
 
     def get_memory(self, memory_id: str) -> Memory:
-        """Return what is known about a memory."""
-        ...
+        """Return a memory's title, type and size."""
+        return self.call(GetMemory(memory_id=memory_id))
 
     def add_entry(
         self,
@@ -37,22 +74,31 @@ class NineTools(Protocol):
         about: About | Mapping[str, Any] | None = None,
         client_key: str | None = None,
     ) -> Added:
-        """Store one raw message with its summary."""
-        ...
+        """Store one raw message and its summary durably; without a summary one is generated.
+
+        With a client key the call is idempotent: a repetition stores nothing and returns the first result.
+        """
+        fields = asdict(read_about(about))
+        request = AddEntry(memory_id=memory_id, raw_entry=raw_entry, summary=summary, client_key=client_key, **fields)
+        return self.call(request)
 
     def list_entries(
         self, memory_id: str, limit: int | str = 25, before: str | None = None, after: str | None = None
     ) -> EntryPage:
-        """Return entries, newest first."""
-        ...
+        """Return entries, newest first: the newest, or those before or right after a cursor (an entry id or a time).
+
+        A limit above 50 is lowered to 50. A next cursor is set only if there are more entries on that side.
+        """
+        number = read_number(limit, "limit", "list_entries")
+        return self.call(ListEntries(memory_id=memory_id, limit=number, before=before, after=after))
 
     def get_context(self, memory_id: str) -> ContextDocument:
-        """Return the current document."""
-        ...
+        """Return the current context document; a new memory has the placeholder."""
+        return self.call(GetContext(memory_id=memory_id))
 
-    def put_context(self, memory_id: str, content: str) -> ContextDocument:
-        """Write the document."""
-        ...
+    def put_context(self, memory_id: str, content: object) -> ContextDocument:
+        """Write a new version of the context document: a text, or {} for the initial document."""
+        return self.call(PutContext(memory_id=memory_id, content=content))
 
     def await_consistency(
         self,
@@ -61,24 +107,38 @@ class NineTools(Protocol):
         timeout_ms: int = 10_000,
         level: Level = "searchable",
     ) -> Consistency:
-        """Wait until earlier writes hold, and say which do not."""
-        ...
+        """Wait until earlier writes are durable, visible or searchable, and report whether they are.
+
+        With a token it waits for that write, else for all writes to a memory, else for everything this user has
+        written through this process. A failed write is reported once, by the next barrier.
+        """
+        wait_ms = read_number(timeout_ms, "timeout_ms", "await_consistency")
+        request = AwaitConsistency(memory_id=memory_id, token=token, timeout_ms=wait_ms, level=level)
+        return self.call(request)
 
     def get_user(self) -> User:
-        """Return the profile."""
-        ...
+        """Return the user's profile, quotas and usage; the first call creates the profile."""
+        return self.call(GetUser())
 
     def search_memories(
         self,
         memory_id: str,
         query: str,
         top_k: int | str = 10,
-        explain: bool = False,  # noqa: FBT001, FBT002 — as the tool has it
+        explain: bool = False,  # noqa: FBT001, FBT002 — the tool's signature
         where: Where | Mapping[str, Any] | None = None,
     ) -> SearchResult:
-        """Return ranked entries, the best and the latest document."""
-        ...
+        """Return the entries that match a query best, the latest document and the best matching document.
 
-    def close(self) -> None:
-        """Let go of what is open."""
-        ...
+        `explain` adds the parts of each score; `where` filters by time, tags, role, author and session. A placeholder
+        does not count as a document.
+        """
+        number, filters = read_number(top_k, "top_k", "search_memories"), asdict(read_where(where))
+        request = SearchMemories(memory_id=memory_id, query=query, top_k=number, explain=explain, **filters)
+        return self.call(request)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

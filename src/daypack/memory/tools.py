@@ -1,9 +1,9 @@
-"""The nine tools as methods of one object, for one user, and what else an owner may do with memories."""
+"""Memories in a home folder: the nine tools, and what only their owner may do (delete, erase, export, import)."""
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from msgspec.structs import replace
 
@@ -11,13 +11,27 @@ from daypack.errors import AccessDenied, BadInput
 from daypack.history.layout import check_name, find_home
 from daypack.memory import limits as checks
 from daypack.memory.archive import Archive, export_memory
+from daypack.memory.backend import Backend, open_backend
 from daypack.memory.consistency import Barrier
 from daypack.memory.consistency_token import Position, write_token
 from daypack.memory.document.document import initial_document, is_placeholder
 from daypack.memory.limits import check_number, check_text
+from daypack.memory.port import MemoryTools
 from daypack.memory.recent_writes import failed_write
-from daypack.memory.search.search import Question, check_question, search
-from daypack.memory.shared import Holding, open_holding
+from daypack.memory.requests import (
+    AddEntry,
+    AwaitConsistency,
+    CreateMemory,
+    GetContext,
+    GetMemory,
+    GetUser,
+    ListEntries,
+    PutContext,
+    Request,
+    Result,
+    SearchMemories,
+)
+from daypack.memory.search.search import Question, search
 from daypack.memory.store.port import Draft, NewDocument, NewMemory, Span, is_id, memory_missing
 from daypack.memory.times import moment_of, time_of
 from daypack.memory.users import Users
@@ -30,88 +44,98 @@ from daypack.types.memory import (
     Consistency,
     ContextDocument,
     EntryPage,
-    Level,
     Memory,
     SearchResult,
     User,
-    Where,
 )
 
+if TYPE_CHECKING:
+    from daypack.memory.remote import RemoteMemories
 
+_Folder: TypeAlias = "str | os.PathLike[str] | None"
+
+
+@overload
 def open_memory(
-    *,
-    home: "str | os.PathLike[str] | None" = None,
-    url: str | None = None,
-    user: str = "local",
-    uid: str | None = None,
-) -> "Memories":
-    """Open the memories of a user: those in a home, or with `url` those on a memory server.
+    *, home: _Folder = None, url: None = None, user: str = "local", uid: str | None = None
+) -> "Memories": ...
+@overload
+def open_memory(*, url: str, user: str = "local") -> "RemoteMemories": ...
+@overload
+def open_memory(
+    *, home: _Folder = None, url: str | None, user: str = "local", uid: str | None = None
+) -> "Memories | RemoteMemories": ...
+def open_memory(
+    *, home: _Folder = None, url: str | None = None, user: str = "local", uid: str | None = None
+) -> "Memories | RemoteMemories":
+    """Open the memories of a user: in a home folder or, with `url`, on a memory server.
 
     `home` is the root folder (default: DAYPACK_HOME, else /ctx if writable, else ~/.daypack), `uid` the folder in it.
-    `user` is whose memories they are; a server decides that by the token in DAYPACK_TOKEN.
+    A server identifies the user by the token in DAYPACK_TOKEN.
     """
     if url is not None:
         from daypack.memory.remote import RemoteMemories  # noqa: PLC0415 — HTTP costs 30 ms
 
-        return cast("Memories", RemoteMemories(url, user=user))  # the same methods
-    return Memories(open_holding(find_home(home, uid)), user)
+        return RemoteMemories(url, user=user)
+    return Memories(open_backend(find_home(home, uid)), user)
 
 
-class Memories:
-    """The memories of one user. Threads may share it, processes may work in the same home."""
+class Memories(MemoryTools):
+    """The memories of one user in a home folder. Threads may share it, processes may work in the same home."""
 
-    def __init__(self, holding: Holding, user: str = "local") -> None:
+    def __init__(self, backend: Backend, user: str = "local") -> None:
         self.user = check_name(user, "user")
-        self.holding = holding
-        self.users = Users(holding.store.accounts)
-        self._store = holding.store
-        self._limits = holding.limits
+        self.backend = backend
+        self.users = Users(backend.store.accounts)
+        self._store = backend.store
+        self._limits = backend.limits
 
     def as_user(self, user: str) -> "Memories":
         """Return the memories of another user, with the same files open."""
-        return Memories(self.holding, user)
-
-    # The nine tools
+        return Memories(self.backend, user)
 
     @property
     def flush_every(self) -> int:
-        """How many entries a keeper of these memories stores before it writes the document."""
+        """How many entries a keeper stores before it writes the document, as config.toml says."""
         return self._limits.flush_every
 
-    def create_memory(self, title: str, memory_type: str = "chat", description: str = "") -> Memory:
-        """Make a memory; its document is the placeholder."""
+    # The nine tools
+
+    def call(self, request: Request[Result]) -> Result:
+        """Carry out a request of any of the nine tools and return its result."""
+        calls: dict[type[Request[Any]], Callable[[Any], Any]] = {
+            CreateMemory: self._create_memory,
+            GetMemory: self._get_memory,
+            AddEntry: self._add_entry,
+            ListEntries: self._list_entries,
+            GetContext: self._get_context,
+            PutContext: self._put_context,
+            AwaitConsistency: self._await_consistency,
+            GetUser: self._get_user,
+            SearchMemories: self._search_memories,
+        }
+        return calls[type(request)](request)
+
+    def _create_memory(self, request: CreateMemory) -> Memory:
         with self._noting("create_memory"):
             if not self._limits.create_memory:
-                hint = "create_memory = false stands in the [memory] table of config.toml"
-                raise AccessDenied("memories cannot be made here", operation="create_memory", hint=hint)
+                hint = "set create_memory = true in the [memory] table of config.toml"
+                raise AccessDenied("create_memory is switched off", operation="create_memory", hint=hint)
             new = NewMemory(
-                title=checks.check_title(title, self._limits),
-                memory_type=checks.check_type(memory_type),
-                description=checks.check_description(description, self._limits),
+                title=checks.check_title(request.title, self._limits),
+                memory_type=checks.check_type(request.memory_type),
+                description=checks.check_description(request.description, self._limits),
             )
             return self._made(self._store.load(self.user, new, (NewDocument(PLACEHOLDER),), ()))
 
-    def get_memory(self, memory_id: str) -> Memory:
-        """Return what is known about a memory."""
-        return self._store.memory(self.user, memory_id)
+    def _get_memory(self, request: GetMemory) -> Memory:
+        return self._store.memory(self.user, request.memory_id)
 
-    def add_entry(
-        self,
-        memory_id: str,
-        raw_entry: str,
-        summary: str | None = None,
-        *,
-        about: About | Mapping[str, Any] | None = None,
-        client_key: str | None = None,
-    ) -> Added:
-        """Store one raw message with its summary, durably; without a summary one is made.
-
-        With a client key it is safe to do it twice: the second time answers as the first.
-        """
+    def _add_entry(self, request: AddEntry) -> Added:
+        memory_id, client_key = request.memory_id, request.client_key
         with self._noting("add_entry", memory_id, client_key):
-            draft = self._draft(memory_id, raw_entry, summary, about, client_key)
-            kept = self._store.add(self.user, memory_id, (draft,))[0]
-        self.holding.writes.note_done(self.user, memory_id, client_key)
+            kept = self._store.add(self.user, memory_id, (self._draft(request),))[0]
+        self.backend.writes.note_done(self.user, memory_id, client_key)
         return Added(
             memory_id=memory_id,
             entry_id=kept.entry_id,
@@ -120,21 +144,15 @@ class Memories:
             summary=kept.summary,
             token=self._token(memory_id, entries=kept.seq),
             replayed=kept.replayed,
-            notes=_notes(summary),
+            notes=_notes(request.summary),
         )
 
-    def list_entries(
-        self, memory_id: str, limit: int | str = 25, before: str | None = None, after: str | None = None
-    ) -> EntryPage:
-        """Return entries, newest first: the newest, those before or those right after a cursor (an id or a time).
-
-        Of a limit above 50 it applies 50. A next cursor is there when there are entries on that side.
-        """
-        if before is not None and after is not None:
-            raise BadInput("before and after are both given", operation="list_entries", hint="give one of them")
-        number = check_number(limit, self._limits.list_entries, "limit", "list_entries", clipped=True)
-        span = self._span(memory_id, number, before, after)
-        entries = self._store.page(self.user, memory_id, span)
+    def _list_entries(self, request: ListEntries) -> EntryPage:
+        memory_id = request.memory_id
+        number = check_number(
+            min(request.limit, self._limits.list_entries), self._limits.list_entries, "limit", "list_entries"
+        )
+        entries = self._store.page(self.user, memory_id, self._span(request, number))
         older = newer = False
         if entries:
             older = bool(self._store.page(self.user, memory_id, Span(limit=1, before_seq=entries[-1].seq)))
@@ -148,55 +166,34 @@ class Memories:
             next_after=entries[0].entry_id if newer else None,
         )
 
-    def get_context(self, memory_id: str) -> ContextDocument:
-        """Return the current context document; of a new memory it is the placeholder."""
-        return self._store.document(self.user, memory_id)
+    def _get_context(self, request: GetContext) -> ContextDocument:
+        return self._store.document(self.user, request.memory_id)
 
-    def put_context(self, memory_id: str, content: object) -> ContextDocument:
-        """Write a new version of the context document: a text, or {} for the initial document."""
+    def _put_context(self, request: PutContext) -> ContextDocument:
+        memory_id = request.memory_id
         with self._noting("put_context", memory_id):
-            text = checks.check_document(_document_text(content), self._limits)
+            text = checks.check_document(_document_text(request.content), self._limits)
             document = self._store.put_document(self.user, memory_id, text)
-        self.holding.writes.note_done(self.user, memory_id)
+        self.backend.writes.note_done(self.user, memory_id)
         return replace(document, token=self._token(memory_id, documents=document.version))
 
-    def await_consistency(
-        self,
-        memory_id: str | None = None,
-        token: str | None = None,
-        timeout_ms: int = 10_000,
-        level: Level = "searchable",
-    ) -> Consistency:
-        """Wait until earlier writes are durable, visible or searchable, and say whether they are.
+    def _await_consistency(self, request: AwaitConsistency) -> Consistency:
+        barrier = Barrier(self.backend, self.user, request.timeout_ms, request.level)
+        return barrier.wait(request.memory_id, request.token)
 
-        It waits for the write a token stands for, else for all of a memory, else for all memories this user has
-        written to through this process. Writes that failed since the last barrier are told once.
-        """
-        return Barrier(self.holding, self.user, timeout_ms, level).wait(memory_id, token)
-
-    def get_user(self) -> User:
-        """Return the profile with quotas and what is used of them; it is made when it is first asked for."""
+    def _get_user(self, _: GetUser) -> User:
         return self.users.get(self.user)
 
-    def search_memories(
-        self,
-        memory_id: str,
-        query: str,
-        top_k: int | str = 10,
-        explain: bool = False,  # noqa: FBT001, FBT002 — the tool's own signature
-        where: Where | Mapping[str, Any] | None = None,
-    ) -> SearchResult:
-        """Return the entries of a memory that fit a query best, the latest document and the one that fits best.
+    def _search_memories(self, request: SearchMemories) -> SearchResult:
+        question = Question(
+            query=checks.check_query(request.query, self._limits),
+            top_k=check_number(request.top_k, self._limits.search_entries, "top_k", "search_memories"),
+            explain=request.explain,
+            where=checks.check_where(request.where, self._limits),
+        )
+        return search(self._store, self.backend.indexes, self.user, request.memory_id, question)
 
-        `explain` adds the parts of each score; `where` limits by time, tags, role, author and session. A placeholder
-        counts as no document.
-        """
-        text, number = check_question(query, top_k, self.holding)
-        chosen = checks.check_where(where, self._limits)
-        question = Question(query=text, top_k=number, explain=explain, where=chosen)
-        return search(self.holding, self.user, memory_id, question)
-
-    # No tools: for the owner
+    # Beyond the tools: local files only
 
     def memories(self, *, deleted: bool = False) -> tuple[Memory, ...]:
         """Return the user's memories, oldest first; or those that were deleted and can be restored."""
@@ -239,13 +236,7 @@ class Memories:
 
     def close(self) -> None:
         """Close all files; the next call opens them again."""
-        self.holding.close()
-
-    def __enter__(self) -> "Memories":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self.backend.close()
 
     def __repr__(self) -> str:
         return f"<daypack memories of {self.user}>"
@@ -256,26 +247,30 @@ class Memories:
         owned = (*self.memories(), *self.memories(deleted=True))
         if memory_id not in [one.memory_id for one in owned]:
             raise memory_missing(memory_id, "erase")
-        self.holding.indexes.erase(memory_id)
+        self.backend.indexes.erase(memory_id)
         try:
             yield
         finally:
-            self.holding.indexes.erase(memory_id)
+            self.backend.indexes.erase(memory_id)
 
-    def _draft(self, memory_id: str, raw_entry: object, summary: object, about: object, client_key: object) -> Draft:
-        raw = checks.check_raw(raw_entry, self._limits)
-        known = checks.check_about(about, self._limits)
-        key = checks.check_key(client_key, self._limits)
-        if summary is not None:
-            text = checks.check_summary(summary, self._limits)
-            return Draft(raw=raw, summary=text, about=known, client_key=key)
-        draft = Draft(raw=raw, summary="", about=known, client_key=key, stated=False)
-        if key is not None and (found := self._store.find_key(self.user, memory_id, key)):
-            return replace(draft, summary=found.summary)  # a repetition
-        document = self._store.document(self.user, memory_id).content
-        return replace(draft, summary=_summarise(raw, known, document))
+    def _draft(self, request: AddEntry) -> Draft:
+        raw = checks.check_raw(request.raw_entry, self._limits)
+        about = checks.check_about(request.about, self._limits)
+        key = checks.check_key(request.client_key, self._limits)
+        if request.summary is not None:
+            text = checks.check_summary(request.summary, self._limits)
+            return Draft(raw=raw, summary=text, about=about, client_key=key)
+        draft = Draft(raw=raw, summary="", about=about, client_key=key, stated=False)
+        if key is not None and (stored := self._store.find_key(self.user, request.memory_id, key)):
+            return replace(draft, summary=stored.summary)  # a repetition
+        document = self._store.document(self.user, request.memory_id).content
+        return replace(draft, summary=_summarise(raw, about, document))
 
-    def _span(self, memory_id: str, limit: int, before: str | None, after: str | None) -> Span:
+    def _span(self, request: ListEntries, limit: int) -> Span:
+        memory_id, before, after = request.memory_id, request.before, request.after
+        if before is not None and after is not None:
+            hint = "send only one of them"
+            raise BadInput("before and after are both given", operation="list_entries", hint=hint)
         cursor = before if before is not None else after
         if cursor is None:
             self._store.memory(self.user, memory_id)
@@ -285,12 +280,12 @@ class Memories:
             return Span(limit=limit, **{f"{side}_seq": self._store.seq_of(self.user, memory_id, cursor)})
         moment = moment_of(check_text(cursor, side, "list_entries"))
         if moment is None:
-            hint = "give an entry id of this memory, or an ISO 8601 time"
+            hint = f"{side} takes an entry id of this memory or an ISO 8601 time"
             raise BadInput(f"{side} is {cursor[:64]!r}", operation="list_entries", hint=hint)
         return Span(limit=limit, **{f"{side}_time": moment})
 
     def _made(self, memory: Memory) -> Memory:
-        self.holding.writes.note_done(self.user, memory.memory_id)
+        self.backend.writes.note_done(self.user, memory.memory_id)
         newest = self._store.newest(self.user, memory.memory_id)
         token = self._token(memory.memory_id, entries=newest.given, documents=newest.documents)
         return replace(memory, token=token)
@@ -304,7 +299,7 @@ class Memories:
         try:
             yield
         except Exception as error:
-            self.holding.writes.note_failed(self.user, failed_write(operation, error, memory_id, client_key))
+            self.backend.writes.note_failed(self.user, failed_write(operation, error, memory_id, client_key))
             raise
 
 

@@ -120,7 +120,7 @@ class Resources:
                 content = memories.get_context(uri[len(_MEMORY) : -len(_CONTEXT)]).content
             except MemoryMissing:
                 return None
-            return redact(content).text if memories.holding.redacting else content
+            return redact(content).text if memories.backend.redacting else content
         kind, _, name = uri.removeprefix(_PROMPTS).partition("/")
         known = uri.startswith(_PROMPTS) and (kind, name) in self._prompt_names()
         return self._prompt(kind, name) if known else None

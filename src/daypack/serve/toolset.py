@@ -8,10 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from daypack.errors import BadInput
-from daypack.serve import arguments
+from daypack.memory import requests
 from daypack.serve.http.errors import describe
 from daypack.serve.server_log import note
-from daypack.types import memory as results
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,8 +56,7 @@ class Tool(NamedTuple):
 class _Entry(NamedTuple):
     title: str
     description: str
-    arguments: type[arguments.Arguments]
-    result: type[Struct]
+    request: type[requests.Request[Any]]
     reads: bool = True
 
 
@@ -68,23 +66,20 @@ _NINE: dict[str, _Entry] = {
         "Create a memory",
         "Create a new memory for the user and return its memory_id. Use it when you are asked to set one up, or when "
         "there is none: otherwise work with the memory you were given.",
-        arguments.CreateMemory,
-        results.Memory,
+        requests.CreateMemory,
         reads=False,
     ),
     "get_memory": _Entry(
         "Describe a memory",
         "Read a memory's title, type and how much it holds, without its contents.",
-        arguments.GetMemory,
-        results.Memory,
+        requests.GetMemory,
     ),
     "add_entry": _Entry(
         "Remember a message",
         "Store one raw message, word for word, with one summary. Call it for each message worth keeping: facts, "
         "decisions, preferences, tasks. Entries are never changed. The summary may be left out. Caps: summary 512 "
         "characters, message 9,000 bytes; what is longer is refused with the length it has.",
-        arguments.AddEntry,
-        results.Added,
+        requests.AddEntry,
         reads=False,
     ),
     "list_entries": _Entry(
@@ -92,23 +87,20 @@ _NINE: dict[str, _Entry] = {
         "Read the newest entries of a memory, newest first, 25 unless limit (1 to 50) says otherwise. Go on with "
         "before = next_before, or look for news with after = next_after. Call it with limit 10 at the start of a "
         "session, after get_context.",
-        arguments.ListEntries,
-        results.EntryPage,
+        requests.ListEntries,
     ),
     "get_context": _Entry(
         "Read the context document",
         "Read the current context document of a memory: participants, stable facts, timeline, decisions, open tasks. "
         "Call it first in every session.",
-        arguments.GetContext,
-        results.ContextDocument,
+        requests.GetContext,
     ),
     "put_context": _Entry(
         "Write the context document",
         "Write the whole context document of a memory; earlier versions are kept. Build it from raw entries, never "
         "from summaries. At most 5000 characters, longer is refused: trim old, low-value lines first. Call it after "
         "about 6 stored entries and before the session ends, each time after await_consistency.",
-        arguments.PutContext,
-        results.ContextDocument,
+        requests.PutContext,
         reads=False,
     ),
     "await_consistency": _Entry(
@@ -116,22 +108,19 @@ _NINE: dict[str, _Entry] = {
         "Wait until earlier writes are durable, visible and searchable, and report those that failed. Only status "
         "consistent means that all hold; timeout and failed say so. Call it before put_context and before a search "
         "that must see what you have just added.",
-        arguments.AwaitConsistency,
-        results.Consistency,
+        requests.AwaitConsistency,
     ),
     "get_user": _Entry(
         "Read the user's profile",
         "Read the user's name, email, quotas and what is used of them.",
-        arguments.GetUser,
-        results.User,
+        requests.GetUser,
     ),
     "search_memories": _Entry(
         "Search a memory",
         "Search one memory with words or a question. Returns the best entries first (10 unless top_k, 1 to 100, says "
         "otherwise), the latest context document and the one that fits the query best. Use it whenever something "
         "said earlier may matter. Narrow it by time, tags, role, author or session.",
-        arguments.SearchMemories,
-        results.SearchResult,
+        requests.SearchMemories,
     ),
 }
 NAMES = tuple(_NINE)
@@ -154,7 +143,7 @@ class Toolset:
 
     def call(self, memories: "Memories", name: str, given: Mapping[str, Any] | None = None) -> Struct:
         """Call one of the nine and return its result. What is wrong with the arguments is BadInput."""
-        return _read(name, self._nine[name].arguments, given or {}).call(memories)
+        return memories.call(_read(name, self._nine[name].request, given or {}))
 
     def answer(self, memories: "Callable[[], Memories]", name: str, given: Mapping[str, Any] | None = None) -> Answer:
         """Call any tool of the list and answer in words whatever goes wrong: the model reads it and can do better.
@@ -164,10 +153,10 @@ class Toolset:
         try:
             if name not in self._nine:
                 return self._recall(name, given or {})
-            wanted = _read(name, self._nine[name].arguments, given or {})
+            request = _read(name, self._nine[name].request, given or {})
             opened = memories()
-            value = wanted.call(opened)
-            value = clear(value) if opened.holding.redacting else value
+            value = opened.call(request)
+            value = clear(value) if opened.backend.redacting else value
         except Exception as error:  # a call must not end the server; what is untold goes to the log
             return Answer(explain(name, error), failed=True)
         return Answer(msgspec.json.encode(value).decode(), value)
@@ -191,7 +180,7 @@ class Toolset:
 
     def _list_nine(self) -> list[Tool]:
         entries = self._nine.items()
-        types = [part for _, entry in entries for part in (entry.arguments, entry.result)]
+        types = [part for _, entry in entries for part in (entry.request, entry.request.result)]
         refs, definitions = msgspec.json.schema_components(types, ref_template="{name}")
         whole = [_inline(ref, definitions) for ref in refs]
         return [
@@ -202,8 +191,8 @@ class Toolset:
     def _warm(self) -> None:
         # msgspec learns a type at its first use, and two threads must not make it learn the same one at once.
         for entry in self._nine.values():
-            msgspec.json.Decoder(entry.arguments, strict=False)
-            msgspec.json.Decoder(entry.result)
+            msgspec.json.Decoder(entry.request, strict=False)
+            msgspec.json.Decoder(entry.request.result)
 
 
 def clear(value: Struct) -> Struct:
@@ -232,7 +221,7 @@ def explain(name: str, error: Exception) -> str:
     return f"{told.message} ({told.hint})" if told.hint else told.message
 
 
-def _read(name: str, wanted: type[arguments.Arguments], given: Mapping[str, Any]) -> arguments.Arguments:
+def _read(name: str, wanted: type[requests.Request[Any]], given: Mapping[str, Any]) -> requests.Request[Any]:
     known = wanted.__struct_fields__
     if unknown := [one for one in given if one not in known]:
         hint = f"it takes {', '.join(known)}" if known else "it takes none"
@@ -288,7 +277,22 @@ def _inline(node: object, definitions: Mapping[str, Any]) -> Any:  # noqa: ANN40
 
 def _bare(schema: dict[str, Any]) -> dict[str, Any]:
     """Return an input schema without the words about the Struct: the tool has its own."""
-    return {key: value for key, value in schema.items() if key not in ("title", "description")}
+    bare = {key: value for key, value in schema.items() if key not in ("title", "description")}
+    return _without_null(bare)
+
+
+def _without_null(node: Any) -> Any:  # noqa: ANN401 — JSON
+    """Return a schema in which an optional argument has its one type: null means the same as leaving it out."""
+    if isinstance(node, list):
+        return [_without_null(item) for item in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    fields = {key: _without_null(value) for key, value in cast("dict[str, Any]", node).items()}
+    options = [option for option in fields.get("anyOf", []) if option != {"type": "null"}]
+    if len(options) != 1:
+        return fields
+    del fields["anyOf"], fields["default"]
+    return {**options[0], **fields}
 
 
 def _session_tools() -> list[Tool]:

@@ -20,7 +20,7 @@ from daypack.types.memory import Added, Entry, Hit, Remembered
 
 if TYPE_CHECKING:
     from daypack.memory.keeper import Keeper
-    from daypack.memory.port import NineTools
+    from daypack.memory.port import MemoryTools
 
 _CAPTURED_ROLES = ("user", "assistant")
 _SHOWN_CHARS = 1_500  # of an entry among the hits; of a longer one its summary is shown
@@ -37,7 +37,7 @@ class Binding(Struct, frozen=True):
     captured: int = 0
 
 
-_OpenTools = Callable[[Binding], "NineTools"]
+_OpenTools = Callable[[Binding], "MemoryTools"]
 convert({"memory_id": ""}, Binding)  # here, by one thread: the first conversion to a type is not safe by several
 
 
@@ -65,7 +65,7 @@ class Bound:
         self._history = history
         self._name = name  # of the session, as entries tell where they are from
         self._open_tools = open_tools
-        self._tools: NineTools | None = None
+        self._tools: MemoryTools | None = None
         self._keeper: Keeper | None = None
 
     @property
@@ -145,16 +145,15 @@ class Bound:
 
     def _kept(self, binding: Binding) -> "Keeper":
         if self._keeper is None:
-            from daypack.memory.keeper import FLUSH_EVERY, Keeper  # noqa: PLC0415
+            from daypack.memory.keeper import Keeper  # noqa: PLC0415
 
             tools = self._opened()
-            every = getattr(tools, "flush_every", FLUSH_EVERY)  # a server does not tell
-            self._keeper = Keeper(tools, binding.memory_id, flush_every=every)
+            self._keeper = Keeper(tools, binding.memory_id, flush_every=tools.flush_every)
             self._keeper.prompts_folder = self._history.layout.prompts
             self._keeper.start()
         return self._keeper
 
-    def _opened(self) -> "NineTools":
+    def _opened(self) -> "MemoryTools":
         if self._tools is None:
             self._tools = self._open_tools(self.binding)
         return self._tools

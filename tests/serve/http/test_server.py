@@ -64,7 +64,7 @@ def test_it_ends_when_told_to_though_somebody_waits_and_others_are_slow(tmp_path
             assert slow.recv(100) == b""
         memory_id = server.call("create_memory", title="waiting").json()["memory_id"]
         with open_memory(home=home) as memories:
-            never = write_token(Position(memories.holding.store.store_id, memory_id, 1000, 0))
+            never = write_token(Position(memories.backend.store.store_id, memory_id, 1000, 0))
         waiting = Line(server, None)
         waiting.begin("/api/await_consistency", {"memory_id": memory_id, "token": never, "timeout_ms": 600_000})
         assert server.call("get_user").status_code == 200

@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
+from msgspec import Struct
 from serve.wire import Message, by_id, initialize, make_offer, request, tool
 
+from daypack.memory.requests import AwaitConsistency, CreateMemory, Request
 from daypack.memory.tools import Memories
 from daypack.serve.stdio import calls
 from daypack.serve.stdio import loop as stdio
@@ -21,24 +23,22 @@ from daypack.types.memory import Consistency, User
 class Slow:
     """Memories whose barrier lasts until it is let go, and which note the order of what they were asked."""
 
-    holding = SimpleNamespace(redacting=False)
+    backend = SimpleNamespace(redacting=False)
 
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.waiting = threading.Event()
         self.go = threading.Event()
 
-    def await_consistency(self, *_: object) -> Consistency:
-        self.waiting.set()
-        assert self.go.wait(30)
-        return Consistency(status="consistent", level="durable", token="t", search_index=True)
-
-    def create_memory(self, title: str, *_: object) -> User:
-        time.sleep(0.02 if title == "slow" else 0)
-        self.asked.append(title)
-        return User(user_id="u", name=title)
-
-    def get_user(self) -> User:
+    def call(self, request: Request[Any]) -> Struct:
+        if isinstance(request, AwaitConsistency):
+            self.waiting.set()
+            assert self.go.wait(30)
+            return Consistency(status="consistent", level="durable", token="t", search_index=True)
+        if isinstance(request, CreateMemory):
+            time.sleep(0.02 if request.title == "slow" else 0)
+            self.asked.append(request.title)
+            return User(user_id="u", name=request.title)
         return User(user_id="u", name=",".join(self.asked))
 
     def close(self) -> None:

@@ -292,7 +292,7 @@ def waiting(process: Process, home: str) -> tuple[Message, Message]:
     """Return a call that lasts a minute, and a ping."""
     made = process.ask(tool(1, "create_memory", title="x"))["result"]["structuredContent"]
     with open_memory(home=home) as memories:
-        later = write_token(Position(memories.holding.store.store_id, made["memory_id"], 5, 1))
+        later = write_token(Position(memories.backend.store.store_id, made["memory_id"], 5, 1))
     return tool(2, "await_consistency", token=later, timeout_ms=60_000), request(3, "ping")
 
 

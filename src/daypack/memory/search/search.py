@@ -4,17 +4,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from daypack.errors import BadInput
 from daypack.memory.document.document import is_placeholder
-from daypack.memory.limits import check_length, check_number, check_text
-from daypack.memory.shared import Holding
+from daypack.memory.search.open_indexes import Indexes
 from daypack.memory.store.port import Store, StoreFeed
 from daypack.types.memory import ContextDocument, Entry, Hit, SearchResult, Where
 
 if TYPE_CHECKING:
     from daypack.memory.search.index import Found, Index
-
-_OPERATION = "search_memories"
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,23 +22,14 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     where: Where | None = None
 
 
-def check_question(query: object, top_k: object, holding: Holding) -> tuple[str, int]:
-    """Return a query and a number of entries that can be used."""
-    text = check_length(check_text(query, "query", _OPERATION), holding.limits.query_chars, "query", _OPERATION)
-    if not text.strip():
-        raise BadInput("query is blank", operation=_OPERATION)
-    return text, check_number(top_k, holding.limits.search_entries, "top_k", _OPERATION)
-
-
-def search(holding: Holding, user: str, memory_id: str, question: Question) -> SearchResult:
+def search(store: Store, indexes: Indexes, user: str, memory_id: str, question: Question) -> SearchResult:
     """Search a memory of this user."""
-    store = holding.store
     latest = store.document(user, memory_id)  # refuses who has no such memory
     allowed = None if question.where is None else store.find(user, memory_id, question.where)
-    with holding.indexes.use(StoreFeed(store, user, memory_id)) as index:
+    with indexes.use(StoreFeed(store, user, memory_id)) as index:
         found = index.search(question.query, question.top_k, allowed=allowed)
         best, score = _best_document(store, user, index, memory_id, question.query)
-        notes = (*index.notes, *filter(None, (holding.indexes.problem,)))
+        notes = (*index.notes, *filter(None, (indexes.problem,)))
     stored = store.pick(user, memory_id, [one.seq for one in found])
     # One that was erased meanwhile is left out.
     hits = tuple(_hit(stored[one.seq], one, explain=question.explain) for one in found if one.seq in stored)

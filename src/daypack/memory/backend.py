@@ -1,4 +1,4 @@
-"""What all users of one home share: the store, the open search indexes, the limits, and what was written lately."""
+"""The store, search indexes, limits and recent writes of one home, shared by all its users."""
 
 import os
 from typing import TYPE_CHECKING
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from daypack.llm.embedding.port import Embedder
 
 
-class Holding:
-    """A store and everything beside it. Threads and users share one."""
+class Backend:
+    """A store and what belongs to it. Threads and users share it."""
 
     def __init__(self, store: Store, indexes: Indexes, limits: Limits | None = None, *, redacting: bool = True) -> None:
         self.redacting = redacting  # whether servers take secrets out of what models read
@@ -31,7 +31,7 @@ class Holding:
         self.store.close()
 
 
-def open_holding(place: Home) -> Holding:
+def open_backend(place: Home) -> Backend:
     """Open what a home holds, as its config.toml and the environment say; nothing is read or made yet."""
     file = from_file(place.config)
     config = settle([("environment", from_environment(os.environ)), (place.config, file)])
@@ -43,4 +43,4 @@ def open_holding(place: Home) -> Holding:
 
     store = SqliteStore(os.path.join(place.memory, "store.sqlite"))
     indexes = Indexes(os.path.join(place.memory, "index"), embedder)
-    return Holding(store, indexes, read_limits(file, place.config), redacting=config.redaction == "on")
+    return Backend(store, indexes, read_limits(file, place.config), redacting=config.redaction == "on")
