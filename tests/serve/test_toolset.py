@@ -61,7 +61,7 @@ def refused(tools: Toolset, memories: Memories, name: str, **given: Any) -> str:
 @pytest.mark.requirement("S2-T0")
 def test_there_are_exactly_the_nine_tools_of_the_seed_in_one_order(tools: Toolset) -> None:
     assert list(tools.names) == SEED == list(NAMES)
-    assert [tool.listed() for tool in Toolset().tools] == [tool.listed() for tool in tools.tools]
+    assert [tool.as_listed() for tool in Toolset().tools] == [tool.as_listed() for tool in tools.tools]
 
 
 @pytest.mark.requirement("S2-E3", "X37")
@@ -92,7 +92,7 @@ def test_schemas_are_whole_objects_that_every_client_can_read(tool: Tool) -> Non
 
 
 def test_the_hints_say_that_nothing_is_destroyed_and_nothing_is_beyond_the_store(tools: Toolset) -> None:
-    hints = {tool.name: tool.listed()["annotations"] for tool in tools.tools}
+    hints = {tool.name: tool.as_listed()["annotations"] for tool in tools.tools}
     writing = {name for name, one in hints.items() if not one["readOnlyHint"]}
     assert writing == {"create_memory", "add_entry", "put_context"} == tools.writing
     assert not any(one["destructiveHint"] or one["openWorldHint"] for one in hints.values())
@@ -141,7 +141,7 @@ def test_an_unknown_argument_is_named_with_those_that_are_known(tools: Toolset, 
     text = refused(tools, memories, "list_entries", memory_id="x", count=3)
     assert "'count'" in text
     assert "memory_id, limit, before, after" in text
-    assert "takes none" in refused(tools, memories, "get_user", email="x")
+    assert "takes no arguments" in refused(tools, memories, "get_user", email="x")
     assert "metadata" in refused(tools, memories, "add_entry", memory_id="x", raw_entry="y", metadata={"who": "z"})
 
 
@@ -246,8 +246,8 @@ def test_with_a_session_two_more_tools_answer_from_it(session: Session, memories
     assert list(tools.names) == [*SEED, "recall", "search_history"]
     for tool in tools.tools[-2:]:
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
-        assert tool.listed()["annotations"]["readOnlyHint"]
-        assert "outputSchema" not in tool.listed()
+        assert tool.as_listed()["annotations"]["readOnlyHint"]
+        assert "outputSchema" not in tool.as_listed()
 
     def told(name: str, **given: Any) -> Answer:
         return tools.answer(lambda: memories, name, given)

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any, cast
 
 from daypack.memory.tools import Memories
+from daypack.serve.mcp.router import Router
 from daypack.serve.stdio.loop import serve
-from daypack.serve.stdio.requests import Offer
 from daypack.serve.toolset import Toolset
 
 META = {
@@ -44,11 +44,11 @@ def tool(number: object, name: str, **given: object) -> Message:
     return request(number, "tools/call", {"name": name, "arguments": given})
 
 
-def make_offer(memories: "Callable[[], Memories]", home: str, **options: Any) -> Offer:
-    return Offer(Toolset(**options), memories, str(Path(home) / "prompts"))
+def make_offer(memories: "Callable[[], Memories]", home: str, **options: Any) -> Router:
+    return Router(Toolset(**options), memories, str(Path(home) / "prompts"))
 
 
-def exchange(offer: Offer, messages: Iterable[object]) -> list[Any]:
+def exchange(offer: Router, messages: Iterable[object]) -> list[Any]:
     """Send messages (or raw lines) to a loop of their own and return what it wrote until it ended."""
     lines = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in messages]
     sink = io.BytesIO()

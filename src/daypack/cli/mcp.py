@@ -12,7 +12,7 @@ from daypack.history.layout import Home, find_home
 
 if TYPE_CHECKING:
     from daypack.memory.tools import Memories
-    from daypack.serve.install.entries import Change
+    from daypack.serve.install.client_config import Change
     from daypack.session import Session
 
 
@@ -44,8 +44,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _serve(args: argparse.Namespace) -> NoReturn:
+    from daypack.serve.mcp.router import Router  # noqa: PLC0415 — install needs none of it
     from daypack.serve.stdio.loop import run as serve  # noqa: PLC0415
-    from daypack.serve.stdio.requests import Offer  # noqa: PLC0415 — install needs none of it
     from daypack.serve.toolset import Toolset  # noqa: PLC0415
 
     def open_memories() -> "Memories":
@@ -57,7 +57,7 @@ def _serve(args: argparse.Namespace) -> NoReturn:
     session = _open_session(args) if args.session else None
     memory_id = args.memory or (session and _bound_memory(session, args.user))
     toolset = Toolset(without=_left_out(place), open_session=(lambda: session) if session else None)
-    serve(Offer(toolset, open_memories, os.path.join(place.folder, "prompts"), memory_id))
+    serve(Router(toolset, open_memories, os.path.join(place.folder, "prompts"), memory_id))
 
 
 def _left_out(place: Home) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ def _bound_memory(session: "Session", user: str) -> str | None:
 
 
 def _install(args: argparse.Namespace) -> int:
-    from daypack.serve.install.entries import CLIENTS, locate, paste, plan, write  # noqa: PLC0415
+    from daypack.serve.install.client_config import CLIENTS, config_path, plan, print_entry, write  # noqa: PLC0415
 
     if args.client not in CLIENTS:
         what = "no client was named" if args.client is None else f"{args.client!r} is no client"
@@ -100,9 +100,9 @@ def _install(args: argparse.Namespace) -> int:
             args.memory = find_memory(memories, args.memory)  # an agent knows ids only
     command = own_command(args)
     if args.print:
-        print(safe(paste(args.client, command)), end="")
+        print(safe(print_entry(args.client, command)), end="")
         return 0
-    path = locate(args.client, folder=os.getcwd(), user_wide=args.user_wide, environ=os.environ)
+    path = config_path(args.client, folder=os.getcwd(), user_wide=args.user_wide, environ=os.environ)
     change = plan(args.client, path, command)
     if not change.needed:
         say(f"already there: {safe_line(path)}")

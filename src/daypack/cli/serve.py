@@ -15,7 +15,7 @@ from daypack.errors import AccessDenied, ExtraMissing
 
 if TYPE_CHECKING:
     from daypack.memory.tools import Memories
-    from daypack.serve.http.gate import Policy
+    from daypack.serve.http.address import Policy
     from daypack.serve.sample import Sample
     from daypack.serve.toolset import Toolset
 
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     """Serve until somebody ends it."""
     _check_packages()
     from daypack.memory.tools import open_memory  # noqa: PLC0415 — after the check, and not for --help
-    from daypack.serve.http.gate import choose_policy  # noqa: PLC0415
+    from daypack.serve.http.address import choose_policy  # noqa: PLC0415
 
     policy = choose_policy(args.user, args.host, args.allow_host, require_token=args.require_token)
     with open_memory(home=args.home, uid=args.uid, user=args.user) as memories:
@@ -89,7 +89,7 @@ def _tell(args: argparse.Namespace, bound: tuple[str, int], policy: "Policy", sa
     """Say what runs where, and what to paste."""
     from shlex import quote  # noqa: PLC0415
 
-    from daypack.serve.install.snippets import invite  # noqa: PLC0415
+    from daypack.serve.install.client_config import list_snippets  # noqa: PLC0415
 
     host, port = bound[:2]
     if policy.any_address:
@@ -102,9 +102,9 @@ def _tell(args: argparse.Namespace, bound: tuple[str, int], policy: "Policy", sa
     whose = "each user, by token" if policy.token_required else f"the user {safe_line(args.user)}"
     lines = [f"daypack serves the memories of {whose} at {address}; Ctrl-C ends it", ""]
     lines += [f"  {address}{path:<14} {what}" for path, what in _DOORS.items()]
-    for invitation in invite(f"{address}/mcp", token_required=policy.token_required):
-        lines += ["", f"{invitation.agent}: {invitation.place}", ""]
-        lines += [f"  {line}" for line in invitation.lines.splitlines()]
+    for snippet in list_snippets(f"{address}/mcp", token_required=policy.token_required):
+        lines += ["", f"{snippet.client}: {snippet.instruction}", ""]
+        lines += [f"  {line}" for line in snippet.text.splitlines()]
     if policy.token_required:
         lines += ["", "DAYPACK_TOKEN is the user's token: `daypack token new USER` prints one."]
     if sample:

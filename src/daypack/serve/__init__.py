@@ -1,1 +1,1 @@
-"""Servers: the memory tools over MCP and a small JSON API."""
+"""Servers for the memory tools: MCP over stdio, and MCP plus a JSON API over HTTP."""

@@ -1,4 +1,4 @@
-"""A small memory and a small session to look at: made once, and like any other afterwards."""
+"""A sample memory and a sample session, created once by `daypack serve --sample`."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -74,7 +74,7 @@ _DOCUMENTS = (
 - Nadia's bakery: rolls, nothing with nuts; Mr Okafor: key of hall B
 
 ## Stable facts
-- Held on 13 June 2026: 3,100 people, surplus of 870 euros; the stage stood at the north end, next to crane 7
+- Held on 13 June 2026: 3,100 people, surplus of 870 euros; the stage was at the north end, next to crane 7
 
 ## Decisions
 - The savings bank sponsored 2,500 euros for its logo on the posters
@@ -93,27 +93,27 @@ _CONVERSATION = (
 
 
 class Sample(NamedTuple):
-    """What was made, or found because it was made before."""
+    """The names of the sample."""
 
     memory_id: str
     session: str
 
 
 def make_sample(memories: "Memories", *, home: str | None, uid: str | None, agent: str) -> Sample:
-    """Return the sample of a home, made if it is not there."""
-    found = next((one.memory_id for one in memories.memories() if one.title == TITLE), None)
+    """Return the sample of a home, after creating what is missing."""
+    memory_id = next((memory.memory_id for memory in memories.memories() if memory.title == TITLE), None)
     _make_session(home, uid, agent)
-    return Sample(found or _make_memory(memories), SESSION)
+    return Sample(memory_id or _make_memory(memories), SESSION)
 
 
 def _make_memory(memories: "Memories") -> str:
-    memory = memories.create_memory(TITLE, "project", "What a small project looks like in a memory.")
-    for at, (author, said, tag, raw) in enumerate(_ENTRIES):
-        if at == len(_ENTRIES) // 2:
+    memory = memories.create_memory(TITLE, "project", "A small project, to see what a memory holds.")
+    for number, (author, date, tag, raw) in enumerate(_ENTRIES):
+        if number == len(_ENTRIES) // 2:
             memories.put_context(memory.memory_id, _DOCUMENTS[0])
-        about = {"session": f"{tag}-{said[:10]}", "role": "person", "author": author, "at": said, "tags": (tag,)}
-        # The key makes a second, interrupted beginning go on instead of doubling.
-        memories.add_entry(memory.memory_id, raw, about=about, client_key=f"sample-{at}")
+        about = {"session": f"{tag}-{date[:10]}", "role": "person", "author": author, "at": date, "tags": (tag,)}
+        # With a key per entry, a run after an interrupted one adds only what is missing.
+        memories.add_entry(memory.memory_id, raw, about=about, client_key=f"sample-{number}")
     memories.put_context(memory.memory_id, _DOCUMENTS[1])
     memories.await_consistency(memory.memory_id)
     return memory.memory_id

@@ -11,9 +11,9 @@ import pytest
 from daypack.errors import BadInput
 from daypack.llm.addresses import is_loopback
 from daypack.serve.http import bodies
+from daypack.serve.http.address import Policy, choose_policy
 from daypack.serve.http.bodies import MAX_DEPTH, read_json
-from daypack.serve.http.errors import answer
-from daypack.serve.http.gate import Caller, Gate, Policy, choose_policy
+from daypack.serve.http.gate import Caller, Gate, send_json
 
 HERE = "http://127.0.0.1:8420"
 ARGUMENTS = {"a": 1}
@@ -29,7 +29,7 @@ def open_gate(policy: Policy | None = None) -> tuple[Gate, list[dict[str, Any]]]
         if scope["method"] == "POST":
             body = (await receive())["body"]
         came.append({"caller": scope.get("daypack.caller"), "json": scope.get("daypack.json"), "body": body})
-        await answer(send, 200, b"{}", {"cache-control": "public"})
+        await send_json(send, 200, b"{}", {"cache-control": "public"})
 
     async def check_token(token: str) -> Caller | None:
         return {"reader": Caller("ada", writes=False), "writer": Caller("bob", writes=True)}.get(token)

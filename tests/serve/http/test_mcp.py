@@ -162,7 +162,7 @@ def test_a_token_for_reading_reads_and_writes_nothing(house: House, mode: str) -
         for name, arguments in writes.items():
             result = await client.call_tool(name, arguments)
             assert result.is_error
-            assert "only read" in text_of(result)
+            assert "read-only" in text_of(result)
         for name, arguments in (("get_memory", {"memory_id": memory_id}), ("get_user", {})):
             assert not (await client.call_tool(name, arguments)).is_error
 

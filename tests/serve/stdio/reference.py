@@ -14,20 +14,20 @@ from mcp.shared.message import SessionMessage
 from serve.wire import Message
 
 from daypack import __version__
-from daypack.serve.stdio.jsonrpc import Fault
-from daypack.serve.stdio.requests import Offer
+from daypack.serve.mcp.jsonrpc import RpcError
+from daypack.serve.mcp.router import Router
 
 _LASTING = CacheHint(ttl_ms=3_600_000)
 
 
-def make_server(offer: Offer) -> Server[Any]:
+def make_server(offer: Router) -> Server[Any]:
     """Return the SDK's low-level server over what `offer` has."""
 
     def do(method: str, params: Any) -> Any:
         given: Message = {} if params is None else params.model_dump(by_alias=True, mode="json", exclude_none=True)
         try:
-            return offer.prepare(method, given).work()
-        except Fault as fault:
+            return offer.route(method, given).work()
+        except RpcError as fault:
             raise MCPError(fault.code, fault.message, fault.data) from fault
 
     def wire(value: Any) -> Any:
@@ -70,7 +70,7 @@ def make_server(offer: Offer) -> Server[Any]:
     )
 
 
-def exchange_with_reference(offer: Offer, messages: Iterable[Message]) -> list[Message]:
+def exchange_with_reference(offer: Router, messages: Iterable[Message]) -> list[Message]:
     """Send messages to the SDK's server, each after the answer to the one before; return what it answered."""
     told: list[Message] = []
 

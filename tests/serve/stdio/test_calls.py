@@ -119,7 +119,7 @@ def test_calls_take_effect_in_the_order_they_came(home: str) -> None:
 
 
 def test_who_asks_for_progress_is_told_of_it_until_the_answer(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "PULSE_SECONDS", 0.01)
+    monkeypatch.setattr(calls, "PROGRESS_SECONDS", 0.01)
     slow = Slow()
     with Talk(slow, home) as talk:
         asked = tool("a", "await_consistency")

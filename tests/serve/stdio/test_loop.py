@@ -22,14 +22,14 @@ from serve.wire import (
 
 from daypack.memory.consistency_token import Position, write_token
 from daypack.memory.tools import Memories, open_memory
+from daypack.serve.mcp.router import Router
 from daypack.serve.stdio import loop as stdio
-from daypack.serve.stdio.requests import Offer
 
 CODES = {"parse": -32700, "request": -32600, "method": -32601, "params": -32602, "version": -32022}
 
 
 @pytest.fixture
-def offer(home: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
+def offer(home: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Router]:
     monkeypatch.setenv("DAYPACK_EMBEDDING_MODEL", "none")
     offer = make_offer(lambda: open_memory(home=home), home)
     yield offer
@@ -40,7 +40,7 @@ def fault(message: Message) -> tuple[int, Any]:
     return message["error"]["code"], message["id"]
 
 
-def test_a_handshake_then_a_list_then_a_call(offer: Offer) -> None:
+def test_a_handshake_then_a_list_then_a_call(offer: Router) -> None:
     told = by_id(
         exchange(
             offer,
@@ -67,16 +67,16 @@ def test_a_handshake_then_a_list_then_a_call(offer: Offer) -> None:
 
 
 @pytest.mark.parametrize("asked", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-def test_a_known_version_is_agreed_to(asked: str, offer: Offer) -> None:
+def test_a_known_version_is_agreed_to(asked: str, offer: Router) -> None:
     assert exchange(offer, [initialize(asked)])[0]["result"]["protocolVersion"] == asked
 
 
 @pytest.mark.parametrize("asked", ["1999-01-01", "2026-07-28", "zzz"])
-def test_for_any_other_the_newest_with_a_handshake_is_proposed(asked: str, offer: Offer) -> None:
+def test_for_any_other_the_newest_with_a_handshake_is_proposed(asked: str, offer: Router) -> None:
     assert exchange(offer, [initialize(asked)])[0]["result"]["protocolVersion"] == "2025-11-25"
 
 
-def test_stateless_requests_need_no_handshake_and_are_answered_in_their_own_era(offer: Offer) -> None:
+def test_stateless_requests_need_no_handshake_and_are_answered_in_their_own_era(offer: Router) -> None:
     told = by_id(exchange(offer, [stateless(1, "server/discover"), stateless(2, "tools/list"), initialize()]))
     found = told[1]["result"]
     assert found["supportedVersions"] == ["2026-07-28"]
@@ -89,7 +89,7 @@ def test_stateless_requests_need_no_handshake_and_are_answered_in_their_own_era(
     assert told[0]["result"]["protocolVersion"] == "2025-11-25"  # both eras in one process
 
 
-def test_a_stateless_call_has_no_word_on_caching(offer: Offer) -> None:
+def test_a_stateless_call_has_no_word_on_caching(offer: Router) -> None:
     result = exchange(offer, [stateless(1, "tools/call", name="get_user")])[0]["result"]
     assert result["resultType"] == "complete"
     assert result["structuredContent"]["user_id"] == "local"
@@ -134,7 +134,7 @@ def envelope(**changes: object) -> Message:
         (request(1, "ping", "text"), "request"),
     ],
 )
-def test_what_cannot_be_answered_is_refused_under_its_id(message: Message, code: str, offer: Offer) -> None:
+def test_what_cannot_be_answered_is_refused_under_its_id(message: Message, code: str, offer: Router) -> None:
     told = exchange(offer, [initialize(), message, request(2, "ping")])
     assert fault(told[1]) == (CODES[code], 1)
     assert told[2] == {"jsonrpc": "2.0", "id": 2, "result": {}}
@@ -162,13 +162,13 @@ def test_what_cannot_be_answered_is_refused_under_its_id(message: Message, code:
         (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', "request"),
     ],
 )
-def test_a_line_that_is_no_message_is_refused_and_the_next_one_answered(line: bytes, code: str, offer: Offer) -> None:
+def test_a_line_that_is_no_message_is_refused_and_the_next_one_answered(line: bytes, code: str, offer: Router) -> None:
     told = exchange(offer, [initialize(), line, request(2, "ping")])
     assert fault(told[1]) == (CODES[code], None)
     assert told[2]["result"] == {}
 
 
-def test_what_wants_no_answer_gets_none(offer: Offer) -> None:
+def test_what_wants_no_answer_gets_none(offer: Router) -> None:
     quiet: list[object] = [
         b"",
         b"   ",
@@ -182,14 +182,14 @@ def test_what_wants_no_answer_gets_none(offer: Offer) -> None:
     assert exchange(offer, [initialize(), *quiet]) == exchange(offer, [initialize()])
 
 
-def test_before_the_handshake_only_a_ping_is_answered(offer: Offer) -> None:
+def test_before_the_handshake_only_a_ping_is_answered(offer: Router) -> None:
     told = exchange(offer, [request(1, "ping"), request(2, "tools/list"), request(3, "nothing/there")])
     assert told[0]["result"] == {}
     assert fault(told[1]) == (CODES["params"], 2)
     assert fault(told[2]) == (CODES["method"], 3)
 
 
-def test_batches_are_a_matter_of_one_version(offer: Offer) -> None:
+def test_batches_are_a_matter_of_one_version(offer: Router) -> None:
     batch = [
         request(1, "ping"),
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -205,7 +205,7 @@ def test_batches_are_a_matter_of_one_version(offer: Offer) -> None:
     assert len(told) == 3
 
 
-def test_a_line_of_twenty_megabytes_is_judged_by_the_tool(offer: Offer) -> None:
+def test_a_line_of_twenty_megabytes_is_judged_by_the_tool(offer: Router) -> None:
     made = exchange(offer, [initialize(), tool(1, "create_memory", title="x")])[1]["result"]["structuredContent"]
     long = tool(2, "add_entry", memory_id=made["memory_id"], raw_entry="x" * 20_000_000)
     told = by_id(exchange(offer, [initialize(), long, request(3, "ping")]))
@@ -214,7 +214,7 @@ def test_a_line_of_twenty_megabytes_is_judged_by_the_tool(offer: Offer) -> None:
     assert told[3]["result"] == {}
 
 
-def test_a_line_over_the_limit_is_passed_over_whole(offer: Offer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_over_the_limit_is_passed_over_whole(offer: Router, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stdio, "MAX_LINE_BYTES", 1000)
     long = request(1, "ping", {"a": "x" * 5_000_000})
     told = exchange(offer, [initialize(), long, request(2, "ping")])
@@ -222,7 +222,7 @@ def test_a_line_over_the_limit_is_passed_over_whole(offer: Offer, monkeypatch: p
     assert told[2]["id"] == 2
 
 
-def test_the_same_id_twice_is_answered_twice(offer: Offer) -> None:
+def test_the_same_id_twice_is_answered_twice(offer: Router) -> None:
     told = exchange(offer, [initialize(), tool(1, "get_user"), tool(1, "get_user")])
     assert [one["id"] for one in told] == [0, 1, 1]
 
@@ -250,7 +250,7 @@ class Unread(io.BytesIO):
         raise BrokenPipeError
 
 
-def test_when_nobody_reads_any_more_the_loop_ends(offer: Offer) -> None:
+def test_when_nobody_reads_any_more_the_loop_ends(offer: Router) -> None:
     lines = b"".join(json.dumps(request(number, "ping")).encode() + b"\n" for number in range(3))
     source = io.BytesIO(lines)
     assert not stdio.serve(offer, source, Unread()) or source.tell() < len(lines)

@@ -11,7 +11,7 @@ from serve.stdio.reference import exchange_with_reference
 from serve.wire import META, Message, exchange, initialize, make_offer, request
 
 from daypack.memory.tools import Memories, open_memory
-from daypack.serve.stdio.requests import Offer
+from daypack.serve.mcp.router import Router
 
 MEMORY = "0" * 32
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
@@ -62,7 +62,7 @@ ASKED: dict[str, tuple[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def offer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Offer]:
+def offer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Router]:
     """One memory with a known id, two entries and a document, shared by both servers."""
     home = str(tmp_path_factory.mktemp("home"))
     with pytest.MonkeyPatch.context() as patch:
@@ -97,7 +97,7 @@ def same(answer: Message) -> Message:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_answers_are_the_same_field_by_field(version: str, offer: Offer) -> None:
+def test_the_answers_are_the_same_field_by_field(version: str, offer: Router) -> None:
     opening = [] if version == "2026-07-28" else [initialize(version)]
     told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     asked = [in_version(version, number, *one) for number, one in enumerate(ASKED.values(), 1)]
@@ -109,7 +109,7 @@ def test_the_answers_are_the_same_field_by_field(version: str, offer: Offer) -> 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_answer_is_what_the_types_of_the_sdk_say(version: str, offer: Offer) -> None:
+def test_every_answer_is_what_the_types_of_the_sdk_say(version: str, offer: Router) -> None:
     opening = [] if version == "2026-07-28" else [initialize(version)]
     asked = [in_version(version, number, *one) for number, one in enumerate(ASKED.values(), 1)]
     methods = {0: "initialize"} | {message["id"]: message["method"] for message in asked}
@@ -124,7 +124,7 @@ def test_every_answer_is_what_the_types_of_the_sdk_say(version: str, offer: Offe
     assert len(checked) >= 8
 
 
-def test_a_write_is_answered_in_the_same_form(offer: Offer) -> None:
+def test_a_write_is_answered_in_the_same_form(offer: Router) -> None:
     given = {"name": "add_entry", "arguments": {"memory_id": MEMORY, "raw_entry": "third", "client_key": "k"}}
     asked = [initialize(), request(1, "tools/call", given)]
     ours, theirs = exchange(offer, asked)[1], exchange_with_reference(offer, asked)[1]
@@ -155,12 +155,12 @@ def test_a_write_is_answered_in_the_same_form(offer: Offer) -> None:
         [request(1, "initialize", {**initialize()["params"], "_meta": META})],
     ],
 )
-def test_beginnings_of_every_kind_are_answered_alike(messages: list[Message], offer: Offer) -> None:
+def test_beginnings_of_every_kind_are_answered_alike(messages: list[Message], offer: Router) -> None:
     ours, theirs = exchange(offer, messages), exchange_with_reference(offer, messages)
     assert [same(one) for one in ours] == [same(one) for one in theirs]
 
 
-def test_what_differs_is_known(offer: Offer) -> None:
+def test_what_differs_is_known(offer: Router) -> None:
     """Six things are otherwise than in the SDK, on purpose."""
     # 1. What is wrong with parameters is said, where the SDK says nothing.
     asked = [initialize(), request(1, "tools/call", {})]

@@ -1,21 +1,72 @@
-"""The address a server listens at; taken before anything large is loaded, so that a taken one is told at once."""
+"""The address a server listens on, the host names it answers to, and whether callers need a token."""
 
 import errno
 import socket
+from collections.abc import Iterable
+from ipaddress import ip_address
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from daypack.errors import BadInput
+from daypack.llm.addresses import is_loopback
+from daypack.serve.http.bodies import MAX_BODY_BYTES
 
 _BACKLOG = 512
+_ALL_INTERFACES = ("0.0.0.0", "::", "")  # noqa: S104 — compared with, never bound by default
+
+
+class Policy(NamedTuple):
+    """What the gate accepts. `hosts` are the names and addresses of this server besides loopback."""
+
+    user: str = "local"
+    hosts: frozenset[str] = frozenset()
+    any_address: bool = False
+    token_required: bool = False
+    max_body_bytes: int = MAX_BODY_BYTES
+
+    def knows_host(self, name: str) -> bool:
+        """Return True if `name` is a host name or address of this server."""
+        if is_loopback(name) or name in self.hosts:
+            return True
+        return self.any_address and _is_address(name)  # DNS rebinding needs a name, so an address is safe
+
+    def allows_origin(self, origin: str, own_origin: str) -> bool:
+        """Return True if a page of this origin may send requests here."""
+        if origin.lower() == own_origin.lower():
+            return True
+        try:
+            parts = urlsplit(origin)
+            name = parts.hostname or ""
+            plain = parts.scheme in ("http", "https") and not (parts.path or parts.query or parts.username)
+        except ValueError:
+            return False
+        return plain and (is_loopback(name) or name in self.hosts)
+
+
+def choose_policy(user: str, bound: str, allowed: Iterable[str], *, require_token: bool) -> Policy:
+    """Return the policy for a bound address. A server that other machines can reach always requires a token."""
+    hosts = frozenset(name.strip("[]").lower() for name in allowed)
+    everywhere = bound in _ALL_INTERFACES
+    own = set[str]() if everywhere else {bound.lower()}
+    return Policy(
+        user=user,
+        hosts=frozenset(own | hosts),
+        any_address=everywhere,
+        token_required=require_token or not is_loopback(bound) or bool(hosts),
+    )
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; 0 takes a free port."""
+    """Return a listening socket; port 0 picks a free port.
+
+    Called before the HTTP packages are imported, so that an address in use is reported at once.
+    """
     place = f"{host}:{port}"
     listening: socket.socket | None = None
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
-        # asyncio sends small answers at once only on a socket that names its protocol; else each waits for 40 ms.
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = addresses[0]
+        # asyncio sets TCP_NODELAY only on a socket that names its protocol; without it small answers wait for 40 ms.
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
@@ -23,11 +74,19 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError, UnicodeError) as error:
         if listening is not None:
             listening.close()
-        hint = "--host takes an address of this machine"
+        hint = "--host must be an address of this machine"
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-            hint = "is a server running there already? --port N takes another port, --port 0 a free one"
+            hint = "is a server already running there? use --port N for another port, --port 0 for a free one"
         elif isinstance(error, PermissionError):
-            hint = "take a port above 1023"
+            hint = "use a port above 1023"
         problem = getattr(error, "strerror", None) or str(error)
         raise BadInput(f"cannot listen: {problem}", operation="serve", place=place, hint=hint) from error
     return listening
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""The JSON API: POST /api/{tool} with the arguments as one object, GET /api/memories; the answers are the results."""
+"""The JSON API: POST /api/{tool} with the arguments as one JSON object, and GET /api/memories."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
@@ -8,9 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from daypack.errors import BadInput, DaypackError, NotFound
-from daypack.serve.http.errors import Problem, describe
 from daypack.serve.http.gate import Caller, require_write
-from daypack.serve.server_log import note
+from daypack.serve.problems import Problem, describe, log_error
 from daypack.serve.toolset import NAMES
 
 if TYPE_CHECKING:
@@ -19,37 +18,37 @@ if TYPE_CHECKING:
 
 
 class Api:
-    """The door for programs that do not speak MCP."""
+    """The endpoints for programs that do not use MCP."""
 
     def __init__(self, toolset: "Toolset", tenants: "Tenants") -> None:
         self._toolset = toolset
         self._tenants = tenants
-        self._names = [name for name in toolset.names if name in NAMES]  # without those of a session
+        self._names = [name for name in toolset.names if name in NAMES]  # without the tools of a session
 
     async def call(self, request: Request) -> Response:
         """Answer POST /api/{tool}."""
         tool, caller = request.path_params["tool"], _caller(request)
 
         def work() -> object:
-            return self._toolset.call(self._tenants.memories(caller.user), tool, given)
+            return self._toolset.call(self._tenants.memories(caller.user), tool, arguments)
 
         try:
             if tool not in self._names:
-                raise NotFound("there is no such tool", hint=f"there are {', '.join(self._names)}")
-            given = _arguments(request.scope["daypack.json"])
+                raise NotFound("unknown tool", hint=f"the tools are {', '.join(self._names)}")
+            arguments = _read_arguments(request.scope["daypack.json"])
             if tool in self._toolset.writing:
                 require_write(caller, tool)
             return await self._answer(work, waits=tool == "await_consistency")
         except DaypackError as error:
-            return _refusal(tool, error)
+            return _error_response(tool, error)
 
     async def memories(self, request: Request) -> Response:
-        """Answer GET /api/memories: the caller's own, and no others."""
+        """Answer GET /api/memories with the caller's own memories."""
         caller = _caller(request)
         try:
             return await self._answer(lambda: self._tenants.memories(caller.user).memories())
         except DaypackError as error:
-            return _refusal("memories", error)
+            return _error_response("memories", error)
 
     async def _answer(self, work: "Callable[[], object]", *, waits: bool = False) -> Response:
         body = await self._tenants.run(lambda: msgspec.json.encode(work()), waits=waits)
@@ -57,14 +56,14 @@ class Api:
 
 
 def problem_response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    """Return what went wrong as an answer."""
+    """Return a problem as a JSON response."""
     return Response(problem.body, problem.status, headers, media_type="application/json")
 
 
-def _refusal(tool: str, error: DaypackError) -> Response:
+def _error_response(tool: str, error: DaypackError) -> Response:
     problem = describe(error)
-    if problem.status >= 500:  # the caller is not told all of it
-        note(tool, error)
+    if problem.status >= 500:  # the response hides the details
+        log_error(tool, error)
     return problem_response(problem)
 
 
@@ -72,7 +71,7 @@ def _caller(request: Request) -> Caller:
     return request.scope["daypack.caller"]
 
 
-def _arguments(given: object) -> Mapping[str, Any]:
-    if not isinstance(given, dict):
-        raise BadInput("the arguments are no object", hint='send {"name": value, …}, or {} when there are none')
-    return cast("dict[str, Any]", given)
+def _read_arguments(body: object) -> Mapping[str, Any]:
+    if not isinstance(body, dict):
+        raise BadInput("the body is not a JSON object", hint='send {"name": value, …}, or {} for no arguments')
+    return cast("dict[str, Any]", body)

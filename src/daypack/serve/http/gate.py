@@ -1,58 +1,33 @@
-"""Who may come in: the one gate in front of every door. It checks host, origin, token, media type and body."""
+"""The gate in front of every endpoint: checks host, origin, token, media type and body, in this order."""
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from ipaddress import ip_address
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from daypack.errors import AccessDenied, BadInput, TooLong
-from daypack.llm.addresses import is_loopback
-from daypack.serve.http.bodies import MAX_BODY_BYTES, Message, Receive, collect, drain, read_json
-from daypack.serve.http.errors import Problem, Send, answer, describe
+from daypack.serve.http.address import Policy
+from daypack.serve.http.bodies import Message, Receive, collect, drain, read_json
+from daypack.serve.problems import Problem, describe
 
 Scope = MutableMapping[str, Any]
+Send = Callable[[Any], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-# Nothing is told there that is not in the documentation.
+# Served without a token: they reveal only what the documentation says.
 OPEN_PATHS = ("/health", "/openapi.json")
 MCP_PATH = "/mcp"
 _MAX_HEADER_BYTES = 32 << 10
-_EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 — what somebody bound, not what we bind
-_MARKS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
-_HOW_TO_PROVE = "send the header Authorization: Bearer TOKEN; `daypack token new USER` makes one"
+_SECURITY_HEADERS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+_AUTHORIZATION_HINT = "send the header Authorization: Bearer TOKEN; create a token with `daypack token new USER`"
 
 
 class Caller(NamedTuple):
-    """Whose memories a request may reach, and whether it may write."""
+    """The user a request acts for, and whether it may write."""
 
     user: str
     writes: bool
 
 
-class Policy(NamedTuple):
-    """What the gate lets through. `hosts` are names and addresses this server is known by, beside loopback."""
-
-    user: str = "local"
-    hosts: frozenset[str] = frozenset()
-    any_address: bool = False
-    token_required: bool = False
-    max_body_bytes: int = MAX_BODY_BYTES
-
-
-def choose_policy(user: str, bound: str, allowed: Iterable[str], *, require_token: bool) -> Policy:
-    """Return the policy for a bound address: whoever can be reached from elsewhere wants a token from everybody."""
-    hosts = frozenset(name.strip("[]").lower() for name in allowed)
-    everywhere = bound in _EVERYWHERE
-    own = set[str]() if everywhere else {bound.lower()}
-    return Policy(
-        user=user,
-        hosts=frozenset(own | hosts),
-        any_address=everywhere,
-        token_required=require_token or not is_loopback(bound) or bool(hosts),
-    )
-
-
 class Gate:
-    """Lets a request through to the doors, with its caller and its JSON, or answers it."""
+    """ASGI middleware that passes a request on, with its caller and parsed JSON in the scope, or rejects it."""
 
     def __init__(self, app: App, policy: Policy, check_token: Callable[[str], Awaitable[Caller | None]]) -> None:
         self._app = app
@@ -64,116 +39,106 @@ class Gate:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        send = _marked(send)
+        send = _with_security_headers(send)
         headers = _Headers(scope)
         try:
-            replay = await self._admit(scope, headers, receive)
+            replay_body = await self._admit(scope, headers, receive)
         except _Rejected as rejected:
             await self._reject(rejected, scope, headers, receive, send)
         except ConnectionError:
-            return  # nobody is there to be answered
+            return  # the client is gone
         else:
-            await self._app(scope, replay, send)
+            await self._app(scope, replay_body, send)
 
     async def _admit(self, scope: Scope, headers: "_Headers", receive: Receive) -> Receive:
         if headers.size > _MAX_HEADER_BYTES:
             raise _Rejected(Problem(431, "TooLong", "the headers are too long"))
-        self._check_place(scope, headers)
+        self._check_host_and_origin(scope, headers)
         is_open = scope["path"] in OPEN_PATHS
-        if headers.announce_body and (is_open or scope["method"] != "POST"):
-            raise _Rejected(Problem(400, "BadInput", "a body is read with POST only"))
+        if headers.announces_body and (is_open or scope["method"] != "POST"):
+            raise _Rejected(Problem(400, "BadInput", "only POST requests may have a body"))
         if is_open:
             return receive
         scope["daypack.caller"] = await self._caller(headers)
         if scope["method"] != "POST":
             return receive
-        self._check_form(headers)
+        self._check_media_type(headers)
         try:
             body = await collect(receive, most=self._policy.max_body_bytes)
             scope["daypack.json"] = read_json(body)
         except TooLong as error:
             raise _Rejected(describe(error)._replace(status=413)) from error
         except TimeoutError as error:
-            raise _Rejected(Problem(408, "TimedOut", str(error)), ended=False) from error
+            raise _Rejected(Problem(408, "TimedOut", str(error)), body_read=False) from error
         except BadInput as error:
-            raise _Rejected(describe(error), ended=True) from error
-        return _replayed(body, receive)
+            raise _Rejected(describe(error), body_read=True) from error
+        return _replay_body(body, receive)
 
-    def _check_place(self, scope: Scope, headers: "_Headers") -> None:
-        """Refuse what a browser was led to: a foreign name for this address, or a page of somebody else."""
-        host = headers.one("host")
-        if host is None or not self._knows(_host_name(host)):
+    def _check_host_and_origin(self, scope: Scope, headers: "_Headers") -> None:
+        """Reject DNS rebinding (an unknown host name) and requests from web pages of other origins."""
+        host = headers.single("host")
+        if host is None or not self._policy.knows_host(_host_name(host)):
             hint = "use the address the server printed, or start it with --allow-host NAME"
-            raise _Rejected(Problem(421, "AccessDenied", "this server does not answer to that host name", hint))
-        for origin in headers.every("origin"):
-            if not self._is_own(origin, f"{scope.get('scheme', 'http')}://{host}"):
-                raise _Rejected(Problem(403, "AccessDenied", "requests from pages of another origin are not answered"))
-
-    def _is_own(self, origin: str, here: str) -> bool:
-        if origin.lower() == here.lower():
-            return True
-        try:
-            parts = urlsplit(origin)
-            name = parts.hostname or ""
-            plain = parts.scheme in ("http", "https") and not (parts.path or parts.query or parts.username)
-        except ValueError:
-            return False
-        return plain and (is_loopback(name) or name in self._policy.hosts)
-
-    def _knows(self, name: str) -> bool:
-        if is_loopback(name) or name in self._policy.hosts:
-            return True
-        return self._policy.any_address and _is_address(name)  # a page of another origin has a name, not an address
+            raise _Rejected(Problem(421, "AccessDenied", "unknown host name", hint))
+        for origin in headers.values("origin"):
+            if not self._policy.allows_origin(origin, f"{scope.get('scheme', 'http')}://{host}"):
+                raise _Rejected(
+                    Problem(403, "AccessDenied", "requests from web pages of other origins are not allowed")
+                )
 
     async def _caller(self, headers: "_Headers") -> Caller:
-        if not headers.every("authorization"):
+        if not headers.values("authorization"):
             if self._policy.token_required:
-                raise _unknown("a token is needed")
+                raise _unauthorized("a token is required")
             return Caller(self._policy.user, writes=True)
-        scheme, _, token = (headers.one("authorization") or "").partition(" ")
+        scheme, _, token = (headers.single("authorization") or "").partition(" ")
         caller = await self._check_token(token.strip()) if scheme.lower() == "bearer" and token else None
         if caller is None:
-            raise _unknown("this token is not valid")
+            raise _unauthorized("the token is not valid")
         return caller
 
-    def _check_form(self, headers: "_Headers") -> None:
-        kind, _, parameters = (headers.one("content-type") or "").partition(";")
+    def _check_media_type(self, headers: "_Headers") -> None:
+        kind, _, parameters = (headers.single("content-type") or "").partition(";")
         charset = parameters.replace(" ", "").replace('"', "").lower()
         if kind.strip().lower() != "application/json" or charset not in ("", "charset=utf-8"):
             raise _Rejected(Problem(415, "BadInput", "the body must be JSON", "send Content-Type: application/json"))
-        if any(coding.strip().lower() != "identity" for coding in headers.every("content-encoding")):
-            raise _Rejected(Problem(415, "BadInput", "packed bodies are not read", "send it without Content-Encoding"))
-        length = headers.one("content-length")
+        if any(coding.strip().lower() != "identity" for coding in headers.values("content-encoding")):
+            raise _Rejected(Problem(415, "BadInput", "compressed bodies are not accepted", "omit Content-Encoding"))
+        length = headers.single("content-length")
         most = self._policy.max_body_bytes
         if length is not None and length.isascii() and length.isdigit() and int(length) > most:
-            raise _Rejected(Problem(413, "TooLong", f"the body has {length} bytes", f"send at most {most:,} bytes"))
+            raise _Rejected(
+                Problem(413, "TooLong", f"the body has {int(length):,} bytes", f"send at most {most:,} bytes")
+            )
 
     async def _reject(
         self, rejected: "_Rejected", scope: Scope, headers: "_Headers", receive: Receive, send: Send
     ) -> None:
-        told = dict(rejected.headers)
-        if headers.announce_body and rejected.ended is not True:
-            # One who waits for "100 Continue" has sent nothing yet, and a late one has had its time.
-            ended = rejected.ended is None and not headers.every("expect") and await drain(receive)
-            if not ended:
-                told["connection"] = "close"
+        response_headers = dict(rejected.headers)
+        if headers.announces_body and rejected.body_read is not True:
+            # A client that waits for "100 Continue" has sent nothing yet, and a slow one has used its time.
+            drained = rejected.body_read is None and not headers.values("expect") and await drain(receive)
+            if not drained:
+                response_headers["connection"] = "close"
         problem = rejected.problem
         body = problem.rpc_body if scope["path"] == MCP_PATH else problem.body
-        await answer(send, problem.status, body, told)
+        await send_json(send, problem.status, body, response_headers)
 
 
 class _Rejected(Exception):
-    """Ends the admission of a request. `ended`: its body was read to the end; None: nobody has tried."""
+    """A request the gate does not pass on. `body_read` is None if the body was not touched yet."""
 
-    def __init__(self, problem: Problem, *, ended: bool | None = None, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, problem: Problem, *, body_read: bool | None = None, headers: dict[str, str] | None = None
+    ) -> None:
         super().__init__(problem.message)
         self.problem = problem
-        self.ended = ended
+        self.body_read = body_read
         self.headers = headers or {}
 
 
 class _Headers:
-    """The headers of a request, each with all its values."""
+    """The headers of a request; a header may have several values."""
 
     def __init__(self, scope: Scope) -> None:
         self._values: dict[str, list[str]] = {}
@@ -182,33 +147,40 @@ class _Headers:
             self._values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
 
     @property
-    def announce_body(self) -> bool:
-        """Whether a body comes with the request."""
-        return bool(self.every("transfer-encoding")) or any(length != "0" for length in self.every("content-length"))
+    def announces_body(self) -> bool:
+        """True if the headers announce a body."""
+        return bool(self.values("transfer-encoding")) or any(length != "0" for length in self.values("content-length"))
 
-    def every(self, name: str) -> list[str]:
+    def values(self, name: str) -> list[str]:
         """Return all values of a header."""
         return self._values.get(name, [])
 
-    def one(self, name: str) -> str | None:
-        """Return the value of a header that may be given once; given twice it counts for nothing."""
-        found = self.every(name)
-        return found[0] if len(found) == 1 else None
+    def single(self, name: str) -> str | None:
+        """Return the value of a header, or None if it is missing or repeated."""
+        values = self.values(name)
+        return values[0] if len(values) == 1 else None
 
 
 def require_write(caller: Caller, tool: str) -> None:
-    """Refuse a tool that writes to a caller who may only read."""
+    """Raise AccessDenied if the caller has a read-only token."""
     if not caller.writes:
-        hint = "use a token of scope write"
-        raise AccessDenied("this token may only read", operation=tool, hint=hint)
+        raise AccessDenied("this token is read-only", operation=tool, hint="use a token with scope write")
 
 
-def _unknown(problem: str) -> _Rejected:
-    return _Rejected(Problem(401, "AccessDenied", problem, _HOW_TO_PROVE), headers={"www-authenticate": "Bearer"})
+async def send_json(send: Send, status: int, body: bytes, headers: Mapping[str, str] = {}) -> None:
+    """Send a complete JSON response."""
+    fields = {"content-type": "application/json", "content-length": str(len(body)), **headers}
+    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _unauthorized(problem: str) -> _Rejected:
+    return _Rejected(Problem(401, "AccessDenied", problem, _AUTHORIZATION_HINT), headers={"www-authenticate": "Bearer"})
 
 
 def _host_name(host: str) -> str:
-    """Return a Host header without its port; nothing when it is no host."""
+    """Return the name in a Host header, without its port; empty if the header is malformed."""
     name, colon, port = host.rpartition(":")
     if not colon or port.endswith("]"):
         name = host
@@ -217,33 +189,25 @@ def _host_name(host: str) -> str:
     return name.strip("[]").lower()
 
 
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
+def _with_security_headers(send: Send) -> Send:
+    """Return a `send` that forbids caching and content sniffing in every response."""
 
-
-def _marked(send: Send) -> Send:
-    """Return a `send` that forbids caches and guesses in every answer."""
-
-    async def sending(message: Message) -> None:
+    async def wrapped(message: Message) -> None:
         if message["type"] == "http.response.start":
-            kept = [one for one in message.get("headers", ()) if one[0].lower() not in (b"cache-control",)]
-            message = {**message, "headers": [*kept, *_MARKS]}
+            others = [header for header in message.get("headers", ()) if header[0].lower() != b"cache-control"]
+            message = {**message, "headers": [*others, *_SECURITY_HEADERS]}
         await send(message)
 
-    return sending
+    return wrapped
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives the body that was read already, then what comes."""
-    waiting = [body]
+def _replay_body(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that first yields the body that was already read."""
+    pending = [body]
 
-    async def receiving() -> Message:
-        if waiting:
-            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+    async def wrapped() -> Message:
+        if pending:
+            return {"type": "http.request", "body": pending.pop(), "more_body": False}
         return await receive()
 
-    return receiving
+    return wrapped

@@ -1,4 +1,4 @@
-"""The MCP door over HTTP, on the official SDK: stateless, both protocol eras, progress for those who ask for it."""
+"""MCP over streamable HTTP, built on the official SDK: stateless, with progress for clients that ask for it."""
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -16,11 +16,10 @@ from pydantic import BaseModel
 from daypack import __version__
 from daypack.errors import AccessDenied
 from daypack.serve.http.bodies import Receive
-from daypack.serve.http.errors import Send
-from daypack.serve.http.gate import Caller, Scope, require_write
-from daypack.serve.stdio.jsonrpc import Fault
-from daypack.serve.stdio.lifecycle import dress
-from daypack.serve.toolset import explain
+from daypack.serve.http.gate import Caller, Scope, Send, require_write
+from daypack.serve.mcp.jsonrpc import RpcError
+from daypack.serve.mcp.lifecycle import add_version_fields
+from daypack.serve.problems import describe_in_text
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -42,66 +41,66 @@ _METHODS: dict[str, type[BaseModel]] = {
 }
 
 
-class Streamable:
-    """Answers POST /mcp. Whoever asks for progress gets a stream of events, all others one JSON answer."""
+class McpEndpoint:
+    """Answers POST /mcp: with an event stream if the client asks for progress, else with one JSON response."""
 
     def __init__(self, tenants: "Tenants", *, max_body_bytes: int) -> None:
         self._tenants = tenants
-        told = tenants.offer(tenants.owner).instructions
-        server: Server[Any] = Server("daypack", version=__version__, title="daypack", instructions=told)
+        instructions = tenants.router(tenants.owner).instructions
+        server: Server[Any] = Server("daypack", version=__version__, title="daypack", instructions=instructions)
         for method, params in _METHODS.items():
-            server.add_request_handler(method, params, self._answering(method))
-        self._plain, self._streaming = (
+            server.add_request_handler(method, params, self._make_handler(method))
+        self._json, self._streaming = (
             StreamableHTTPSessionManager(
-                server, json_response=plain, stateless=True, max_request_body_size=max_body_bytes
+                server, json_response=json_response, stateless=True, max_request_body_size=max_body_bytes
             )
-            for plain in (True, False)
+            for json_response in (True, False)
         )
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Answer while this is open."""
-        async with self._plain.run(), self._streaming.run():
+        """Run the SDK's session managers for the lifetime of the server."""
+        async with self._json.run(), self._streaming.run():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        chosen = self._streaming if _wants_progress(scope["daypack.json"]) else self._plain
+        chosen = self._streaming if _wants_progress(scope["daypack.json"]) else self._json
         await chosen.asgi_app(scope, receive, send)
 
-    def _answering(self, method: str) -> "Callable[[Context, BaseModel], Awaitable[dict[str, Any]]]":
-        async def answer(context: "Context", _: BaseModel) -> dict[str, Any]:
+    def _make_handler(self, method: str) -> "Callable[[Context, BaseModel], Awaitable[dict[str, Any]]]":
+        async def handle(context: "Context", _: BaseModel) -> dict[str, Any]:
             assert context.request is not None  # it came over HTTP
             caller: Caller = context.request.scope["daypack.caller"]
             params = dict(context.params or {})
             result: dict[str, Any] | MCPError = {}
             async with anyio.create_task_group() as group:
-                group.start_soon(_tell_progress, context, str(params.get("name", method)))
+                group.start_soon(_report_progress, context, str(params.get("name", method)))
                 result = await self._work(caller, method, params)
                 group.cancel_scope.cancel()
-            if isinstance(result, MCPError):  # raised here: a group would wrap it
+            if isinstance(result, MCPError):  # raised outside the task group, which would wrap it
                 raise result
-            return dress(context.protocol_version, method, result)
+            return add_version_fields(context.protocol_version, method, result)
 
-        return answer
+        return handle
 
     async def _work(self, caller: Caller, method: str, params: dict[str, Any]) -> dict[str, Any] | MCPError:
         name = str(params.get("name", method))
         try:
-            job = self._tenants.offer(caller.user).prepare(method, params)
+            job = self._tenants.router(caller.user).route(method, params)
             if job.writes:
                 require_write(caller, name)
             return await self._tenants.run(lambda: msgspec.to_builtins(job.work()), waits=name == "await_consistency")
-        except Fault as fault:
-            return MCPError(fault.code, fault.message, fault.data)
+        except RpcError as error:
+            return MCPError(error.code, error.message, error.data)
         except AccessDenied as error:
-            return {"content": [{"type": "text", "text": explain(name, error)}], "isError": True}
-        except Exception as error:  # the SDK would tell an old client its text
-            return MCPError(types.INTERNAL_ERROR, explain(name, error))
+            return {"content": [{"type": "text", "text": describe_in_text(name, error)}], "isError": True}
+        except Exception as error:  # the SDK would send its text to an old client
+            return MCPError(types.INTERNAL_ERROR, describe_in_text(name, error))
 
 
-async def _tell_progress(context: "Context", name: str) -> None:
-    """Say every second that a call is still at work; nothing happens when its caller did not ask for it."""
+async def _report_progress(context: "Context", name: str) -> None:
+    """Report every second that a call is still running; the SDK drops it unless the client asked for progress."""
     started = time.monotonic()
     while True:
         await anyio.sleep(PROGRESS_SECONDS)

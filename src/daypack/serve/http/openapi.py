@@ -1,4 +1,4 @@
-"""What the JSON API looks like, as an OpenAPI 3.1 document made from the same schemas the tools have."""
+"""The OpenAPI 3.1 document of the JSON API, generated from the schemas of the tools."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,14 +8,14 @@ if TYPE_CHECKING:
     from daypack.serve.toolset import Tool, Toolset
 
 _ERRORS = {
-    "400": "The body or an argument cannot be used; nothing was written.",
-    "401": "A token is needed, or this one is not valid.",
-    "403": "This token may only read, a quota is used up, or the request comes from a foreign page.",
-    "404": "There is no such thing, or it is not yours.",
-    "409": "The client key already stands for another payload.",
+    "400": "The body or an argument is invalid; nothing was written.",
+    "401": "The token is missing or not valid.",
+    "403": "The token is read-only, a quota is exceeded, or the request comes from a page of another origin.",
+    "404": "Not found, or owned by another user.",
+    "409": "The client key was already used with another payload.",
     "413": "The body is too long.",
-    "415": "The body is no plain JSON.",
-    "500": "The server failed; nothing was acknowledged.",
+    "415": "The body is not plain JSON.",
+    "500": "The server failed; the request was not carried out.",
 }
 _PROBLEM = {
     "type": "object",
@@ -25,9 +25,9 @@ _PROBLEM = {
             "type": "object",
             "required": ["code", "message"],
             "properties": {
-                "code": {"type": "string", "description": "The name of the error: TooLong, MemoryMissing …"},
-                "message": {"type": "string", "description": "What is wrong."},
-                "hint": {"type": "string", "description": "What to do about it."},
+                "code": {"type": "string", "description": "The error class, for instance TooLong or MemoryMissing."},
+                "message": {"type": "string", "description": "What failed."},
+                "hint": {"type": "string", "description": "What to do next."},
             },
         }
     },
@@ -35,17 +35,19 @@ _PROBLEM = {
 
 
 def describe_api(toolset: "Toolset") -> dict[str, Any]:
-    """Return the document."""
+    """Return the OpenAPI document of the tools in a toolset."""
     schemas: dict[str, Any] = {"Problem": _PROBLEM}
     paths: dict[str, Any] = {}
     for tool in toolset.tools:
         if tool.output_schema is not None:
             schemas[_result_name(tool)] = tool.output_schema
             paths[f"/api/{tool.name}"] = {"post": _operation(tool)}
-    listed = {"type": "array", "items": _refer("Memory")}
-    paths["/api/memories"] = {"get": _reading("list_memories", "List your memories", listed)}
+    memories = {"type": "array", "items": _schema_ref("Memory")}
+    paths["/api/memories"] = {"get": _get_operation("list_memories", "List your memories", memories)}
     status = {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}}
-    paths["/health"] = {"get": _reading("check_health", "Say that the server runs", status) | {"security": []}}
+    paths["/health"] = {
+        "get": _get_operation("check_health", "Report that the server is running", status) | {"security": []}
+    }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -65,27 +67,30 @@ def _operation(tool: "Tool") -> dict[str, Any]:
         "operationId": tool.name,
         "summary": tool.title,
         "description": tool.description,
-        "requestBody": {"required": True, "content": _json(dict(tool.input_schema))},
-        "responses": _responses(_refer(_result_name(tool))),
+        "requestBody": {"required": True, "content": _json_content(dict(tool.input_schema))},
+        "responses": _responses(_schema_ref(_result_name(tool))),
     }
 
 
-def _reading(name: str, summary: str, schema: dict[str, Any]) -> dict[str, Any]:
+def _get_operation(name: str, summary: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"operationId": name, "summary": summary, "responses": _responses(schema)}
 
 
 def _responses(schema: dict[str, Any]) -> dict[str, Any]:
-    refused = {status: {"description": text, "content": _json(_refer("Problem"))} for status, text in _ERRORS.items()}
-    return {"200": {"description": "Done.", "content": _json(schema)}, **refused}
+    failures = {
+        status: {"description": text, "content": _json_content(_schema_ref("Problem"))}
+        for status, text in _ERRORS.items()
+    }
+    return {"200": {"description": "Success.", "content": _json_content(schema)}, **failures}
 
 
 def _result_name(tool: "Tool") -> str:
     return (tool.output_schema or {})["title"]
 
 
-def _json(schema: dict[str, Any]) -> dict[str, Any]:
+def _json_content(schema: dict[str, Any]) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}
 
 
-def _refer(name: str) -> dict[str, Any]:
+def _schema_ref(name: str) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{name}"}

@@ -1,4 +1,4 @@
-"""The HTTP server: its doors put together behind the gate, how it starts and ends."""
+"""The HTTP server: its routes behind the gate, its limits, start and shutdown."""
 
 import os
 import signal
@@ -20,11 +20,12 @@ from starlette.routing import Route
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from daypack.serve.http.address import Policy
 from daypack.serve.http.api import Api, problem_response
-from daypack.serve.http.errors import Problem, describe
-from daypack.serve.http.gate import MCP_PATH, Gate, Policy
-from daypack.serve.http.mcp import Streamable
+from daypack.serve.http.gate import MCP_PATH, Gate
+from daypack.serve.http.mcp import McpEndpoint
 from daypack.serve.http.openapi import describe_api
+from daypack.serve.problems import Problem, describe
 
 if TYPE_CHECKING:
     from daypack.serve.http.tenants import Tenants
@@ -32,138 +33,138 @@ if TYPE_CHECKING:
 
 HEADER_SECONDS = 15.0
 _KEEP_ALIVE_SECONDS = 30
-_FAREWELL_SECONDS = 3
-_MAX_HEADER_BYTES = 64 << 10  # that are held before they are whole
+_SHUTDOWN_SECONDS = 3
+_MAX_HEADER_BYTES = 64 << 10  # buffered while the headers are incomplete
 _MAX_CONNECTIONS = 500
 
 
 def make_app(toolset: "Toolset", tenants: "Tenants", policy: Policy) -> Gate:
-    """Return the whole server as one ASGI application."""
-    warm()
+    """Return the server as one ASGI application."""
+    warm_up_types()
     api = Api(toolset, tenants)
-    mcp = Streamable(tenants, max_body_bytes=policy.max_body_bytes)
-    described = msgspec.json.encode(describe_api(toolset))
+    mcp = McpEndpoint(tenants, max_body_bytes=policy.max_body_bytes)
+    openapi = msgspec.json.encode(describe_api(toolset))
 
-    async def tell_health(_: Request) -> Response:
+    async def get_health(_: Request) -> Response:
         return Response(b'{"status":"ok"}', media_type="application/json")
 
-    async def tell_api(_: Request) -> Response:
-        return Response(described, media_type="application/json")
+    async def get_openapi(_: Request) -> Response:
+        return Response(openapi, media_type="application/json")
 
     @asynccontextmanager
-    async def living(_: Starlette) -> AsyncGenerator[None]:
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
         async with mcp.running():
             yield
 
     app = Starlette(
         routes=[
-            Route("/health", tell_health),
-            Route("/openapi.json", tell_api),
+            Route("/health", get_health),
+            Route("/openapi.json", get_openapi),
             Route("/api/memories", api.memories),
             Route("/api/{tool}", api.call, methods=["POST"]),
             Route(MCP_PATH, mcp, methods=["POST"]),
         ],
-        exception_handlers={HTTPException: _refuse, Exception: _fail},
-        lifespan=living,
+        exception_handlers={HTTPException: _answer_unrouted, Exception: _answer_failure},
+        lifespan=lifespan,
     )
-    app.router.redirect_slashes = False  # such an answer would name whatever host the request named
-    # Outermost, so that nothing is answered that the gate has not seen, not even a failure.
+    app.router.redirect_slashes = False  # a redirect would repeat the host name of the request
+    # Outermost, so that no response bypasses the gate, not even that of a failure.
     return Gate(app, policy, tenants.check_token)
 
 
 def run(app: Gate, listening: socket.socket) -> None:
-    """Serve until SIGINT or SIGTERM; calls under way have a few seconds to end."""
+    """Serve until SIGINT or SIGTERM; running calls get a few seconds to finish."""
     config = Config(
         app,
-        http=_PunctualProtocol,
+        http=_HeaderTimeoutProtocol,
         ws="none",
         loop="asyncio",
         lifespan="on",
-        log_level="error",  # what callers do wrong, they are told
+        log_level="error",  # mistakes of a caller are in its response
         access_log=False,
-        proxy_headers=False,  # who a caller is, and from where, is not told by headers
+        proxy_headers=False,  # a caller must not choose its address by a header
         server_header=False,
         limit_concurrency=_MAX_CONNECTIONS,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_FAREWELL_SECONDS,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
     )
-    # uvicorn raises the signal again when all is done; then it has been obeyed already.
-    former = {one: signal.signal(one, _pass_over) for one in (signal.SIGINT, signal.SIGTERM)}
+    # uvicorn raises the signal again after its shutdown; by then there is nothing to do.
+    previous = {number: signal.signal(number, _ignore_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        _EndingServer(config).run(sockets=[listening])
+        _BoundedShutdownServer(config).run(sockets=[listening])
     finally:
-        for one, action in former.items():
-            signal.signal(one, action)
+        for number, action in previous.items():
+            signal.signal(number, action)
 
 
-def warm() -> None:
-    """Let msgspec learn every type once: two threads must not make it learn the same one at the same time."""
-    waiting: list[type[Struct]] = [Struct]
-    while waiting:
-        for kind in waiting.pop().__subclasses__():
-            waiting.append(kind)
+def warm_up_types() -> None:
+    """Build the msgspec decoder of every Struct once: doing so for one type in two threads at once is not safe."""
+    pending: list[type[Struct]] = [Struct]
+    while pending:
+        for kind in pending.pop().__subclasses__():
+            pending.append(kind)
             try:
                 msgspec.json.Decoder(kind)
-            except (TypeError, NameError):  # one that is never read, only inherited from
+            except (TypeError, NameError):  # a base class that is never decoded
                 continue
 
 
-def _pass_over(_signal: int, _frame: object) -> None:
-    """Take a signal without doing anything."""
+def _ignore_signal(_signal: int, _frame: object) -> None:
+    """Do nothing; unlike SIG_IGN, this is not inherited by child processes."""
 
 
-async def _refuse(_: Request, error: Exception) -> Response:
-    """Answer what no route takes."""
+async def _answer_unrouted(_: Request, error: Exception) -> Response:
+    """Answer a request that no route accepts."""
     assert isinstance(error, HTTPException)
-    what = "that method does not go with this path" if error.status_code == 405 else "there is nothing here"
+    message = "method not allowed" if error.status_code == 405 else "no such path"
     code = "BadInput" if error.status_code == 405 else "NotFound"
-    return problem_response(Problem(error.status_code, code, what), error.headers)
+    return problem_response(Problem(error.status_code, code, message), error.headers)
 
 
-async def _fail(_: Request, error: Exception) -> Response:
-    """Answer what nobody foresaw; the log has the rest."""
+async def _answer_failure(_: Request, error: Exception) -> Response:
+    """Answer after an unexpected exception; the log has its traceback."""
     return problem_response(describe(error))
 
 
-class _EndingServer(Server):
-    """A server that ends when it is told to, also while a thread of it waits for a barrier that may take minutes."""
+class _BoundedShutdownServer(Server):
+    """A server that exits in bounded time, even while a worker thread waits for minutes in await_consistency."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # What a call wrote is in the store, or nothing of it is: it may be left where it is.
-        watchdog = Timer(_FAREWELL_SECONDS + 1, os._exit, (0,))
+        # A write is committed or it is not, so a running call can be abandoned.
+        watchdog = Timer(_SHUTDOWN_SECONDS + 1, os._exit, (0,))
         watchdog.daemon = True
         watchdog.start()
         await super().shutdown(sockets)
 
 
-class _PunctualProtocol(H11Protocol):
-    """HTTP/1.1 whose headers have to arrive in time: uvicorn limits how long they are, not how long they take."""
+class _HeaderTimeoutProtocol(H11Protocol):
+    """HTTP/1.1 with a timeout for headers: uvicorn limits their size, not their time."""
 
-    _late: TimerHandle | None = None
+    _timeout: TimerHandle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
-        self._watch()
+        self._update_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._late is not None:
-            self._late.cancel()
+        if self._timeout is not None:
+            self._timeout.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._watch()
+        self._update_timeout()
 
-    def _watch(self) -> None:
-        awaited = self.conn.their_state is h11.IDLE
-        if awaited and self._late is None:
-            self._late = self.loop.call_later(HEADER_SECONDS, self._give_up)
-        elif not awaited and self._late is not None:
-            self._late.cancel()
-            self._late = None
+    def _update_timeout(self) -> None:
+        waiting = self.conn.their_state is h11.IDLE
+        if waiting and self._timeout is None:
+            self._timeout = self.loop.call_later(HEADER_SECONDS, self._close_if_idle)
+        elif not waiting and self._timeout is not None:
+            self._timeout.cancel()
+            self._timeout = None
 
-    def _give_up(self) -> None:
-        self._late = None
+    def _close_if_idle(self) -> None:
+        self._timeout = None
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self.transport.close()

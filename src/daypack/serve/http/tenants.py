@@ -1,4 +1,4 @@
-"""Whom a server serves: one store, each user's own memories, and the threads in which the synchronous core works."""
+"""The users of a server: their memories and tools, and the worker threads that run the synchronous core."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,21 +9,22 @@ import anyio.to_thread
 
 from daypack.errors import AccessDenied
 from daypack.serve.http.gate import Caller
-from daypack.serve.stdio.requests import Offer
+from daypack.serve.mcp.router import Router
 
 if TYPE_CHECKING:
     from daypack.memory.tools import Memories
     from daypack.serve.toolset import Toolset
 
-_WORKING = 16
-_WAITING = 32
-_CHECKING = 4
+# Worker threads. Calls that wait for consistency must not block working calls, nor either of them token checks.
+_WORK_THREADS = 16
+_WAIT_THREADS = 32
+_TOKEN_THREADS = 4
 
 Result = TypeVar("Result")
 
 
 class Tenants:
-    """All users of a home. `owner` is who started the server: a session that is served too is theirs alone."""
+    """All users of a home. `owner` started the server; only the owner gets the tools of a served session."""
 
     def __init__(
         self, memories: "Memories", toolset: "Toolset", prompts_folder: str, session_tools: "Toolset | None" = None
@@ -33,29 +34,28 @@ class Tenants:
         self._toolset = toolset
         self._prompts_folder = prompts_folder
         self._session_tools = session_tools
-        self._working = anyio.CapacityLimiter(_WORKING)
-        # Those who wait for a barrier block nobody who works, and those who are checked wait for neither.
-        self._waiting = anyio.CapacityLimiter(_WAITING)
-        self._checking = anyio.CapacityLimiter(_CHECKING)
+        self._working = anyio.CapacityLimiter(_WORK_THREADS)
+        self._waiting = anyio.CapacityLimiter(_WAIT_THREADS)
+        self._checking = anyio.CapacityLimiter(_TOKEN_THREADS)
 
     def memories(self, user: str) -> "Memories":
-        """Return the memories of a user and nobody else's."""
+        """Return the memories of one user."""
         return self._memories if user == self.owner else self._memories.as_user(user)
 
     def toolset(self, user: str) -> "Toolset":
-        """Return the tools a user is offered."""
+        """Return the tools available to a user."""
         return self._session_tools if self._session_tools is not None and user == self.owner else self._toolset
 
-    def offer(self, user: str) -> Offer:
-        """Return what a user is offered over MCP."""
-        return Offer(self.toolset(user), partial(self.memories, user), self._prompts_folder)
+    def router(self, user: str) -> Router:
+        """Return the MCP router of a user."""
+        return Router(self.toolset(user), partial(self.memories, user), self._prompts_folder)
 
     async def run(self, work: Callable[[], Result], *, waits: bool = False) -> Result:
-        """Do something in a thread."""
+        """Run `work` in a worker thread; `waits` marks calls that mostly sleep."""
         return await anyio.to_thread.run_sync(work, limiter=self._waiting if waits else self._working)
 
     async def check_token(self, secret: str) -> Caller | None:
-        """Return whom a token stands for; None for one that is not valid."""
+        """Return the caller a token belongs to, or None if it is not valid."""
 
         def check() -> Caller | None:
             try:
@@ -67,7 +67,7 @@ class Tenants:
         return await anyio.to_thread.run_sync(check, limiter=self._checking)
 
     def close(self) -> None:
-        """Close every file."""
+        """Close the toolsets and the memories."""
         for tools in (self._toolset, self._session_tools):
             if tools is not None:
                 tools.close()

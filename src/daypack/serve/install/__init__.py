@@ -1,1 +1,1 @@
-"""Entries for the MCP server in the configuration of other programs."""
+"""Adding this server to the configuration files of other programs."""

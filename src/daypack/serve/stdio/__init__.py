@@ -1,1 +1,1 @@
-"""The MCP server over standard input and output."""
+"""The MCP server on standard input and output."""

@@ -1,30 +1,20 @@
-"""Calls that are being answered: cancelled, settled once, and told about while they last."""
+"""Running calls: each is answered once, can be cancelled, and reports progress."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from threading import Condition, Lock, Thread
-from typing import Any, NamedTuple
 
-from daypack.serve.http.errors import describe
-from daypack.serve.server_log import note
-from daypack.serve.stdio import jsonrpc
-from daypack.serve.stdio.jsonrpc import INTERNAL_ERROR, Fault, Id, Params
+from daypack.serve.mcp import jsonrpc
+from daypack.serve.mcp.jsonrpc import INTERNAL_ERROR, Id, Params, RpcError
+from daypack.serve.problems import describe, log_error
 
-PULSE_SECONDS = 1.0
+PROGRESS_SECONDS = 1.0
 
-Reply = Callable[["bytes | None"], None]  # None: there is no answer
-
-
-class Job(NamedTuple):
-    """What is to be done for a request; whether it writes, or is so little that it is done at once."""
-
-    work: Callable[[], Mapping[str, Any]]
-    writes: bool = False
-    at_once: bool = False
+Reply = Callable[["bytes | None"], None]  # None: no response is sent
 
 
 class Call:
-    """One request on its way to its answer."""
+    """One request that is being answered."""
 
     def __init__(self, request_id: Id, work: Callable[[], object], reply: Reply, token: Id | None) -> None:
         self.id = request_id
@@ -37,32 +27,32 @@ class Call:
         self._settled = False
 
     def run(self) -> None:
-        """Do the work and answer, unless the client no longer wants it."""
-        if self._cancelled:  # before it was begun: nothing is done at all
+        """Do the work and reply, unless the call was cancelled."""
+        if self._cancelled:  # cancelled before it started: do nothing at all
             self._settle(None)
             return
         self.started = time.monotonic()
         try:
             line = jsonrpc.write_result(self.id, self._work())
-        except Fault as fault:
-            line = jsonrpc.write_fault(self.id, fault)
-        except Exception as error:  # the loop goes on whatever one call does
-            note(f"request {self.id}", error)
-            line = jsonrpc.write_fault(self.id, Fault(INTERNAL_ERROR, "Internal error", describe(error).message))
+        except RpcError as error:
+            line = jsonrpc.write_error(self.id, error)
+        except Exception as error:  # a failing call must not end the server
+            log_error(f"request {self.id}", error)
+            line = jsonrpc.write_error(self.id, RpcError(INTERNAL_ERROR, "Internal error", describe(error).message))
         self._settle(line)
 
     def cancel(self) -> None:
-        """Have it answered by nothing."""
+        """Suppress the reply."""
         with self._lock:
             self._cancelled = True
 
-    def tell(self, send: Callable[[bytes], None]) -> None:
-        """Send how long it has been going on, as long as it does."""
+    def report_progress(self, send: Callable[[bytes], None]) -> None:
+        """Send the elapsed time if the call is still running."""
         with self._lock:
             if self.started is None or self._settled or self._cancelled:
                 return
-            passed = time.monotonic() - self.started
-            params: Params = {"progressToken": self.token, "progress": passed, "message": f"{passed:.0f} s so far"}
+            elapsed = time.monotonic() - self.started
+            params: Params = {"progressToken": self.token, "progress": elapsed, "message": f"{elapsed:.0f} s elapsed"}
             send(jsonrpc.write_notification("notifications/progress", params))
 
     def _settle(self, line: bytes | None) -> None:
@@ -72,52 +62,52 @@ class Call:
 
 
 class Calls:
-    """All calls that are not answered yet."""
+    """The calls that are not answered yet."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
         self._send = send
         self._changed = Condition()
         self._open: list[Call] = []
-        self._pulse: Thread | None = None
+        self._reporter: Thread | None = None
 
     def add(self, call: Call) -> None:
-        """Keep a call until it is removed."""
+        """Track a call until it is removed."""
         with self._changed:
             self._open.append(call)
             self._changed.notify_all()
-        if call.token is not None and self._pulse is None:
-            self._pulse = Thread(target=self._beat, daemon=True)
-            self._pulse.start()
+        if call.token is not None and self._reporter is None:
+            self._reporter = Thread(target=self._report_progress, daemon=True)
+            self._reporter.start()
 
     def remove(self, call: Call) -> None:
-        """Forget a call."""
+        """Stop tracking a call."""
         with self._changed:
             self._open.remove(call)
 
     def cancel(self, request_id: object) -> None:
-        """Cancel what has this id. Some clients write a number as text when they cancel."""
+        """Cancel the call with this id. Some clients send a numeric id as a string when they cancel."""
         if isinstance(request_id, (int, str)):
             with self._changed:
-                found = [call for call in self._open if str(call.id) == str(request_id)]
-            for call in found:
+                matching = [call for call in self._open if str(call.id) == str(request_id)]
+            for call in matching:
                 call.cancel()
 
-    def _beat(self) -> None:
+    def _report_progress(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(self._told)
-            time.sleep(PULSE_SECONDS)
+                self._changed.wait_for(self._with_token)
+            time.sleep(PROGRESS_SECONDS)
             with self._changed:
-                told = self._told()
-            for call in told:
-                call.tell(self._send)
+                calls = self._with_token()
+            for call in calls:
+                call.report_progress(self._send)
 
-    def _told(self) -> list[Call]:
+    def _with_token(self) -> list[Call]:
         return [call for call in self._open if call.token is not None]
 
 
 class Batch:
-    """The answers to an array of messages: they go out together, when the last is there."""
+    """The replies to an array of messages, sent together when the last one is complete."""
 
     def __init__(self, size: int, send: Callable[[bytes], None]) -> None:
         self._send = send
@@ -126,11 +116,11 @@ class Batch:
         self._lock = Lock()
 
     def reply(self, line: bytes | None) -> None:
-        """Take one answer."""
+        """Add the reply to one message."""
         with self._lock:
             if line is not None:
                 self._lines.append(line)
             self._missing -= 1
-            whole = not self._missing and bool(self._lines)
-        if whole:
+            complete = not self._missing and bool(self._lines)
+        if complete:
             self._send(b"[" + b",".join(self._lines) + b"]")

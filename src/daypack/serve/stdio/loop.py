@@ -1,7 +1,7 @@
-"""MCP over standard input and output: a loop that is ready before a client's first request, because it needs little.
+"""The MCP server loop on standard input and output. It imports little, so that it is ready before the first request.
 
-One message per line. The loop answers what it knows by itself and hands the rest to the lanes, so that a ping is
-answered while a search runs. Nothing but messages reaches the client: whatever is printed goes to standard error.
+One message per line. The loop answers trivial requests itself and queues the rest for the workers, so that a ping is
+answered while a search runs. Only messages reach the client: anything printed goes to standard error.
 """
 
 import os
@@ -9,27 +9,25 @@ import sys
 from contextlib import suppress
 from fcntl import F_DUPFD_CLOEXEC, fcntl
 from threading import Lock
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, cast
+from typing import Any, BinaryIO, NoReturn, cast
 
-from daypack.serve.stdio import jsonrpc
-from daypack.serve.stdio.calls import Batch, Call, Calls, Job, Reply
-from daypack.serve.stdio.jsonrpc import INVALID_REQUEST, Fault, Id, Notification, Params, Request
-from daypack.serve.stdio.lifecycle import Lifecycle, dress
-from daypack.serve.stdio.workers import Lanes
+from daypack.serve.mcp import jsonrpc
+from daypack.serve.mcp.jsonrpc import INVALID_REQUEST, Id, Notification, Params, Request, RpcError
+from daypack.serve.mcp.lifecycle import Lifecycle, add_version_fields
+from daypack.serve.mcp.router import Job, Router
+from daypack.serve.stdio.calls import Batch, Call, Calls, Reply
+from daypack.serve.stdio.workers import Workers
 
-if TYPE_CHECKING:
-    from daypack.serve.stdio.requests import Offer
-
-MAX_LINE_BYTES = 64 << 20  # of one message; a tool says more exactly what is too long for it
-_GRACE_SECONDS = 1.0  # for calls that run when the server is told to end
+MAX_LINE_BYTES = 64 << 20  # of one message; tools have smaller limits of their own
+_GRACE_SECONDS = 1.0  # for running calls when the server is terminated
 
 
-class Ended(BaseException):
-    """The server was told to end."""
+class Terminated(BaseException):
+    """The process received SIGTERM or SIGINT."""
 
 
-class Wire:
-    """Where lines go to. Threads may write; each line goes out whole."""
+class Output:
+    """The stream of outgoing lines. Safe for threads: each line is written as a whole."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
@@ -37,7 +35,7 @@ class Wire:
         self.broken = False
 
     def send(self, line: bytes) -> None:
-        """Write a line. When nobody reads any more it is dropped, and so is all that follows."""
+        """Write a line. After the client has closed its end, this and all later lines are dropped."""
         with self._lock:
             if self.broken:
                 return
@@ -47,58 +45,58 @@ class Wire:
             except (OSError, ValueError):
                 self.broken = True
 
-    def is_read(self) -> bool:
-        """Say whether somebody is still there to read."""
-        from select import POLLERR, poll  # noqa: PLC0415 — at the end only
+    def has_reader(self) -> bool:
+        """Return True while the client keeps its end open."""
+        from select import POLLERR, poll  # noqa: PLC0415 — only needed at the end
 
         try:
-            watch = poll()
-            watch.register(self._sink.fileno(), POLLERR)
-            return not self.broken and not any(seen & POLLERR for _, seen in watch.poll(0))
-        except (OSError, ValueError):  # no descriptor stands behind it
+            poller = poll()
+            poller.register(self._sink.fileno(), POLLERR)
+            return not self.broken and not any(events & POLLERR for _, events in poller.poll(0))
+        except (OSError, ValueError):  # the stream has no file descriptor
             return not self.broken
 
 
 class Conversation:
-    """One client: what has been agreed, what is being done for it."""
+    """The messages exchanged with one client."""
 
-    def __init__(self, offer: "Offer", wire: Wire) -> None:
-        self._offer = offer
-        self._wire = wire
-        self._lifecycle = Lifecycle(offer.instructions)
-        self._calls = Calls(wire.send)
-        self.lanes = Lanes()
+    def __init__(self, router: Router, output: Output) -> None:
+        self._router = router
+        self._output = output
+        self._lifecycle = Lifecycle(router.instructions)
+        self._calls = Calls(output.send)
+        self.workers = Workers()
 
-    def take(self, line: bytes) -> None:
-        """Take one line: a message, or in one version an array of them."""
+    def receive(self, line: bytes) -> None:
+        """Process a line: one message, or an array of messages where the version allows it."""
         try:
             value = jsonrpc.read_line(line)
             if isinstance(value, list):
-                self._take_batch(cast("list[object]", value))
+                self._receive_batch(cast("list[object]", value))
                 return
-        except Fault as fault:
-            self._wire.send(jsonrpc.write_fault(None, fault))
+        except RpcError as error:
+            self._output.send(jsonrpc.write_error(None, error))
             return
-        self._take_one(value, self._reply)
+        self._receive_message(value, self._reply)
 
-    def refuse(self, problem: str) -> None:
-        """Tell of a line that was not read."""
-        self._wire.send(jsonrpc.write_fault(None, Fault(INVALID_REQUEST, "Invalid Request", problem)))
+    def reject(self, problem: str) -> None:
+        """Send the error for a line that was not parsed."""
+        self._output.send(jsonrpc.write_error(None, RpcError(INVALID_REQUEST, "Invalid Request", problem)))
 
-    def _take_batch(self, values: list[object]) -> None:
-        if not self._lifecycle.batches:
-            raise Fault(INVALID_REQUEST, "Invalid Request", "this version of the protocol has no batches")
+    def _receive_batch(self, values: list[object]) -> None:
+        if not self._lifecycle.allows_batches:
+            raise RpcError(INVALID_REQUEST, "Invalid Request", "this protocol version has no batches")
         if not values:
-            raise Fault(INVALID_REQUEST, "Invalid Request", "the batch is empty")
-        batch = Batch(len(values), self._wire.send)
+            raise RpcError(INVALID_REQUEST, "Invalid Request", "the batch is empty")
+        batch = Batch(len(values), self._output.send)
         for value in values:
-            self._take_one(value, batch.reply)
+            self._receive_message(value, batch.reply)
 
-    def _take_one(self, value: object, reply: Reply) -> None:
+    def _receive_message(self, value: object, reply: Reply) -> None:
         try:
             message = jsonrpc.read_message(value)
-        except Fault as fault:
-            reply(jsonrpc.write_fault(fault.id, fault))
+        except RpcError as error:
+            reply(jsonrpc.write_error(error.id, error))
             return
         if isinstance(message, Request):
             self._answer(message, reply)
@@ -110,13 +108,13 @@ class Conversation:
     def _answer(self, request: Request, reply: Reply) -> None:
         method, params = request.method, request.params
         try:
-            version = self._lifecycle.admit(method, params)
-            known = self._known(method, params)
-            job = self._offer.prepare(method, params) if known is None else Job(lambda: known, at_once=True)
-        except Fault as fault:
-            reply(jsonrpc.write_fault(request.id, fault))
+            version = self._lifecycle.check_request(method, params)
+            result = self._answer_trivial(method, params)
+            job = self._router.route(method, params) if result is None else Job(lambda: result, at_once=True)
+        except RpcError as error:
+            reply(jsonrpc.write_error(request.id, error))
             return
-        call = Call(request.id, lambda: dress(version, method, job.work()), reply, _progress_token(params))
+        call = Call(request.id, lambda: add_version_fields(version, method, job.work()), reply, _progress_token(params))
         if job.at_once:
             call.run()
             return
@@ -126,10 +124,10 @@ class Conversation:
             call.run()
             self._calls.remove(call)
 
-        self.lanes.put(run, writing=job.writes)
+        self.workers.put(run, writing=job.writes)
 
-    def _known(self, method: str, params: Params) -> dict[str, Any] | None:
-        """Return what can be answered without work."""
+    def _answer_trivial(self, method: str, params: Params) -> dict[str, Any] | None:
+        """Return the result of a request that needs no work, or None for all others."""
         if method == "initialize":
             return self._lifecycle.initialize(params)
         if method == "server/discover":
@@ -138,48 +136,48 @@ class Conversation:
 
     def _reply(self, line: bytes | None) -> None:
         if line is not None:
-            self._wire.send(line)
+            self._output.send(line)
 
 
-def serve(offer: "Offer", source: BinaryIO, sink: BinaryIO) -> bool:
-    """Answer every line of a source until it ends or somebody ends it; say whether all calls were done by then."""
-    wire = Wire(sink)
-    conversation = Conversation(offer, wire)
+def serve(router: Router, source: BinaryIO, sink: BinaryIO) -> bool:
+    """Answer lines until the input ends or the process is terminated; return True if all calls were finished."""
+    output = Output(sink)
+    conversation = Conversation(router, output)
     try:
-        while not wire.broken and (line := source.readline(MAX_LINE_BYTES)):
+        while not output.broken and (line := source.readline(MAX_LINE_BYTES)):
             if not line.endswith(b"\n") and len(line) >= MAX_LINE_BYTES:
                 _skip_line(source)
-                conversation.refuse(f"a message has at most {MAX_LINE_BYTES:,} bytes")
+                conversation.reject(f"a message may have at most {MAX_LINE_BYTES:,} bytes")
             elif not line.isspace():
-                conversation.take(line)
-        # No more requests: what was asked for is still answered, as long as somebody reads it.
-        return conversation.lanes.drain(go_on=wire.is_read)
-    except Ended:
-        return conversation.lanes.drain(_GRACE_SECONDS)
+                conversation.receive(line)
+        # No more requests: calls still running are answered as long as the client reads.
+        return conversation.workers.drain(keep_waiting=output.has_reader)
+    except Terminated:
+        return conversation.workers.drain(_GRACE_SECONDS)
 
 
-def run(offer: "Offer") -> NoReturn:
-    """Serve this process's standard streams until the client goes, or ends it by a signal; then end the process."""
-    import signal  # noqa: PLC0415 — with the enumerations it brings, 2 ms
+def run(router: Router) -> NoReturn:
+    """Serve standard input and output until the client disconnects or sends a signal; then exit the process."""
+    import signal  # noqa: PLC0415 — costs 2 ms with its enums
 
-    def end(_signal: int, _frame: object) -> NoReturn:
-        raise Ended
+    def terminate(_signal: int, _frame: object) -> NoReturn:
+        raise Terminated
 
-    endings = (signal.SIGTERM, signal.SIGINT)  # some clients end a server by the latter
+    signals = (signal.SIGTERM, signal.SIGINT)  # some clients send SIGINT
     done = False
     try:
-        for one in endings:
-            signal.signal(one, end)
-        done = serve(offer, *_take_streams())
-    except Ended:  # before it began, or while it was ending
+        for number in signals:
+            signal.signal(number, terminate)
+        done = serve(router, *_claim_streams())
+    except Terminated:  # before the loop started, or during its shutdown
         pass
     finally:
-        for one in endings:
-            signal.signal(one, signal.SIG_IGN)  # it is ending already
+        for number in signals:
+            signal.signal(number, signal.SIG_IGN)  # already exiting
     if done:
-        offer.close()
-    # At once: clients wait a tenth of a second before they use force. Where a call still runs in a thread, what it
-    # wrote is in the store, or nothing of it is.
+        router.close()
+    # Exit at once: clients wait a tenth of a second before they send SIGKILL. A call that is still running in a thread
+    # has committed its write or has not.
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
@@ -191,20 +189,20 @@ def _skip_line(source: BinaryIO) -> None:
         pass
 
 
-def _take_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Take standard input and output for the wire: from now on who prints prints to standard error, and who reads
-    finds nothing; so do programs that are started.
+def _claim_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Return private copies of standard input and output, and point the originals elsewhere.
 
-    They are never closed: a thread may still write when the loop has ended.
+    From now on, in this process and its children, prints go to standard error and reads find nothing. The copies are
+    never closed: a thread may still write after the loop has ended.
     """
-    source, sink = (fcntl(number, F_DUPFD_CLOEXEC, 3) for number in (0, 1))  # 2 may be free
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
+    source, sink = (fcntl(number, F_DUPFD_CLOEXEC, 3) for number in (0, 1))  # from 3: descriptor 2 may be unused
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
     try:
         os.dup2(2, 1)
-    except OSError:  # there is no standard error
-        os.dup2(nothing, 1)
-    os.close(nothing)
+    except OSError:  # standard error is closed
+        os.dup2(null, 1)
+    os.close(null)
     return os.fdopen(source, "rb", closefd=False), os.fdopen(sink, "wb", closefd=False)
 
 

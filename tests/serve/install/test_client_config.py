@@ -15,7 +15,7 @@ import pytest
 from daypack.cli import mcp
 from daypack.errors import BadConfig, BadInput
 from daypack.memory.tools import open_memory
-from daypack.serve.install.entries import CLIENTS, Change, locate, paste, plan, write
+from daypack.serve.install.client_config import CLIENTS, Change, config_path, plan, print_entry, write
 
 COMMAND = ["/opt/day pack/bin/daypack", "mcp", '--home=/data/"quoted"/ä']
 ENTRY = {"command": COMMAND[0], "args": COMMAND[1:]}
@@ -44,7 +44,7 @@ def test_a_missing_file_is_made_with_the_entry_alone(client: str, tmp_path: Path
     assert change.before is None
     assert write(change) is None
     assert read_entry(client, path.read_text()).items() >= ENTRY.items()
-    assert paste(client, COMMAND) == path.read_text()
+    assert print_entry(client, COMMAND) == path.read_text()
 
 
 BEFORE = {
@@ -175,7 +175,7 @@ def test_a_file_that_changed_since_it_was_shown_is_not_overwritten(tmp_path: Pat
 
 def test_the_files_are_those_the_clients_read() -> None:
     def found(client: str, *, user_wide: bool = False, **environ: str) -> str:
-        return locate(client, folder="/p", user_wide=user_wide, environ={"HOME": "/h", **environ})
+        return config_path(client, folder="/p", user_wide=user_wide, environ={"HOME": "/h", **environ})
 
     assert found("claude") == "/p/.mcp.json"
     assert found("claude", user_wide=True) == "/h/.claude.json"
@@ -183,7 +183,7 @@ def test_the_files_are_those_the_clients_read() -> None:
     assert found("codex") == "/h/.codex/config.toml"
     assert found("codex", CODEX_HOME="/x") == "/x/config.toml"
     assert found("gemini") == "/h/.gemini/settings.json"
-    with pytest.raises(BadInput, match="no client"):
+    with pytest.raises(BadInput, match="unknown client"):
         found("cursor")
 
 

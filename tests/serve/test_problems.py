@@ -5,7 +5,7 @@ import json
 import pytest
 
 from daypack import errors
-from daypack.serve.http.errors import describe
+from daypack.serve.problems import describe
 
 PLACE = "/home/somebody/.daypack/home/1000/memory/store.sqlite"
 

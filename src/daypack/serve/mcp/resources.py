@@ -1,4 +1,4 @@
-"""What clients may read beside the tools: the prompts of memory types, and the context documents of memories.
+"""MCP prompts and resources: the prompts of each memory type, and the context document of each memory.
 
 daypack://prompts/chat/context_prompt      daypack://memory/{memory_id}/context
 """
@@ -7,23 +7,23 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from daypack.errors import MemoryMissing
-from daypack.serve.stdio.jsonrpc import INVALID_PARAMS, Fault
+from daypack.serve.mcp.jsonrpc import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
     from daypack.memory.tools import Memories
     from daypack.types.memory import Memory
 
-PAGE = 100  # resources in one answer
+PAGE = 100  # resources in one response
 _PROMPTS, _MEMORY, _CONTEXT = "daypack://prompts/", "daypack://memory/", "/context"
 _MARKDOWN = "text/markdown"
 _TOOL = "tool"
 _TOOL_ARGUMENT = {
     "name": _TOOL,
-    "description": "Only what counts while this tool is called, for instance add_entry.",
+    "description": "Leave out the parts for other tools; for instance add_entry.",
     "required": False,
 }
 _PURPOSES = {
-    "context_prompt": "keep its context document",
+    "context_prompt": "maintain its context document",
     "entry_capture_prompt": "decide what to store",
     "summary_prompt": "write the summary of an entry",
 }
@@ -40,17 +40,17 @@ TEMPLATES: list[dict[str, Any]] = [
         "uriTemplate": f"{_PROMPTS}{{memory_type}}/{{name}}",
         "name": "prompt",
         "title": "Prompt",
-        "description": "A prompt for memories of a type, as the user has it.",
+        "description": "A prompt for one memory type, with the user's changes.",
         "mimeType": _MARKDOWN,
     },
 ]
 
 
 class Resources:
-    """Prompts and documents of one user."""
+    """The prompts and context documents of one user."""
 
     def __init__(self, memories: "Callable[[], Memories]", prompts_folder: str) -> None:
-        """`prompts_folder` is where the user's own prompts are; they go before those of the package."""
+        """`prompts_folder` holds the user's own prompts, which override those of the package."""
         self._memories = memories
         self._folder = prompts_folder
 
@@ -66,54 +66,56 @@ class Resources:
             for kind, name in self._prompt_names()
         ]
 
-    def get_prompt(self, full_name: str, given: Mapping[str, str]) -> dict[str, Any]:
-        """Return a prompt as the message it is; for a tool, without the blocks that are for other tools."""
+    def get_prompt(self, full_name: str, arguments: Mapping[str, str]) -> dict[str, Any]:
+        """Return a prompt as a user message; with a `tool` argument, without the blocks for other tools."""
         kind, _, name = full_name.partition("/")
         if (kind, name) not in self._prompt_names():
-            raise Fault(INVALID_PARAMS, f"Unknown prompt: {full_name}")
-        if unknown := given.keys() - {_TOOL}:
-            raise Fault(INVALID_PARAMS, f"Unknown argument: {', '.join(sorted(unknown))}")
-        text = self._prompt(kind, name)
-        if _TOOL in given:
+            raise RpcError(INVALID_PARAMS, f"Unknown prompt: {full_name}")
+        if unknown := arguments.keys() - {_TOOL}:
+            raise RpcError(INVALID_PARAMS, f"Unknown argument: {', '.join(sorted(unknown))}")
+        text = self._read_prompt(kind, name)
+        if _TOOL in arguments:
             from daypack.memory.prompts import assemble  # noqa: PLC0415
 
-            text = assemble(text, given[_TOOL])
+            text = assemble(text, arguments[_TOOL])
         content = {"type": "text", "text": text}
         return {"description": _describe(kind, name), "messages": [{"role": "user", "content": content}]}
 
     def list_resources(self, cursor: str | None) -> dict[str, Any]:
-        """Return a page of what can be read; a cursor is the last uri of the page before."""
-        found = self._found()
-        at = 0
+        """Return a page of resources; a cursor is the last URI of the previous page."""
+        resources = self._list_all()
+        start = 0
         if cursor is not None:
-            at = next((at for at, one in enumerate(found, 1) if one["uri"] == cursor), 0)
-            if not at:
-                raise Fault(INVALID_PARAMS, "Invalid request parameters", "there is no such cursor")
-        page = found[at : at + PAGE]
-        more = {"nextCursor": page[-1]["uri"]} if at + PAGE < len(found) else {}
+            start = next((at for at, resource in enumerate(resources, 1) if resource["uri"] == cursor), 0)
+            if not start:
+                raise RpcError(INVALID_PARAMS, "Invalid request parameters", "unknown cursor")
+        page = resources[start : start + PAGE]
+        more = {"nextCursor": page[-1]["uri"]} if start + PAGE < len(resources) else {}
         return {"resources": page, **more}
 
     def read(self, uri: str) -> dict[str, Any]:
-        """Return the text behind a uri."""
-        text = self._text(uri)
+        """Return the text of a resource."""
+        text = self._find_text(uri)
         if text is None:
-            raise Fault(INVALID_PARAMS, "Resource not found", {"uri": uri})
+            raise RpcError(INVALID_PARAMS, "Resource not found", {"uri": uri})
         return {"contents": [{"uri": uri, "mimeType": _MARKDOWN, "text": text}]}
 
-    def _found(self) -> list[dict[str, Any]]:
+    def _list_all(self) -> list[dict[str, Any]]:
         prompts = [
             _resource(f"{_PROMPTS}{kind}/{name}", f"{kind}/{name}", _title(kind, name), _describe(kind, name))
             for kind, name in self._prompt_names()
         ]
         memories = [
-            _resource(f"{_MEMORY}{one.memory_id}{_CONTEXT}", one.memory_id, one.title, _describe_memory(one))
-            for one in self._memories().memories()
+            _resource(
+                f"{_MEMORY}{memory.memory_id}{_CONTEXT}", memory.memory_id, memory.title, _describe_memory(memory)
+            )
+            for memory in self._memories().memories()
         ]
         return [*memories, *prompts]
 
-    def _text(self, uri: str) -> str | None:
+    def _find_text(self, uri: str) -> str | None:
         if uri.startswith(_MEMORY) and uri.endswith(_CONTEXT):
-            from daypack.text.redact.redact import redact  # noqa: PLC0415 — as in the answers of tools
+            from daypack.text.redact.redact import redact  # noqa: PLC0415 — its patterns cost 20 ms
 
             memories = self._memories()
             try:
@@ -123,14 +125,14 @@ class Resources:
             return redact(content).text if memories.backend.redacting else content
         kind, _, name = uri.removeprefix(_PROMPTS).partition("/")
         known = uri.startswith(_PROMPTS) and (kind, name) in self._prompt_names()
-        return self._prompt(kind, name) if known else None
+        return self._read_prompt(kind, name) if known else None
 
     def _prompt_names(self) -> list[tuple[str, str]]:
-        from daypack.memory.prompts import list_prompts  # noqa: PLC0415 — few clients ask
+        from daypack.memory.prompts import list_prompts  # noqa: PLC0415 — few clients ask for prompts
 
         return list(list_prompts(self._folder))
 
-    def _prompt(self, kind: str, name: str) -> str:
+    def _read_prompt(self, kind: str, name: str) -> str:
         from daypack.memory.prompts import read_prompt  # noqa: PLC0415
 
         return read_prompt(kind, name, self._folder)
@@ -140,9 +142,9 @@ def _resource(uri: str, name: str, title: str, description: str) -> dict[str, An
     return {"uri": uri, "name": name, "title": title, "description": description, "mimeType": _MARKDOWN}
 
 
-def _describe_memory(one: "Memory") -> str:
-    about = f": {one.description}" if one.description else ""
-    return f"Context document of the {one.memory_type} memory with the id {one.memory_id}{about}"
+def _describe_memory(memory: "Memory") -> str:
+    about = f": {memory.description}" if memory.description else ""
+    return f"Context document of the {memory.memory_type} memory {memory.memory_id}{about}"
 
 
 def _title(kind: str, name: str) -> str:
@@ -150,5 +152,5 @@ def _title(kind: str, name: str) -> str:
 
 
 def _describe(kind: str, name: str) -> str:
-    what = _PURPOSES.get(name, name.replace("_", " "))
-    return f"How to work with a memory of type {kind}: {what}."
+    purpose = _PURPOSES.get(name, name.replace("_", " "))
+    return f"How to use a memory of type {kind}: {purpose}."

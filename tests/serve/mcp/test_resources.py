@@ -8,8 +8,8 @@ import pytest
 from serve.wire import by_id, exchange, initialize, make_offer, request, stateless
 
 from daypack.memory.tools import Memories, open_memory
-from daypack.serve import resources
-from daypack.serve.stdio.requests import Offer
+from daypack.serve.mcp import resources
+from daypack.serve.mcp.router import Router
 from daypack.types.memory import PLACEHOLDER
 
 
@@ -20,17 +20,17 @@ def memories(home: str) -> Iterator[Memories]:
 
 
 @pytest.fixture
-def offer(memories: Memories, home: str) -> Offer:
+def offer(memories: Memories, home: str) -> Router:
     return make_offer(lambda: memories, home)
 
 
-def ask(offer: Offer, method: str, **params: Any) -> Any:
+def ask(offer: Router, method: str, **params: Any) -> Any:
     told = exchange(offer, [initialize(), request(1, method, params)])[1]
     return told.get("result", told.get("error"))
 
 
 @pytest.mark.requirement("S2-P1", "S2-P2", "S2-P2.1", "S2-P2.2", "S2-P2.3")
-def test_the_prompts_of_every_memory_type_are_listed_and_can_be_had(offer: Offer) -> None:
+def test_the_prompts_of_every_memory_type_are_listed_and_can_be_had(offer: Router) -> None:
     names = [prompt["name"] for prompt in ask(offer, "prompts/list")["prompts"]]
     kinds = ("context_prompt", "entry_capture_prompt", "summary_prompt")
     assert names == [f"{kind}/{name}" for kind in ("chat", "task", "project") for name in kinds]
@@ -44,7 +44,7 @@ def test_the_prompts_of_every_memory_type_are_listed_and_can_be_had(offer: Offer
 
 
 @pytest.mark.requirement("S2-TS")
-def test_for_a_tool_a_prompt_has_only_the_blocks_of_that_tool(offer: Offer) -> None:
+def test_for_a_tool_a_prompt_has_only_the_blocks_of_that_tool(offer: Router) -> None:
     asked: dict[str, Any] = {"name": "chat/context_prompt", "arguments": {"tool": "put_context"}}
     text = ask(offer, "prompts/get", **asked)["messages"][0]["content"]["text"]
     assert "### TOOL: put_context" in text
@@ -53,7 +53,7 @@ def test_for_a_tool_a_prompt_has_only_the_blocks_of_that_tool(offer: Offer) -> N
     assert whole.count("### TOOL:") > 1
 
 
-def test_a_users_own_prompt_goes_first(offer: Offer, home: str) -> None:
+def test_a_users_own_prompt_goes_first(offer: Router, home: str) -> None:
     own = Path(home) / "prompts" / "chat"
     own.mkdir(parents=True)
     (own / "summary_prompt.md").write_text("Mine.")
@@ -71,11 +71,11 @@ def test_a_users_own_prompt_goes_first(offer: Offer, home: str) -> None:
         {},
     ],
 )
-def test_a_prompt_that_is_not_there_is_refused(params: dict[str, Any], offer: Offer) -> None:
+def test_a_prompt_that_is_not_there_is_refused(params: dict[str, Any], offer: Router) -> None:
     assert ask(offer, "prompts/get", **params)["code"] == -32602
 
 
-def test_a_prompt_that_cannot_be_used_is_told_without_its_place(offer: Offer, home: str) -> None:
+def test_a_prompt_that_cannot_be_used_is_told_without_its_place(offer: Router, home: str) -> None:
     own = Path(home) / "prompts" / "chat"
     own.mkdir(parents=True)
     (own / "summary_prompt.md").write_text(" ")
@@ -84,7 +84,7 @@ def test_a_prompt_that_cannot_be_used_is_told_without_its_place(offer: Offer, ho
     assert home not in str(error)
 
 
-def test_the_documents_of_the_users_memories_are_listed_and_read(offer: Offer, memories: Memories) -> None:
+def test_the_documents_of_the_users_memories_are_listed_and_read(offer: Router, memories: Memories) -> None:
     one, other = memories.create_memory("Ada"), memories.create_memory("Grace", "task", "ships")
     memories.as_user("eve").create_memory("hers")
     memories.put_context(other.memory_id, "# Ships")
@@ -111,17 +111,17 @@ def test_the_documents_of_the_users_memories_are_listed_and_read(offer: Offer, m
         "",
     ],
 )
-def test_what_is_not_there_is_not_found(uri: str, offer: Offer) -> None:
+def test_what_is_not_there_is_not_found(uri: str, offer: Router) -> None:
     error = ask(offer, "resources/read", uri=uri)
     assert (error["code"], error["message"], error["data"]) == (-32602, "Resource not found", {"uri": uri})
 
 
-def test_another_users_document_is_not_there(offer: Offer, memories: Memories) -> None:
+def test_another_users_document_is_not_there(offer: Router, memories: Memories) -> None:
     hers = memories.as_user("eve").create_memory("hers").memory_id
     assert ask(offer, "resources/read", uri=f"daypack://memory/{hers}/context")["message"] == "Resource not found"
 
 
-def test_a_long_list_comes_in_pages(offer: Offer, memories: Memories, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_comes_in_pages(offer: Router, memories: Memories, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "PAGE", 4)
     made = {f"daypack://memory/{memories.create_memory('x').memory_id}/context" for _ in range(3)}
     seen: list[str] = []
@@ -136,7 +136,7 @@ def test_a_long_list_comes_in_pages(offer: Offer, memories: Memories, monkeypatc
     assert ask(offer, "resources/list", cursor="nowhere")["code"] == -32602
 
 
-def test_templates_say_how_uris_are_made(offer: Offer) -> None:
+def test_templates_say_how_uris_are_made(offer: Router) -> None:
     made = ask(offer, "resources/templates/list")["resourceTemplates"]
     assert [one["uriTemplate"] for one in made] == [
         "daypack://memory/{memory_id}/context",
@@ -144,7 +144,7 @@ def test_templates_say_how_uris_are_made(offer: Offer) -> None:
     ]
 
 
-def test_in_the_stateless_era_what_may_change_is_not_to_be_kept(offer: Offer) -> None:
+def test_in_the_stateless_era_what_may_change_is_not_to_be_kept(offer: Router) -> None:
     uri = "daypack://prompts/chat/context_prompt"
     asked = [
         stateless(1, "resources/list"),

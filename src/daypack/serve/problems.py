@@ -1,0 +1,100 @@
+"""What a client learns about an error, and what only the server's log gets.
+
+/api, /health …   {"error":{"code":"TooLong","message":"the document has 5,001 characters","hint":"…"}}
+/mcp              {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"…","data":{"code":"TooLong","hint":"…"}}}
+"""
+
+import sys
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+
+from daypack import errors
+
+# The first match decides, so a subclass is listed before its base class.
+STATUSES: tuple[tuple[type[errors.DaypackError], int], ...] = (
+    (errors.KeyConflict, 409),
+    (errors.QuotaExceeded, 403),  # not 429: waiting does not help
+    (errors.BadConfig, 500),
+    (errors.BadInput, 400),
+    (errors.ExtraMissing, 501),
+    (errors.ModelMissing, 501),
+    (errors.NotFound, 404),
+    (errors.AccessDenied, 403),
+    (errors.LockUnavailable, 503),
+    (errors.WriteFailed, 507),
+    (errors.StorageFailed, 500),
+    (errors.ModelFailed, 502),
+)
+# The texts of these come from what the caller sent. Texts of other errors may name files and hosts of the server.
+_PUBLIC = (errors.BadInput, errors.NotFound, errors.AccessDenied)
+_GENERIC_MESSAGES = {
+    errors.BadConfig: "the server is misconfigured",
+    errors.ExtraMissing: "a package this needs is not installed on the server",
+    errors.ModelMissing: "a model this needs is not installed on the server",
+    errors.StorageFailed: "the server could not read or write its store; the request was not carried out",
+    errors.ModelFailed: "a model the server uses did not answer",
+    errors.Damaged: "stored data on the server is damaged",
+}
+_INTERNAL = "internal server error; see the server's log"
+_PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
+
+
+class Problem(NamedTuple):
+    """An error as the client sees it, with its HTTP status."""
+
+    status: int
+    code: str
+    message: str
+    hint: str = ""
+
+    @property
+    def body(self) -> bytes:
+        """The response body for the JSON API."""
+        error = {"code": self.code, "message": self.message}
+        return msgspec.json.encode({"error": error | self._optional_hint()})
+
+    @property
+    def rpc_body(self) -> bytes:
+        """The response body for /mcp, for a request that was rejected before it was parsed as JSON-RPC."""
+        code = _PARSE_ERROR if self.code == "BadInput" else _INVALID_REQUEST
+        error = {"code": code, "message": self.message, "data": {"code": self.code} | self._optional_hint()}
+        return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error})
+
+    def _optional_hint(self) -> dict[str, str]:
+        return {"hint": self.hint} if self.hint else {}
+
+
+def describe(error: BaseException) -> Problem:
+    """Return the public description of an error, without file names, host names or code."""
+    if not isinstance(error, errors.DaypackError):
+        return Problem(500, "Internal", _INTERNAL)
+    status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
+    code = type(error).__name__
+    generic = next((text for kind, text in _GENERIC_MESSAGES.items() if isinstance(error, kind)), "")
+    if not generic and isinstance(error, _PUBLIC):
+        return Problem(status, code, error.problem, error.hint)
+    return Problem(status, code, generic or _INTERNAL)
+
+
+def describe_in_text(name: str, error: Exception) -> str:
+    """Return the public description as one line for a model; if it hides details, log the full error."""
+    problem = describe(error)
+    if problem.message not in str(error):
+        log_error(name, error)
+    return f"{problem.message} ({problem.hint})" if problem.hint else problem.message
+
+
+def log_error(operation: str, error: BaseException) -> None:
+    """Write an error to standard error, with a traceback unless it is a DaypackError. Never raises."""
+    with suppress(OSError, ValueError):
+        if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] — a process may be started without it
+            return
+        line = f"daypack: {operation}: {type(error).__name__}: {error}"
+        print(line, file=sys.stderr)  # noqa: T201 — standard output may carry the protocol
+        if not isinstance(error, errors.DaypackError):
+            import traceback  # noqa: PLC0415 — rarely needed
+
+            traceback.print_exception(error)
+        sys.stderr.flush()
