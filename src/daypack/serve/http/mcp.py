@@ -49,7 +49,7 @@ class McpEndpoint:
         instructions = tenants.router(tenants.owner).instructions
         server: Server[Any] = Server("daypack", version=__version__, title="daypack", instructions=instructions)
         for method, params in _METHODS.items():
-            server.add_request_handler(method, params, self._make_handler(method))
+            server.add_request_handler(method, params, self._answer_method(method))
         self._json, self._streaming = (
             StreamableHTTPSessionManager(
                 server, json_response=json_response, stateless=True, max_request_body_size=max_body_bytes
@@ -68,7 +68,7 @@ class McpEndpoint:
         chosen = self._streaming if _wants_progress(scope["daypack.json"]) else self._json
         await chosen.asgi_app(scope, receive, send)
 
-    def _make_handler(self, method: str) -> "Callable[[Context, BaseModel], Awaitable[dict[str, Any]]]":
+    def _answer_method(self, method: str) -> "Callable[[Context, BaseModel], Awaitable[dict[str, Any]]]":
         async def handle(context: "Context", _: BaseModel) -> dict[str, Any]:
             assert context.request is not None  # it came over HTTP
             caller: Caller = context.request.scope["daypack.caller"]
