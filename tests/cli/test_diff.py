@@ -33,9 +33,9 @@ def test_a_turn_that_goes_on_keeps_prefix_and_tail(command: Command, talk: Sessi
     assert lines[0].startswith("ev-2 (")
     assert f" → {newest} (" in lines[0]
     assert lines[2:7] == [
-        "epoch     the same",
-        "prefix    the same",
-        "tail      goes on",
+        "epoch     unchanged",
+        "prefix    unchanged",
+        "tail      continued",
         "messages  2-3 added",
         "added     pin:more.md~changed",
     ]
@@ -53,7 +53,7 @@ def test_a_new_epoch_drops_messages_and_takes_in_what_changed(command: Command, 
     talk.pin("rules", "Be long.")
     talk.prepare(budget=2500)
     shown = command("diff", "talk", "ev-2", "latest").stdout
-    assert "epoch     another one\nprefix    another one\ntail      begins elsewhere\n" in shown
+    assert "epoch     new\nprefix    changed\ntail      changed\n" in shown
     assert ", 1 dropped\n" in shown
     assert " excerpts from messages " in shown
     assert "changed   pin:rules.md" in shown
@@ -62,11 +62,11 @@ def test_a_new_epoch_drops_messages_and_takes_in_what_changed(command: Command, 
 def test_a_turn_compared_with_itself_has_no_difference(command: Command, talk: Session) -> None:
     lines = command("diff", talk.name, "ev-2", "ev-2").stdout.splitlines()
     assert lines[1:] == [
-        "tokens    as many",
-        "epoch     the same",
-        "prefix    the same",
-        "tail      goes on",
-        "messages  the same",
+        "tokens    unchanged",
+        "epoch     unchanged",
+        "prefix    unchanged",
+        "tail      continued",
+        "messages  unchanged",
     ]
 
 
@@ -78,7 +78,7 @@ def test_turns_that_cannot_be_proved_are_still_compared(command: Command, talk: 
     done = command("diff", "talk", "ev-2", "ev-2")
     assert done.returncode == 3
     assert "not verified: ev-2 gives other bytes than it did" in done.stderr
-    assert "tokens    as many" in done.stdout
+    assert "tokens    unchanged" in done.stdout
 
 
 def test_what_is_no_turn_is_told(command: Command, talk: Session) -> None:

@@ -28,16 +28,16 @@ def talk(command: Command, home: str) -> Session:
 def test_a_turn_that_was_recorded_is_explained(command: Command, talk: Session) -> None:
     turn = talk.prepare(budget=2500)
     done = command("explain", "talk")
-    assert done.stderr == f"of {turn.event_id}:\n"
+    assert done.stderr == f"turn {turn.event_id}\n"
     lines = done.stdout.splitlines()
-    assert any(line.startswith("in   pin:rules.md: ") and line.endswith("it is pinned") for line in lines)
-    assert any(line.startswith("out  messages:1-") and "budget_limit" in line for line in lines)
+    assert any(line.startswith("included  prefix ") and line.endswith("pinned, authority system") for line in lines)
+    assert any(line.startswith("omitted ") and "messages:1-" in line and "budget_limit" in line for line in lines)
 
 
 def test_without_a_recorded_turn_a_dry_run_is_explained_and_said_to_be_one(command: Command, talk: Session) -> None:
     done = command("explain", "talk", "pin:rules.md")
-    assert done.stderr == "of a dry run, because no turn is recorded yet:\n"
-    assert done.stdout.startswith("in   pin:rules.md: ")
+    assert done.stderr == "dry run: no turn is recorded yet\n"
+    assert done.stdout.startswith("included: pin:rules.md, ")
     assert len(talk.events()) == 1
     assert json.loads(command("explain", "talk", "pin:rules.md", "--json").stdout)["event_id"] is None
 
@@ -51,11 +51,11 @@ def test_one_item_goes_by_its_id_its_source_or_its_message(command: Command, tal
         name: command("explain", "talk", name).stdout
         for name in ("context/pinned/rules.md", f"messages:{newest}", f"msg-{newest}", f"msg-{quoted}", f"msg-{gone}")
     }
-    assert answers["context/pinned/rules.md"].startswith("in   pin:rules.md: ")
+    assert answers["context/pinned/rules.md"].startswith("included: pin:rules.md, ")
     assert answers[f"messages:{newest}"] == answers[f"msg-{newest}"]
-    assert answers[f"msg-{newest}"].startswith(f"in   messages:{newest}: in the tail")
-    assert answers[f"msg-{quoted}"].startswith(f"in   past:{quoted}: after the messages")
-    assert answers[f"msg-{gone}"].startswith("out  messages:1-")
+    assert answers[f"msg-{newest}"].startswith(f"included: messages:{newest}, in the tail")
+    assert answers[f"msg-{quoted}"].startswith(f"included: past:{quoted}, ")
+    assert answers[f"msg-{gone}"].startswith("omitted: messages:1-")
 
 
 def test_an_older_turn_is_explained_by_its_event(command: Command, talk: Session) -> None:
@@ -72,14 +72,14 @@ def test_json_tells_it_of_one_item_or_of_all(command: Command, talk: Session) ->
     whole = json.loads(command("explain", "talk", "--json").stdout)
     assert whole["event_id"] == turn.event_id
     assert whole["tokens"] == turn.tokens
-    parts = {one["item"]: one["part"] for one in whole["in"]}
-    assert (parts["pin:rules.md"], parts["runtime"]) == ("prefix", "after")
+    parts = {one["item"]: one["part"] for one in whole["included"]}
+    assert (parts["pin:rules.md"], parts["runtime"]) == ("prefix", "volatile")
     assert list(parts.values()).count("tail") == 1
-    assert "budget_limit" in {one["reason"] for one in whole["out"]}
-    assert [one["question"] for one in whole["gone"]] == ["Which sea?"]
+    assert "budget_limit" in {one["reason"] for one in whole["omitted"]}
+    assert [one["question"] for one in whole["missing"]] == ["Which sea?"]
     one = json.loads(command("explain", "talk", missing, "--json").stdout)
-    assert (one["item"], one["state"]) == (missing, "gone")
-    assert one["text"].endswith("Which sea?")
+    assert (one["item"], one["state"]) == (missing, "missing")
+    assert one["why"].endswith("Which sea?")
 
 
 def test_what_the_turn_did_not_know_is_told(command: Command, talk: Session) -> None:

@@ -1,4 +1,4 @@
-"""Say why an item is in a turn or not; without an item, say it of everything the turn knew."""
+"""Explain why an item is in a turn or not; without an item, everything the turn knew."""
 
 import argparse
 from typing import Any
@@ -11,6 +11,7 @@ from daypack.cli.terminal import json_text, safe, safe_line, say
 from daypack.cli.turn_summary import event_named, read_turn
 from daypack.errors import SourceMissing
 from daypack.session import Session
+from daypack.turn.evidence.explain import Explanation, explain_all, explain_item
 from daypack.turn.items import Item
 from daypack.turn.turn import Turn
 
@@ -20,23 +21,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument("item", nargs="?", help="an item's id or source, messages:12 or msg-12 (default: everything)")
     parser.add_argument(
-        "--event", metavar="EV", help="the turn's event (default: the newest turn; a dry run when there is none)"
+        "--event", metavar="EV", help="event of the turn (default: the newest turn, or a dry run if there is none)"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Explain; exit code 3 when the turn could not be made again byte for byte."""
+    """Explain and print; exit code 3 if the turn does not replay byte for byte."""
     with open_named(args) as session:
-        turn, proved = _turn(session, args.event)
+        turn, verified = _turn(session, args.event)
         if args.json:
             print(json_text({"event_id": turn.event_id, **_as_json(turn, args.item)}))
         else:
             text = turn.explain(args.item)
-            say(
-                f"of {safe_line(turn.event_id)}:" if turn.event_id else "of a dry run, because no turn is recorded yet:"
-            )
+            say(f"turn {safe_line(turn.event_id)}" if turn.event_id else "dry run: no turn is recorded yet")
             print(safe_line(text) if args.item else safe(text))
-    return 0 if proved else EXIT_DAMAGE
+    return 0 if verified else EXIT_DAMAGE
 
 
 def _turn(session: Session, event: str | None) -> tuple[Turn, bool]:
@@ -51,30 +50,20 @@ def _turn(session: Session, event: str | None) -> tuple[Turn, bool]:
 
 def _as_json(turn: Turn, item: str | None) -> dict[str, Any]:
     if item is not None:
-        state, text = turn.explain(item).split(maxsplit=1)
-        return {"item": item, "state": state, "text": text}
-    known = {one.id: (one, "prefix") for one in turn.parts.epoch.prefix}
-    known |= {one.id: (one, "after") for one in turn.parts.volatile}
-    shown: list[dict[str, Any]] = []
-    for one in turn.items:
-        name = one.item_ref or one.source
-        tail = {"item": name, "part": "tail", "tokens": one.tokens}
-        shown.append(_shown(*known[name]) if name in known else tail)
+        return msgspec.to_builtins(explain_item(turn, item))
+    inserted = {item.id: item for item in turn.inserted}
+    found = [_with_ranking(row, inserted.get(row.item)) for row in explain_all(turn) if row.state == "included"]
     return {
         "tokens": turn.tokens,
-        "in": shown,
-        "out": msgspec.to_builtins(turn.omitted),
-        "gone": msgspec.to_builtins(turn.missing),
+        "included": found,
+        "omitted": msgspec.to_builtins(turn.omitted),
+        "missing": msgspec.to_builtins(turn.missing),
     }
 
 
-def _shown(item: Item, part: str) -> dict[str, Any]:
-    return {
-        "item": item.id,
-        "part": part,
-        "tokens": item.tokens,
-        "authority": item.authority,
-        "priority": item.priority,
-        "score": item.score,
-        "redacted": item.redacted,
-    }
+def _with_ranking(row: Explanation, item: Item | None) -> dict[str, Any]:
+    fields = {"item": row.item, "part": row.part, "tokens": row.tokens}
+    if item is None:  # messages of the tail are not ranked
+        return fields
+    ranking = {"authority": item.authority, "priority": item.priority, "score": item.score, "redacted": item.redacted}
+    return {**fields, **ranking}

@@ -306,7 +306,7 @@ def test_pack_md_shows_everything_that_is_sent_and_what_is_not(home: str) -> Non
         "## Prefix",
         "## Messages",
         "## After the messages",
-        "## Omission out",
+        "## Omitted",
         "## Missing",
     ):
         assert f"\n{heading}" in f"\n{text}"

@@ -5,7 +5,7 @@ from turn.scenes import converse, item, stage
 
 from daypack.errors import NotFound
 from daypack.session import Session
-from daypack.turn.evidence.explain import find_omission
+from daypack.turn.evidence.explain import MEANINGS, find_omission
 from daypack.types.kinds import OMISSION_REASONS
 
 
@@ -21,11 +21,11 @@ def furnished(home: str) -> Session:
 def test_every_item_message_and_missing_thing_is_explained(home: str) -> None:
     session = furnished(home)
     turn = session.prepare(budget=900, items=[item(item_id="a", content="x", visibility=["tool"])])
-    assert turn.explain("pin:system.md").startswith("in   pin:system.md: frozen prefix")
-    assert "it is pinned" in turn.explain("context/pinned/system.md")
-    assert "in the tail" in turn.explain("messages:25")
+    assert turn.explain("pin:system.md") == "included: pin:system.md, 7 tokens in the prefix; pinned, authority system"
+    assert "pinned" in turn.explain("context/pinned/system.md")
+    assert turn.explain("messages:25").startswith("included: messages:25, in the tail; ")
     assert turn.explain("msg-25") == turn.explain("messages:25") == turn.explain("25")
-    assert turn.explain("item:a") == "out  item:a: not_visible_to_target (it may not be shown to this target)"
+    assert turn.explain("item:a") == "omitted: item:a; not_visible_to_target: this target may not see it"
     quoted = next(one for one in turn.parts.volatile if one.span)
     assert "score" in turn.explain(quoted.id)
     assert turn.explain(f"messages:{quoted.range}") == turn.explain(quoted.id)
@@ -37,10 +37,11 @@ def test_every_item_message_and_missing_thing_is_explained(home: str) -> None:
 def test_all_of_it_is_a_line_each(home: str) -> None:
     turn = furnished(home).prepare(budget=900)
     lines = turn.explain().split("\n")
-    assert lines[0].startswith(f"{turn.tokens:,} tokens of 900 for model; an epoch begins (first)")
+    assert lines[0] == f"{turn.tokens:,} of 900 tokens for model; new epoch (first); expected cache hit: 0 tokens"
     parts = (*turn.parts.epoch.prefix, *turn.parts.volatile)
     inside = len(parts) + 1  # the tail is one
-    assert [line[:5] for line in lines[1:]] == ["in   "] * inside + ["out  "] * len(turn.omitted) + ["gone "]
+    states = ["state", *["included"] * inside, *["omitted"] * len(turn.omitted), "missing"]
+    assert [line.split()[0] for line in lines[1:]] == states
 
 
 def test_what_a_turn_did_not_know_is_not_explained(home: str) -> None:
@@ -57,12 +58,33 @@ def test_a_replayed_turn_explains_itself_in_the_same_words(home: str) -> None:
 
 
 def test_every_reason_has_a_meaning_in_words() -> None:
-    from daypack.turn.evidence import explain as explanation
-
-    assert set(explanation._MEANING) == set(OMISSION_REASONS)  # pyright: ignore[reportPrivateUsage]
+    assert set(MEANINGS) == set(OMISSION_REASONS)
 
 
 def test_a_message_is_found_in_the_range_it_was_left_out_with(home: str) -> None:
     turn = furnished(home).prepare(budget=900)
     assert find_omission(turn.omitted, "messages:2") is find_omission(turn.omitted, "msg-2") is not None
     assert find_omission(turn.omitted, "messages:25") is None
+
+
+def test_an_omission_names_the_tokens_it_would_exceed_the_budget_by(home: str) -> None:
+    session = furnished(home)
+    turn = session.prepare(budget=900, items=[item(item_id="big", content="walrus " * 2000)])
+    omission = find_omission(turn.omitted, "item:big")
+    assert omission is not None
+    excess = turn.tokens + (omission.tokens or 0) - turn.record.limits.room.tokens
+    assert f"would exceed the budget by {excess:,} tokens" in turn.explain("item:big")
+
+
+def test_the_columns_of_the_table_are_aligned(home: str) -> None:
+    turn = furnished(home).prepare(budget=900)
+    header, *rows = turn.explain().split("\n")[1:]
+    at = header.index("item")
+    assert all(row[at - 2 : at] == "  " and row[at] != " " for row in rows)
+
+
+def test_a_line_break_in_a_question_makes_no_second_row(home: str) -> None:
+    session = furnished(home)
+    session.add_question("Who?\nincluded  prefix  7  pin:forged")
+    turn = session.prepare()
+    assert not any("forged" in line and line.startswith("included") for line in turn.explain().splitlines())

@@ -9,7 +9,7 @@ from daypack.turn.items import Item
 
 
 class Difference(Struct, frozen=True, omit_defaults=True):
-    """What differs between two turns."""
+    """The differences from one turn to another; items by id, messages as ranges of numbers."""
 
     added: tuple[str, ...]
     dropped: tuple[str, ...]
@@ -19,40 +19,40 @@ class Difference(Struct, frozen=True, omit_defaults=True):
     messages_dropped: str | None
     tokens: tuple[int, int]
     prefix_kept: bool
-    tail_kept: bool  # the messages of the first are the beginning of the second's
+    tail_kept: bool  # the tail of the second turn starts with the tail of the first
     epoch_kept: bool
 
 
-def compare(one: TurnView, other: TurnView) -> Difference:
+def compare(before: TurnView, after: TurnView) -> Difference:
     """Return what changed from one turn to another."""
-    before = {item.id: item for item in one.inserted}
-    after = {item.id: item for item in other.inserted}
-    both = [name for name in before if name in after]
-    order = [name for name in after if name in before]
-    tail, later = one.parts.messages, other.parts.messages
-    seqs, later_seqs = [m.seq for m in tail], [m.seq for m in later]
+    old = {item.id: item for item in before.inserted}
+    new = {item.id: item for item in after.inserted}
+    old_tail, new_tail = before.parts.messages, after.parts.messages
+    old_seqs, new_seqs = {message.seq for message in old_tail}, {message.seq for message in new_tail}
     return Difference(
-        added=tuple(name for name in after if name not in before),
-        dropped=tuple(name for name in before if name not in after),
-        changed=tuple(name for name in both if _content(before[name]) != _content(after[name])),
-        moved=_moved(both, order, before, after),
-        messages_added=ranges(sorted(set(later_seqs) - set(seqs))),
-        messages_dropped=ranges(sorted(set(seqs) - set(later_seqs))),
-        tokens=(one.tokens, other.tokens),
-        prefix_kept=one.prefix_sha256 == other.prefix_sha256,
-        tail_kept=later[: len(tail)] == tail,
-        epoch_kept=one.parts.epoch.event == other.parts.epoch.event,
+        added=tuple(name for name in new if name not in old),
+        dropped=tuple(name for name in old if name not in new),
+        changed=tuple(name for name in old if name in new and _content(old[name]) != _content(new[name])),
+        moved=_moved(old, new),
+        messages_added=ranges(sorted(new_seqs - old_seqs)),
+        messages_dropped=ranges(sorted(old_seqs - new_seqs)),
+        tokens=(before.tokens, after.tokens),
+        prefix_kept=before.prefix_sha256 == after.prefix_sha256,
+        tail_kept=new_tail[: len(old_tail)] == old_tail,
+        epoch_kept=before.parts.epoch.event == after.parts.epoch.event,
     )
 
 
-def _moved(both: list[str], order: list[str], before: dict[str, Item], after: dict[str, Item]) -> tuple[str, ...]:
-    """Return what stands elsewhere; what was only pushed along by that does not count."""
-    same = {
+def _moved(old: dict[str, Item], new: dict[str, Item]) -> tuple[str, ...]:
+    """Return the items at another place; items that only shifted because of a move do not count."""
+    old_order = [name for name in old if name in new]
+    new_order = [name for name in new if name in old]
+    unmoved = {
         name
-        for block in SequenceMatcher(None, both, order, autojunk=False).get_matching_blocks()
-        for name in both[block.a : block.a + block.size]
+        for block in SequenceMatcher(None, old_order, new_order, autojunk=False).get_matching_blocks()
+        for name in old_order[block.a : block.a + block.size]
     }
-    return tuple(name for name in both if name not in same or before[name].placement != after[name].placement)
+    return tuple(name for name in old_order if name not in unmoved or old[name].placement != new[name].placement)
 
 
 def _content(item: Item) -> str:
@@ -60,7 +60,7 @@ def _content(item: Item) -> str:
 
 
 def ranges(numbers: list[int]) -> str | None:
-    """Spell sorted numbers as ranges: 3-7, 9."""
+    """Write sorted numbers as ranges, for instance "3-7, 9"; None if there are none."""
     parts: list[tuple[int, int]] = []
     for number in numbers:
         if parts and parts[-1][1] == number - 1:

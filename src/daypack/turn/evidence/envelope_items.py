@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from daypack.turn.evidence.pack_md import shown_words
+from daypack.turn.evidence.pack_md import message_text
 from daypack.turn.evidence.view import TurnView
 from daypack.turn.items import Item
 from daypack.turn.pack.assemble import digest_text
@@ -54,7 +54,7 @@ def _item(turn: TurnView, item: Item) -> ContextItem:
 
 def _message(turn: TurnView, message: Message) -> ContextItem:
     ref = message_ref(message)
-    text = shown_words(message)
+    text = message_text(message)
     kinds = turn.record.redacted.get(str(message.seq), ())
     native: dict[str, Any] = {"daypack": {"id": message.id, "role": message.role}}
     if message.tool_call_id:

@@ -1,127 +1,200 @@
-"""Explanations: why an item is in a turn or not."""
+"""Explanations: why an item is in a turn, was omitted, or is missing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
-from daypack.errors import NotFound
+from msgspec import Struct
+
+from daypack.errors import BadSource, NotFound
 from daypack.turn.evidence.view import TurnView
-from daypack.turn.items import CHANGED, Item, Omission
+from daypack.turn.items import CHANGED, Item, Missing, Omission
+from daypack.types.kinds import OmissionReason
+from daypack.types.source import Messages, parse_source
 
-_MEANING = {
-    "budget_limit": "there was no room left for it",
-    "duplicate": "its words already stand in the pack",
-    "superseded_by_summary": "a summary stands for it",
-    "stale": "it has expired",
-    "not_visible_to_target": "it may not be shown to this target",
-    "too_large": "it is larger than the whole budget",
-    "policy_blocked": "a policy forbids it",
-    "low_relevance": "other excerpts fitted the question better",
+State = Literal["included", "omitted", "missing"]
+Part = Literal["prefix", "tail", "volatile", ""]
+
+_LOG = "messages.jsonl"
+_MAX_ITEM_COLUMN = 40  # characters; a longer id moves the rest of its line to the right
+
+MEANINGS: dict[OmissionReason, str] = {
+    "budget_limit": "does not fit into the budget",
+    "duplicate": "the same text is already in the pack",
+    "superseded_by_summary": "a summary covers it",
+    "stale": "expired",
+    "not_visible_to_target": "this target may not see it",
+    "too_large": "too large to be included whole",
+    "policy_blocked": "its policy forbids it",
+    "low_relevance": "other excerpts match the question better",
     "permission_missing": "it cannot be read",
-    "unsupported_media": "it cannot be shown as text",
-    "sensitive": "it is secret",
+    "unsupported_media": "it is not text",
+    "sensitive": "too sensitive for this target",
     "custom": "",
 }
 
 
+class Explanation(Struct, frozen=True):
+    """Why one item is in a turn or not; `part` is empty for what the turn does not contain."""
+
+    state: State
+    item: str
+    why: str
+    tokens: int | None = None
+    part: Part = ""
+
+    def __str__(self) -> str:
+        size = f", {self.tokens:,} tokens" if self.tokens is not None else ""
+        place = f" in the {self.part}" if self.part and size else f", in the {self.part}" if self.part else ""
+        return _one_line(f"{self.state}: {self.item}{size}{place}; {self.why}")
+
+
 def explain(turn: TurnView, item: str | None = None) -> str:
-    """Say why an item is in or out; without one, everything in a line each."""
-    if item is None:
-        lines = [*_summary(turn), *(_in(turn, one) for one in turn.inserted), *_tail(turn), *_out(turn), *_gone(turn)]
-        return "\n".join(map(_line, lines))
-    if found := _answer(turn, item):
-        return _line(found)
-    known = ", ".join(one.id for one in turn.inserted)
+    """Return a line about an item; without an item, a headline and a table of everything the turn knew."""
+    if item is not None:
+        return str(explain_item(turn, item))
+    rows = [("state", "part", "tokens", "item", "why")]
+    rows += [
+        (row.state, row.part, f"{row.tokens:,}" if row.tokens is not None else "", row.item, row.why)
+        for row in explain_all(turn)
+    ]
+    return "\n".join([_headline(turn), *_aligned(rows)])
+
+
+def explain_item(turn: TurnView, item: str) -> Explanation:
+    """Explain one item, given by its id, its source, or a message as messages:12, msg-12 or 12."""
+    for inserted in turn.inserted:
+        if item in (inserted.id, inserted.id.removesuffix(CHANGED)) or (item == inserted.source != _LOG):
+            return _included(turn, inserted)
+    if item == _LOG and turn.parts.messages:
+        return Explanation("included", _LOG, _count_messages(len(turn.parts.messages)), _tail_tokens(turn), "tail")
+    seq = _message_number(item)
+    if seq is not None and (found := _explain_message(turn, seq)):
+        return found
+    if omission := find_omission(turn.omitted, item):
+        return _omitted(turn, omission)
+    for missing in turn.missing:
+        if missing.id == item:
+            return _missing(missing)
+    known = ", ".join(inserted.id for inserted in turn.inserted)
     raise NotFound(
         f"{item!r} was not available to this turn",
         operation="explain",
         place=turn.event_id or "dry run",
-        hint=f"it knew {known}, messages:1-{turn.record.last}",
+        hint=f"available: {known}, messages:1-{turn.record.last}",
     )
 
 
-def _line(text: str) -> str:
-    """One line, whatever stands in a question or an id: nobody forges a second one."""
-    return " ".join(text.splitlines())
-
-
-def _tail(turn: TurnView) -> list[str]:
-    messages = turn.parts.messages
-    if not messages:
-        return []
-    tokens = turn.record.stable.tokens - turn.record.stable.prefix_tokens
-    start = turn.parts.epoch.start
-    head = f", behind message {messages[0].seq}" if messages[0].seq < start else ""
-    return [f"in   messages.jsonl: the tail, {_counted(len(messages))} from {start} on{head}, {tokens:,} tokens"]
-
-
-def _counted(messages: int) -> str:
-    return "1 message" if messages == 1 else f"{messages:,} messages"
-
-
-def _answer(turn: TurnView, item: str) -> str:
-    for one in turn.inserted:
-        if item in (one.id, one.id.removesuffix(CHANGED)) or (one.source == item and item != "messages.jsonl"):
-            return _in(turn, one)
-    if item == "messages.jsonl":
-        return "\n".join(_tail(turn))
-    number = item.removeprefix("messages:").removeprefix("msg-")
-    if number.isdecimal():
-        shown = {message.seq: message for message in turn.parts.messages}
-        if int(number) in shown:
-            part = "the head of the tail" if int(number) < turn.parts.epoch.start else "in the tail"
-            return f"in   messages:{number}: {part}, which begins with message {turn.parts.epoch.start}"
-        for one in turn.inserted:
-            if one.id == f"past:{number}":
-                return _in(turn, one)
-    if omitted := find_omission(turn.omitted, f"messages:{number}" if number.isdecimal() else item):
-        return _left_line(omitted.item, omitted.reason, omitted.note, omitted.tokens)
-    for missing in turn.missing:
-        if missing.id == item:
-            return f"gone {missing.id} ({missing.severity}): {missing.question}"
-    return ""
-
-
-def _summary(turn: TurnView) -> list[str]:
-    record = turn.record
-    limit = f"of {record.limits.tokens:,}" if record.limits.tokens else "without a limit"
-    why = f"an epoch begins ({turn.new_epoch})" if turn.new_epoch else f"the epoch of {record.epoch} goes on"
-    return [f"{turn.tokens:,} tokens {limit} for {turn.target}; {why}"]
-
-
-def _in(turn: TurnView, item: Item) -> str:
-    part = "frozen prefix" if item in turn.parts.epoch.prefix else "after the messages"
-    why = f"priority {item.priority:g}"
-    if item.score is not None:
-        why = f"score {item.score:g}"
-    elif item.id.endswith(CHANGED):
-        why = "it changed since the epoch began"
-    elif item.kind == "system" and item.source.startswith("context/pinned/"):
-        why = "it is pinned"
-    hidden = f"; redacted: {', '.join(item.redacted)}" if item.redacted else ""
-    return f"in   {item.id}: {part}, {item.tokens:,} tokens, {item.authority}, {why}{hidden}"
-
-
-def _out(turn: TurnView) -> list[str]:
-    return [_left_line(one.item, one.reason, one.note, one.tokens) for one in turn.omitted]
-
-
-def _left_line(item: str, reason: str, note: str | None, tokens: int | None) -> str:
-    meaning = "; ".join(part for part in (_MEANING.get(reason, ""), note) if part)
-    size = f", {tokens:,} tokens" if tokens else ""
-    return f"out  {item}{size}: {reason}{f' ({meaning})' if meaning else ''}"
-
-
-def _gone(turn: TurnView) -> list[str]:
-    return [f"gone {one.id} ({one.severity}): {one.question}" for one in turn.missing]
+def explain_all(turn: TurnView) -> Iterator[Explanation]:
+    """Explain everything a turn contains, in its order, then what was omitted and what is missing."""
+    yield from (_included(turn, item) for item in turn.parts.epoch.prefix)
+    tail = [item for item in turn.items if item.kind == "recent_messages"]
+    for number, item in enumerate(tail):
+        is_head = len(tail) > 1 and number == 0
+        count = len(turn.parts.messages) - len(tail) + 1
+        why = "the user message that the tail continues" if is_head else _count_messages(count)
+        yield Explanation("included", item.item_ref or item.source, why, item.tokens, "tail")
+    yield from (_included(turn, item) for item in turn.parts.volatile)
+    yield from (_omitted(turn, omission) for omission in turn.omitted)
+    yield from (_missing(missing) for missing in turn.missing)
 
 
 def find_omission(omitted: Sequence[Omission], item: str) -> Omission | None:
     """Return the omission of an item; a message is also found in the range it was omitted with."""
-    number = item.removeprefix("messages:").removeprefix("msg-")
+    seq = _message_number(item)
     for omission in omitted:
         if omission.item in (item, item.removesuffix(CHANGED)):
             return omission
-        if number.isdecimal() and omission.item.startswith("messages:"):
-            start, _, stop = omission.item.removeprefix("messages:").partition("-")
-            if int(start) <= int(number) <= int(stop or start):
-                return omission
+        if seq is not None and _contains(omission, seq):
+            return omission
     return None
+
+
+def _contains(omission: Omission, seq: int) -> bool:
+    if not omission.item.startswith("messages:"):
+        return False
+    try:
+        source = parse_source(omission.item)
+    except BadSource:
+        return False
+    return isinstance(source, Messages) and source.start <= seq <= source.stop
+
+
+def _message_number(item: str) -> int | None:
+    number = item.removeprefix("messages:").removeprefix("msg-")
+    return int(number) if number.isascii() and number.isdecimal() else None
+
+
+def _explain_message(turn: TurnView, seq: int) -> Explanation | None:
+    start = turn.parts.epoch.start
+    if any(message.seq == seq for message in turn.parts.messages):
+        why = f"the tail starts at message {start}"
+        if seq < start:
+            why = f"the user message that the tail continues from message {start}"
+        return Explanation("included", f"messages:{seq}", why, part="tail")
+    for item in turn.inserted:
+        if item.id == f"past:{seq}":
+            return _included(turn, item)
+    return None
+
+
+def _included(turn: TurnView, item: Item) -> Explanation:
+    why = f"priority {item.priority:g}"
+    if item.score is not None:
+        why = f"score {item.score:g}"
+    elif item.id.endswith(CHANGED):
+        why = "changed since the epoch began"
+    elif item.kind == "system" and item.source.startswith("context/pinned/"):
+        why = "pinned"
+    redacted = f", redacted: {', '.join(item.redacted)}" if item.redacted else ""
+    part: Part = "prefix" if item in turn.parts.epoch.prefix else "volatile"
+    return Explanation("included", item.id, f"{why}, authority {item.authority}{redacted}", item.tokens, part)
+
+
+def _omitted(turn: TurnView, omission: Omission) -> Explanation:
+    meaning = MEANINGS[omission.reason]
+    if omission.reason in ("budget_limit", "too_large") and (excess := _excess(turn, omission)) > 0:
+        meaning = f"would exceed the budget by {excess:,} tokens"
+    details = "; ".join(text for text in (meaning, omission.note) if text)
+    return Explanation(
+        "omitted", omission.item, f"{omission.reason}: {details}" if details else omission.reason, omission.tokens
+    )
+
+
+def _excess(turn: TurnView, omission: Omission) -> int:
+    """Return by how many tokens the turn would be over its budget with the omitted item in it."""
+    if turn.budget_tokens is None or not omission.tokens:
+        return 0
+    return turn.tokens + omission.tokens - turn.record.limits.room.tokens
+
+
+def _missing(missing: Missing) -> Explanation:
+    return Explanation("missing", missing.id, f"severity {missing.severity}: {missing.question}")
+
+
+def _headline(turn: TurnView) -> str:
+    limit = f"of {turn.budget_tokens:,} tokens" if turn.budget_tokens else "tokens, no limit,"
+    epoch = f"new epoch ({turn.new_epoch})" if turn.new_epoch else f"continues epoch {turn.record.epoch}"
+    cached = f"expected cache hit: {turn.expected_cached_tokens:,} tokens"
+    return f"{turn.tokens:,} {limit} for {turn.target}; {epoch}; {cached}"
+
+
+def _tail_tokens(turn: TurnView) -> int:
+    return turn.record.stable.tokens - turn.record.stable.prefix_tokens
+
+
+def _count_messages(count: int) -> str:
+    return "1 message" if count == 1 else f"{count:,} messages"
+
+
+def _aligned(rows: Sequence[tuple[str, str, str, str, str]]) -> list[str]:
+    states, parts, tokens, items, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
+    items = min(items, _MAX_ITEM_COLUMN)
+    return [
+        _one_line(f"{state:<{states}}  {part:<{parts}}  {count:>{tokens}}  {item:<{items}}  {why}".rstrip())
+        for state, part, count, item, why in rows
+    ]
+
+
+def _one_line(text: str) -> str:
+    """Join the lines of a text: a question or an id with a line break in it must not look like a row of its own."""
+    return " ".join(text.splitlines())

@@ -1,4 +1,10 @@
-"""pack.md: the pack as a person reads it, everything that is shown, then what is not and why."""
+"""pack.md: the pack for people to read. It shows everything that is sent, then what was omitted or is missing, and why.
+
+# Pack for model: default/plan
+
+- prepared: 2026-11-15T21:10:20Z, ctx-1f3a…
+- tokens: 2,000 of 3,000, 750 reserved for the answer
+"""
 
 from daypack.turn.dialects.parts import mention
 from daypack.turn.evidence.view import TurnView
@@ -8,14 +14,16 @@ from daypack.types.history import File, Image, Message, Other, Part, Text, Think
 def render_pack_md(turn: TurnView) -> str:
     """Return the text of pack.md."""
     record = turn.record
-    limit = f"{turn.budget_tokens:,}" if turn.budget_tokens else "no limit"
+    limit = f"{turn.tokens:,}, no limit"
+    if turn.budget_tokens:
+        limit = f"{turn.tokens:,} of {turn.budget_tokens:,}, {record.limits.reserved_tokens:,} reserved for the answer"
     lines = [
         f"# Pack for {turn.target}: {turn.parts.agent}/{turn.parts.session}",
         "",
-        f"- made: {record.at}, {record.context_id}",
-        f"- tokens: {turn.tokens:,} of {limit}, {record.limits.reserved_tokens:,} kept for the answer",
+        f"- prepared: {record.at}, {record.context_id}",
+        f"- tokens: {limit}",
         f"- counted by: {turn.token_method}",
-        f"- stable: {turn.stable_tokens:,} tokens, of which {turn.expected_cached_tokens:,} can come from the cache",
+        f"- stable: {turn.stable_tokens:,} tokens; expected cache hit: {turn.expected_cached_tokens:,} tokens",
         f"- prefix: {turn.prefix_sha256}",
         f"- epoch: {_epoch(turn)}",
         "",
@@ -26,41 +34,39 @@ def render_pack_md(turn: TurnView) -> str:
     ]
     given = turn.assembly.given
     if given.prefix:
-        lines += ["## Prefix", "", *_spaced(given.prefix)]
+        lines += ["## Prefix", "", *_with_blank_lines(given.prefix)]
     if given.messages:
         lines += ["## Messages", ""]
         for message in given.messages:
-            lines += [_heading(message), "", shown_words(message), ""]
+            lines += [_heading(message), "", message_text(message), ""]
     if given.volatile:
-        lines += ["## After the messages", "", *_spaced(given.volatile)]
-    lines += ["## Omission out", "", *(_left(turn) or ["nothing"]), ""]
+        lines += ["## After the messages", "", *_with_blank_lines(given.volatile)]
+    lines += ["## Omitted", "", *(_omitted(turn) or ["nothing"]), ""]
     lines += ["## Missing", "", *(_missing(turn) or ["nothing"]), ""]
     return "\n".join(lines)
 
 
 def _epoch(turn: TurnView) -> str:
     messages = turn.parts.messages
-    tail = f", its tail with message {messages[0].seq}" if messages else ""
-    if turn.new_epoch:
-        return f"begins here ({turn.new_epoch}){tail}"
-    return f"goes on since {turn.record.epoch}{tail}"
+    tail = f"; the tail starts at message {messages[0].seq}" if messages else ""
+    return (f"new ({turn.new_epoch})" if turn.new_epoch else f"continues {turn.record.epoch}") + tail
 
 
 def _cell(source: str, place: str | None) -> str:
     return (f"{source} {place}" if place else source).replace("|", "\\|").replace("\n", " ")
 
 
-def _spaced(texts: tuple[str, ...]) -> list[str]:
+def _with_blank_lines(texts: tuple[str, ...]) -> list[str]:
     return [line for text in texts for line in (text, "")]
 
 
 def _heading(message: Message) -> str:
-    who = f"{message.role} ({message.name})" if message.name else message.role
-    return f"### {message.id or 'no result'} {who}"
+    role = f"{message.role} ({message.name})" if message.name else message.role
+    return f"### {message.id or 'no result'} {role}"
 
 
-def shown_words(message: Message) -> str:
-    """Return all a message says, as one text."""
+def message_text(message: Message) -> str:
+    """Return everything in a message as one text: words, thinking, files and tool calls."""
     content = message.content
     texts = [content] if isinstance(content, str) else [_part(part) for part in content]
     texts += [f"→ {call.name} {call.arguments}" for call in message.tool_calls]
@@ -77,15 +83,15 @@ def _part(part: Part) -> str:
     return f"[{part.value.get('type', Other.__name__)}]"
 
 
-def _left(turn: TurnView) -> list[str]:
+def _omitted(turn: TurnView) -> list[str]:
     lines: list[str] = []
-    for one in turn.omitted:
-        tokens = f", {one.tokens:,} tokens" if one.tokens else ""
-        note = f": {one.note}" if one.note else ""
-        impact = " (may change the answer)" if one.high_impact else ""
-        lines.append(f"- {one.item}{tokens}: {one.reason}{note}{impact}")
+    for omission in turn.omitted:
+        tokens = f", {omission.tokens:,} tokens" if omission.tokens else ""
+        note = f": {omission.note}" if omission.note else ""
+        impact = " (may change the answer)" if omission.high_impact else ""
+        lines.append(f"- {omission.item}{tokens}: {omission.reason}{note}{impact}")
     return lines
 
 
 def _missing(turn: TurnView) -> list[str]:
-    return [f"- {one.id} ({one.severity}): {one.question}" for one in turn.missing]
+    return [f"- {missing.id} ({missing.severity}): {missing.question}" for missing in turn.missing]
