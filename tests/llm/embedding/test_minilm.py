@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from llm.embedding.embedders import find_embedder
-from llm.embedding.test_safetensors import ENTRY, written
+from llm.embedding.test_model_files import ENTRY, written
 
 from daypack.errors import ModelFailed
-from daypack.llm.embedding.minilm import MAX_PIECES, MiniLmEmbedder, _activate  # pyright: ignore[reportPrivateUsage]
+from daypack.llm.embedding.minilm import MAX_TOKENS, MiniLmEmbedder, _activate  # pyright: ignore[reportPrivateUsage]
 from daypack.llm.embedding.port import Embedder
 
 # Rows begin so, and are so close to the first, with the tokenizer of the model's makers and plain matrices.
@@ -46,8 +46,8 @@ def test_a_text_has_the_same_row_whatever_stands_beside_it(embedder: Embedder) -
 
 
 def test_of_a_long_text_only_the_first_pieces_count(embedder: Embedder) -> None:
-    most = "word " * (MAX_PIECES - 2)
-    first, second, shorter = embedder.encode([most, f"{most}and something else", "word " * (MAX_PIECES - 3)])
+    most = "word " * (MAX_TOKENS - 2)
+    first, second, shorter = embedder.encode([most, f"{most}and something else", "word " * (MAX_TOKENS - 3)])
     np.testing.assert_allclose(first, second, atol=1e-6)
     assert np.abs(first - shorter).max() > 1e-5
 
@@ -84,5 +84,5 @@ def test_the_activation_is_the_exact_one() -> None:
 
 def test_a_file_of_another_model_is_refused(tmp_path: Path) -> None:
     embedder = MiniLmEmbedder(written(tmp_path / "x", {"embedding.weight": ENTRY}), "tokenizer.json")
-    with pytest.raises(ModelFailed, match=r"embeddings.token_type_embeddings.weight is not as it should be"):
+    with pytest.raises(ModelFailed, match=r"embeddings.token_type_embeddings.weight is missing or malformed"):
         embedder.encode(["a"])

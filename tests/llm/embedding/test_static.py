@@ -5,14 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from llm.embedding.embedders import MODELS, find_embedder
-from llm.embedding.test_safetensors import ENTRY, written
+from llm.embedding.test_model_files import ENTRY, written
 
 from daypack.errors import ModelFailed
 from daypack.llm.embedders import find_files
+from daypack.llm.embedding.model_files import Tensors, Tokenizer
 from daypack.llm.embedding.port import Embedder
-from daypack.llm.embedding.safetensors import read_tensors
 from daypack.llm.embedding.static import StaticEmbedder
-from daypack.llm.embedding.tokenizer import Pieces
 from daypack.llm.models.catalogue import find_encoder
 
 # Rows begin so, and are so close to the first, with the library and the tokenizer of the model's makers.
@@ -46,10 +45,10 @@ def files(embedder: Embedder) -> tuple[str, str]:
 
 
 def test_a_row_is_the_mean_of_its_pieces_and_has_the_length_1(embedder: Embedder, files: tuple[str, str]) -> None:
-    table = read_tensors(files[0])["embedding.weight"].astype(np.float64)
-    pieces = Pieces(files[1])
+    table = Tensors(files[0]).read("embedding.weight").astype(np.float64)
+    tokenizer = Tokenizer(files[1])
     for text in REFERENCE:
-        mean = table[pieces.cut(text)].mean(0)
+        mean = table[tokenizer.encode(text)].mean(0)
         np.testing.assert_allclose(embedder.encode([text])[0], mean / np.linalg.norm(mean), atol=1e-6)
 
 
@@ -75,24 +74,24 @@ def test_closed_it_loads_again(embedder: Embedder) -> None:
 def test_words_are_forgotten_when_very_many_are_remembered(
     files: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pieces = Pieces(files[1])
-    whole = pieces.cut("the number 49 of very many")
-    monkeypatch.setattr("daypack.llm.embedding.tokenizer._MAX_CACHED", 10)
+    tokenizer = Tokenizer(files[1])
+    whole = tokenizer.encode("the number 49 of very many")
+    monkeypatch.setattr("daypack.llm.embedding.model_files._MAX_CACHED_WORDS", 10)
     for number in range(50):
-        pieces.cut(f"the number {number} of very many")
-    assert pieces.remembered > 10
-    pieces.trim()
-    assert pieces.remembered <= 10
-    assert pieces.cut("the number 49 of very many") == whole
+        tokenizer.encode(f"the number {number} of very many")
+    assert tokenizer.cached_words > 10
+    tokenizer.trim_cache()
+    assert tokenizer.cached_words <= 10
+    assert tokenizer.encode("the number 49 of very many") == whole
 
 
 def test_files_of_something_else_are_refused(tmp_path: Path, embedder: Embedder) -> None:
     with pytest.raises(ModelFailed, match="no table of vectors"):
         StaticEmbedder(written(tmp_path / "x", {"another": ENTRY}), "tokenizer.json")
     weights = written(tmp_path / "x", {"embedding.weight": ENTRY})
-    assert list(read_tensors(weights)) == ["embedding.weight"]
+    assert list(Tensors(weights).shapes) == ["embedding.weight"]
     (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ModelFailed, match="missing field"):
         StaticEmbedder(weights, str(tmp_path / "tokenizer.json")).encode(["a"])
     with pytest.raises(ModelFailed):
-        Pieces(str(tmp_path / "none")).cut("a")
+        Tokenizer(str(tmp_path / "none")).encode("a")

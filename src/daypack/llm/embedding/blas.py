@@ -1,6 +1,8 @@
-"""One thread for numpy's matrices: ours are small, and threads that wait for each other on busy cores spin.
+"""Limits numpy's OpenBLAS to one thread while our small matrices are multiplied.
 
-Measured with two threads on two busy cores: 2 to 10 times the processor time for the same vectors.
+Threads that wait for each other on busy cores spin: with two threads on two busy cores the same vectors cost 2 to 10
+times the CPU time. threadpoolctl cannot do this: its limits belong to the first thread that sets one and end with it,
+although other threads are still inside.
 """
 
 import ctypes
@@ -10,51 +12,51 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
 
-# OpenBLAS as it comes with numpy, and as distributions have it. Another library keeps its own ways.
-_ENDINGS = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
+# Symbol prefixes and suffixes of OpenBLAS in numpy's wheels and in distributions. Other libraries are left alone.
+_AFFIXES = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
 
 _lock = threading.Lock()
-_inside = 0
-_before = 0
+_users = 0
+_original = 0
 
 
 @contextmanager
-def one_thread() -> Generator[None]:
-    """Let matrices be multiplied by the calling thread alone; the setting comes back when the last one leaves."""
-    global _inside, _before  # noqa: PLW0603 — the library has one setting for the process
-    found = _controls()
-    if found is None:
+def single_threaded() -> Generator[None]:
+    """Multiply matrices on the calling thread alone; the last thread to leave restores the setting."""
+    global _users, _original  # noqa: PLW0603 — the library has one setting for the process
+    controls = _controls()
+    if controls is None:
         yield
         return
-    read, write = found
+    read, write = controls
     with _lock:
-        if not _inside:
-            _before = read()
+        if not _users:
+            _original = read()
             write(1)
-        _inside += 1
+        _users += 1
     try:
         yield
     finally:
         with _lock:
-            _inside -= 1
-            if not _inside:
-                write(_before)
+            _users -= 1
+            if not _users:
+                write(_original)
 
 
 @cache
 def _controls() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    """Return what reads and what sets the number of threads; None where there is no such library."""
+    """Return the functions that get and set the number of threads; None without OpenBLAS."""
     module = sys.modules.get("numpy._core._multiarray_umath")
     if module is None or not module.__file__:
         return None
     try:
-        library = ctypes.CDLL(module.__file__)  # is loaded already; a name is looked for in what it depends on, too
+        library = ctypes.CDLL(module.__file__)  # already loaded; symbols are also looked up in its dependencies
     except OSError:
         return None
-    for before, after in _ENDINGS:
+    for prefix, suffix in _AFFIXES:
         try:
-            read = library[f"{before}openblas_get_num_threads{after}"]
-            write = library[f"{before}openblas_set_num_threads{after}"]
+            read = library[f"{prefix}openblas_get_num_threads{suffix}"]
+            write = library[f"{prefix}openblas_set_num_threads{suffix}"]
         except AttributeError:
             continue
         write.restype = None
