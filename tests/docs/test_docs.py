@@ -14,12 +14,14 @@ from typing import NamedTuple, cast
 
 import msgspec
 import pytest
+from scripted_endpoint import Endpoint, chat, in_turn
 
 from daypack import Session, errors
 from daypack.cli.main import COMMANDS, MODULES, run
 from daypack.config import Config
 from daypack.files.jsonl import check
 from daypack.types.history import Event, Message
+from tools import window
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "daypack"
@@ -33,6 +35,8 @@ VARYING = {
     r"\b[0-9a-f]{32}\b": "<id>",
 }
 MARK = "-- end of output --"
+# The answers of the model in the README's example, which is called with the real client.
+MODEL_SAYS = ("A README, the sources and their tests.", "Two of them.")
 
 
 def read(page: str) -> str:
@@ -65,7 +69,7 @@ def flowing(text: str) -> str:
 class Examples:
     """Runs the examples of one page, one after the other, in one home."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, endpoint: str = "http://127.0.0.1:9") -> None:
         self.home = home
         self.folder = home / "project"
         self.folder.mkdir(parents=True)
@@ -77,6 +81,8 @@ class Examples:
             "DAYPACK_UID": "1000",
             "DAYPACK_EMBEDDING_MODEL": "none",  # scores must not depend on which models are here
             "LC_ALL": "C.UTF-8",
+            "OPENAI_API_KEY": "none",
+            "OPENAI_BASE_URL": f"{endpoint}/v1",
         }
 
     def run(self, *command: str, text: str) -> str:
@@ -116,7 +122,12 @@ class Examples:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/format.md", "docs/cli.md"])
 def test_the_examples_of_a_page_run_and_print_what_it_says(page: str, tmp_path: Path) -> None:
-    examples = Examples(tmp_path / "ada")
+    with Endpoint(in_turn(*map(chat, MODEL_SAYS))) as endpoint:
+        run_examples(page, Examples(tmp_path / "ada", endpoint.url))
+        assert len(endpoint.asked) == (len(MODEL_SAYS) if page == "README.md" else 0)
+
+
+def run_examples(page: str, examples: Examples) -> None:
     blocks = fences(read(page))
     ran = 0
     for block, following in zip(blocks, [*blocks[1:], Fence("", 0, "")], strict=True):
@@ -152,13 +163,26 @@ def test_the_example_lines_of_the_format_are_lines_of_a_log() -> None:
     assert len(lines) > 5
 
 
-def test_the_readme_begins_with_the_two_commands_that_set_everything_up() -> None:
+def test_the_first_screen_of_the_readme_has_a_picture_the_two_commands_and_a_client_call() -> None:
     top = "\n".join(read("README.md").split("\n")[:40])
     commands = [block.text.strip() for block in fences(top) if block.language in ("sh", "bash", "shell", "console")]
     assert commands == ["make serve\nmake test"]
+    assert "(docs/window.svg)" in top
+    [example] = [block.text for block in fences(top) if block.language == "python"]
+    assert re.search(r"^ +session\.accept\(client\.chat\.completions\.create\(", example, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("page", "most"), [("README.md", 150), ("docs/format.md", 255)])
+def test_the_picture_of_a_window_is_drawn_from_a_real_one() -> None:
+    """The runtime stamp holds the time, so that token counts vary a little from run to run."""
+
+    def shape(svg: str) -> str:
+        return re.sub(r"\b\d[\d,.]*", "0", svg)
+
+    drawn = window.draw(*window.play())
+    assert shape(drawn) == shape(window.PICTURE.read_text(encoding="utf-8")), "run python -m tools.window"
+
+
+@pytest.mark.parametrize(("page", "most"), [("README.md", 150), ("docs/format.md", 300)])
 def test_a_page_for_reading_in_one_go_stays_short(page: str, most: int) -> None:
     assert read(page).count("\n") <= most
 
