@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import daypack
-from daypack.importers.importing import Place, import_file
-from daypack.importers.intake import Report
+from daypack.importers.import_file import Destination, import_file
+from daypack.importers.import_transcript import ImportReport
 from daypack.session import Session
 
 Write = Callable[..., str]
-Bring = Callable[..., Report]
+Bring = Callable[..., ImportReport]
 Opened = Callable[[str], Session]
 
 
@@ -38,8 +38,8 @@ def bring(home: str, monkeypatch: pytest.MonkeyPatch) -> Bring:
     """Import a file and return the report of its first transcript."""
     monkeypatch.setenv("DAYPACK_DURABILITY", "os")
 
-    def bring(kind: str, path: str, session: str | None = None) -> Report:
-        return import_file(kind, path, Place(home, session=session))[0]
+    def bring(kind: str, path: str, session: str | None = None) -> ImportReport:
+        return import_file(kind, path, Destination(home, session=session))[0]
 
     return bring
 

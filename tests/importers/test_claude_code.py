@@ -10,13 +10,13 @@ import pytest
 
 from daypack.derived.children import read_children
 from daypack.errors import BadInput
-from daypack.importers.importing import Place, import_file
-from daypack.importers.intake import Report
+from daypack.importers.import_file import Destination, import_file
+from daypack.importers.import_transcript import ImportReport
 from daypack.session import Session
 from daypack.types.history import Image, Message, Other, Text, Thinking
 
 Write = Callable[..., str]
-Bring = Callable[..., Report]
+Bring = Callable[..., ImportReport]
 Opened = Callable[[str], Session]
 SESSION = "11111111-2222-3333-4444-555555555555"
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4
@@ -220,7 +220,7 @@ def test_files_of_sub_agents_become_children_with_sessions_of_their_own(
     write(f"{SESSION}/subagents/agent-acompact-1.jsonl", agent_rows("acompact-1"))
     write(f"{SESSION}/subagents/agent-empty.jsonl", [])
     for new in ([1, 4, 4], [0, 0, 0]):
-        reports = import_file("claude-code", path, Place(home))
+        reports = import_file("claude-code", path, Destination(home))
         assert [one.new for one in reports] == new
         assert reports[0].children == ["abc"]
     assert [one.text for one in messages(opened, f"{SESSION}--abc")] == ["Task of abc", "", "found", "Result of abc"]
@@ -233,7 +233,7 @@ def test_a_sub_agent_that_goes_on_updates_its_parent(write: Write, home: str, op
     path = write(f"{SESSION}.jsonl", [user("u1", "Begin")])
     for count in (2, 4):
         write(f"{SESSION}/subagents/agent-abc.jsonl", agent_rows("abc")[:count])
-        import_file("claude-code", path, Place(home, session="mine"))
+        import_file("claude-code", path, Destination(home, session="mine"))
     assert children_of(opened, "mine") == [("abc", "Task of abc", "Result of abc")]
     assert len(messages(opened, "mine--abc")) == 4
 
@@ -301,8 +301,8 @@ def test_an_answer_that_is_bare_text_is_read(write: Write, bring: Bring, opened:
         ("codex.jsonl", '{"timestamp":"t","type":"session_meta","payload":{"id":"x"}}\n', "is a transcript of codex"),
         ("chat.json", '[{"role":"user","content":"hi"}]', "is a transcript of openai"),
         ("run.traj", json.dumps({"history": [], "trajectory": []}, indent=1), "is a transcript of swe-agent"),
-        ("notes.jsonl", "Dear diary\n", "is no transcript of claude-code"),
-        ("empty.jsonl", "\n \n", "there is nothing in it"),
+        ("notes.jsonl", "Dear diary\n", "is not a transcript of claude-code"),
+        ("empty.jsonl", "\n \n", "is empty"),
     ],
 )
 def test_a_file_of_another_kind_is_told_apart(

@@ -9,12 +9,12 @@ from typing import IO, Any
 import pytest
 
 from daypack.errors import BadInput
-from daypack.importers.intake import Report
+from daypack.importers.import_transcript import ImportReport
 from daypack.session import Session
 from daypack.types.history import Image, Other, Text, Thinking
 
 Write = Callable[..., str]
-Bring = Callable[..., Report]
+Bring = Callable[..., ImportReport]
 Opened = Callable[[str], Session]
 ID = "0199a213-81c0-7800-8aa1-bbab2a035a53"
 FILE = f"rollout-2026-02-11T20-36-45-{ID}.jsonl"
@@ -245,7 +245,7 @@ def test_the_log_of_the_screen_is_read_for_what_is_there(write: Write, bring: Br
     words, called, answered, said_last = session.messages()
     assert (words.role, words.text) == ("user", "hello")
     assert called.tool_calls[0].arguments == '{"command":["ls"],"cwd":"/x"}'
-    assert (answered.tool_call_id, answered.text, (answered.meta or {})["told"]["exit_code"]) == ("e1", "ab", 0)
+    assert (answered.tool_call_id, answered.text, (answered.meta or {})["event"]["exit_code"]) == ("e1", "ab", 0)
     assert said_last.content == (Thinking("The user greets."), Text("Hello!"))
     assert (report.messages, report.rows) == (4, 6)
     assert kept_in(session)[0] == start
@@ -258,7 +258,7 @@ def test_the_two_files_of_one_session_are_not_mixed(write: Write, bring: Bring) 
     path = write(
         "screen.jsonl", [screen("session_configured", session_id=ID), screen("agent_message", message="Hello")]
     )
-    with pytest.raises(BadInput, match="holds something else"):
+    with pytest.raises(BadInput, match="holds other messages"):
         bring("codex", path)
 
 

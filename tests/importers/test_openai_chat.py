@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from daypack.importers.importing import Place, import_file
-from daypack.importers.intake import Report
+from daypack.importers.import_file import Destination, import_file
+from daypack.importers.import_transcript import ImportReport
 from daypack.session import Session
 from daypack.types.history import File, Image, Other, Text, Thinking, ToolCall
 
 Write = Callable[..., str]
-Bring = Callable[..., Report]
+Bring = Callable[..., ImportReport]
 Opened = Callable[[str], Session]
 PICTURE = base64.b64encode(b"\x89PNG" + b"p" * 100).decode()
 CHAT: list[dict[str, Any]] = [
@@ -80,10 +80,10 @@ def test_a_document_that_grew_adds_the_rest_whatever_stands_beside_it(
 def test_a_conversation_per_line_becomes_a_session_each(write: Write, home: str, opened: Opened) -> None:
     lines = [{"messages": CHAT[:2]}, {"messages": CHAT, "tools": []}]
     path = write("train.jsonl", json.dumps(lines[0]))
-    assert [one.session for one in import_file("openai", path, Place(home))] == ["train-1"]
+    assert [one.session for one in import_file("openai", path, Destination(home))] == ["train-1"]
     write("train.jsonl", "".join(f"{json.dumps(one)}\n" for one in lines) + "{broken\n\n")
     for new in ([0, 5, 0], [0, 0, 0]):
-        reports = import_file("openai", path, Place(home))
+        reports = import_file("openai", path, Destination(home))
         assert [one.new for one in reports] == new
     assert [one.session for one in reports] == ["train-1", "train-2", "train-3"]
     assert [one.path for one in reports] == [f"{path}:{number}" for number in (1, 2, 3)]
@@ -93,7 +93,7 @@ def test_a_conversation_per_line_becomes_a_session_each(write: Write, home: str,
 
 def test_a_list_of_conversations_becomes_a_session_each(write: Write, home: str, opened: Opened) -> None:
     path = write("many.json", json.dumps([{"messages": CHAT[:1]}, CHAT[:2]]))
-    assert [one.new for one in import_file("openai", path, Place(home, session="mine"))] == [1, 2]
+    assert [one.new for one in import_file("openai", path, Destination(home, session="mine"))] == [1, 2]
     assert len(opened("mine-2").messages()) == 2
 
 

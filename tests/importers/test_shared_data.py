@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from daypack.derived.children import read_children
-from daypack.importers.importing import Place, import_file
-from daypack.importers.intake import Report
+from daypack.importers.import_file import Destination, import_file
+from daypack.importers.import_transcript import ImportReport
 from daypack.session import Session
 from daypack.types.history import Message, Text, Thinking
 
-Bring = Callable[..., Report]
+Bring = Callable[..., ImportReport]
 Write = Callable[..., str]
 Opened = Callable[[str], Session]
 
@@ -110,7 +110,7 @@ def test_sub_agents_are_children_of_their_sessions(home: str, opened: Opened) ->
     parents = [path for path in CLAUDE if (path.parent / path.stem / "subagents").is_dir()]
     assert parents
     for path in parents:
-        reports = import_file("claude-code", str(path), Place(home))
+        reports = import_file("claude-code", str(path), Destination(home))
         children = read_children(opened(path.stem).history)
         assert [one.name for one in children] == reports[0].children
         assert children

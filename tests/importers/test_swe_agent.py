@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from daypack.errors import BadInput
-from daypack.importers.intake import Report
+from daypack.importers.import_transcript import ImportReport
 from daypack.session import Session
 
 Write = Callable[..., str]
-Bring = Callable[..., Report]
+Bring = Callable[..., ImportReport]
 Opened = Callable[[str], Session]
 
 HISTORY: list[dict[str, Any]] = [
@@ -78,7 +78,7 @@ def test_a_run_that_went_on_adds_the_rest(write: Write, bring: Bring, opened: Op
 def test_another_run_of_the_same_name_is_not_mixed_with_it(write: Write, bring: Bring) -> None:
     bring("swe-agent", write("one/run-1.traj", run_of(HISTORY, [STEP])))
     other = [*HISTORY[:2], {"role": "assistant", "content": "Otherwise", "agent": "main"}, *HISTORY[3:]]
-    with pytest.raises(BadInput, match="not what was imported before"):
+    with pytest.raises(BadInput, match="changed since the last import"):
         bring("swe-agent", write("two/run-1.traj", run_of(other, [STEP])))
 
 

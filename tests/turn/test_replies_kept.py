@@ -12,7 +12,7 @@ from turn.snapshot_replies import ADA, BOAT, ask, block, exchange, kept_of, repl
 from daypack.derived.tiers import read_accepted
 from daypack.errors import WriteFailed
 from daypack.files import blobs
-from daypack.importers.importing import Place, import_file
+from daypack.importers.import_file import Destination, import_file
 from daypack.session import Session
 from daypack.types.history import Event, Message
 
@@ -107,7 +107,7 @@ def test_what_is_imported_is_not_believed(home: str, tmp_path: Path) -> None:
     ]
     path = tmp_path / "talk.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    import_file("openai", str(path), Place(home=home, session="mine"))
+    import_file("openai", str(path), Destination(home=home, session="mine"))
     session = stage(home, "mine")
     [imported] = [one for one in session.messages() if one.role == "assistant"]
     assert "daypack" not in (imported.meta or {})

@@ -8,8 +8,8 @@ from daypack.cli.options import add_place
 from daypack.cli.terminal import Progress, counted, json_text, safe_line, say
 from daypack.errors import BadInput, DaypackError
 from daypack.importers.formats import FORMATS, find_files, is_of_format
-from daypack.importers.importing import Place, import_file
-from daypack.importers.intake import Report
+from daypack.importers.import_file import Destination, import_file
+from daypack.importers.import_transcript import ImportReport
 
 _MOST_PROBLEMS = 10
 
@@ -30,8 +30,8 @@ def run(args: argparse.Namespace) -> int:
     if args.session is not None and len(files) > 1:
         problem = f"--session is for one file, and there are {len(files)}"
         raise BadInput(problem, operation="import", place="arguments", hint="import them one by one, or leave it away")
-    place = Place(args.home, args.agent, args.uid, args.session)
-    reports: list[Report] = []
+    place = Destination(args.home, args.agent, args.uid, args.session)
+    reports: list[ImportReport] = []
     failures: list[DaypackError] = []
     for file in files:
         progress = Progress(f"messages of {safe_line(os.path.basename(file))} imported")
@@ -69,7 +69,7 @@ def _files(format: str, path: str) -> list[str]:  # noqa: A002
     return files
 
 
-def _print(report: Report) -> None:
+def _print(report: ImportReport) -> None:
     facts = [
         f"{counted(report.messages, 'message')} ({report.new:,} new)",
         counted(report.tool_calls, "tool call"),

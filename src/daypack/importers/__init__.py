@@ -1,1 +1,1 @@
-"""Foreign interfaces, one file each: readers of the transcripts of other agents."""
+"""Import transcripts of other agents; one reader module per format."""

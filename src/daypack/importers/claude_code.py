@@ -1,11 +1,11 @@
-"""Transcripts of Claude Code: one JSONL file per session, one row per content block.
+"""Read transcripts of Claude Code: one JSONL file per session, one row per content block.
 
     {"type":"assistant","uuid":"…","parentUuid":"…","sessionId":"…","timestamp":"…","message":{"id":"msg_…","content":[…]}}
 
-Rows with one message id are one message. Tool results, which stand in user rows, are messages of their own and follow
-the message that called, also where they stand between its rows. Rows of sub-agents are those of children. Everything
-before a compaction stays; the summary that follows it is marked. The order is that of the file: rows with the same
-parent are mostly parallel calls, so no branch is left out.
+Rows with the same message id become one message. Tool results, which are in user rows, become messages of their own
+after the message with their calls, even if they occur between its rows. Rows of sub-agents belong to children. Messages
+before a compaction are imported too; the summary after it is marked. Messages keep the order of the file: rows with the
+same parent are mostly parallel calls, so no branch is left out.
 """
 
 import os
@@ -16,13 +16,13 @@ from typing import Any
 
 import msgspec
 
-from daypack.importers.parts import claude_parts, point_at, strip_base64
+from daypack.importers.content_parts import claude_parts, replace_repeated, strip_base64
 from daypack.importers.transcript import (
     Draft,
-    Keep,
-    Kept,
+    RawRow,
     Row,
     Step,
+    StoreBlob,
     first_text,
     list_of,
     object_of,
@@ -34,25 +34,25 @@ from daypack.importers.transcript import (
 )
 
 FORMAT = "claude-code"
-_MOST_RESULT_BYTES = 1024  # of what a tool result says beside its text; more goes into an event
+_MAX_RESULT_BYTES = 1024  # larger structured results become events of their own
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SIDECHAIN = re.compile(rb'"isSidechain"\s*:\s*true')
 
 
 def is_row(row: Row) -> bool:
-    """Say whether a row can only come from Claude Code."""
+    """Return True if only Claude Code writes such a row."""
     fields = row.fields
     if not isinstance(fields.get("type"), str):
         return False
     return "sessionId" in fields or "parentUuid" in fields or "leafUuid" in fields or "isSnapshotUpdate" in fields
 
 
-def name_from(path: str, head: Sequence[Row]) -> tuple[str, str]:
-    """Return the id of the session, and of the child agent when the file is one's."""
+def session_id(path: str, head: Sequence[Row]) -> tuple[str, str]:
+    """Return the session id, and the agent id if the file is that of a sub-agent."""
     stem = os.path.basename(path).removesuffix(".jsonl")
     rows = [row.fields for row in head]
-    session = first_text(one.get("sessionId") for one in rows)
-    agent = first_text(one.get("agentId") for one in rows if one.get("isSidechain"))
+    session = first_text(fields.get("sessionId") for fields in rows)
+    agent = first_text(fields.get("agentId") for fields in rows if fields.get("isSidechain"))
     if agent and stem == f"agent-{agent}":
         folder = os.path.dirname(os.path.abspath(path))
         if os.path.basename(folder) == "subagents":
@@ -61,42 +61,42 @@ def name_from(path: str, head: Sequence[Row]) -> tuple[str, str]:
     return (stem if _UUID.fullmatch(stem) or not session else session), ""
 
 
-def model_from(head: Sequence[Row]) -> str | None:
-    """Return the first model that is named."""
+def first_model(head: Sequence[Row]) -> str | None:
+    """Return the first model in the rows."""
     models = (object_of(row.fields.get("message")).get("model") for row in head)
     return first_text(model for model in models if model != "<synthetic>")
 
 
-def cwd_from(head: Sequence[Row]) -> str | None:
-    """Return the first folder that is named."""
+def first_cwd(head: Sequence[Row]) -> str | None:
+    """Return the first working directory in the rows."""
     return first_text(row.fields.get("cwd") for row in head)
 
 
 class _Group:
-    """The rows of one assistant message, and the results that came between them."""
+    """The rows of one assistant message, and the tool results between them."""
 
-    def __init__(self, id: str) -> None:  # noqa: A002 — it is one
+    def __init__(self, id: str) -> None:  # noqa: A002 — the id of a message
         self.id = id
         self.rows: list[Row] = []
         self.results: list[Draft] = []
 
 
 class ClaudeCode:
-    """Reads the rows of one file; `agent` names the child agent whose file it is."""
+    """Reads the rows of one file; `agent` is set for the file of a sub-agent."""
 
-    def __init__(self, keep: Keep, agent: str = "") -> None:
-        self._keep = keep
+    def __init__(self, store_blob: StoreBlob, agent: str = "") -> None:
+        self._store_blob = store_blob
         self._agent = agent
-        self._open: dict[str, _Group] = {}  # by child, "" is the session itself
-        self._threads: dict[str, str] = {}  # rows of children that have no agent id: uuid to child
+        self._open: dict[str, _Group] = {}  # incomplete messages by child; "" is the session itself
+        self._threads: dict[str, str] = {}  # for sub-agent rows without an agent id: uuid -> child
 
-    def note(self, row: Row) -> None:
-        """See a row that was taken in before."""
+    def observe(self, row: Row) -> None:
+        """See a row that an earlier import stored: later rows of a sub-agent may refer to it."""
         if not self._agent and _SIDECHAIN.search(row.raw):
             self._child_of(parse_row(row.number, row.raw).fields)
 
-    def begins(self, row: Row) -> bool:
-        """Say whether everything before this row is complete."""
+    def is_boundary(self, row: Row) -> bool:
+        """Return True if all messages before this row are complete."""
         group, fields = self._open.get(""), row.fields
         if group is None:
             return True
@@ -107,11 +107,11 @@ class ClaudeCode:
         return fields.get("type") == "user" and not _only_results(fields)
 
     def read(self, row: Row) -> Iterator[Step]:
-        """Yield what is complete with this row."""
+        """Yield the steps that this row completes."""
         fields = row.fields
         message = object_of(fields.get("message"))
         if fields.get("type") not in ("assistant", "user") or not isinstance(message.get("content"), str | list):
-            yield Kept(row)
+            yield RawRow(row)
             return
         child = self._child_of(fields)
         group = self._open.get(child)
@@ -129,7 +129,7 @@ class ClaudeCode:
         yield from extra
 
     def finish(self) -> Iterator[Step]:
-        """Yield the messages that might have gone on."""
+        """Yield the messages that might have continued."""
         for child in list(self._open):
             yield from self._close(child)
 
@@ -153,7 +153,7 @@ class ClaudeCode:
         first, last = rows[0].fields, rows[-1].fields
         blocks = [block for row in rows for block in list_of(_content(row.fields))]
         calls = [object_of(block) for block in blocks if _is_call(block)]
-        message = object_of(last["message"])  # the newest row has the final usage
+        message = object_of(last["message"])  # the last row has the final usage
         meta = _meta(rows[0]) | {
             "message_id": message.get("id"),
             "model": message.get("model"),
@@ -162,10 +162,10 @@ class ClaudeCode:
         }
         if len(rows) > 1:
             meta["rows"] = [_id(row) for row in rows]
-            meta["later"] = [_differing(row.fields, first) for row in rows[1:]]
+            meta["row_changes"] = [_differing(row.fields, first) for row in rows[1:]]
         draft = {
             "role": "assistant",
-            "content": claude_parts([block for block in blocks if not _is_call(block)], self._keep),
+            "content": claude_parts([block for block in blocks if not _is_call(block)], self._store_blob),
             "tool_calls": [_call(call) for call in calls],
             "client_key": f"{FORMAT}:{_id(rows[0])}",
             "ts": time_of(first.get("timestamp")),
@@ -173,40 +173,43 @@ class ClaudeCode:
         }
         return Draft(draft, tuple(rows), partial(self._read_assistant, child=child), child)
 
-    def _read_user(self, row: Row, child: str) -> tuple[list[Draft], list[Kept]]:
+    def _read_user(self, row: Row, child: str) -> tuple[list[Draft], list[RawRow]]:
         fields = row.fields
         content = _content(fields)
         results = [object_of(block) for block in list_of(content) if _is_result(block)]
         others = [block for block in list_of(content) if not _is_result(block)]
         drafts: list[dict[str, Any]] = []
-        extra: list[Kept] = []
+        extra: list[RawRow] = []
         meta = _meta(row)
         if fields.get("isCompactSummary"):
-            meta["foreign_summary"] = True  # it stands for what is before it, and all of that is here
+            meta["foreign_summary"] = True  # it summarizes the messages before it, which are imported too
         for block in results:
-            words = claude_parts(block.get("content"), self._keep)
-            beside = without(block, "type", "tool_use_id", "content") or None
-            told = {**meta, "result": beside}
+            output = claude_parts(block.get("content"), self._store_blob)
+            result_meta = {**meta, "result": without(block, "type", "tool_use_id", "content") or None}
             if block is results[0] and fields.get("toolUseResult") is not None:
-                rest = self._beside(fields["toolUseResult"], words)
-                small = len(msgspec.json.encode(rest)) <= _MOST_RESULT_BYTES
-                told["tool_use_result"] = rest if small else None
+                structured = self._structured_result(fields["toolUseResult"], output)
+                small = len(msgspec.json.encode(structured)) <= _MAX_RESULT_BYTES
+                result_meta["tool_use_result"] = structured if small else None
                 if not small:
-                    extra.append(Kept(row, {"uuid": fields.get("uuid"), "toolUseResult": rest}))
-            drafts.append({"role": "tool", "content": words, "tool_call_id": block["tool_use_id"], "meta": told})
+                    extra.append(RawRow(row, {"uuid": fields.get("uuid"), "toolUseResult": structured}))
+            drafts.append(
+                {"role": "tool", "content": output, "tool_call_id": block["tool_use_id"], "meta": result_meta}
+            )
         if others or not results:
-            words = content if isinstance(content, str) else claude_parts(others, self._keep)
-            drafts.append({"role": "user", "content": words, "meta": meta})
+            text = content if isinstance(content, str) else claude_parts(others, self._store_blob)
+            drafts.append({"role": "user", "content": text, "meta": meta})
         for number, draft in enumerate(drafts):
             draft["meta"] = without(draft["meta"])
             draft["ts"] = time_of(fields.get("timestamp"))
             draft["client_key"] = f"{FORMAT}:{_id(row)}" + (f"#{number + 1}" if number else "")
         return [Draft(draft, (row,), child=child) for draft in drafts], extra
 
-    def _beside(self, value: object, words: object) -> Any:  # noqa: ANN401 — a JSON value
-        """Return what a tool said to the program, without repeating what it said to the model."""
-        texts = [words] if isinstance(words, str) else [object_of(part).get("text") for part in list_of(words)]
-        return strip_base64(point_at(value, "\n".join(text for text in texts if isinstance(text, str))), self._keep)
+    def _structured_result(self, value: object, output: object) -> Any:  # noqa: ANN401 — a JSON value
+        """Return the result for the program, with references where it repeats the output for the model."""
+        texts = [output] if isinstance(output, str) else [object_of(part).get("text") for part in list_of(output)]
+        return strip_base64(
+            replace_repeated(value, "\n".join(text for text in texts if isinstance(text, str))), self._store_blob
+        )
 
 
 def _content(fields: dict[str, Any]) -> object:
@@ -245,10 +248,10 @@ def _call(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _meta(row: Row) -> dict[str, Any]:
-    told = without(row.fields, "type", "message", "uuid", "timestamp", "toolUseResult")
-    return {"format": FORMAT, "uuid": row.fields.get("uuid"), "row": told or None}
+    rest = without(row.fields, "type", "message", "uuid", "timestamp", "toolUseResult")
+    return {"format": FORMAT, "uuid": row.fields.get("uuid"), "row": rest or None}
 
 
 def _differing(fields: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
-    """Return what a later row of a message says otherwise than its first."""
-    return {name: one for name, one in fields.items() if name != "message" and one != first.get(name)}
+    """Return the fields of a later row of a message that differ from its first row."""
+    return {name: value for name, value in fields.items() if name != "message" and value != first.get(name)}

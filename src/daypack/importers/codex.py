@@ -1,10 +1,10 @@
-"""Transcripts of Codex: rollout files, one JSONL file per session.
+"""Read rollout files of Codex, one JSONL file per session.
 
     {"timestamp":"…","type":"response_item","payload":{"type":"function_call","call_id":"…",…}}
 
-Items are the messages; `event_msg` rows, which tell the same again for the screen, and all others are kept as events.
-Files of 2025 hold the bare items. A compaction is a row among others: what it replaced stays. Turns that were rolled
-back stay too, and an event names them.
+Response items become messages; all other rows become events, including `event_msg` rows, which repeat the messages for
+the screen. Files of 2025 contain the bare items. Messages before a compaction are imported too. Turns that were rolled
+back stay in history, and an event lists them.
 """
 
 import os
@@ -12,14 +12,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from daypack.importers.openai_responses import ITEMS, Items
-from daypack.importers.transcript import Keep, Kept, Origin, Rollback, Row, Step, first_text, object_of, text_of
+from daypack.importers.openai_responses import ITEMS, ResponseItems
+from daypack.importers.transcript import Origin, RawRow, Rollback, Row, Step, StoreBlob, first_text, object_of, text_of
 from daypack.types.history import Message
 
 FORMAT = "codex"
 _UUID_AT_END = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-# What Codex puts into user messages by itself: no turn begins with it.
-_NO_TURN = (
+# Prefixes of user messages that Codex itself writes: they do not start a turn.
+_GENERATED_PREFIXES = (
     "<environment_context>",
     "<user_instructions>",
     "<user_shell_command>",
@@ -31,7 +31,7 @@ _NO_TURN = (
 
 
 def is_row(row: Row) -> bool:
-    """Say whether a row can only come from a rollout file."""
+    """Return True if only rollout files contain such a row."""
     fields = row.fields
     wrapped = isinstance(fields.get("type"), str) and isinstance(fields.get("payload"), dict)
     return (
@@ -39,42 +39,42 @@ def is_row(row: Row) -> bool:
     )
 
 
-def name_from(path: str, head: Sequence[Row]) -> str:
-    """Return the id of the session."""
+def session_id(path: str, head: Sequence[Row]) -> str:
+    """Return the session id."""
     for row in head:
         if row.fields.get("type") == "session_meta" and (name := text_of(object_of(row.fields["payload"]).get("id"))):
             return name
     stem = os.path.basename(path).removesuffix(".zst").removesuffix(".jsonl")
-    if found := _UUID_AT_END.search(stem):
-        return found[0]
+    if uuid := _UUID_AT_END.search(stem):
+        return uuid[0]
     return stem
 
 
-def model_from(head: Sequence[Row]) -> str | None:
-    """Return the first model that is named."""
+def first_model(head: Sequence[Row]) -> str | None:
+    """Return the first model in the rows."""
     return first_text(object_of(row.fields.get("payload")).get("model") for row in head)
 
 
-def cwd_from(head: Sequence[Row]) -> str | None:
-    """Return the first folder that is named."""
+def first_cwd(head: Sequence[Row]) -> str | None:
+    """Return the first working directory in the rows."""
     return first_text(object_of(row.fields.get("payload")).get("cwd") for row in head)
 
 
 class Codex:
     """Reads the rows of one rollout file."""
 
-    def __init__(self, origin: Origin, keep: Keep) -> None:
-        self._items = Items(origin, keep, _item)
+    def __init__(self, origin: Origin, store_blob: StoreBlob) -> None:
+        self._items = ResponseItems(origin, store_blob, _item)
 
-    def note(self, row: Row) -> None:
-        """See a row that was taken in before: nothing of it is needed."""
+    def observe(self, row: Row) -> None:
+        """See a row that an earlier import stored: later rows do not depend on it."""
 
-    def begins(self, row: Row) -> bool:
-        """Say whether everything before this row is complete."""
-        return self._items.begins(row)
+    def is_boundary(self, row: Row) -> bool:
+        """Return True if all messages before this row are complete."""
+        return self._items.is_boundary(row)
 
     def read(self, row: Row) -> Iterator[Step]:
-        """Yield what is complete with this row."""
+        """Yield the steps that this row completes."""
         if _item(row):
             yield from self._items.read(row)
             return
@@ -82,25 +82,25 @@ class Codex:
         if kind in ("turn_context", "compacted"):
             yield from self._items.finish()
             self._items.model = text_of(payload.get("model")) or self._items.model
-        yield Kept(row)
+        yield RawRow(row)
         turns = payload.get("num_turns")
         if kind == "event_msg" and payload.get("type") == "thread_rolled_back" and isinstance(turns, int):
             yield from self._items.finish()
             yield Rollback(row, turns, is_turn)
 
     def finish(self) -> Iterator[Step]:
-        """Yield the message that might have gone on."""
+        """Yield the message that might have continued."""
         yield from self._items.finish()
 
 
 def is_turn(message: Message) -> bool:
-    """Say whether a turn begins with a message: somebody wrote it, not Codex."""
+    """Return True if a message starts a turn: the user wrote it, not Codex."""
     imported = (message.meta or {}).get("format") == FORMAT
-    return message.role == "user" and imported and not message.text.lstrip().startswith(_NO_TURN)
+    return message.role == "user" and imported and not message.text.lstrip().startswith(_GENERATED_PREFIXES)
 
 
 def _item(row: Row) -> dict[str, Any]:
-    """Return the item of a row: in its payload, or the row itself."""
+    """Return the item of a row: its payload, or the row itself."""
     fields = row.fields
     if fields.get("type") == "response_item":
         return object_of(fields.get("payload"))

@@ -1,4 +1,4 @@
-"""The formats that can be imported: which files belong to one, and which transcripts a file holds."""
+"""The formats that can be imported: find their files and read the transcripts in a file."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -6,16 +6,16 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from daypack.errors import BadInput
-from daypack.importers import claude_code, codex, codex_screen, openai_chat, swe_agent
-from daypack.importers.children import child_session
-from daypack.importers.detection import Sample, guess_format, read_lines, take_sample
+from daypack.importers import claude_code, codex, codex_tui_log, openai_chat, swe_agent
+from daypack.importers.format_detection import Sample, detect_format, read_lines, read_sample
 from daypack.importers.transcript import (
-    EXTRAS,
-    Extras,
-    Keep,
+    EXTRA_ROWS,
+    ExtraRows,
     Origin,
     RowReader,
+    StoreBlob,
     Transcript,
+    child_session_name,
     object_of,
     parse_row,
     safe_name,
@@ -23,63 +23,63 @@ from daypack.importers.transcript import (
     unreadable,
 )
 
-# Sub-agents that Claude Code starts to sum up: their answer is the summary, which the session has already.
-_COMPACTING = "acompact"
+# Sub-agents that Claude Code starts for compaction: the session already contains their answer, the summary.
+_COMPACTION_AGENT = "acompact"
 
 
 class Format(NamedTuple):
-    """One format: how its files end, and the transcripts in one of them."""
+    """A format: its file endings, and the function that reads the transcripts of a file."""
 
     endings: tuple[str, ...]
     read: Callable[[Sample, str | None], Iterator[Transcript]]
 
 
-def find_files(format: str, path: str) -> list[str]:  # noqa: A002 — it is the word of the command
-    """Return the files below a folder that may be of a format, in order of name."""
-    found: list[str] = []
+def find_files(format: str, path: str) -> list[str]:  # noqa: A002 — the word of the command
+    """Return the files below a folder that may be of a format, sorted by name."""
+    files: list[str] = []
     for folder, folders, names in os.walk(path):
         folders.sort()
-        own = format == claude_code.FORMAT and os.path.basename(folder) == "subagents"
-        if own and os.path.isfile(f"{os.path.dirname(folder)}.jsonl"):
-            continue  # its session brings them along
-        found += [os.path.join(folder, name) for name in sorted(names) if name.endswith(FORMATS[format].endings)]
-    return found
+        is_subagents = format == claude_code.FORMAT and os.path.basename(folder) == "subagents"
+        if is_subagents and os.path.isfile(f"{os.path.dirname(folder)}.jsonl"):
+            continue  # imported together with their session
+        files += [os.path.join(folder, name) for name in sorted(names) if name.endswith(FORMATS[format].endings)]
+    return files
 
 
 def is_of_format(format: str, path: str) -> bool:  # noqa: A002
-    """Say whether a file is a transcript of a format."""
+    """Return True if a file is a transcript of a format."""
     try:
-        return guess_format(take_sample(path)) == format
+        return detect_format(read_sample(path)) == format
     except BadInput:
         return False
 
 
 def read_transcripts(format: str, path: str, session: str | None = None) -> Iterator[Transcript]:  # noqa: A002
-    """Yield the transcripts of one file; `session` is a name to use instead of the file's own."""
-    sample = take_sample(path)
-    guess = guess_format(sample)
-    if guess != format:
-        if guess:
-            raise unreadable(path, f"is a transcript of {guess}, not of {format}", f"daypack import {guess} …")
-        places = f"{FORMATS[format].endings[0]} files"
-        raise unreadable(path, f"is no transcript of {format}", f"name one: {places} as {format} writes them")
+    """Yield the transcripts of one file; `session` overrides the name of its session."""
+    sample = read_sample(path)
+    detected = detect_format(sample)
+    if detected != format:
+        if detected:
+            raise unreadable(path, f"is a transcript of {detected}, not of {format}", f"daypack import {detected} …")
+        hint = f"give a {FORMATS[format].endings[0]} file written by {format}"
+        raise unreadable(path, f"is not a transcript of {format}", hint)
     yield from FORMATS[format].read(sample, session)
 
 
 def _claude_code(sample: Sample, session: str | None) -> Iterator[Transcript]:
-    name, agent = claude_code.name_from(sample.path, sample.rows)
+    name, agent = claude_code.session_id(sample.path, sample.rows)
     parent = safe_name(session or name)
     yield _claude_transcript(sample, (name, agent), parent)
-    beside = sample.path.removesuffix(".jsonl")
-    if agent or not os.path.isdir(beside):
+    session_folder = sample.path.removesuffix(".jsonl")
+    if agent or not os.path.isdir(session_folder):
         return
-    folder = os.path.join(beside, "subagents")
+    folder = os.path.join(session_folder, "subagents")
     for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         if file.endswith(".jsonl") and os.path.getsize(os.path.join(folder, file)):
-            child = take_sample(os.path.join(folder, file))
-            ids = claude_code.name_from(child.path, child.rows)
-            own = ids[1] or file.removesuffix(".jsonl").removeprefix("agent-")
-            yield _claude_transcript(child, (name, own), parent)
+            child = read_sample(os.path.join(folder, file))
+            ids = claude_code.session_id(child.path, child.rows)
+            agent_id = ids[1] or file.removesuffix(".jsonl").removeprefix("agent-")
+            yield _claude_transcript(child, (name, agent_id), parent)
 
 
 def _claude_transcript(sample: Sample, ids: tuple[str, str], parent: str) -> Transcript:
@@ -88,40 +88,40 @@ def _claude_transcript(sample: Sample, ids: tuple[str, str], parent: str) -> Tra
     results = os.path.join(sample.path.removesuffix(".jsonl"), "tool-results")
     files = sorted(os.listdir(results)) if os.path.isdir(results) and not agent else []
     return Transcript(
-        Origin(claude_code.FORMAT, sample.path, source, stable=True),
-        child_session(parent, agent) if agent else parent,
+        Origin(claude_code.FORMAT, sample.path, source, has_row_ids=True),
+        child_session_name(parent, agent) if agent else parent,
         partial(read_lines, sample.path),
         partial(claude_code.ClaudeCode, agent=agent),
-        claude_code.model_from(sample.rows),
-        claude_code.cwd_from(sample.rows),
-        (parent, safe_name(agent)) if agent and not agent.startswith(_COMPACTING) else None,
+        claude_code.first_model(sample.rows),
+        claude_code.first_cwd(sample.rows),
+        (parent, safe_name(agent)) if agent and not agent.startswith(_COMPACTION_AGENT) else None,
         tuple(path for file in files if os.path.isfile(path := os.path.join(results, file))),
     )
 
 
 def _codex(sample: Sample, session: str | None) -> Iterator[Transcript]:
     rows = sample.rows
-    on_screen = any(map(codex_screen.is_row, rows))
-    told = codex_screen.name_from(rows) if on_screen else None
-    name = told or codex.name_from(sample.path, rows)
-    # The two files of one session tell the same: one must not be taken for the other.
-    source = f"{codex.FORMAT}-screen:{name}" if on_screen else f"{codex.FORMAT}:{name}"
+    is_tui_log = any(map(codex_tui_log.is_row, rows))
+    logged_id = codex_tui_log.session_id(rows) if is_tui_log else None
+    name = logged_id or codex.session_id(sample.path, rows)
+    # The rollout and the TUI log of a session contain the same messages: they need different sources.
+    source = f"{codex.FORMAT}-tui-log:{name}" if is_tui_log else f"{codex.FORMAT}:{name}"
     origin = Origin(codex.FORMAT, sample.path, source)
-    reader = partial(codex_screen.CodexScreen, origin) if on_screen else partial(codex.Codex, origin)
-    model = codex_screen.model_from(rows) if on_screen else codex.model_from(rows)
-    cwd = codex_screen.cwd_from(rows) if on_screen else codex.cwd_from(rows)
+    reader = partial(codex_tui_log.CodexTuiLog, origin) if is_tui_log else partial(codex.Codex, origin)
+    model = codex_tui_log.first_model(rows) if is_tui_log else codex.first_model(rows)
+    cwd = codex_tui_log.first_cwd(rows) if is_tui_log else codex.first_cwd(rows)
     yield Transcript(origin, safe_name(session or name), partial(read_lines, sample.path), reader, model, cwd)
 
 
 def _openai(sample: Sample, session: str | None) -> Iterator[Transcript]:
     stem, name = _stem(sample.path), session or _stem(sample.path)
-    # A file of lines may have only one so far: what its conversations are called must not change with the second.
+    # A JSONL file may have only one line so far: the names of its conversations must not change with the second.
     document = None if sample.rows and sample.path.endswith(".jsonl") else sample.document
     if openai_chat.is_conversation(document):
         yield from _conversation(sample.path, document, stem, name)
     elif isinstance(document, list):
-        for number, one in enumerate(cast(list[object], document), 1):
-            yield from _conversation(f"{sample.path}:{number}", one, f"{stem}:{number}", f"{name}-{number}")
+        for number, conversation in enumerate(cast(list[object], document), 1):
+            yield from _conversation(f"{sample.path}:{number}", conversation, f"{stem}:{number}", f"{name}-{number}")
     elif any(openai_chat.is_conversation(row.value) for row in sample.rows):
         for number, (raw, _) in enumerate(read_lines(sample.path), 1):
             if raw.strip():
@@ -136,37 +136,37 @@ def _openai(sample: Sample, session: str | None) -> Iterator[Transcript]:
 
 
 def _conversation(path: str, value: object, source: str, session: str) -> Iterator[Transcript]:
-    """Yield one conversation of a file; what is none is kept in a session of its own."""
+    """Yield one conversation of a file and its extra rows; a value that is not a conversation has only extra rows."""
     origin = Origin(openai_chat.FORMAT, path, f"{openai_chat.FORMAT}:{source}")
     if openai_chat.is_conversation(value):
-        lines = partial(_given, openai_chat.rows_of(value))
+        lines = partial(_complete_rows, openai_chat.rows_of(value))
         model = text_of(object_of(value).get("model"))
         yield Transcript(origin, safe_name(session), lines, partial(openai_chat.OpenAIChat, origin), model)
-    rest = [value] if isinstance(value, bytes) else openai_chat.extra_rows_of(value)
-    if rest:
-        yield _extras(origin, session, rest)
+    extra = [value] if isinstance(value, bytes) else openai_chat.extra_rows_of(value)
+    if extra:
+        yield _extra_rows(origin, session, extra)
 
 
 def _swe_agent(sample: Sample, session: str | None) -> Iterator[Transcript]:
     stem = _stem(sample.path)
     origin = Origin(swe_agent.FORMAT, sample.path, f"{swe_agent.FORMAT}:{stem}")
-    lines = partial(_given, swe_agent.rows_of(sample.document))
+    lines = partial(_complete_rows, swe_agent.rows_of(sample.document))
     yield Transcript(origin, safe_name(session or stem), lines, partial(swe_agent.SweAgent, origin))
-    if rest := swe_agent.extra_rows_of(sample.document):
-        yield _extras(origin, session or stem, rest)
+    if extra := swe_agent.extra_rows_of(sample.document):
+        yield _extra_rows(origin, session or stem, extra)
 
 
-def _extras(origin: Origin, session: str, rows: list[bytes]) -> Transcript:
-    """Return what stands beside a conversation: a source of its own, because the conversation may grow."""
-    beside = Origin(origin.format, origin.path, f"{origin.source}{EXTRAS}", stable=True)
-    return Transcript(beside, safe_name(session), partial(_given, rows), _keep_all)
+def _extra_rows(origin: Origin, session: str, rows: list[bytes]) -> Transcript:
+    """Return the rows beside a conversation as a transcript with its own source: the conversation may grow."""
+    extra = Origin(origin.format, origin.path, f"{origin.source}{EXTRA_ROWS}", has_row_ids=True)
+    return Transcript(extra, safe_name(session), partial(_complete_rows, rows), _extra_row_reader)
 
 
-def _keep_all(_: Keep) -> RowReader:
-    return Extras()
+def _extra_row_reader(_: StoreBlob) -> RowReader:
+    return ExtraRows()
 
 
-def _given(rows: list[bytes]) -> Iterator[tuple[bytes, bool]]:
+def _complete_rows(rows: list[bytes]) -> Iterator[tuple[bytes, bool]]:
     return ((row, True) for row in rows)
 
 

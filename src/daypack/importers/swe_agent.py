@@ -1,9 +1,9 @@
-"""Trajectories of SWE-agent: one JSON document per run.
+"""Read trajectories of SWE-agent, one JSON document per run.
 
     {"history":[{"role":"assistant","content":"…","thought":"…","action":"ls","tool_calls":[…]}],"trajectory":[…],"info":{…}}
 
-`history` is the conversation. Where it is missing the steps of `trajectory` are read instead: an answer and an
-observation each. Otherwise the steps are kept as events, without what they repeat of the history.
+`history` is the conversation. If it is missing, the steps of `trajectory` are read instead, each an answer and an
+observation. Otherwise the steps become events, with references instead of messages that repeat the history.
 """
 
 from collections.abc import Iterator
@@ -11,15 +11,15 @@ from typing import Any, cast
 
 import msgspec
 
+from daypack.importers.content_parts import openai_parts
 from daypack.importers.openai_responses import chat_role
-from daypack.importers.parts import openai_parts
 from daypack.importers.transcript import (
     Draft,
-    Keep,
-    Kept,
     Origin,
+    RawRow,
     Row,
     Step,
+    StoreBlob,
     key_of,
     list_of,
     object_of,
@@ -32,7 +32,7 @@ _FIELDS = ("role", "content", "tool_calls", "tool_call_ids")
 
 
 def is_document(value: object) -> bool:
-    """Say whether a document is a trajectory."""
+    """Return True if a document is a trajectory."""
     fields = object_of(value)
     return isinstance(fields.get("trajectory"), list) or isinstance(fields.get("history"), list)
 
@@ -41,30 +41,30 @@ def rows_of(document: object) -> list[bytes]:
     """Return the conversation as rows."""
     fields = object_of(document)
     history = list_of(fields.get("history"))
-    return [msgspec.json.encode(one) for one in history or _told(list_of(fields.get("trajectory")))]
+    return [msgspec.json.encode(message) for message in history or _messages_of(list_of(fields.get("trajectory")))]
 
 
 def extra_rows_of(document: object) -> list[bytes]:
-    """Return what stands beside the conversation: the steps, and what is told of the run."""
+    """Return the steps and the facts about the run as rows."""
     fields = object_of(document)
-    places = {msgspec.json.encode(one): at for at, one in enumerate(list_of(fields.get("history")))}
-    rows = [{"trajectory": _shorten(object_of(step), places)} for step in list_of(fields.get("trajectory"))]
-    beside = without(fields, "history", "trajectory")
-    return [msgspec.json.encode(row) for row in (*rows, beside) if row]
+    positions = {msgspec.json.encode(message): at for at, message in enumerate(list_of(fields.get("history")))}
+    rows = [{"trajectory": _shorten(object_of(step), positions)} for step in list_of(fields.get("trajectory"))]
+    run = without(fields, "history", "trajectory")
+    return [msgspec.json.encode(row) for row in (*rows, run) if row]
 
 
 class SweAgent:
     """Reads the messages of one trajectory."""
 
-    def __init__(self, origin: Origin, keep: Keep) -> None:
+    def __init__(self, origin: Origin, store_blob: StoreBlob) -> None:
         self._origin = origin
-        self._keep = keep
+        self._store_blob = store_blob
 
-    def note(self, row: Row) -> None:
-        """See a row that was taken in before: nothing of it is needed."""
+    def observe(self, row: Row) -> None:
+        """See a row that an earlier import stored: later rows do not depend on it."""
 
-    def begins(self, row: Row) -> bool:  # noqa: ARG002 — asked of every reader
-        """Say whether everything before this row is complete: it always is."""
+    def is_boundary(self, row: Row) -> bool:  # noqa: ARG002 — required by RowReader
+        """Return True: no message spans several rows."""
         return True
 
     def read(self, row: Row) -> Iterator[Step]:
@@ -72,24 +72,24 @@ class SweAgent:
         fields = row.fields
         role = "tool" if fields.get("role") == "tool" else chat_role(fields.get("role"))
         if role is None:
-            yield Kept(row)
+            yield RawRow(row)
             return
-        told = without(fields, *_FIELDS)
-        if told.get("thought") == fields.get("content"):
-            told.pop("thought", None)
-        answered = list_of(fields.get("tool_call_ids"))
-        if len(answered) > 1:
-            told["tool_call_ids"] = answered
-        if role == "tool" and not answered:
-            # No provider takes a result without its call.
-            role, told["role"] = "user", "tool"
+        facts = without(fields, *_FIELDS)
+        if facts.get("thought") == fields.get("content"):
+            facts.pop("thought", None)
+        call_ids = list_of(fields.get("tool_call_ids"))
+        if len(call_ids) > 1:
+            facts["tool_call_ids"] = call_ids
+        if role == "tool" and not call_ids:
+            # No provider accepts a result without its call.
+            role, facts["role"] = "user", "tool"
         draft = {
             "role": role,
-            "content": openai_parts(fields.get("content"), self._keep),
+            "content": openai_parts(fields.get("content"), self._store_blob),
             "tool_calls": list_of(fields.get("tool_calls")),
-            "tool_call_id": text_of(answered[0]) if answered else None,
+            "tool_call_id": text_of(call_ids[0]) if call_ids else None,
             "client_key": key_of(self._origin, row),
-            "meta": {"format": self._origin.format, "line": row.number, **told},
+            "meta": {"format": self._origin.format, "line": row.number, **facts},
         }
         yield Draft(without(draft), (row,))
 
@@ -98,23 +98,23 @@ class SweAgent:
         yield from ()
 
 
-def _told(steps: list[Any]) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = []
+def _messages_of(steps: list[Any]) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
     for step in map(object_of, steps):
-        words = step.get("response") or f"{step.get('thought') or ''}\n{step.get('action') or ''}".strip()
-        told.append(
-            {"role": "assistant", "content": words, **without(step, "response", "observation", "messages", "query")}
+        answer = step.get("response") or f"{step.get('thought') or ''}\n{step.get('action') or ''}".strip()
+        messages.append(
+            {"role": "assistant", "content": answer, **without(step, "response", "observation", "messages", "query")}
         )
         if step.get("observation") is not None:
-            told.append({"role": "user", "content": step["observation"], "message_type": "observation"})
-    return told
+            messages.append({"role": "user", "content": step["observation"], "message_type": "observation"})
+    return messages
 
 
-def _shorten(step: dict[str, Any], places: dict[bytes, int]) -> dict[str, Any]:
-    """Return a step in which messages of the history are replaced by their position there, from 0."""
+def _shorten(step: dict[str, Any], positions: dict[bytes, int]) -> dict[str, Any]:
+    """Return a step in which messages of the history are replaced by their index in it."""
     short = dict(step)
     for name in ("messages", "query"):
         if isinstance(step.get(name), list):
             sent = cast(list[object], step[name])
-            short[name] = [places.get(msgspec.json.encode(one), one) for one in sent]
+            short[name] = [positions.get(msgspec.json.encode(message), message) for message in sent]
     return short

@@ -1,7 +1,7 @@
-"""What the readers of foreign transcripts share: rows, the steps they become, and the transcript itself.
+"""The types all transcript readers share: rows, the steps they are converted to, and the transcript itself.
 
 A transcript is a list of rows: the lines of a file, or the elements of a list in one JSON document. A reader turns each
-row into messages, or says that it is to be kept as it is. Nothing here writes.
+row into messages or leaves it as a raw row. Nothing here writes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,87 +15,87 @@ from daypack.history.draft import MAX_DEPTH
 from daypack.history.layout import MAX_NAME_BYTES
 from daypack.types.history import Message
 
-EXTRAS = "#extras"  # behind the source of a conversation: what stands beside it
-Keep = Callable[[bytes], str]  # puts bytes beside the session's logs and returns the name they have there
+EXTRA_ROWS = "#extra"  # suffix of a conversation's source for the rows beside it
+StoreBlob = Callable[[bytes], str]  # stores bytes in the session's blob folder and returns their name
 
 
 class Row(NamedTuple):
-    """One row: its number from 1, its bytes, and what they say, or why they cannot be read."""
+    """A row: its number from 1, its bytes, and their JSON value or the reason why they cannot be parsed."""
 
     number: int
     raw: bytes
     value: Any = None
     problem: str = ""
-    mended: bool = False  # read after characters that JSON or UTF-8 cannot spell were replaced
+    repaired: bool = False  # parsed after invalid characters were replaced
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The row as an object; empty when it is something else."""
+        """The row as an object; empty if it is another JSON value."""
         return object_of(self.value)
 
 
 class Draft(NamedTuple):
-    """A message for `append_many`, the rows it was made from, and how to make it from a part of them."""
+    """A message for `append_many`, its rows, and a function that makes a draft from some of the rows."""
 
     message: dict[str, Any]
     rows: tuple[Row, ...]
-    again: "Callable[[Sequence[Row]], Draft] | None" = None
-    child: str = ""  # the child agent that said it, when it is not the session's own
+    from_rows: "Callable[[Sequence[Row]], Draft] | None" = None
+    child: str = ""  # the sub-agent that wrote it; empty for the session's own messages
 
 
-class Kept(NamedTuple):
-    """A row that is no message: it becomes an event, with `value` in the place of what the row says."""
+class RawRow(NamedTuple):
+    """A row that is not a message and becomes an event; `value` replaces the row's own value."""
 
     row: Row
     value: dict[str, Any] | None = None
-    problem: str = ""  # why it could not be read as more
-    changed: str = ""  # the message that holds an earlier state of it
+    problem: str = ""  # why it could not be converted
+    changed: str = ""  # the stored message that holds an earlier version of it
 
 
 class Rollback(NamedTuple):
-    """The user took back the newest turns: they stay in history, an event names them."""
+    """The user rolled back the newest turns: they stay in history, and an event lists them."""
 
     row: Row
     turns: int
-    is_turn: Callable[[Message], bool]  # whether a message begins a turn
+    is_turn: Callable[[Message], bool]  # True if a message starts a turn
 
 
-Step = Draft | Kept | Rollback
+Step = Draft | RawRow | Rollback
 
 
 class RowReader(Protocol):
     """Reads the rows of one format, in order."""
 
-    def note(self, row: Row) -> None:
-        """See a row that was taken in before, for what later rows need of it."""
+    def observe(self, row: Row) -> None:
+        """See a row that an earlier import stored, to collect what later rows depend on."""
         ...
 
-    def begins(self, row: Row) -> bool:
-        """Say whether everything before this row is complete."""
+    def is_boundary(self, row: Row) -> bool:
+        """Return True if all messages before this row are complete."""
         ...
 
     def read(self, row: Row) -> Iterator[Step]:
-        """Yield what is complete with this row; what may go on is held back."""
+        """Yield the steps that this row completes; a message that may continue is held back."""
         ...
 
     def finish(self) -> Iterator[Step]:
-        """Yield what was held back."""
+        """Yield the steps that were held back."""
         ...
 
 
-class Extras:
-    """Keeps every row: for what stands beside a conversation."""
+class ExtraRows:
+    """Keeps every row raw: for the rows beside a conversation."""
 
-    def note(self, row: Row) -> None:
-        """See a row that was taken in before: nothing of it is needed."""
+    def observe(self, row: Row) -> None:
+        """See a row that an earlier import stored: later rows do not depend on it."""
 
-    def begins(self, row: Row) -> bool:  # noqa: ARG002 — asked of every reader
-        """Say whether everything before this row is complete: it always is."""
+    def is_boundary(self, row: Row) -> bool:  # noqa: ARG002 — required by RowReader
+        """Return True: no message spans several rows."""
         return True
 
     def read(self, row: Row) -> Iterator[Step]:
-        """Keep a row."""
-        yield Kept(row)
+        """Yield the row unconverted."""
+        yield RawRow(row)
 
     def finish(self) -> Iterator[Step]:
         """Yield nothing: no row is held back."""
@@ -107,51 +107,51 @@ class Origin(NamedTuple):
 
     format: str
     path: str
-    source: str  # the same for every copy of the transcript: it is what a later import goes by
-    stable: bool = False  # rows have ids of their own, so that an edited file can still be matched row by row
+    source: str  # identifies the transcript: the same for every copy of the file
+    has_row_ids: bool = False  # an edited file can be matched row by row
 
 
 class Transcript(NamedTuple):
-    """One conversation of another agent, ready to be taken in."""
+    """One conversation of another agent, ready to be imported."""
 
     origin: Origin
     session: str
-    lines: Callable[[], Iterator[tuple[bytes, bool]]]  # each row's bytes, and whether it is sure to be complete
-    reader: Callable[[Keep], RowReader]
+    lines: Callable[[], Iterator[tuple[bytes, bool]]]  # the bytes of each row, and True if it is complete
+    reader: Callable[[StoreBlob], RowReader]
     model: str | None = None
     cwd: str | None = None
-    parent: tuple[str, str] | None = None  # the session this is a child of, and its name there
+    parent: tuple[str, str] | None = None  # the parent session, and the name of this child in it
     files: tuple[str, ...] = ()  # side files that rows refer to
 
 
 def parse_row(number: int, raw: bytes) -> Row:
-    """Read one row; what cannot be read says why, an empty one says nothing."""
+    """Parse one row; `problem` says why it cannot be parsed, and an empty row has no value."""
     if not raw.strip():
         return Row(number, raw)
-    mended = False
+    repaired = False
     try:
         value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError, RecursionError) as error:
-        import json  # noqa: PLC0415 — only for what the fast reader refuses
+        import json  # noqa: PLC0415 — only for rows that msgspec refuses
 
-        # Other writers cut texts in the middle of a character and write NaN: better mended than lost.
+        # Other programs cut texts in the middle of a character and write NaN: repair these rows.
         try:
-            value, mended = scrub(json.loads(raw.decode("utf-8", "replace"), parse_constant=str)), True
+            value, repaired = scrub(json.loads(raw.decode("utf-8", "replace"), parse_constant=str)), True
         except (ValueError, RecursionError):
             return Row(number, raw, problem=f"not JSON: {error}")
     if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and _is_deep(value):
         return Row(number, raw, problem=f"nested deeper than {MAX_DEPTH} levels")
-    return Row(number, raw, value, mended=mended)
+    return Row(number, raw, value, repaired=repaired)
 
 
 def _is_deep(value: object) -> bool:
-    waiting: list[tuple[object, int]] = [(value, 1)]
-    while waiting:
-        one, depth = waiting.pop()
-        inner = list(object_of(one).values()) or list_of(one)
+    pending: list[tuple[object, int]] = [(value, 1)]
+    while pending:
+        current, depth = pending.pop()
+        inner = list(object_of(current).values()) or list_of(current)
         if inner and depth >= MAX_DEPTH:
             return True
-        waiting += [(each, depth + 1) for each in inner if isinstance(each, dict | list)]
+        pending += [(member, depth + 1) for member in inner if isinstance(member, dict | list)]
     return False
 
 
@@ -160,66 +160,71 @@ def scrub(value: object) -> Any:  # noqa: ANN401 — a JSON value
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
-        return [scrub(one) for one in cast(list[object], value)]
+        return [scrub(element) for element in cast(list[object], value)]
     if isinstance(value, dict):
-        return {scrub(name): scrub(one) for name, one in cast(dict[str, object], value).items()}
+        return {scrub(name): scrub(member) for name, member in cast(dict[str, object], value).items()}
     return value
 
 
 def object_of(value: object) -> dict[str, Any]:
-    """Return an object as it is, and anything else as an empty one."""
+    """Return a JSON object unchanged, any other value as an empty dict."""
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
 def first_text(values: Iterable[object]) -> str | None:
-    """Return the first of several values that is a text."""
+    """Return the first value that is a non-empty string."""
     return next(filter(None, map(text_of, values)), None)
 
 
 def list_of(value: object) -> list[Any]:
-    """Return a list as it is, and anything else as an empty one."""
+    """Return a list unchanged, any other value as an empty list."""
     return cast(list[Any], value) if isinstance(value, list) else []
 
 
 def text_of(value: object) -> str | None:
-    """Return a text as it is, and anything else, the empty one included, as None."""
+    """Return a non-empty string unchanged, any other value as None."""
     return value if isinstance(value, str) and value else None
 
 
 def without(value: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return an object without some keys and without those that are null."""
-    return {name: one for name, one in value.items() if name not in names and one is not None}
+    """Return an object without the named keys and without null values."""
+    return {name: member for name, member in value.items() if name not in names and member is not None}
 
 
 def time_of(value: object) -> str:
-    """Return a foreign time as history spells it, or nothing when it is none: text with a zone, or seconds."""
+    """Convert an ISO time with a zone, or seconds or milliseconds, to the format of history; empty if it is neither."""
     try:
         if isinstance(value, str):
-            moment = datetime.fromisoformat(value)
-            if moment.tzinfo is None:
+            time = datetime.fromisoformat(value)
+            if time.tzinfo is None:
                 return ""
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            moment = datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
+            time = datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
         else:
             return ""
-        return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except (ValueError, OverflowError, OSError):
         return ""
 
 
 def safe_name(text: str) -> str:
-    """Return a name for a session or a child, made from a foreign id or file name."""
-    kept = "".join(one if one.isascii() and (one.isalnum() or one in "._-") else "-" for one in text)
-    name = kept.lstrip(".").strip("-") or "transcript"
+    """Return a valid session or child name made from any id or file name."""
+    cleaned = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in text)
+    name = cleaned.lstrip(".").strip("-") or "transcript"
     if len(name) <= MAX_NAME_BYTES:
         return name
     return f"{name[: MAX_NAME_BYTES - 17]}-{digest_hex(text.encode())[:16]}"
 
 
+def child_session_name(parent: str, name: str) -> str:
+    """Return the name of the session that holds the messages of a child."""
+    return safe_name(f"{parent}--{name}")
+
+
 def key_of(origin: Origin, row: Row) -> str:
-    """Return the client key of a message whose row has no id: its transcript, its place, its bytes."""
-    mark = f"{origin.source}\n{row.number}\n".encode()
-    return f"{origin.format}:{digest_hex(mark + row.raw)[:40]}"
+    """Return the client key of a message whose row has no id, from its source, line number and bytes."""
+    position = f"{origin.source}\n{row.number}\n".encode()
+    return f"{origin.format}:{digest_hex(position + row.raw)[:40]}"
 
 
 def digest_hex(data: bytes) -> str:

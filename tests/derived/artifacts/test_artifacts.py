@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from daypack.derived.artifacts.artifacts import Artifacts, FileTouch, join_refs, merge, read_artifacts, refs_of
 from daypack.derived.compaction.raw import raw_of
-from daypack.importers.importing import Place, import_file
+from daypack.importers.import_file import Destination, import_file
 from daypack.session import open_session
 from daypack.types.history import Image, Message, Text, ToolCall
 from daypack.types.records import Ref
@@ -382,7 +382,7 @@ def test_every_path_of_real_sessions_has_a_ref(home: str) -> None:
     files += [("swe-agent", path) for path in sorted(DATA.glob("swe-agent/*.traj"))]
     seen = 0
     for form, path in files:
-        for report in import_file(form, str(path), Place(home)):
+        for report in import_file(form, str(path), Destination(home)):
             with open_session(report.session, home=home) as session:
                 messages = list(session.messages())
             found = artifacts_of(messages)

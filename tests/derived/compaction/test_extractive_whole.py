@@ -15,7 +15,7 @@ from daypack.derived.artifacts.artifacts import read_artifacts
 from daypack.derived.artifacts.observations import Artifacts
 from daypack.derived.compaction.extractive import extract, weigh
 from daypack.derived.compaction.raw import raw_of
-from daypack.importers.importing import Place, import_file
+from daypack.importers.import_file import Destination, import_file
 from daypack.session import open_session
 from daypack.types.compaction import SECTIONS
 from daypack.types.history import Message, ToolCall
@@ -194,7 +194,7 @@ def test_every_bullet_stands_so_in_its_message(lines: list[tuple[str, str]]) -> 
 def test_real_sessions_become_valid_documents(path: Path, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAYPACK_DURABILITY", "os")
     kind = "claude-code" if path.suffix == ".jsonl" else "swe-agent"
-    name = import_file(kind, str(path), Place(home))[0].session
+    name = import_file(kind, str(path), Destination(home))[0].session
     with open_session(name, home=home, create=False) as session:
         messages = list(session.messages())
     history = raw_of(messages, messages[0].seq, messages[-1].seq, redacting=True)

@@ -1,4 +1,4 @@
-"""The files of foreign transcripts: their lines, their beginning, and which format that is."""
+"""Read transcript files and detect their format from the first lines."""
 
 import os
 from collections.abc import Callable, Generator
@@ -9,7 +9,7 @@ from typing import IO, Any, NamedTuple, cast
 
 import msgspec
 
-from daypack.importers import claude_code, codex, codex_screen, openai_chat, swe_agent
+from daypack.importers import claude_code, codex, codex_tui_log, openai_chat, swe_agent
 from daypack.importers.transcript import Row, parse_row, unreadable
 
 _HEAD_LINES = 100
@@ -18,7 +18,7 @@ _ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
 
 
 class Sample(NamedTuple):
-    """The beginning of a file: its first lines as rows, and the whole of it when it is one document."""
+    """The first lines of a file as rows, and its JSON value if the file is a single document."""
 
     path: str
     rows: tuple[Row, ...]
@@ -26,43 +26,43 @@ class Sample(NamedTuple):
 
 
 def read_lines(path: str) -> Generator[tuple[bytes, bool]]:
-    """Yield the lines of a file, and whether each has its end."""
+    """Yield each line of a file, and True if the line is terminated."""
     try:
         with _open(path) as file:
             for number, line in enumerate(file):
-                whole = line.endswith(b"\n")
-                bare = line.rstrip(b"\r\n")
-                yield (bare if number else bare.removeprefix(_BOM)), whole
+                complete = line.endswith(b"\n")
+                text = line.rstrip(b"\r\n")
+                yield (text if number else text.removeprefix(_BOM)), complete
     except (OSError, EOFError) as error:
-        raise unreadable(path, _said(error), "name a readable file") from error
+        raise unreadable(path, _describe(error), "give a readable file") from error
 
 
-def take_sample(path: str) -> Sample:
-    """Read the beginning of a file; all of it when its first line alone says nothing."""
+def read_sample(path: str) -> Sample:
+    """Read the first lines of a file, or all of it if the first line alone is not JSON."""
     with closing(read_lines(path)) as lines:
         head = [parse_row(number, raw) for number, (raw, _) in enumerate(islice(lines, _HEAD_LINES), 1)]
         rows = tuple(row for row in head if row.raw.strip())
         if not rows:
-            raise unreadable(path, "there is nothing in it", "name a transcript")
+            raise unreadable(path, "is empty", "give a transcript")
         if len(rows) == 1:
             return Sample(path, rows, rows[0].value)
         if not rows[0].problem:
             return Sample(path, rows)
-        beginning = b"\n".join(row.raw for row in head)
+        prefix = b"\n".join(row.raw for row in head)
         document = None
         with suppress(msgspec.DecodeError, UnicodeError):
-            document = msgspec.json.decode(b"\n".join((beginning, *(raw for raw, _ in lines))))
+            document = msgspec.json.decode(b"\n".join((prefix, *(raw for raw, _ in lines))))
     return Sample(path, rows if document is None else (), document)
 
 
-def guess_format(sample: Sample) -> str:
-    """Return the format of a file, or nothing when it is none of those known."""
-    guesses: dict[str, Callable[[Row], bool]] = {
+def detect_format(sample: Sample) -> str:
+    """Return the format of a file, or an empty string if it is unknown."""
+    detectors: dict[str, Callable[[Row], bool]] = {
         claude_code.FORMAT: claude_code.is_row,
-        codex.FORMAT: lambda row: codex.is_row(row) or codex_screen.is_row(row),
+        codex.FORMAT: lambda row: codex.is_row(row) or codex_tui_log.is_row(row),
     }
-    for name, guess in guesses.items():
-        if any(map(guess, sample.rows)):
+    for name, matches in detectors.items():
+        if any(map(matches, sample.rows)):
             return name
     if swe_agent.is_document(sample.document):
         return swe_agent.FORMAT
@@ -85,8 +85,8 @@ def _open(path: str) -> IO[bytes]:
         with suppress(ImportError):
             return import_module(name).open(path, "rb")
     hint = f"unpack it with `zstd -d {os.path.basename(path)}`, or install the package zstandard"
-    raise unreadable(path, "is compressed, and there is no module that can read it", hint)
+    raise unreadable(path, "is zstd-compressed, and no zstd module is installed", hint)
 
 
-def _said(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else str(error) or type(error).__name__

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from daypack.importers.parts import claude_parts, openai_parts, point_at, strip_base64
+from daypack.importers.content_parts import claude_parts, openai_parts, replace_repeated, strip_base64
 
 DATA = base64.b64encode(b"some bytes " * 20).decode()
 
@@ -40,9 +40,9 @@ def test_what_is_not_base64_is_left_alone(data: object) -> None:
 
 def test_repeated_text_is_replaced_by_its_place_and_only_when_it_is_long() -> None:
     long = "a line of output\n" * 10
-    assert point_at({"stdout": long, "n": 1, "more": [long, "short"]}, f"<{long}>") == {
+    assert replace_repeated({"stdout": long, "n": 1, "more": [long, "short"]}, f"<{long}>") == {
         "stdout": {"content_chars": [1, 170]},
         "n": 1,
         "more": [{"content_chars": [1, 170]}, "short"],
     }
-    assert point_at(long, "something else") == long
+    assert replace_repeated(long, "something else") == long

@@ -14,14 +14,14 @@ from faults import Faults, calls_of, injected
 
 import daypack
 from daypack.errors import BadInput
-from daypack.importers import batch
-from daypack.importers.importing import Place, import_file
-from daypack.importers.intake import Report
+from daypack.importers import import_transcript
+from daypack.importers.import_file import Destination, import_file
+from daypack.importers.import_transcript import ImportReport
 from daypack.session import Session
 from daypack.upkeep.doctor import examine_session
 
 Write = Callable[..., str]
-Bring = Callable[..., Report]
+Bring = Callable[..., ImportReport]
 Opened = Callable[[str], Session]
 NAME = "aaaaaaaa-0000-0000-0000-000000000000"
 FILE = f"{NAME}.jsonl"
@@ -102,7 +102,7 @@ def test_a_torn_last_line_is_reported_kept_and_completed_later(write: Write, bri
     torn = text[: text.index("ask 1") + 2]
     for _ in range(2):
         report = bring("claude-code", write(FILE, torn))
-        assert [(one.line, "not complete" in one.problem) for one in report.problems] == [(5, True)]
+        assert [(one.line, "is incomplete" in one.problem) for one in report.problems] == [(5, True)]
     assert kept_in(opened(NAME))[1:] == [torn.splitlines()[-1]]
     assert bring("claude-code", write(FILE, text)).problems == []
     assert words_of(opened(NAME)) == whole(2)
@@ -163,7 +163,7 @@ def test_an_edited_file_is_reported_and_only_what_is_new_is_added(write: Write, 
     bring("claude-code", write(FILE, rows))
     changed = [user("u0", "ask otherwise"), *rows[2:6], user("new", "inserted"), *rows[6:]]
     report = bring("claude-code", write(FILE, changed))
-    assert "is not what was imported before" in report.problems[0].problem
+    assert "changed since the last import" in report.problems[0].problem
     assert (report.new, report.changed) == (1, 1)
     session = opened(NAME)
     assert words_of(session) == [*whole(3), "inserted"]
@@ -185,7 +185,7 @@ def test_a_session_of_somebody_else_is_not_mixed_with(write: Write, bring: Bring
     path = write("talk.jsonl", [{"role": "user", "content": "from a file"}])
     with daypack.open_session("talk", home=home) as session:
         session.append("user", "by hand")
-    with pytest.raises(BadInput, match="holds something else") as refused:
+    with pytest.raises(BadInput, match="holds other messages") as refused:
         bring("openai", path)
     assert "--session" in refused.value.hint
     assert bring("openai", path, "talk").new == 1
@@ -197,7 +197,7 @@ def test_without_ids_a_changed_file_is_left_alone(write: Write, bring: Bring, op
     bring("openai", write("talk.jsonl", rows))
     rows[2]["content"] = "changed"
     path = write("talk.jsonl", rows)
-    with pytest.raises(BadInput, match="line 5 is not what was imported before"):
+    with pytest.raises(BadInput, match=r"changed since the last import .*line 5"):
         bring("openai", path)
     assert words_of(opened("talk")) == list("01234")
     assert bring("openai", path, "other").new == 5
@@ -206,7 +206,7 @@ def test_without_ids_a_changed_file_is_left_alone(write: Write, bring: Bring, op
 def test_a_long_file_is_stored_in_groups_that_end_between_messages(
     write: Write, bring: Bring, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "_MOST_MESSAGES", 3)
+    monkeypatch.setattr(import_transcript, "_BATCH_MESSAGES", 3)
     bring("claude-code", write(FILE, talk(20)))
     session = opened(NAME)
     assert words_of(session) == whole(20)
@@ -219,7 +219,7 @@ def test_a_long_file_is_stored_in_groups_that_end_between_messages(
 def test_a_group_does_not_end_within_a_message(
     write: Write, bring: Bring, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "_MOST_STEPS", 3)
+    monkeypatch.setattr(import_transcript, "_BATCH_STEPS", 3)
     between = [row("progress", f"p{number}") for number in range(5)]
     bring("claude-code", write(FILE, [user("u", "ask"), said("a", "m", "one"), *between, said("b", "m", "two")]))
     assert words_of(opened(NAME)) == ["ask", "one\ntwo"]
@@ -227,7 +227,7 @@ def test_a_group_does_not_end_within_a_message(
 
 def check_import(home: str, path: str) -> None:
     """Import again after a crash, and see that everything is there once."""
-    import_file("claude-code", path, Place(home))
+    import_file("claude-code", path, Destination(home))
     with daypack.open_session(NAME, home=home, durability="os") as session:
         assert words_of(session) == whole(4)
         assert kept_in(session) == [row("progress", f"p{turn}", data={"n": turn}) for turn in range(4)]
@@ -246,12 +246,12 @@ class Changes(Faults):
 def test_a_kill_at_any_write_leaves_nothing_out_and_nothing_twice(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, campaign: Campaign
 ) -> None:
-    monkeypatch.setattr(batch, "_MOST_MESSAGES", 3)
+    monkeypatch.setattr(import_transcript, "_BATCH_MESSAGES", 3)
     monkeypatch.setenv("DAYPACK_DURABILITY", "os")
     path, template = write(FILE, talk(4)), tmp_path / "template"
     daypack.open_session(NAME, home=template).close()
     shutil.copytree(template, tmp_path / "counting")
-    calls = calls_of(lambda: import_file("claude-code", path, Place(str(tmp_path / "counting"))), Changes())
+    calls = calls_of(lambda: import_file("claude-code", path, Destination(str(tmp_path / "counting"))), Changes())
     assert len(calls) > 20
     for at in campaign.calls("kills", calls):
         home = str(tmp_path / str(at))
@@ -259,7 +259,7 @@ def test_a_kill_at_any_write_leaves_nothing_out_and_nothing_twice(
         child = os.fork()
         if child == 0:
             with injected(Changes(at, "kill")):
-                import_file("claude-code", path, Place(home))
+                import_file("claude-code", path, Destination(home))
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         check_import(home, path)

@@ -1,0 +1,368 @@
+"""Import one transcript into a session in batches; every message is stored once, even after an interruption.
+
+A later import finds the newest `import.progress` event whose digest still matches the file and continues after it. The
+messages of a batch are written before its other rows, and those before the progress event: a crash in between repeats
+the batch, and client keys and row contents identify what is already stored.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from daypack.derived.children import put_child, read_children
+from daypack.errors import BadMessage, KeyConflict
+from daypack.files import atomic
+from daypack.history.draft import draft_from, same_payload
+from daypack.importers.import_events import BEGUN, PROGRESS, ROLLED_BACK, Boundary, ImportLog, Totals
+from daypack.importers.transcript import (
+    Draft,
+    RawRow,
+    Rollback,
+    Row,
+    RowReader,
+    Step,
+    Transcript,
+    child_session_name,
+    parse_row,
+    unreadable,
+)
+from daypack.session import Session
+from daypack.types.history import Event, Message
+from daypack.types.source import Messages
+
+if TYPE_CHECKING:
+    from hashlib import _Hash  # pyright: ignore[reportPrivateUsage] — the only name its type has
+
+OpenSession = Callable[[str, str | None], Session]  # opens or creates a session, given its name and model
+_BATCH_MESSAGES = 1000
+_BATCH_STEPS = 5000
+_BATCH_BYTES = 8 << 20
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A row that could not be converted; it is kept as an event."""
+
+    line: int
+    problem: str
+
+
+class ImportReport(msgspec.Struct):
+    """The result of one import; all counts but `new` and `new_rows` include earlier imports."""
+
+    path: str
+    format: str
+    session: str
+    messages: int = 0
+    new: int = 0
+    known: int = 0
+    tool_calls: int = 0
+    rows: int = 0
+    new_rows: int = 0
+    children: list[str] = msgspec.field(default_factory=list[str])
+    changed: int = 0
+    problems: list[Problem] = msgspec.field(default_factory=list[Problem])
+
+
+def import_transcript(
+    transcript: Transcript, open_session: OpenSession, on_progress: Callable[[int], None], *, named: bool = False
+) -> ImportReport:
+    """Store the new part of a transcript; `named`: the user chose the session, so it may hold other messages."""
+    with ExitStack() as stack:
+        session = stack.enter_context(open_session(transcript.session, transcript.model))
+        run = _Import(transcript, session, lambda name: stack.enter_context(open_session(name, transcript.model)))
+        run.begin(named=named)
+        run.store(on_progress)
+        for name, child in run.children.items():
+            record_child(session, name, child)
+        return run.report
+
+
+def record_child(parent: Session, name: str, child: Session) -> bool:
+    """Store a child session's first question and last answer with its parent; return False if nothing changed."""
+    handoff = next((message.text for message in child.messages() if message.role == "user"), None)
+    result = _last_answer(child)
+    recorded = [known for known in read_children(parent.history) if known.name == name]
+    if recorded and (recorded[0].handoff, recorded[0].result) == (handoff, result):
+        return False
+    put_child(parent.history, name, handoff=handoff, result=result)
+    return True
+
+
+def _last_answer(session: Session) -> str | None:
+    for count in (50, len(session.messages())):
+        for message in reversed(session.tail(count)):
+            if message.role == "assistant" and message.text.strip():
+                return message.text
+    return None
+
+
+class _Entry(NamedTuple):
+    draft: Draft
+    message: Message
+
+
+class _Batch:
+    """Steps that are stored together, in the order of their rows."""
+
+    def __init__(self) -> None:
+        self.entries: list[_Entry] = []
+        self.raw_rows: list[RawRow] = []
+        self.rollbacks: list[tuple[int, Rollback]] = []  # with the number of entries before each
+        self._by_key: dict[tuple[str, str], Message] = {}
+        self._bytes = 0
+
+    @property
+    def full(self) -> bool:
+        steps = len(self.entries) + len(self.raw_rows)
+        return len(self.entries) >= _BATCH_MESSAGES or steps >= _BATCH_STEPS or self._bytes >= _BATCH_BYTES
+
+    def count_bytes(self, row: Row) -> None:
+        self._bytes += len(row.raw)
+
+    def add(self, step: Step) -> None:
+        """Add a step; the rows of a message that cannot be stored are added as raw rows."""
+        if isinstance(step, RawRow):
+            self.raw_rows.append(step)
+        elif isinstance(step, Rollback):
+            self.rollbacks.append((len(self.entries), step))
+        else:
+            try:
+                self._add_message(_Entry(step, draft_from(step.message)))
+            except BadMessage as error:
+                problem = f"{error.place}: {error.problem}"
+                self.raw_rows += [RawRow(row, problem=problem) for row in step.rows]
+
+    def _add_message(self, entry: _Entry) -> None:
+        """Add a message; a repeated key is skipped if the payload is the same, and made unique if it differs."""
+        key = entry.draft.child, entry.message.client_key or ""
+        earlier = self._by_key.get(key)
+        if earlier and same_payload(earlier, entry.message):
+            return
+        if earlier:
+            unique = f"{key[1][:240]}~{entry.draft.rows[0].number}"
+            renamed: dict[str, Any] = {**entry.draft.message, "client_key": unique}
+            entry = _Entry(entry.draft, draft_from(renamed))
+        self._by_key[key] = entry.message
+        self.entries.append(entry)
+
+
+class _Import:
+    """The import of one transcript into one session."""
+
+    def __init__(self, transcript: Transcript, session: Session, open_child: Callable[[str], Session]) -> None:
+        self.transcript = transcript
+        self.origin = transcript.origin
+        self.session = session
+        self.report = ImportReport(self.origin.path, self.origin.format, session.name)
+        self.children: dict[str, Session] = {}
+        self._open_child = open_child
+        self._log = ImportLog(session.history, self.origin)
+        self._totals = Totals()
+
+    def begin(self, *, named: bool) -> None:
+        """Record that an import begins; refuse a session that holds other messages."""
+        if self._log.begun:
+            return
+        if self.session.history.messages.reader.count() and not named:
+            problem = f"session {self.session.name} exists and holds other messages"
+            raise unreadable(self.origin.path, problem, "choose another session with --session NAME")
+        if self.transcript.cwd and not named:
+            # The session was created in the folder of the import; the agent worked elsewhere.
+            atomic.replace(self.session.history.layout.cwd, f"{self.transcript.cwd}\n".encode())
+        self._log.record(BEGUN, {"path": os.path.abspath(self.origin.path)})
+
+    def store(self, on_progress: Callable[[int], None]) -> None:
+        """Read and store everything after the part that earlier imports stored."""
+        start, digest = self._find_start()
+        self._totals = msgspec.structs.replace(start.totals)
+        self.report.known = start.totals.messages
+        self._log.start_after(start.lines)
+        reader = self.transcript.reader(self._log.store_blob)
+        batch, lines = _Batch(), start.lines
+        for number, (raw, complete) in enumerate(self.transcript.lines(), 1):
+            if number <= start.lines:
+                reader.observe(Row(number, raw))
+                continue
+            row = parse_row(number, raw)
+            if row.problem and not complete:
+                self._commit(reader, batch, lines, digest)
+                self._keep_incomplete(row)
+                break
+            if batch.full and reader.is_boundary(row):
+                self._commit(reader, batch, lines, digest)
+                batch = _Batch()
+                on_progress(self._totals.messages)
+            lines = number
+            digest.update(raw + b"\n")
+            self._read(reader, row, batch)
+        else:
+            self._commit(reader, batch, lines, digest)
+        self._log.record_files(self.transcript.files)
+        for name, value in msgspec.structs.asdict(self._totals).items():
+            setattr(self.report, name, value)
+        self.report.children = sorted(self.children)
+
+    # The part that earlier imports stored
+
+    def _find_start(self) -> tuple[Boundary, "_Hash"]:
+        """Return the newest boundary that still matches the file, and the digest up to it."""
+        from hashlib import sha256  # noqa: PLC0415 — 2 ms that other commands need not pay
+
+        digest = sha256()
+        start, digest_at_start = Boundary(), digest.copy()
+        boundaries = {boundary.lines: boundary for boundary in self._log.boundaries}
+        last = max(boundaries, default=0)
+        for number, (raw, _) in enumerate(self.transcript.lines() if last else (), 1):
+            digest.update(raw + b"\n")
+            if number in boundaries:
+                if boundaries[number].digest == _prefixed(digest):
+                    start, digest_at_start = boundaries[number], digest.copy()
+                else:
+                    self._report_change(number)
+                    break
+            if number == last:
+                break
+        return start, digest_at_start
+
+    def _report_change(self, line: int) -> None:
+        """Report that the imported part of the file changed; refuse formats whose rows have no ids to match by."""
+        problem = f"the file changed since the last import (at or before line {line})"
+        if not self.origin.has_row_ids:
+            hint = "to keep both versions, import the file into another session with --session NAME"
+            raise unreadable(self.origin.path, f"{problem}; session {self.session.name} is unchanged", hint)
+        self.report.problems.append(Problem(line, f"{problem}; new rows are added"))
+
+    # Reading and storing
+
+    def _read(self, reader: RowReader, row: Row, batch: _Batch) -> None:
+        batch.count_bytes(row)
+        if row.problem:
+            batch.add(RawRow(row, problem=row.problem))
+        elif row.raw.strip():
+            if row.repaired:
+                problem = "characters that cannot be stored were replaced; the original line is kept as an event"
+                batch.add(RawRow(row._replace(value=None), problem=problem))
+            for step in reader.read(row):
+                batch.add(step)
+
+    def _commit(self, reader: RowReader, batch: _Batch, lines: int, digest: "_Hash") -> None:
+        """Store a batch and record the line it reaches."""
+        for step in reader.finish():
+            batch.add(step)
+        newest, new_before = self._newest_seq(), self.report.new
+        stored = self._store_messages(batch)
+        events = [event for raw_row in batch.raw_rows for event in self._log.new_row(raw_row)]
+        events += self._rollback_events(batch, stored, newest)
+        self._log.append(events)
+        self.report.new_rows += len(events)
+        self._totals.rows += len(batch.raw_rows)
+        self.report.problems += [Problem(raw.row.number, raw.problem) for raw in batch.raw_rows if raw.problem]
+        advanced = lines > max((boundary.lines for boundary in self._log.boundaries), default=0)
+        if events or advanced or self.report.new > new_before:
+            facts = {"path": os.path.abspath(self.origin.path), "lines": lines, "digest": _prefixed(digest)}
+            self._log.record(PROGRESS, {**facts, "totals": msgspec.structs.asdict(self._totals)})
+
+    def _rollback_events(self, batch: _Batch, stored: Sequence[Message | None], newest: int) -> list[Event]:
+        events: list[Event] = []
+        for position, rollback in batch.rollbacks:
+            line = rollback.row.number
+            if line in self._log.rolled_back:
+                continue
+            before = [message.seq for message in stored[:position] if message]
+            after = [message.seq - 1 for message in stored[position:] if message]
+            last = max(before) if before else min(after, default=newest)
+            if span := self._rolled_back_messages(last, rollback):
+                self._log.rolled_back[line] = span
+                facts = {"line": line, "turns": rollback.turns, "messages": str(span)}
+                events.append(self._log.draft(ROLLED_BACK, facts, rollback.row))
+        return events
+
+    def _rolled_back_messages(self, last: int, rollback: Rollback) -> Messages | None:
+        """Return the messages of the newest turns up to `last`, skipping turns that were rolled back before.
+
+        Messages before the first turn are never rolled back.
+        """
+        earlier = list(self._log.rolled_back.values())
+        first, turns = 0, rollback.turns
+        for seq in range(last, 0, -1):
+            if turns == 0:
+                break
+            if any(span.start <= seq <= span.stop for span in earlier):
+                continue
+            for message in self.session.messages(seq, seq):
+                if rollback.is_turn(message):
+                    first, turns = seq, turns - 1
+        return Messages(first, last) if first else None
+
+    def _keep_incomplete(self, row: Row) -> None:
+        """Keep an incomplete last line as an event without counting it as read: it may be completed later."""
+        self.report.problems.append(Problem(row.number, "the last line is incomplete; import again when it is written"))
+        events = self._log.new_row(RawRow(row, problem=row.problem))
+        self._log.append(events)
+        self.report.new_rows += len(events)
+
+    def _store_messages(self, batch: _Batch) -> list[Message | None]:
+        """Append the messages of a batch and return them as stored; None for a child's or a changed message."""
+        for name in dict.fromkeys(entry.draft.child for entry in batch.entries if entry.draft.child):
+            if name not in self.children:
+                self.children[name] = self._open_child(child_session_name(self.session.name, name))
+            entries = [entry for entry in batch.entries if entry.draft.child == name]
+            self._log.copy_blobs(self.children[name].history, [entry.message for entry in entries])
+            self._append(self.children[name], entries, batch)
+        stored = iter(self._append(self.session, [entry for entry in batch.entries if not entry.draft.child], batch))
+        return [None if entry.draft.child else next(stored) for entry in batch.entries]
+
+    def _append(self, session: Session, entries: Sequence[_Entry], batch: _Batch) -> list[Message | None]:
+        pending: list[_Entry | None] = list(entries)
+        while True:
+            messages = [entry.message for entry in pending if entry]
+            try:
+                stored = session.history.append(messages)
+            except KeyConflict as conflict:
+                self._resolve_conflict(session, pending, conflict, batch)
+                continue
+            self._count(messages, stored)
+            remaining = iter(stored)
+            return [next(remaining) if entry else None for entry in pending]
+
+    def _resolve_conflict(
+        self, session: Session, pending: list[_Entry | None], conflict: KeyConflict, batch: _Batch
+    ) -> None:
+        """Replace the entry whose message is stored in an earlier state by the part that is not stored yet."""
+        number = conflict.place.removeprefix("msg-")
+        for stored in session.messages(int(number), int(number)) if number.isdecimal() else ():
+            for position, entry in enumerate(pending):
+                if entry and entry.message.client_key == stored.client_key:
+                    pending[position] = self._unstored_part(entry, stored, batch)
+                    return
+        raise conflict
+
+    def _unstored_part(self, entry: _Entry, stored: Message, batch: _Batch) -> _Entry | None:
+        """Return an entry of the rows after the stored ones; if earlier rows changed, keep all rows as events."""
+        rows, from_rows = entry.draft.rows, entry.draft.from_rows
+        row_ids = (entry.message.meta or {}).get("rows", ())
+        stored_ids = (stored.meta or {}).get("rows") or row_ids[:1]  # a message of one row does not list it
+        if from_rows and 0 < len(stored_ids) < len(row_ids) and stored_ids == row_ids[: len(stored_ids)]:
+            draft = from_rows(rows[len(stored_ids) :])
+            return _Entry(draft, draft_from(draft.message))
+        self.report.changed += 1
+        batch.raw_rows += [RawRow(row, changed=stored.id) for row in rows]
+        return None
+
+    def _count(self, drafts: Sequence[Message], stored: Sequence[Message]) -> None:
+        new = sum(message is draft for message, draft in zip(stored, drafts, strict=True))
+        self.report.new += new
+        self.report.known += len(stored) - new
+        self._totals.messages += len(stored)
+        self._totals.tool_calls += sum(len(message.tool_calls) for message in stored)
+
+    def _newest_seq(self) -> int:
+        newest = self.session.tail(1)
+        return newest[0].seq if newest else 0
+
+
+def _prefixed(digest: "_Hash") -> str:
+    return f"sha256:{digest.hexdigest()}"
