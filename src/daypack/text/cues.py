@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 
 from daypack.text.cue_phrases import ACKNOWLEDGEMENTS, ENGLISH, FRENCH, GERMAN, SPANISH, UNSPACED, Kind
+from daypack.text.language import language_of
 
 _WORD = re.compile(r"\w+(?:'\w+)*")
 _UNSPACED_CHARS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -14,16 +15,6 @@ _OPENERS = frozenset(
 )
 _QUESTIONS = ("?", "？", "吗", "嗎", "か。", "か")
 _TABLES = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
-# Words that tell a language from its neighbours; those that several share are left out.
-_FUNCTION_WORDS = {
-    "en": "the of and to is that for it with this you we i not be are my at have from or as can do if should",
-    "de": "der das und ist nicht wir ich ein eine mit für auf dem zu sich auch von wird noch bitte kein keine sind "
-    "haben wie aber nach mein unser muss einen uns werden",
-    "fr": "le les des et est une nous je pas pour dans il sur du au ce cette avec mais sont c'est ne qui mon votre "
-    "notre vous j'ai j'habite à",
-    "es": "el los y una para por del las está pero su nos como más hay esta tiene puedes este que",
-}
-_ENOUGH_WORDS = 2
 # A question that asks somebody to do something, and not to say something.
 _POLITE = re.compile(
     r"\b(?:can|could|would|will) (?:you|we) (?:please )?(?!tell|remind|recall|remember|confirm|explain|say|see|still)|"
@@ -132,18 +123,6 @@ def _opening(words: list[str]) -> int:
     return at
 
 
-def language_of(words: list[str]) -> str:
-    """Return which of the four tables of spaced languages words belong to; English in doubt."""
-    best, most = "en", 0
-    for language, known in _function_words().items():
-        hits = sum([word in known for word in words])
-        if hits > most:
-            best, most = language, hits
-        if language == "en" and hits >= _ENOUGH_WORDS and hits * 5 >= len(words):
-            break  # plainly English: the others need not be tried
-    return best
-
-
 def _read_table(table: str) -> list[tuple[Kind, float, list[str]]]:
     _, *parts = _LINE.split(table)
     kinds, weights, phrases = parts[::3], parts[1::3], parts[2::3]
@@ -151,11 +130,6 @@ def _read_table(table: str) -> list[tuple[Kind, float, list[str]]]:
         (cast("Kind", kind), float(weight), [" ".join(one.split()) for one in listed.split(",")])
         for kind, weight, listed in zip(kinds, weights, phrases, strict=True)
     ]
-
-
-@lru_cache(maxsize=1)
-def _function_words() -> dict[str, frozenset[str]]:
-    return {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
 
 
 @lru_cache(maxsize=1)

@@ -130,12 +130,12 @@ def _strip(word: str, endings: tuple[tuple[str, str], ...]) -> str:
 
 
 # Words that end like a past form and are none.
-NOT_PAST = _words("need feed heed bleed breed seed weed speed proceed exceed succeed embed shed wed bed red indeed")
+_NOT_PAST = _words("need feed heed bleed breed seed weed speed proceed exceed succeed embed shed wed bed red indeed")
 MODALS = _words(
     "can could will would should must might may shall cannot can't couldn't won't wouldn't shouldn't mustn't"
 )
-# Present forms behind "I" and "you", and what they are behind a name.
-AGREED = {
+# Verb forms that follow "I" and "you", and the form that follows a name.
+SINGULAR = {
     "am": "is",
     "are": "is",
     "were": "was",
@@ -155,14 +155,15 @@ AGREED = {
     "worry": "worries",
     "fix": "fixes",
 }
-# Present forms that take an "s" behind a name; none that is also a past form (put, read, set, cut).
+# Verbs that take an "s" after a name; none whose past form is the same (put, read, set, cut).
 PRESENT = _words(
     """
     live work like love want need prefer think know use own play hate enjoy feel believe hope plan see run speak drive
     eat drink expect require support maintain remember understand agree disagree suggest recommend propose belong mean
     get make take keep start stop come give find look help learn write call manage lead build design develop sell rent
     travel volunteer collect paint sing dance cook bake swim ride train suffer avoid appreciate consider doubt suspect
-    guess assume wonder wait care miss depend sleep wake walk grow
+    guess assume wonder wait care miss depend sleep wake walk grow meet seem end open close say listen
+    return contain expire default point equal pay show lie
     """
 )
 ADVERBS = _words(
@@ -171,17 +172,26 @@ ADVERBS = _words(
     currently now then once again mostly generally sometimes rarely certainly clearly simply even both truly
     """
 ) | {"no longer"}
-# Words before a "you" that does something.
-SUBJECT_AFTER = _words(
-    """
-    and but that if when because so as while what how where why who which think know hope sure since after before until
-    once though although unless then or yes no
-    """
+_FINITE = (
+    (MODALS | PAST | SINGULAR.keys() | frozenset(SINGULAR.values()))
+    | {f"{verb}s" for verb in PRESENT}
+    | _words("i we you they costs")
 )
-# Words before an "I" or "we" whose verb stands before it.
-INVERTS = _words("am are do did does have had has should can could will would may might was were nor neither")
-# What is somebody's own, so that "our" says whose.
-KIN = _words(
+
+
+def is_past(verb: str) -> bool:
+    """Return True for a past form in lower case."""
+    return verb in PAST or (len(verb) > 3 and verb.endswith("ed") and verb not in _NOT_PAST)
+
+
+def is_finite(word: str) -> bool:
+    """Return True for a word that makes a sentence of a phrase: a finite verb, a contraction of one, or "they"."""
+    word = word.lower().replace("’", "'")
+    return "'" in word or word in _FINITE or is_past(word)
+
+
+# Nouns for what a family has, so that "our" means the speaker's own.
+FAMILY = _words(
     """
     mum mom mother dad father parents son sons daughter daughters kids kid children child baby brother sister family
     wife husband partner dog dogs cat cats puppy house home flat wedding anniversary honeymoon marriage friend friends
@@ -203,8 +213,8 @@ IMPERATIVES = _words(
     ignore imagine pretend act
     """
 )
-# Words that have a capital letter only where they begin a sentence.
-PLAIN_FIRST = _words(
+# Words that have a capital letter only at the beginning of a sentence.
+LOWER_CASE = _words(
     """
     the a an this that these those it there he she they we you our my your his her its their all some most each every no
     none if when as in on at for from after before since because by with to last next today yesterday tomorrow everyone
@@ -212,17 +222,11 @@ PLAIN_FIRST = _words(
     currently recently here
     """
 )
-# Words that tell English from its neighbours, and some of those that tell the neighbours.
-ENGLISH = _words(
+# Words that make up much of any English text.
+FUNCTION_WORDS = _words(
     """
     the of and to is that for it with this you we i not be are my at have from or as can do if should was our your
     please what when how has will would hi hello thanks yes no on by moved he she they his her their had did been there
     in a an but so about up out just me all let don't use us were
-    """
-)
-FOREIGN = _words(
-    """
-    der die das und ist nicht wir ich ein eine mit auf dem zu sich auch von le la les des et est une nous je pas pour
-    dans il sur du au ce el los y para por del las que se con het een van niet
     """
 )

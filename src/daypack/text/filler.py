@@ -59,7 +59,10 @@ _NEWS = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['’][a-z]+)?")
-_CALLED = re.compile(rf"(?P<name>{NAME}), +(?=(?:please|can|could|would|will|you|don['’]t)\b)")
+# "Sam, can you …", but not "Instead, can you …" or "Optionally, please …".
+_CALLED = re.compile(
+    rf"(?!\w+ly\b|Instead\b|Otherwise\b)(?P<name>{NAME}), +(?=(?:please|can|could|would|will|don['’]t)\b)"
+)
 _DATA = re.compile(r"[0-9/_@#`\"]|[a-z][A-Z]")
 # The words filler can begin with: most sentences begin with none, and the patterns need not be tried.
 _FIRST = re.compile(r"[A-Za-z]+")

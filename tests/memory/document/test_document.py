@@ -4,7 +4,7 @@ import inspect
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from daypack.memory.document.document import HEADINGS, RawEntry, initial_document, is_placeholder, merge, parse, raw_of
@@ -277,6 +277,8 @@ _ENTRIES = st.lists(
 
 @settings(deadline=None, max_examples=300)
 @given(_ENTRIES)
+@example([RawEntry("Hi.", author="Ana"), RawEntry("Hi.", author="Tom"), RawEntry("She moved to Rome.", author="Ana")])
+@example([RawEntry("My name is Ana."), RawEntry("Hi.", author="Tom"), RawEntry("She moved in 2020.", role="user")])
 def test_the_same_entries_a_second_time_change_nothing(entries: list[RawEntry]) -> None:
     merged = merge(EMPTY, entries)
     assert merge(merged, entries) == merged

@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from daypack.derived.compaction.utterances import Utterance
-from daypack.text.cues import Cues, find_cues, language_of, words_of
+from daypack.text.cues import Cues, find_cues, words_of
 from daypack.text.extract import MAX_SENTENCE_CHARS, literal_density, overlap
+from daypack.text.language import language_of
 from daypack.text.literals import literals
 from daypack.text.sentences import Sentence, sentences
 from daypack.text.trim import is_cut_within_a_word, trim

@@ -28,8 +28,9 @@ from daypack.derived.compaction.candidates import (
 from daypack.derived.compaction.raw import Raw
 from daypack.derived.compaction.template import MAX_BULLET_CHARS, MAX_BULLETS
 from daypack.derived.compaction.utterances import ESSAY_CHARS, Said, Step, Utterance, listen
-from daypack.text.cues import Cues, commands, find_cues, is_acknowledgement, language_of, words_of
+from daypack.text.cues import Cues, commands, find_cues, is_acknowledgement, words_of
 from daypack.text.extract import literal_density, score
+from daypack.text.language import language_of
 from daypack.text.sentences import sentences
 from daypack.text.words import content_words
 from daypack.types.compaction import Bullet, Section

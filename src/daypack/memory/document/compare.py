@@ -13,7 +13,7 @@ from daypack.memory.document.patterns import DATE
 from daypack.memory.summary.summary import ROLES
 from daypack.text.english import CHANGE_VERBS
 from daypack.text.literals import literals
-from daypack.text.reported import OTHERS
+from daypack.text.reported_speech import OTHERS
 from daypack.text.words import count_negations, stems_of
 
 _BOX = re.compile(r"\[[ xX]\]\s+")

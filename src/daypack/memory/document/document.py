@@ -97,7 +97,11 @@ def _settled(findings: "Sequence[Finding]") -> "list[Finding]":
         if any(repeats(one, other.text) and other.heading == one.heading and not other.done for other in kept):
             continue
         if one.update:
-            kept = [other for other in kept if other.done or not supersedes(one, other.text)]
+            kept = [
+                other
+                for other in kept
+                if other.done or other.heading in ("Participants", "Open tasks") or not supersedes(one, other.text)
+            ]
         kept.append(one)
     return kept
 

@@ -46,8 +46,9 @@ from daypack.text.cues import Cues, find_cues
 from daypack.text.extract import prose
 from daypack.text.filler import is_filler, strip_lead_in
 from daypack.text.injected import strip_injected
+from daypack.text.language import is_english
 from daypack.text.literals import literals
-from daypack.text.reported import Reported, is_english, report
+from daypack.text.reported_speech import Reported, report
 from daypack.text.sentences import sentences
 from daypack.text.trim import trim
 

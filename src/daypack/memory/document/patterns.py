@@ -46,7 +46,8 @@ DANGLING_ABROAD = re.compile(
 # Nobody says that it is so.
 UNREAL = re.compile(
     r"\b(?:in (?:the|my|this|a) (?:story|novel|book|game|play|scene|film|movie|dream)|as a [a-z]+, i want"
-    r"|imagine|pretend|suppose|hypothetically|let['’]s say|role ?play|(?:if|wish|as though) i)\b",
+    r"|imagine|pretend|suppose|hypothetically|let['’]s say|role ?play|(?:if|wish|as though) i"
+    r"|write (?:me )?an? (?:poem|song|story|letter|speech))\b",
     re.IGNORECASE,
 )
 # To be kept, as whoever says it asks for.

@@ -11,11 +11,12 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from daypack.text.english import ENGLISH, KIN, PLAIN_FIRST
+from daypack.text.english import FAMILY, FUNCTION_WORDS, LOWER_CASE
 from daypack.text.extract import MAX_SENTENCE_CHARS, literal_density, prose
 from daypack.text.filler import is_filler, strip_lead_in
+from daypack.text.language import is_english
 from daypack.text.literals import literals, occurs
-from daypack.text.reported import Reported, Voices, is_english, report
+from daypack.text.reported_speech import Reported, Voices, report
 from daypack.text.sentences import sentences
 from daypack.text.trim import trim
 from daypack.types.memory import SUMMARY_MAX_CHARS, About
@@ -175,8 +176,8 @@ def _is_nobody_before(said: Sequence[str]) -> bool:
         return False  # "he" and "she" are two
     before = text[: found.start()]
     names = (one.lower() for one in _CAPITAL.findall(before))
-    return KIN.isdisjoint(_LOWER.findall(before)) and all(
-        one in PLAIN_FIRST or one in ENGLISH or one.startswith(("i'", "i’")) for one in names
+    return FAMILY.isdisjoint(_LOWER.findall(before)) and all(
+        one in LOWER_CASE or one in FUNCTION_WORDS or one.startswith(("i'", "i’")) for one in names
     )
 
 
