@@ -13,7 +13,7 @@ from bench.histories import Histories
 from bench.measure import Block, Series, alternate, ratio, repeat, say, settle
 from bench.table import Limit, Row, Section, compare, duration, times
 from daypack.memory.backend import Backend
-from daypack.memory.search.open_indexes import Indexes
+from daypack.memory.search.index_cache import IndexCache
 from daypack.memory.store.sqlite import SqliteStore
 from daypack.memory.tools import Memories
 from daypack.search.vectors import Vectors
@@ -78,7 +78,7 @@ def _measure_adds(folder: str) -> Iterator[Row]:
 
 def _open(folder: str, embedder: "Embedder | None") -> Memories:
     store = SqliteStore(os.path.join(folder, "store.sqlite"))
-    return Memories(Backend(store, Indexes(os.path.join(folder, "index"), lambda: embedder)))
+    return Memories(Backend(store, IndexCache(os.path.join(folder, "index"), lambda: embedder)))
 
 
 def _add(memories: Memories, memory_id: str, text: str) -> str:

@@ -31,7 +31,7 @@ _WAIT_MS = 600_000
 _SETTINGS = "[memory]\nentry_bytes = 1000000\n"
 
 
-class Asked(NamedTuple):
+class VectorQuery(NamedTuple):
     """What came of one question."""
 
     corpus: str
@@ -153,11 +153,11 @@ class ThroughMcp:
         self._server.wait(30)
 
 
-def measure(talks: Sequence[Talk], vectors: str, through: str, models: str | None) -> list[Asked]:
+def measure(talks: Sequence[Talk], vectors: str, through: str, models: str | None) -> list[VectorQuery]:
     """Ask everything, each conversation in a memory of its own."""
     with _home(vectors, models) as home:
         door = ThroughMcp(home) if through == "mcp" else ThroughPython(home)
-        asked: list[Asked] = []
+        asked: list[VectorQuery] = []
         for talk in talks:
             print(f"{vectors} through {through}: {talk.corpus} {talk.name}", file=sys.stderr, flush=True)
             door.fill(talk)
@@ -165,7 +165,7 @@ def measure(talks: Sequence[Talk], vectors: str, through: str, models: str | Non
                 start = time.perf_counter()
                 found = door.ask(one.text)
                 spent = time.perf_counter() - start
-                asked.append(Asked(talk.corpus, talk.name, one.kind, one.text, one.gold, found, spent))
+                asked.append(VectorQuery(talk.corpus, talk.name, one.kind, one.text, one.gold, found, spent))
         if isinstance(door, ThroughMcp):
             door.close()
     return asked
@@ -183,7 +183,7 @@ def _home(vectors: str, models: str | None) -> Generator[str]:
         yield home
 
 
-def render(asked: Sequence[Asked], vectors: str, through: str) -> Iterator[str]:
+def render(asked: Sequence[VectorQuery], vectors: str, through: str) -> Iterator[str]:
     """Yield a line for each corpus, and one for each kind of question."""
     for corpus in dict.fromkeys(one.corpus for one in asked):
         ours = [one for one in asked if one.corpus == corpus]
@@ -192,7 +192,7 @@ def render(asked: Sequence[Asked], vectors: str, through: str) -> Iterator[str]:
             yield _line(f"  {kind}", [one for one in ours if one.kind == kind], ())
 
 
-def _line(name: str, asked: Sequence[Asked], target: Sequence[float]) -> str:
+def _line(name: str, asked: Sequence[VectorQuery], target: Sequence[float]) -> str:
     recalls = "".join(f"{mean(one.recall(count) for one in asked):9.3f}" for count in (5, 10, 50))
     rank, spent = mean(one.rank for one in asked), 1000 * median(one.seconds for one in asked)
     return f"{name:<34}{len(asked):6}{recalls}{rank:9.3f}{spent:8.1f}" + "".join(f"  (≥ {one})" for one in target)

@@ -8,8 +8,7 @@ import pytest
 from memory.store.storing import ME, OTHER, draft, everything, fill, make, seqs, usage
 
 from daypack.errors import DaypackError, EntryMissing, MemoryMissing, QuotaExceeded
-from daypack.memory.store.accounts import Profile, Token
-from daypack.memory.store.port import NewDocument, Newest, NewMemory, Span, Store
+from daypack.memory.store.port import EntryRange, NewDocument, Newest, NewMemory, Profile, Store, Token
 from daypack.types.memory import Usage, Where
 
 
@@ -23,7 +22,7 @@ def operations(store: Store, memory: str, entry: str) -> dict[str, Callable[[str
         "add": lambda user: store.add(user, memory, (draft("theirs"),)),
         "find_key": lambda user: store.find_key(user, memory, "k"),
         "seq_of": lambda user: store.seq_of(user, memory, entry),
-        "page": lambda user: store.page(user, memory, Span(limit=1)),
+        "page": lambda user: store.page(user, memory, EntryRange(limit=1)),
         "after": lambda user: store.after(user, memory, 0, 1),
         "pick": lambda user: store.pick(user, memory, [1]),
         "find": lambda user: store.find(user, memory, Where()),
@@ -151,11 +150,11 @@ class Accounts:
     def test_a_quota_is_reached_and_not_passed(self, store: Store) -> None:
         store.accounts.put(ME, Profile(quotas={"memories": 1, "entries": 2, "bytes": 100}))
         memory = make(store)
-        with pytest.raises(QuotaExceeded, match="memories would be 2, the quota is 1"):
+        with pytest.raises(QuotaExceeded, match="memories: 2 would exceed the quota of 1"):
             make(store)
-        with pytest.raises(QuotaExceeded, match="entries would be 3, the quota is 2"):
+        with pytest.raises(QuotaExceeded, match="entries: 3 would exceed the quota of 2"):
             fill(store, memory, "a", "b", "c")
-        with pytest.raises(QuotaExceeded, match="bytes would be 101, the quota is 100"):
+        with pytest.raises(QuotaExceeded, match="bytes: 101 would exceed the quota of 100"):
             fill(store, memory, "x" * 96)
         with pytest.raises(QuotaExceeded):
             store.put_document(ME, memory, "x" * 96)

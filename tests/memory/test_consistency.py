@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from daypack.errors import BadInput, DaypackError, MemoryMissing, StorageFailed, TooLong
-from daypack.memory.consistency_token import Position, read_token, write_token
-from daypack.memory.search.index import Reached
-from daypack.memory.store.port import Draft
+from daypack.memory.consistency import Position, read_token, write_token
+from daypack.memory.search.index import IndexProgress
+from daypack.memory.store.port import NewEntry
 from daypack.memory.tools import Memories
 
 
@@ -38,7 +38,7 @@ def test_without_a_token_it_covers_every_memory_the_user_has_written_to(memories
     for one in ids:
         memories.add_entry(one, "something to find", "found")
     assert memories.await_consistency().status == "consistent"
-    assert memories.backend.writes.done("local") == {}
+    assert memories.backend.writes.written("local") == {}
     for one in ids:
         assert memories.search_memories(one, "something").count == 1
 
@@ -99,7 +99,7 @@ def test_failures_are_kept_for_their_user_and_no_more_than_some(memories: Memori
     assert memories.as_user("zoe").await_consistency().status == "consistent"
     more, *failed = memories.await_consistency().failed_writes
     assert len(failed) == memories.backend.limits.failures
-    assert more.problem == "5 more before these"
+    assert more.problem == "5 earlier failed writes"
 
 
 def test_a_barrier_that_is_refused_forgets_nothing(memories: Memories, memory_id: str) -> None:
@@ -126,7 +126,7 @@ def test_a_write_that_comes_in_time_is_waited_for(memories: Memories, memory_id:
     waiting.start()
     time.sleep(0.05)
     assert found == []
-    memories.backend.store.add("local", memory_id, (Draft(raw="late", summary="late"),))
+    memories.backend.store.add("local", memory_id, (NewEntry(raw="late", summary="late"),))
     waiting.join()
     assert found == ["consistent"]
 
@@ -144,15 +144,15 @@ def test_an_entry_that_was_erased_since_is_not_waited_for(memories: Memories, me
 class SlowIndex:
     """An index that has got as far as it is told."""
 
-    reached = Reached(0, 0)
+    reached = IndexProgress(0, 0)
 
     def __init__(self, *_: object) -> None:
         self.notes = ()
 
-    def finds(self, entries: int, documents: int) -> bool:
+    def covers(self, entries: int, documents: int) -> bool:
         return False
 
-    def catch_up(self, **_: object) -> Reached:
+    def catch_up(self, **_: object) -> IndexProgress:
         return self.reached
 
     def close(self) -> None:
@@ -160,7 +160,7 @@ class SlowIndex:
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[Reached], None]:
+def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[IndexProgress], None]:
     monkeypatch.setattr("daypack.memory.search.index.Index", SlowIndex)
     return lambda reached: monkeypatch.setattr(SlowIndex, "reached", reached)
 
@@ -174,39 +174,39 @@ class Vectors:
 
 @pytest.mark.requirement("G13")
 def test_an_index_that_is_behind_is_a_timeout_that_says_so(
-    memories: Memories, memory_id: str, slow: Callable[[Reached], None]
+    memories: Memories, memory_id: str, slow: Callable[[IndexProgress], None]
 ) -> None:
     memories.add_entry(memory_id, "one", "one")
-    slow(Reached(0, 1))
+    slow(IndexProgress(0, 1))
     found = memories.await_consistency(memory_id, timeout_ms=30)
     assert (found.status, found.search_index) == ("timeout", False)
-    assert found.problem == "the search index is behind with entries (0 of 1)"
+    assert found.problem == "the search index is not up to date: entries (0 of 1)"
     assert memories.await_consistency(memory_id, timeout_ms=30, level="visible").status == "consistent"
-    slow(Reached(1, 0))
+    slow(IndexProgress(1, 0))
     assert memories.await_consistency(memory_id, timeout_ms=0).status == "timeout"
-    slow(Reached(1, 1))
+    slow(IndexProgress(1, 1))
     assert memories.await_consistency(memory_id, timeout_ms=0).status == "consistent"
 
 
 def test_with_an_embedding_model_vectors_are_waited_for(
-    memories: Memories, memory_id: str, slow: Callable[[Reached], None], monkeypatch: pytest.MonkeyPatch
+    memories: Memories, memory_id: str, slow: Callable[[IndexProgress], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memories.backend.indexes, "_open_embedder", Vectors)
     memories.add_entry(memory_id, "one", "one")
-    slow(Reached(1, 1, 0))
+    slow(IndexProgress(1, 1, 0))
     found = memories.await_consistency(memory_id, timeout_ms=30)
-    assert (found.status, found.problem) == ("timeout", "the search index is behind with vectors (0 of 1)")
-    slow(Reached(1, 1, 0, "the embedding model does not answer"))
+    assert (found.status, found.problem) == ("timeout", "the search index is not up to date: vectors (0 of 1)")
+    slow(IndexProgress(1, 1, 0, "the embedding model does not answer"))
     found = memories.await_consistency(memory_id, timeout_ms=60_000)
     assert (found.status, found.problem) == ("failed", "the embedding model does not answer")
     assert (found.search_index, found.failed_writes) == (False, ())
-    slow(Reached(1, 1, 1, "of another memory"))
+    slow(IndexProgress(1, 1, 1, "of another memory"))
     assert memories.await_consistency(memory_id).status == "consistent"
 
 
 @pytest.mark.parametrize("token", ["", "x", "A" * 47, "é", "\ud800", 7, "A" * 10_000, " "])
 def test_a_token_that_is_none_is_refused(memories: Memories, token: str) -> None:
-    with pytest.raises(BadInput, match="not one of daypack"):
+    with pytest.raises(BadInput, match="not a consistency token"):
         memories.await_consistency(token=token)
 
 
@@ -221,9 +221,9 @@ def test_a_token_that_was_changed_in_any_character_is_refused(memories: Memories
 def test_a_token_of_another_store_memory_or_user_is_refused(memories: Memories, memory_id: str) -> None:
     token = memories.add_entry(memory_id, "one", "one").token
     other = memories.create_memory("Other").memory_id
-    with pytest.raises(BadInput, match="another store"):
+    with pytest.raises(BadInput, match="a different store"):
         memories.await_consistency(token=write_token(Position("00" * 8, memory_id, 1, 0)))
-    with pytest.raises(BadInput, match="another memory"):
+    with pytest.raises(BadInput, match="a different memory"):
         memories.await_consistency(other, token)
     with pytest.raises(MemoryMissing):
         memories.as_user("zoe").await_consistency(token=token)

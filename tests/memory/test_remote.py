@@ -17,7 +17,7 @@ from daypack import errors
 from daypack.errors import AccessDenied, BadInput, DaypackError, KeyConflict, MemoryMissing, ServerFailed, TooLong
 from daypack.llm import client
 from daypack.memory import remote
-from daypack.memory.consistency_token import Position, write_token
+from daypack.memory.consistency import Position, write_token
 from daypack.memory.keeper import Keeper
 from daypack.memory.remote import RETRY, RemoteMemories
 from daypack.memory.requests import GetUser

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from daypack.errors import AccessDenied, BadInput, BadName, NotFound, QuotaExceeded, UserMissing
-from daypack.memory.store.accounts import Profile
+from daypack.memory.store.port import Profile
 from daypack.memory.tools import Memories
 from daypack.types.memory import Usage, User
 
@@ -38,7 +38,7 @@ def test_a_quota_is_told_and_holds(memories: Memories) -> None:
     memories.users.put("local", quotas={"entries": 1})
     memory = memories.create_memory("Launch")
     memories.add_entry(memory.memory_id, "one", "one")
-    with pytest.raises(QuotaExceeded, match="entries would be 2, the quota is 1"):
+    with pytest.raises(QuotaExceeded, match="entries: 2 would exceed the quota of 1"):
         memories.add_entry(memory.memory_id, "two", "two")
 
 

@@ -25,8 +25,8 @@ from daypack.memory.limits import (
     check_title,
     check_type,
 )
-from daypack.memory.store.port import Draft, NewDocument, NewMemory, Store, is_id, split_id
-from daypack.memory.times import moment_of
+from daypack.memory.store.port import NewDocument, NewEntry, NewMemory, Store, is_id, split_id
+from daypack.memory.times import parse_time
 from daypack.types.memory import PLACEHOLDER, About, Memory
 
 FORMAT = 1
@@ -126,7 +126,7 @@ class Archive:
 
     def __init__(self, limits: Limits, summarise: Summarise) -> None:
         self.documents: list[NewDocument] = []
-        self.drafts: list[Draft] = []
+        self.drafts: list[NewEntry] = []
         self._limits = limits
         self._summarise = summarise
         self._header: _Header | None = None
@@ -188,7 +188,7 @@ class Archive:
         content = check_document(given.content, self._limits)
         return NewDocument(content, _checked_id(given.document_id, "document_id"), _moment(given.created_at))
 
-    def _draft(self, given: _Entry) -> Draft:
+    def _draft(self, given: _Entry) -> NewEntry:
         raw = check_raw(given.raw_entry, self._limits)
         about = About(
             session=given.session,
@@ -204,7 +204,7 @@ class Archive:
             summary = self._summarise(raw, about, document)
         else:
             summary = check_summary(given.summary, self._limits)
-        return Draft(
+        return NewEntry(
             raw=raw,
             summary=summary,
             about=about,
@@ -234,7 +234,7 @@ def _checked_id(given: str | None, what: str) -> str | None:
 
 
 def _moment(text: str | None) -> int | None:
-    moment = moment_of(text)
+    moment = parse_time(text)
     if text is not None and moment is None:
         raise BadInput(f"created_at is {text!r}", hint="write a time as ISO 8601, or leave it out")
     return moment

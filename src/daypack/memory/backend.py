@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from daypack.config import from_environment, from_file, settle
 from daypack.history.layout import Home
 from daypack.memory.limits import Limits, read_limits
-from daypack.memory.recent_writes import Writes
-from daypack.memory.search.open_indexes import Indexes
+from daypack.memory.recent_writes import RecentWrites
+from daypack.memory.search.index_cache import IndexCache
 from daypack.memory.store.port import Store
 from daypack.memory.store.sqlite import SqliteStore
 
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 class Backend:
     """A store and what belongs to it. Threads and users share it."""
 
-    def __init__(self, store: Store, indexes: Indexes, limits: Limits | None = None, *, redacting: bool = True) -> None:
+    def __init__(
+        self, store: Store, indexes: IndexCache, limits: Limits | None = None, *, redacting: bool = True
+    ) -> None:
         self.redacting = redacting  # whether servers take secrets out of what models read
         self.store = store
         self.indexes = indexes
         self.limits = limits or Limits()
-        self.writes = Writes(self.limits.failures)
+        self.writes = RecentWrites(self.limits.failures)
 
     def close(self) -> None:
         """Close all files; the next use opens them again."""
@@ -42,5 +44,5 @@ def open_backend(place: Home) -> Backend:
         return open_embedder(config.embedding_model or default_embedding_model(place.models), models=place.models)
 
     store = SqliteStore(os.path.join(place.memory, "store.sqlite"))
-    indexes = Indexes(os.path.join(place.memory, "index"), embedder)
+    indexes = IndexCache(os.path.join(place.memory, "index"), embedder)
     return Backend(store, indexes, read_limits(file, place.config), redacting=config.redaction == "on")

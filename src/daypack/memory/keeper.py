@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack
 from msgspec import Struct
 
 from daypack.errors import BadInput, KeyConflict, QuotaExceeded, WriteFailed
-from daypack.memory.document.document import fit_document, initial_document, is_placeholder, merge
-from daypack.memory.document.raw import RawEntry, raw_of
+from daypack.memory.document.document import initial_document, is_placeholder, merge, without_summary
+from daypack.memory.document.markdown import fit_document
 from daypack.memory.limits import FLUSH_EVERY
 from daypack.memory.port import MemoryTools
 from daypack.text.injected import strip_injected
-from daypack.types.memory import ENTRY_MAX_BYTES, LIST_MAX_ENTRIES, About, Added, Consistency, Entry
+from daypack.types.memory import ENTRY_MAX_BYTES, LIST_MAX_ENTRIES, About, Added, Consistency, Entry, RawEntry
 
 if TYPE_CHECKING:
     from daypack.llm.completion.port import Completer
@@ -124,7 +124,7 @@ class Keeper:
             found = self._tools.put_context(self.memory_id, document)
         self._version = found.version
         page = self._tools.list_entries(self.memory_id, limit=BOOTSTRAP_ENTRIES)
-        said = [raw_of(entry) for entry in reversed(page.entries)]
+        said = [without_summary(entry) for entry in reversed(page.entries)]
         self._written = document
         self._before = said[-1] if said else None
         self._read = page.entries[0].seq if page.entries else 0
@@ -294,7 +294,7 @@ class Keeper:
                 break
             page = self._tools.list_entries(self.memory_id, limit=LIST_MAX_ENTRIES, before=page.next_before)
         self._read = max(self._read, newest)
-        return [raw_of(entry) for entry in reversed(found)]
+        return [without_summary(entry) for entry in reversed(found)]
 
     def _retry(self, unsaved: Sequence[Unsaved]) -> bool:
         """Try entries again under the same keys; returns whether there was anything to try."""
@@ -317,7 +317,7 @@ class Keeper:
         return barrier
 
     def _merge_with_model(self, completer: "Completer") -> str:
-        from daypack.memory.summary.with_model import merge_with  # noqa: PLC0415
+        from daypack.memory.document.with_model import merge_with  # noqa: PLC0415
 
         return merge_with(completer, self._loaded().context_prompt, self._written, self._news)
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from daypack.errors import BadConfig, BadInput, TooLong
 from daypack.history.layout import check_name
-from daypack.memory.times import moment_of
+from daypack.memory.times import parse_time
 from daypack.types.memory import (
     DESCRIPTION_MAX_CHARS,
     DOCUMENT_MAX_CHARS,
@@ -206,7 +206,7 @@ def check_where(where: Where, limits: Limits) -> Where | None:
         _check_word(getattr(where, name), name, limits, operation)
     for name in ("since", "until"):
         text = getattr(where, name)
-        if text is not None and moment_of(text) is None:
+        if text is not None and parse_time(text) is None:
             raise BadInput(f"{name} is {text!r}", operation=operation, hint="write a time as ISO 8601: 2025-08-17")
     where = msgspec.structs.replace(where, tags=_check_tags(where.tags, limits, operation))
     return None if where == Where() else where

@@ -1,4 +1,4 @@
-"""Times of a memory: milliseconds since 1970 where they are compared, RFC 3339 in UTC where they are shown."""
+"""Times of a memory: milliseconds since 1970 to compare, RFC 3339 in UTC to show."""
 
 import time
 from datetime import UTC, date, datetime, timedelta
@@ -12,12 +12,12 @@ _LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
 
 def now_ms() -> int:
-    """Return the time now."""
+    """Return the current time."""
     return time.time_ns() // 1_000_000
 
 
-def moment_of(text: str | None) -> int | None:
-    """Return an ISO 8601 time as milliseconds since 1970, None for anything else; without a zone it is UTC."""
+def parse_time(text: str | None) -> int | None:
+    """Return an ISO 8601 time as milliseconds since 1970 (UTC if it has no zone); None for any other text."""
     if not text:
         return None
     try:
@@ -27,17 +27,17 @@ def moment_of(text: str | None) -> int | None:
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
 
 
-def end_of(text: str) -> int | None:
-    """Return the last millisecond of a time: of a mere date, the end of its day."""
+def parse_end_time(text: str) -> int | None:
+    """Return a time as `parse_time` does, but for a date without a time the last millisecond of that day."""
     try:
         date.fromisoformat(text)
     except ValueError:
-        return moment_of(text)
-    return None if (moment := moment_of(text)) is None else moment + _DAY_MS - 1
+        return parse_time(text)
+    return None if (moment := parse_time(text)) is None else moment + _DAY_MS - 1
 
 
-def time_of(moment: int) -> str:
-    """Return milliseconds since 1970 as RFC 3339 in UTC; what a zone has put before year 1 or after 9999, as these."""
+def format_time(moment: int) -> str:
+    """Return milliseconds since 1970 as RFC 3339 in UTC; times outside the years 1 to 9999 are clipped to them."""
     seconds, rest = divmod(min(max(moment, _FIRST), _LAST), 1000)
     return f"{_second(seconds)}.{rest:03}Z"
 

@@ -12,8 +12,7 @@ from daypack.history.layout import check_name, find_home
 from daypack.memory import limits as checks
 from daypack.memory.archive import Archive, export_memory
 from daypack.memory.backend import Backend, open_backend
-from daypack.memory.consistency import Barrier
-from daypack.memory.consistency_token import Position, write_token
+from daypack.memory.consistency import Barrier, Position, write_token
 from daypack.memory.document.document import initial_document, is_placeholder
 from daypack.memory.limits import check_number, check_text
 from daypack.memory.port import MemoryTools
@@ -32,8 +31,8 @@ from daypack.memory.requests import (
     SearchMemories,
 )
 from daypack.memory.search.search import Question, search
-from daypack.memory.store.port import Draft, NewDocument, NewMemory, Span, is_id, memory_missing
-from daypack.memory.times import moment_of, time_of
+from daypack.memory.store.port import EntryRange, NewDocument, NewEntry, NewMemory, is_id, memory_missing
+from daypack.memory.times import format_time, parse_time
 from daypack.memory.users import Users
 from daypack.types.memory import (
     PLACEHOLDER,
@@ -135,12 +134,12 @@ class Memories(MemoryTools):
         memory_id, client_key = request.memory_id, request.client_key
         with self._noting("add_entry", memory_id, client_key):
             kept = self._store.add(self.user, memory_id, (self._draft(request),))[0]
-        self.backend.writes.note_done(self.user, memory_id, client_key)
+        self.backend.writes.record_success(self.user, memory_id, client_key)
         return Added(
             memory_id=memory_id,
             entry_id=kept.entry_id,
             seq=kept.seq,
-            created_at=time_of(kept.created_at),
+            created_at=format_time(kept.created_at),
             summary=kept.summary,
             token=self._token(memory_id, entries=kept.seq),
             replayed=kept.replayed,
@@ -155,8 +154,8 @@ class Memories(MemoryTools):
         entries = self._store.page(self.user, memory_id, self._span(request, number))
         older = newer = False
         if entries:
-            older = bool(self._store.page(self.user, memory_id, Span(limit=1, before_seq=entries[-1].seq)))
-            newer = bool(self._store.page(self.user, memory_id, Span(limit=1, after_seq=entries[0].seq)))
+            older = bool(self._store.page(self.user, memory_id, EntryRange(limit=1, before_seq=entries[-1].seq)))
+            newer = bool(self._store.page(self.user, memory_id, EntryRange(limit=1, after_seq=entries[0].seq)))
         return EntryPage(
             memory_id=memory_id,
             entries=tuple(entries),
@@ -174,7 +173,7 @@ class Memories(MemoryTools):
         with self._noting("put_context", memory_id):
             text = checks.check_document(_document_text(request.content), self._limits)
             document = self._store.put_document(self.user, memory_id, text)
-        self.backend.writes.note_done(self.user, memory_id)
+        self.backend.writes.record_success(self.user, memory_id)
         return replace(document, token=self._token(memory_id, documents=document.version))
 
     def _await_consistency(self, request: AwaitConsistency) -> Consistency:
@@ -253,20 +252,20 @@ class Memories(MemoryTools):
         finally:
             self.backend.indexes.erase(memory_id)
 
-    def _draft(self, request: AddEntry) -> Draft:
+    def _draft(self, request: AddEntry) -> NewEntry:
         raw = checks.check_raw(request.raw_entry, self._limits)
         about = checks.check_about(request.about, self._limits)
         key = checks.check_key(request.client_key, self._limits)
         if request.summary is not None:
             text = checks.check_summary(request.summary, self._limits)
-            return Draft(raw=raw, summary=text, about=about, client_key=key)
-        draft = Draft(raw=raw, summary="", about=about, client_key=key, stated=False)
+            return NewEntry(raw=raw, summary=text, about=about, client_key=key)
+        draft = NewEntry(raw=raw, summary="", about=about, client_key=key, summary_given=False)
         if key is not None and (stored := self._store.find_key(self.user, request.memory_id, key)):
             return replace(draft, summary=stored.summary)  # a repetition
         document = self._store.document(self.user, request.memory_id).content
         return replace(draft, summary=_summarise(raw, about, document))
 
-    def _span(self, request: ListEntries, limit: int) -> Span:
+    def _span(self, request: ListEntries, limit: int) -> EntryRange:
         memory_id, before, after = request.memory_id, request.before, request.after
         if before is not None and after is not None:
             hint = "send only one of them"
@@ -274,20 +273,20 @@ class Memories(MemoryTools):
         cursor = before if before is not None else after
         if cursor is None:
             self._store.memory(self.user, memory_id)
-            return Span(limit=limit)
+            return EntryRange(limit=limit)
         side = "before" if before is not None else "after"
         if is_id(cursor):
-            return Span(limit=limit, **{f"{side}_seq": self._store.seq_of(self.user, memory_id, cursor)})
-        moment = moment_of(check_text(cursor, side, "list_entries"))
+            return EntryRange(limit=limit, **{f"{side}_seq": self._store.seq_of(self.user, memory_id, cursor)})
+        moment = parse_time(check_text(cursor, side, "list_entries"))
         if moment is None:
             hint = f"{side} takes an entry id of this memory or an ISO 8601 time"
             raise BadInput(f"{side} is {cursor[:64]!r}", operation="list_entries", hint=hint)
-        return Span(limit=limit, **{f"{side}_time": moment})
+        return EntryRange(limit=limit, **{f"{side}_time": moment})
 
     def _made(self, memory: Memory) -> Memory:
-        self.backend.writes.note_done(self.user, memory.memory_id)
+        self.backend.writes.record_success(self.user, memory.memory_id)
         newest = self._store.newest(self.user, memory.memory_id)
-        token = self._token(memory.memory_id, entries=newest.given, documents=newest.documents)
+        token = self._token(memory.memory_id, entries=newest.assigned, documents=newest.documents)
         return replace(memory, token=token)
 
     def _token(self, memory_id: str, *, entries: int = 0, documents: int = 0) -> str:
@@ -299,7 +298,7 @@ class Memories(MemoryTools):
         try:
             yield
         except Exception as error:
-            self.backend.writes.note_failed(self.user, failed_write(operation, error, memory_id, client_key))
+            self.backend.writes.record_failure(self.user, failed_write(operation, error, memory_id, client_key))
             raise
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple, cast, get_args
 from daypack.errors import AccessDenied, BadInput, NotFound, UserMissing
 from daypack.history.layout import check_name
 from daypack.memory.limits import check_length, check_text
-from daypack.memory.store.accounts import Accounts, Profile, Scope, Token
-from daypack.memory.times import moment_of, now_ms, time_of
+from daypack.memory.store.port import Accounts, Profile, Scope, Token
+from daypack.memory.times import format_time, now_ms, parse_time
 from daypack.types.memory import User
 
 _PREFIX = "dp_"
@@ -89,7 +89,7 @@ class Users:
         _check_line(name, "name", _NAME_CHARS)
         if scope not in get_args(Scope):
             raise BadInput(f"scope is {scope!r}", operation="new token", hint="it must be read or write")
-        until = moment_of(expires)
+        until = parse_time(expires)
         if expires is not None and until is None:
             raise BadInput(f"expires is {expires!r}", operation="new token", hint="write an ISO 8601 time: 2027-01-31")
         secret = _PREFIX + secrets.token_urlsafe(32)
@@ -98,8 +98,8 @@ class Users:
             user=user,
             name=name,
             scope=scope,
-            created_at=time_of(now_ms()),
-            expires_at=None if until is None else time_of(until),
+            created_at=format_time(now_ms()),
+            expires_at=None if until is None else format_time(until),
         )
         self._accounts.put_token(token, _digest(secret))
         return NewToken(secret, token)
@@ -109,7 +109,7 @@ class Users:
         # Found by its digest: how long that takes says nothing about the secret.
         known = isinstance(cast(object, secret), str) and secret.isascii()
         token = self._accounts.find_token(_digest(secret)) if known else None
-        if token is None or (token.expires_at is not None and (moment_of(token.expires_at) or 0) <= now_ms()):
+        if token is None or (token.expires_at is not None and (parse_time(token.expires_at) or 0) <= now_ms()):
             raise AccessDenied("the token is not valid", operation="check token", hint="`daypack token new` makes one")
         return Grant(token.user, token.scope)
 

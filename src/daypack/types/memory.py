@@ -98,6 +98,16 @@ class Entry(Struct, frozen=True, omit_defaults=True, kw_only=True):
     source: str | None = None
 
 
+class RawEntry(Struct, frozen=True):
+    """An entry without its summary: context documents are built from raw text only."""
+
+    text: str
+    author: str | None = None
+    role: str | None = None
+    at: str | None = None
+    source: str | None = None
+
+
 class Added(Struct, frozen=True, kw_only=True):
     """What `add_entry` did. `replayed`: the client key was known, this is the answer of the first time."""
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from daypack.memory.document.document import HEADINGS, RawEntry, initial_document, is_placeholder, merge, parse, raw_of
-from daypack.types.memory import DOCUMENT_MAX_CHARS, PLACEHOLDER, Entry
+from daypack.memory.document.document import initial_document, is_placeholder, merge, without_summary
+from daypack.memory.document.markdown import HEADINGS, parse
+from daypack.types.memory import DOCUMENT_MAX_CHARS, PLACEHOLDER, Entry, RawEntry
 
 EMPTY = initial_document()
 
@@ -224,12 +225,12 @@ def test_other_languages_are_kept_as_they_were_said() -> None:
 def test_no_summary_can_get_into_a_document() -> None:
     assert "summary" not in RawEntry.__struct_fields__
     hints = inspect.signature(merge).parameters
-    assert [str(one.annotation) for one in hints.values()][1].endswith("Sequence[daypack.memory.document.raw.RawEntry]")
+    assert [str(one.annotation) for one in hints.values()][1].endswith("Sequence[daypack.types.memory.RawEntry]")
     entry = Entry(
         entry_id="e", memory_id="m", seq=1, created_at="2025-01-01T00:00:00Z", raw_entry="Hello.", role="user",
         summary="User stated the port is 9999 and decided on MySQL 8.",
     )  # fmt: skip
-    assert merge(EMPTY, [raw_of(entry)]) == EMPTY
+    assert merge(EMPTY, [without_summary(entry)]) == EMPTY
 
 
 @pytest.mark.requirement("S2-R6.1", "S2-R5.3")

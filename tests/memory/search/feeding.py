@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from daypack.errors import ModelFailed
-from daypack.memory.search.index import Found, Index
+from daypack.memory.search.index import Index, RankedEntry
 from daypack.types.memory import ContextDocument, Entry
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ class Knowing:
         """Nothing is held."""
 
 
-def seqs(found: list[Found]) -> list[int]:
+def seqs(found: list[RankedEntry]) -> list[int]:
     return [one.seq for one in found]
 
 
-def answers(index: Index) -> list[list[Found]]:
+def answers(index: Index) -> list[list[RankedEntry]]:
     """What an index says to a few questions, to the last digit."""
     queries = ("a puppy", "number 7", "the price of bread in the storm", "lorry", "nothing of the kind")
     return [index.search(query, 25) for query in queries]

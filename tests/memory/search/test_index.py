@@ -14,7 +14,7 @@ import pytest
 from memory.search.feeding import Knowing, ListFeed, answers, document, entry, many, seqs
 
 from daypack.memory.search import index as module
-from daypack.memory.search.index import Index, Reached, erase_index
+from daypack.memory.search.index import Index, IndexProgress, erase_index
 from daypack.search.lexical import Lexical
 from daypack.types.memory import PLACEHOLDER
 
@@ -49,7 +49,7 @@ def test_entries_that_come_later_are_found_and_gaps_are_no_matter(folder: str) -
     index = Index(folder, feed)
     assert index.search("invoices", 3) == []
     feed.stored += TALK
-    assert index.catch_up() == Reached(6, 0)
+    assert index.catch_up() == IndexProgress(6, 0)
     feed.stored.append(entry(20, "The invoices of March are paid.", session="b", role="user"))
     assert seqs(index.search("invoices March", 1)) == [20]
     index.close()
@@ -115,7 +115,7 @@ def test_the_document_that_holds_most_of_a_query_is_the_best(folder: str) -> Non
     assert 0 < part[1] < 0.5
     assert index.best_document("default context") is None
     assert index.best_document("plans") == (4, 1.0)
-    assert index.catch_up() == Reached(6, 4)
+    assert index.catch_up() == IndexProgress(6, 4)
     index.close()
 
 
@@ -151,9 +151,9 @@ def test_an_older_store_begins_the_index_anew(folder: str) -> None:
     index.catch_up()
     del feed.stored[3:]
     assert seqs(index.search("Lisbon invoices", 3)) == [4]
-    assert index.catch_up() == Reached(4, 2)
+    assert index.catch_up() == IndexProgress(4, 2)
     del feed.versions[1:]
-    assert index.catch_up() == Reached(4, 1)
+    assert index.catch_up() == IndexProgress(4, 1)
     words = Lexical(os.path.join(folder, "words.sqlite"))  # looks at what is there without catching up
     assert [hit.id for hit in words.search("invoices", limit=3)] == [4]
     words.close()
@@ -178,28 +178,28 @@ def test_it_is_the_same_in_whatever_batches_it_caught_up(folder: str, monkeypatc
 def test_a_deadline_that_has_passed_leaves_the_rest_for_later(folder: str) -> None:
     feed = ListFeed(many(300), [document(1, "one")])
     index, words = Index(folder, feed, Knowing()), Index(folder, feed)
-    assert index.catch_up(deadline=time.monotonic() - 1) == Reached(0, 0, 0)
-    assert words.catch_up() == Reached(300, 1)
+    assert index.catch_up(deadline=time.monotonic() - 1) == IndexProgress(0, 0, 0)
+    assert words.catch_up() == IndexProgress(300, 1)
     words.close()
-    assert index.catch_up(deadline=time.monotonic() - 1) == Reached(300, 1, 0)
-    assert index.catch_up() == Reached(300, 1, 300)
+    assert index.catch_up(deadline=time.monotonic() - 1) == IndexProgress(300, 1, 0)
+    assert index.catch_up() == IndexProgress(300, 1, 300)
     index.close()
 
 
 KILLED = """
 import sys
 from memory.search.feeding import Knowing, ListFeed, many
-from daypack.memory.search import index, vectors as meaning
-index._BATCH, meaning._BATCH = 50, 8
+from daypack.memory.search import index, vectors
+index._BATCH, vectors._BATCH = 50, 8
 one = index.Index(sys.argv[1], ListFeed(many(400)), Knowing())
-add, embed = one._words.add, one._meaning._embedder.encode
+add, embed = one._words.add, one._vectors._embedder.encode
 def say(work):
     def told(*values):
         print("step", flush=True)
         sys.stdin.read(1)
         return work(*values)
     return told
-one._words.add, one._meaning._embedder.encode = say(add), say(embed)
+one._words.add, one._vectors._embedder.encode = say(add), say(embed)
 one.catch_up()
 """
 
@@ -222,7 +222,7 @@ def test_a_kill_while_catching_up_leaves_nothing_to_repair(folder: str, steps: i
             child.stdin.flush()
         child.send_signal(signal.SIGKILL)
     again, fresh = Index(folder, ListFeed(many(400)), Knowing()), Index(f"{folder}-2", ListFeed(many(400)), Knowing())
-    assert again.catch_up() == fresh.catch_up() == Reached(400, 0, 400)
+    assert again.catch_up() == fresh.catch_up() == IndexProgress(400, 0, 400)
     assert answers(again) == answers(fresh)
     again.close()
     fresh.close()
@@ -230,7 +230,7 @@ def test_a_kill_while_catching_up_leaves_nothing_to_repair(folder: str, steps: i
 
 def catch_up(folder: str) -> None:
     index = Index(folder, ListFeed(many(600)), Knowing())
-    while index.catch_up() != Reached(600, 0, 600):
+    while index.catch_up() != IndexProgress(600, 0, 600):
         pass
     assert len(index.search("a puppy", 25)) == 25
     index.close()
@@ -277,22 +277,22 @@ def test_threads_share_an_index_while_it_grows_and_is_removed(folder: str) -> No
     for thread in threads:
         thread.join()
     assert failed == []
-    assert index.catch_up() == Reached(300, 0, 300)
+    assert index.catch_up() == IndexProgress(300, 0, 300)
     index.close()
 
 
 def test_a_few_entries_that_are_not_in_the_files_are_found_all_the_same(folder: str) -> None:
     knowing = Knowing()
     index = Index(folder, ListFeed(many(60), [document(1, "The price of bread")]), knowing)
-    assert not index.finds(60, 1)  # this embedder may take its time, or fail
+    assert not index.covers(60, 1)  # this embedder may take its time, or fail
     knowing.instant = True
-    assert index.finds(60, 1)
+    assert index.covers(60, 1)
     assert knowing.texts == []
     assert seqs(index.search("number 60", 1)) == [60]
     assert index.notes == ()
     many_more = Index(f"{folder}-2", ListFeed(many(65)), knowing)
-    assert not many_more.finds(65, 0)
+    assert not many_more.covers(65, 0)
     many_more.catch_up()
-    assert many_more.finds(65, 0)
+    assert many_more.covers(65, 0)
     many_more.close()
     index.close()

@@ -7,7 +7,7 @@ import pytest
 from memory.search.feeding import Knowing, ListFeed, document, entry, many, seqs, vectors_in
 
 from daypack.memory.search import vectors as module
-from daypack.memory.search.index import Index, Reached
+from daypack.memory.search.index import Index, IndexProgress
 
 SAID = [
     entry(1, "The hound barks at night.", session="a"),
@@ -68,9 +68,9 @@ def test_another_embedder_begins_anew_and_the_former_vectors_go_when_all_are_mad
     found = second.search("puppy", 5)
     assert seqs(found)
     assert "dense" not in found[0].parts
-    assert second.notes == ("vectors: 0 of 200 entries; waiting for consistency makes the others",)
+    assert second.notes == ("vectors: 0 of 200 entries; await_consistency embeds the rest",)
     assert former in vectors_in(folder)
-    assert second.catch_up() == Reached(200, 0, 200)
+    assert second.catch_up() == IndexProgress(200, 0, 200)
     assert former not in vectors_in(folder)
     assert len(vectors_in(folder)) == 1
     assert "dense" in second.search("puppy", 5)[0].parts
@@ -85,9 +85,9 @@ def test_embedding_goes_on_where_it_stopped_and_tells_how_far_it_is(
     monkeypatch.setattr(module, "_BATCH", 50)
     embedder = Knowing()
     index = Index(folder, ListFeed(many(200)), embedder)
-    steps: list[Reached] = []
+    steps: list[IndexProgress] = []
 
-    def stop(reached: Reached) -> None:
+    def stop(reached: IndexProgress) -> None:
         steps.append(reached)
         embedder.failing = reached.vectors == 100
 
@@ -97,7 +97,7 @@ def test_embedding_goes_on_where_it_stopped_and_tells_how_far_it_is(
     assert reached.problem is not None
     assert "does not answer" in reached.problem
     embedder.failing = False
-    assert index.catch_up() == Reached(200, 0, 200)
+    assert index.catch_up() == IndexProgress(200, 0, 200)
     assert len(embedder.texts) == 200
     index.close()
 
@@ -111,7 +111,7 @@ def test_a_search_makes_a_few_vectors_and_leaves_many_to_others(folder: str) -> 
     assert len(embedder.texts) == 61
     feed.stored = many(300)
     found = index.search("puppy", 5)
-    assert index.notes == ("vectors: 60 of 300 entries; waiting for consistency makes the others",)
+    assert index.notes == ("vectors: 60 of 300 entries; await_consistency embeds the rest",)
     assert len(embedder.texts) == 62
     assert "dense" in found[0].parts
     assert max(seqs(index.search("number 299", 3))) > 60
@@ -128,7 +128,7 @@ def test_an_embedder_that_fails_is_a_note_and_a_problem(folder: str) -> None:
     assert (reached.entries, reached.documents, reached.vectors) == (3, 1, 0)
     assert reached.problem
     embedder.failing = False
-    assert index.catch_up() == Reached(3, 1, 3)
+    assert index.catch_up() == IndexProgress(3, 1, 3)
     embedder.failing = True
     assert seqs(index.search("lorry", 3)) == [2]
     assert [note for note in index.notes if "does not answer" in note]

@@ -4,7 +4,7 @@ import pytest
 from memory.store.storing import ME, OTHER, TEXTS, draft, everything, fill, make, seqs, usage
 
 from daypack.errors import DaypackError, EntryMissing, KeyConflict
-from daypack.memory.store.port import Draft, NewDocument, NewMemory, Span, Store, StoreFeed
+from daypack.memory.store.port import EntryRange, NewDocument, NewEntry, NewMemory, Store, StoreFeed
 from daypack.types.memory import About, Where
 
 
@@ -28,7 +28,7 @@ class Entries:
         about = About(
             session="s-1", role="user", author="Zoë", at="last Tuesday", tags=("plan", "café au lait"), source="m:1"
         )
-        store.add(ME, memory, (Draft(raw="one", summary="sum", about=about), draft("two")))
+        store.add(ME, memory, (NewEntry(raw="one", summary="sum", about=about), draft("two")))
         first, second = everything(store, memory)
         assert {name: getattr(first, name) for name in About.__struct_fields__} == {
             name: getattr(about, name) for name in About.__struct_fields__
@@ -74,7 +74,7 @@ class Entries:
         fill(store, memory, *map(str, range(10)))
 
         def page(**span: int) -> list[int]:
-            return seqs(store.page(ME, memory, Span(**({"limit": 3} | span))))
+            return seqs(store.page(ME, memory, EntryRange(**({"limit": 3} | span))))
 
         assert page() == [10, 9, 8]
         assert page(before_seq=8) == [7, 6, 5]
@@ -88,9 +88,9 @@ class Entries:
     def test_pages_can_be_asked_for_by_time(self, store: Store) -> None:
         entries = [draft(str(number), created_at=1_000 * number) for number in range(1, 7)]
         memory = store.load(ME, NewMemory(title="t"), (NewDocument("d"),), entries).memory_id
-        assert seqs(store.page(ME, memory, Span(limit=2, before_time=5_000))) == [4, 3]
-        assert seqs(store.page(ME, memory, Span(limit=2, after_time=2_000))) == [4, 3]
-        assert seqs(store.page(ME, memory, Span(limit=9, after_time=6_000))) == []
+        assert seqs(store.page(ME, memory, EntryRange(limit=2, before_time=5_000))) == [4, 3]
+        assert seqs(store.page(ME, memory, EntryRange(limit=2, after_time=2_000))) == [4, 3]
+        assert seqs(store.page(ME, memory, EntryRange(limit=9, after_time=6_000))) == []
 
     def test_entries_are_found_by_id_and_by_number(self, store: Store) -> None:
         memory, elsewhere = make(store), make(store)
@@ -129,8 +129,8 @@ class Keys:
 
     def test_a_summary_that_was_made_is_not_compared(self, store: Store) -> None:
         memory = make(store)
-        first = store.add(ME, memory, (draft("said", "made", client_key="k", stated=False),))[0]
-        again = store.add(ME, memory, (draft("said", "made otherwise", client_key="k", stated=False),))[0]
+        first = store.add(ME, memory, (draft("said", "made", client_key="k", summary_given=False),))[0]
+        again = store.add(ME, memory, (draft("said", "made otherwise", client_key="k", summary_given=False),))[0]
         assert again == first._replace(replayed=True)
         with pytest.raises(KeyConflict):
             store.add(ME, memory, (draft("said", "stated", client_key="k"),))
@@ -144,10 +144,10 @@ class Keys:
             draft("said", "sum", client_key="k", tags=("a",)),
         ],
     )
-    def test_another_payload_is_refused(self, store: Store, other: Draft) -> None:
+    def test_another_payload_is_refused(self, store: Store, other: NewEntry) -> None:
         memory = make(store)
         store.add(ME, memory, (draft("said", "sum", client_key="k"),))
-        with pytest.raises(KeyConflict, match="another payload"):
+        with pytest.raises(KeyConflict, match="a different entry"):
             store.add(ME, memory, (other,))
         assert [entry.raw_entry for entry in everything(store, memory)] == ["said"]
 
@@ -259,11 +259,11 @@ class Loading:
         with pytest.raises(KeyConflict):
             store.load(ME, new, (), (draft("new"), draft("other", entry_id="e" * 24 + "00000001")))
         back = [draft("new", entry_id="d" * 24 + ending) for ending in ("00000009", "00000008")]
-        with pytest.raises(DaypackError, match="do not ascend"):
+        with pytest.raises(DaypackError, match="ascending order"):
             store.load(ME, new, (), back)
         with pytest.raises(KeyConflict):
             store.load(ME, new, (NewDocument("x", "b" * 24 + "00000001"),), ())
-        with pytest.raises(DaypackError, match="a document is missing"):
+        with pytest.raises(DaypackError, match="an earlier document is missing"):
             store.load(ME, new, (NewDocument("x", "b" * 24 + "00000003"),), ())
         assert usage(store) == before
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from daypack.memory.store.port import Draft, NewDocument, NewMemory, Store
+from daypack.memory.store.port import NewDocument, NewEntry, NewMemory, Store
 from daypack.types.memory import About, Entry, Usage
 
 ME, OTHER = "me", "other"
@@ -20,9 +20,9 @@ TEXTS = (
 )
 
 
-def draft(raw: str, summary: str | None = None, **fields: Any) -> Draft:
+def draft(raw: str, summary: str | None = None, **fields: Any) -> NewEntry:
     names = {name: fields.pop(name) for name in About.__struct_fields__ if name in fields}
-    return Draft(raw=raw, summary=raw[:512] if summary is None else summary, about=About(**names), **fields)
+    return NewEntry(raw=raw, summary=raw[:512] if summary is None else summary, about=About(**names), **fields)
 
 
 def make(store: Store, user: str = ME, title: str = "Launch") -> str:

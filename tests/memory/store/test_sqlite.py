@@ -147,9 +147,9 @@ def test_bytes_that_were_changed_in_the_file_are_damage(store: SqliteStore, path
     data = path.read_bytes()
     assert SECRET.encode() in data
     path.write_bytes(data.replace(b"xyzzy", b"xYzzy"))
-    with pytest.raises(Damaged, match="not those that were written"):
+    with pytest.raises(Damaged, match="checksum mismatch"):
         everything(store, memory)
-    with pytest.raises(Damaged, match="not those that were written"):
+    with pytest.raises(Damaged, match="checksum mismatch"):
         store.document(ME, memory)
     assert store.pick(ME, memory, [1])[1].raw_entry == "good"
 
@@ -279,10 +279,10 @@ def test_two_processes_add_entries_and_all_are_there(store: SqliteStore, path: P
     code = (
         "import sys\n"
         "from daypack.memory.store.sqlite import SqliteStore\n"
-        "from daypack.memory.store.port import Draft\n"
+        "from daypack.memory.store.port import NewEntry\n"
         "store = SqliteStore(sys.argv[1])\n"
         "for number in range(int(sys.argv[4])):\n"
-        f"    store.add({ME!r}, sys.argv[2], (Draft(raw=f'{{sys.argv[3]}} {{number}}', summary='s'),))\n"
+        f"    store.add({ME!r}, sys.argv[2], (NewEntry(raw=f'{{sys.argv[3]}} {{number}}', summary='s'),))\n"
     )
     command = [sys.executable, "-c", code, str(path), memory]
     children = [subprocess.Popen([*command, str(writer), str(each)]) for writer in range(2)]

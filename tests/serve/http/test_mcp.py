@@ -9,7 +9,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent, TextResourceContents
 
-from daypack.memory.consistency_token import Position, write_token
+from daypack.memory.consistency import Position, write_token
 from daypack.types.memory import PLACEHOLDER
 
 ERAS = ["legacy", "auto", "2026-07-28"]

@@ -13,7 +13,7 @@ import httpx
 from house import Line
 from memory_server import environment, make_token, run_daypack, start_server
 
-from daypack.memory.consistency_token import Position, write_token
+from daypack.memory.consistency import Position, write_token
 from daypack.memory.tools import open_memory
 from daypack.serve.http.address import listen
 

@@ -10,7 +10,7 @@ from house import SECRET, USERS, House, Line, Tenant, in_client
 from mcp import Client
 from memory_server import run_daypack
 
-from daypack.memory.consistency_token import Position, write_token
+from daypack.memory.consistency import Position, write_token
 from daypack.memory.tools import open_memory
 
 ATTEMPTS = 100

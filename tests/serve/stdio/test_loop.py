@@ -20,7 +20,7 @@ from serve.wire import (
     tool,
 )
 
-from daypack.memory.consistency_token import Position, write_token
+from daypack.memory.consistency import Position, write_token
 from daypack.memory.tools import Memories, open_memory
 from daypack.serve.mcp.router import Router
 from daypack.serve.stdio import loop as stdio

@@ -1,7 +1,7 @@
-"""Sameness: whether a line says what another said already, what it said before, or that it is done.
+"""Compares the lines of a document with a finding: repeated, superseded, or a completed task.
 
-Words that are alike are not enough: a number or a "not" that differs makes another statement, and only a sentence that
-says that something changed may take the place of what was there.
+Similar words are not enough: a different number or negation makes a different statement, and only a sentence that
+reports a change may replace a line.
 """
 
 import re
@@ -10,16 +10,16 @@ from typing import NamedTuple
 from daypack.memory.document.findings import Finding
 from daypack.memory.document.markdown import bullet_of
 from daypack.memory.document.patterns import DATE
-from daypack.memory.summary.summary import ROLES
+from daypack.memory.summary.speakers import ROLES
 from daypack.text.english import CHANGE_VERBS
 from daypack.text.literals import literals
 from daypack.text.reported_speech import OTHERS
 from daypack.text.words import count_negations, stems_of
 
 _BOX = re.compile(r"\[[ xX]\]\s+")
-_SIGNS = re.compile(r"\*\*|__|`")
+_EMPHASIS = re.compile(r"\*\*|__|`")
 _OWNER = re.compile(r"\s*\([^()]{1,60}\)\s*\Z")
-_MOVED = re.compile(
+_CHANGED = re.compile(
     r"\b(?:(?:has|have|had|was|were|is|are|been|just|will be)\s+)*"
     rf"(?P<cue>{'|'.join(CHANGE_VERBS)}|no longer|now)\b",
     re.IGNORECASE,
@@ -32,28 +32,30 @@ _ONE_VALUE = re.compile(
     re.IGNORECASE,
 )
 _MIN_SHARE = 0.6
-_FRAME = frozenset(stem for word in (*ROLES.values(), OTHERS, "said stated asked proposed") for stem in stems_of(word))
+_REPORTING_STEMS = frozenset(
+    stem for word in (*ROLES.values(), OTHERS, "said stated asked proposed") for stem in stems_of(word)
+)
 
 
 class Line(NamedTuple):
-    """A line without its bullet and box, and what it is compared by."""
+    """A line without its bullet and checkbox, and the features it is compared by."""
 
     text: str
     stems: frozenset[str]
     numbers: frozenset[str]
-    denies: bool
+    negated: bool
 
 
 def read_line(line: str) -> Line:
-    """Return a line of a document as it is compared."""
-    text = _SIGNS.sub("", _BOX.sub("", line[len(bullet_of(line)) :].lstrip())).strip()
-    found = [one for one in literals(text) if one.kind != "quoted"]
-    numbers = frozenset(one.text for one in found if any(sign.isdigit() for sign in one.text))
+    """Return the text and features of a line."""
+    text = _EMPHASIS.sub("", _BOX.sub("", line[len(bullet_of(line)) :].lstrip())).strip()
+    unquoted = [literal.text for literal in literals(text) if literal.kind != "quoted"]
+    numbers = frozenset(literal for literal in unquoted if any(char.isdigit() for char in literal))
     return Line(text, frozenset(stems_of(text)), numbers, count_negations(text) > 0)
 
 
 def repeats(finding: Finding, line: str) -> bool:
-    """Whether a line says already what was found."""
+    """Return True if a line already says what a finding says."""
     old = read_line(line)
     texts = [finding.text]
     if finding.alias and finding.speaker:
@@ -62,13 +64,13 @@ def repeats(finding: Finding, line: str) -> bool:
         new = read_line(text)
         if new.text == old.text:
             return True
-        if new.stems and new.stems <= old.stems and new.numbers <= old.numbers and new.denies == old.denies:
+        if new.stems and new.stems <= old.stems and new.numbers <= old.numbers and new.negated == old.negated:
             return True
     return False
 
 
 def supersedes(finding: Finding, line: str) -> float:
-    """Return how surely what was found takes the place of a line: 0 for another matter, 1 for the same one."""
+    """Return how surely a finding replaces a line: from 0 (different topic) to 1 (same topic)."""
     new, old = read_line(finding.text), read_line(line)
     if _same_value_slot(new, old):
         return 1.0
@@ -81,16 +83,16 @@ def supersedes(finding: Finding, line: str) -> float:
     if not topic:
         return 0.0
     share = len(topic & old.stems) / len(topic)
-    # One word in common is little where a line says much.
+    # One common word is weak evidence if the line is long.
     if share < _MIN_SHARE or (len(topic) == 1 and len(old.stems - old.numbers) > 6):
         return 0.0
     return share
 
 
-def completes(said: str, task: str) -> bool:
-    """Whether a sentence about something that was done is about a task."""
-    words = stems_of(said)
-    wanted = stems_of(_OWNER.sub("", read_line(task).text)) - _FRAME
+def completes(sentence: str, task: str) -> bool:
+    """Return True if a sentence that reports something done is about this task."""
+    words = stems_of(sentence)
+    wanted = stems_of(_OWNER.sub("", read_line(task).text)) - _REPORTING_STEMS
     if not wanted:
         return False
     share = len(wanted & words) / len(wanted)
@@ -98,24 +100,24 @@ def completes(said: str, task: str) -> bool:
 
 
 def _same_value_slot(new: Line, old: Line) -> bool:
-    """Whether both give the one value that something can have: a name, a birthday, what somebody likes best."""
-    mine, other = _ONE_VALUE.match(new.text), _ONE_VALUE.match(old.text)
-    if mine is None or other is None or mine["key"].casefold() != other["key"].casefold():
+    """Return True if both state the value of the same single-valued attribute: a name, a birthday, a favourite."""
+    ours, theirs = _ONE_VALUE.match(new.text), _ONE_VALUE.match(old.text)
+    if ours is None or theirs is None or ours["key"].casefold() != theirs["key"].casefold():
         return False
-    return not new.numbers and not old.numbers and new.denies == old.denies
+    return not new.numbers and not old.numbers and new.negated == old.negated
 
 
 def _topic(text: str, speaker: str) -> frozenset[str]:
-    """Return the words that name what changed: before the change, or, when only a person stands there, behind it."""
-    found = _MOVED.search(text)
-    if found is None:
+    """Return the stems that name what changed: before the verb or, if only a person is there, after it."""
+    match = _CHANGED.search(text)
+    if match is None:
         return frozenset()
-    people = stems_of(speaker) | _FRAME
-    before = _words(text[: found.start()]) - people
-    if before or found["cue"].lower() == "now":
+    people = stems_of(speaker) | _REPORTING_STEMS
+    before = _words(text[: match.start()]) - people
+    if before or match["cue"].lower() == "now":
         return frozenset(before)
-    value = _VALUE.search(text, found.end()) if found["cue"].lower() != "no longer" else None
-    return frozenset(_words(text[found.end() : value.start() if value else None]) - people)
+    value = _VALUE.search(text, match.end()) if match["cue"].lower() != "no longer" else None
+    return frozenset(_words(text[match.end() : value.start() if value else None]) - people)
 
 
 def _words(text: str) -> set[str]:

@@ -8,8 +8,8 @@
     ## Timeline
     - 17 Aug 2025 – The Q3 launch date moved to 17 Aug 2025
 
-It grows from raw entries. A line that something new makes wrong is replaced where it stands; what it says already is
-not said again; everything else in it is left as it is, byte for byte.
+It grows from raw entries. An outdated line is replaced in place, a repeated statement is not added again, and
+everything else stays byte for byte.
 """
 
 from collections.abc import Sequence
@@ -18,36 +18,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from daypack.memory.document.markdown import HEADINGS, fit_document, parse, render, trim_document
-from daypack.memory.document.raw import RawEntry, raw_of
-from daypack.types.memory import PLACEHOLDER
+from daypack.types.memory import PLACEHOLDER, Entry, RawEntry
 
 if TYPE_CHECKING:
     from daypack.memory.document.findings import Finding
 
-__all__ = [
-    "HEADINGS",
-    "RawEntry",
-    "fit_document",
-    "initial_document",
-    "is_placeholder",
-    "merge",
-    "parse",
-    "raw_of",
-    "render",
-    "trim_document",
-]
-
 TITLE = "# Memory"
 PERSONA_MAX_CHARS = 1000
-# What stands in an example in place of the constant; it is read, never written.
+# Older clients wrote this instead of the constant; it is read, never written.
 _FORMER_PLACEHOLDER = "NEW MEMORY – init context"
 
 
 def initial_document(persona: str | None = None) -> str:
-    """Return the document of a memory that knows nothing yet: headings, and the persona line when there is one."""
+    """Return the document of an empty memory: the headings and, if given, one line with the persona."""
     line = " ".join((persona or "").split())
     if len(line) > PERSONA_MAX_CHARS:
-        from daypack.text.trim import trim  # noqa: PLC0415 — a server that starts need not pay for it
+        from daypack.text.trim import trim  # noqa: PLC0415 — start-up time of servers
 
         line = trim(line, PERSONA_MAX_CHARS)
     head = [TITLE, line] if line else [TITLE]
@@ -55,7 +41,7 @@ def initial_document(persona: str | None = None) -> str:
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a document is what a new memory holds; also as it stands in an example and inside a JSON object."""
+    """Return True if a document is the placeholder of a new memory, also in its former wording or in a JSON object."""
     if text in (PLACEHOLDER, _FORMER_PLACEHOLDER):
         return True
     if PLACEHOLDER not in text:
@@ -67,51 +53,57 @@ def is_placeholder(text: str) -> bool:
     return tuple(value.values()) == (PLACEHOLDER,)
 
 
-def merge(document: str, entries: Sequence[RawEntry]) -> str:
-    """Return a document with what lasts of raw entries, oldest first, made without a model; it fits the cap.
+def without_summary(entry: Entry) -> RawEntry:
+    """Return the part of an entry that a document may be built from."""
+    return RawEntry(entry.raw_entry, author=entry.author, role=entry.role, at=entry.at, source=entry.source)
 
-    The same entries a second time change nothing. A placeholder or a blank text is taken for an empty document.
+
+def merge(document: str, entries: Sequence[RawEntry]) -> str:
+    """Return a document extended by what lasts of raw entries (oldest first), without a model; it fits the limit.
+
+    Merging the same entries again changes nothing. A placeholder or a blank text counts as an empty document.
     """
-    # Who only reads or writes documents need not pay for what understands entries.
-    from daypack.memory.document.draft import Draft  # noqa: PLC0415
-    from daypack.memory.document.findings import learn  # noqa: PLC0415
+    # Reading and writing documents must not load the code that understands entries.
+    from daypack.memory.document.editor import Editor  # noqa: PLC0415
+    from daypack.memory.document.findings import extract_findings  # noqa: PLC0415
 
     text = initial_document() if is_placeholder(document) or not document.strip() else document
-    draft = Draft(parse(text))
-    for finding in _settled(learn(entries, text)):
-        draft.take(finding)
-    return fit_document(render(draft.page)) if draft.changed else trim_document(text)
+    editor = Editor(parse(text))
+    for finding in _consolidate(extract_findings(entries, text)):
+        editor.apply(finding)
+    return fit_document(render(editor.sections)) if editor.changed else trim_document(text)
 
 
-def _settled(findings: "Sequence[Finding]") -> "list[Finding]":
-    """Return what is left to say when entries have been read to their end: later ones may undo earlier ones."""
+def _consolidate(findings: "Sequence[Finding]") -> "list[Finding]":
+    """Return the findings that still hold after the last entry: later ones may repeat, replace or complete others."""
     from daypack.memory.document.compare import repeats, supersedes  # noqa: PLC0415
 
-    kept: list[Finding] = []
-    for one in findings:
-        if one.done:
-            _tick(kept, one)
-            if one.done == "said":
-                kept.append(one)
+    current: list[Finding] = []
+    for finding in findings:
+        if finding.done:
+            _complete_tasks(current, finding)
+            if finding.done == "stated":
+                current.append(finding)
             continue
-        if any(repeats(one, other.text) and other.heading == one.heading and not other.done for other in kept):
+        same_heading = [other for other in current if other.heading == finding.heading and not other.done]
+        if any(repeats(finding, other.text) for other in same_heading):
             continue
-        if one.update:
-            kept = [
+        if finding.update:
+            current = [
                 other
-                for other in kept
-                if other.done or other.heading in ("Participants", "Open tasks") or not supersedes(one, other.text)
+                for other in current
+                if other.done or other.heading in ("Participants", "Open tasks") or not supersedes(finding, other.text)
             ]
-        kept.append(one)
-    return kept
+        current.append(finding)
+    return current
 
 
-def _tick(kept: "list[Finding]", done: "Finding") -> None:
-    """Note which of the tasks before it a sentence says are done; a bare "done" answers what was asked just before."""
+def _complete_tasks(current: "list[Finding]", done: "Finding") -> None:
+    """Mark the earlier tasks that a sentence says are done; a bare "done" refers to the entry just before it."""
     from daypack.memory.document.compare import completes  # noqa: PLC0415
 
-    for at, one in enumerate(kept):
-        if one.heading != "Open tasks" or one.done:
+    for at, finding in enumerate(current):
+        if finding.heading != "Open tasks" or finding.done:
             continue
-        if one.entry == done.entry - 1 if done.done == "bare" else completes(done.text, one.text):
-            kept[at] = one._replace(done="ticked")
+        if finding.entry == done.entry - 1 if done.done == "bare" else completes(done.text, finding.text):
+            current[at] = finding._replace(done="ticked")

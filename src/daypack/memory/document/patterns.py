@@ -1,4 +1,4 @@
-"""Signs: patterns that tell what of a sentence lasts; each looks at one sentence alone, without its message."""
+"""Patterns that classify a single sentence: dates, decisions, tasks, personal facts, introductions."""
 
 import re
 
@@ -7,8 +7,8 @@ from daypack.text.filler import NAME
 
 
 def _any_of(phrases: str, *, whole: bool = True) -> str:
-    """Return one pattern for phrases that stand a line or a comma apart; an apostrophe stands for both kinds of it."""
-    listed = [one.strip() for line in phrases.strip().split("\n") for one in line.split(" , ")]
+    """Return one pattern for phrases separated by lines or commas; an apostrophe matches both kinds of it."""
+    listed = [phrase.strip() for line in phrases.strip().split("\n") for phrase in line.split(" , ")]
     joined = "|".join(listed).replace("'", "['’]")
     return rf"\b(?:{joined})\b" if whole else f"(?:{joined})"
 
@@ -21,8 +21,8 @@ DATE = re.compile(
     r"|\d{1,2}\.\d{1,2}\.(?:19|20)\d\d|(?<=\bin )(?:19|20)\d\d|(?<=\bsince )(?:19|20)\d\d)\b"
     r"|\d{4}年\d{1,2}月(?:\d{1,2}日)?|\d{1,2}月\d{1,2}日"
 )
-# A day that is known only from the day on which it was said.
-RELATIVE = re.compile(
+# A day that is relative to the day of the message.
+RELATIVE_DAY = re.compile(
     _any_of(
         r"""
         yesterday , today , tonight , tomorrow , this (?:week|month|weekend|morning)
@@ -33,26 +33,26 @@ RELATIVE = re.compile(
     + "|昨天|今天|明天|上周|下周",
     re.IGNORECASE,
 )
-# Nobody knows what these stand for once the sentence stands alone.
+# A reference that cannot be resolved without the sentences before it.
 DANGLING = re.compile(
     r"(?:it|its|this|that|these|those|they|them|their|he|him|his|she|her|there|here|which|who|then|one|same)\b"
     r"|(?:since|because|when|while|although|though|unless|if|so that)\b(?!.*,)"
     r"|[^.]*\b(?:use|used|chose|picked|do|did|keep|made|painted|got) (?:it|them|this|that|those)\b(?! [a-z]+)",
     re.IGNORECASE,
 )
-DANGLING_ABROAD = re.compile(
+DANGLING_NOT_ENGLISH = re.compile(
     r"(?:er|sie|es|das|dies|diese[rs]?|dann|dort|il|elle|cela|ça|ella|eso|esto)\b|[它他她这那]", re.IGNORECASE
 )
-# Nobody says that it is so.
-UNREAL = re.compile(
+# Not stated as true.
+HYPOTHETICAL = re.compile(
     r"\b(?:in (?:the|my|this|a) (?:story|novel|book|game|play|scene|film|movie|dream)|as a [a-z]+, i want"
     r"|imagine|pretend|suppose|hypothetically|let['’]s say|role ?play|(?:if|wish|as though) i"
     r"|write (?:me )?an? (?:poem|song|story|letter|speech))\b",
     re.IGNORECASE,
 )
-# To be kept, as whoever says it asks for.
-RECORD = re.compile(r"(?:please )?(?:remember|keep in mind|note|don['’]t forget|bear in mind)\b", re.IGNORECASE)
-# Something that was said before is different now.
+# The speaker asks to remember it.
+REMEMBER = re.compile(r"(?:please )?(?:remember|keep in mind|note|don['’]t forget|bear in mind)\b", re.IGNORECASE)
+# A value that was known before has changed.
 UPDATE = re.compile(
     _any_of(
         " , ".join(CHANGE_VERBS)
@@ -84,8 +84,8 @@ UNDECIDED = re.compile(
 )
 LETS = re.compile(r"let['’]?s\b|let us\b", re.IGNORECASE)
 AGREED = re.compile(r"\b(?:decided|agreed|settled)\b", re.IGNORECASE)
-# What somebody is busy with: over by tomorrow.
-BUSY = re.compile(
+# A temporary activity: no longer true tomorrow.
+TEMPORARY = re.compile(
     _any_of(
         """
         trying to , working on , having trouble , struggling , not sure , wondering , looking (?:for|at|into|to)
@@ -103,7 +103,7 @@ RULE = re.compile(
     r"(?:please )?(?:always|never|from now on|don['’]t ever|do not ever|make sure (?:to )?(?:always|never))\b",
     re.IGNORECASE,
 )
-# What somebody is, has or likes for longer than a day.
+# A lasting personal fact.
 PERSONAL = re.compile(
     _any_of(
         r"""
@@ -124,7 +124,7 @@ PERSONAL = re.compile(
     r"|deadline|doctor|landlord)(?:,? [A-Z][a-z]+,?)?(?:['’]s| is| are| was| lives?| works?| turned| has) ",
     re.IGNORECASE,
 )
-PERSONAL_ABROAD = re.compile(
+PERSONAL_NOT_ENGLISH = re.compile(
     r"我(?:叫|住|对.{1,12}过敏|(?:从)?不(?:吃|喝|喜欢)|讨厌|最?喜欢)"
     r"|\bich (?:heiße|wohne|arbeite|mag|lebe|esse|trinke|bin (?:allergisch|verheiratet|vegan|vegetarier))\b"
     r"|\bje (?:m['’]appelle|vis|habite|travaille|préfère|suis (?:allergique|marié))"
@@ -141,18 +141,18 @@ STATE = re.compile(
     + "|是|在|有|です",
     re.IGNORECASE,
 )
-ASKED = re.compile(
+REQUESTED = re.compile(
     r"(?:please |pls |kindly |can you |could you |would you |will you |i need you to |i['’]d like you to |"
     r"remind me to |todo:? |to-do:? |action item:? |don['’]t forget to |remember to )+(?P<deed>[a-z].+)",
     re.IGNORECASE | re.DOTALL,
 )
-OWN_DEED = re.compile(
+OWN_TASK = re.compile(
     r"(?:i|we)(?: still| also| really)? (?:need to|have to|must)"
     r" (?P<deed>(?!be\b|say\b|admit\b|know\b|think\b|get going\b|go\b|run\b|ask\b|see\b|have\b|do\b)[a-z].+)",
     re.IGNORECASE | re.DOTALL,
 )
-# Asked for and given in the same breath: nothing of it stays open.
-ANSWERED = re.compile(
+# Requests that the next reply answers: they leave no open task.
+ANSWERED_AT_ONCE = re.compile(
     _any_of(
         """
         explain , tell , show , give , list , summari[sz]e , translate , recommend , suggest , compare , describe
@@ -190,15 +190,17 @@ NOT_DONE = re.compile(
     + r"|n['’]t\b",
     re.IGNORECASE,
 )
-CALLED = re.compile(rf"\b(?:[Mm]y name(?:['’]s| is)|I(?:['’]m| am) called) (?P<name>{NAME}(?: {NAME})?)")
-HELLO = re.compile(rf"(?:I(?:['’]m| am)|[Tt]his is) (?P<name>{NAME})(?:[.,!]|\Z| (?:from|and I|speaking)\b)")
+OWN_NAME = re.compile(rf"\b(?:[Mm]y name(?:['’]s| is)|I(?:['’]m| am) called) (?P<name>{NAME}(?: {NAME})?)")
+SELF_INTRODUCTION = re.compile(
+    rf"(?:I(?:['’]m| am)|[Tt]his is) (?P<name>{NAME})(?:[.,!]|\Z| (?:from|and I|speaking)\b)"
+)
 _KIN = (
     "wife|husband|partner|boss|manager|colleague|coworker|friend|sister|brother|son|daughter|mother|father|mom|mum|dad|"
     "girlfriend|boyfriend|assistant|mentor|teacher|doctor|neighbou?r|cousin|uncle|aunt|designer|lawyer|landlord"
 )
-MET = re.compile(
+RELATION = re.compile(
     rf"\b[Mm]y (?P<what>{_KIN}),? (?P<name>{NAME})\b(?!['’]s\b)|\b(?P<name2>{NAME}) is my (?P<what2>{_KIN})\b"
 )
-NO_NAME = frozenset(
+NOT_A_NAME = frozenset(
     ["I", "The", "An", "Yes", "No", "Not", "Just", "So", "And", "But", "Sorry", "Happy", "Glad", "Sure", "Ok", "Back"]
 )

@@ -1,1 +1,1 @@
-"""Search in one memory: words and vectors."""
+"""Search in one memory: by words and by vectors."""

@@ -1,20 +1,20 @@
-"""Searching one memory: the entries that fit a query, the latest context document and the one that fits best."""
+"""Searches one memory: ranked entries, the latest context document and the best matching one."""
 
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from daypack.memory.document.document import is_placeholder
-from daypack.memory.search.open_indexes import Indexes
+from daypack.memory.search.index_cache import IndexCache
 from daypack.memory.store.port import Store, StoreFeed
 from daypack.types.memory import ContextDocument, Entry, Hit, SearchResult, Where
 
 if TYPE_CHECKING:
-    from daypack.memory.search.index import Found, Index
+    from daypack.memory.search.index import Index, RankedEntry
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for."""
+    """A checked query and its options."""
 
     query: str
     top_k: int
@@ -22,24 +22,24 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     where: Where | None = None
 
 
-def search(store: Store, indexes: Indexes, user: str, memory_id: str, question: Question) -> SearchResult:
+def search(store: Store, indexes: IndexCache, user: str, memory_id: str, question: Question) -> SearchResult:
     """Search a memory of this user."""
-    latest = store.document(user, memory_id)  # refuses who has no such memory
+    latest = store.document(user, memory_id)  # raises MemoryMissing if the user has no such memory
     allowed = None if question.where is None else store.find(user, memory_id, question.where)
     with indexes.use(StoreFeed(store, user, memory_id)) as index:
-        found = index.search(question.query, question.top_k, allowed=allowed)
+        ranked = index.search(question.query, question.top_k, allowed=allowed)
         best, score = _best_document(store, user, index, memory_id, question.query)
         notes = (*index.notes, *filter(None, (indexes.problem,)))
-    stored = store.pick(user, memory_id, [one.seq for one in found])
-    # One that was erased meanwhile is left out.
-    hits = tuple(_hit(stored[one.seq], one, explain=question.explain) for one in found if one.seq in stored)
-    known = not is_placeholder(latest.content)
+    stored = store.pick(user, memory_id, [entry.seq for entry in ranked])
+    # An entry may have been erased in the meantime.
+    hits = tuple(_hit(stored[entry.seq], entry, explain=question.explain) for entry in ranked if entry.seq in stored)
+    written = not is_placeholder(latest.content)
     return SearchResult(
         memory_id=memory_id,
         entries=hits,
         count=len(hits),
-        latest_context=latest.content if known else None,
-        context_timestamp=latest.created_at if known else None,
+        latest_context=latest.content if written else None,
+        context_timestamp=latest.created_at if written else None,
         best_context=best.content if best else None,
         best_context_timestamp=best.created_at if best else None,
         best_context_score=score,
@@ -57,6 +57,6 @@ def _best_document(
     return (None, None) if is_placeholder(document.content) else (document, best[1])
 
 
-def _hit(entry: Entry, found: "Found", *, explain: bool) -> Hit:
+def _hit(entry: Entry, ranked: "RankedEntry", *, explain: bool) -> Hit:
     fields = {name: getattr(entry, name) for name in Entry.__struct_fields__}
-    return Hit(**fields, score=found.score, score_parts=found.parts if explain else None)
+    return Hit(**fields, score=ranked.score, score_parts=ranked.parts if explain else None)

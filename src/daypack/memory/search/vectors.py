@@ -1,9 +1,9 @@
-"""The vectors of one memory: made batch by batch by the embedder, another one's removed when they are complete.
+"""The vectors of one memory, embedded in batches; those of a former model are removed once the new ones are complete.
 
     <folder>/vectors-<name of the model, hashed>/
 
-A batch is added or it is not: after a kill it goes on with the newest entry that has a vector. One process embeds at a
-time and the others wait for it: the same work done twice would not be done sooner.
+Batches are atomic: after a crash embedding continues after the newest entry that has a vector. One process embeds at a
+time and the others wait for it, because doing the same work twice saves no time.
 """
 
 import fcntl
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from daypack.search.vectors import Nearest, Vectors
 
 PREFIX = "vectors-"
-_LOCK = "embedding.lock"
+_LOCK_NAME = "embedding.lock"
 _BATCH = 64
 _POLL_SECONDS = 0.05
 
 
 class Texts(Protocol):
-    """Where the texts come from."""
+    """Supplies the texts to embed."""
 
     def __call__(self, after: int, limit: int) -> Sequence[tuple[int, Sequence[str]]]:
         """Return the numbers of later entries, ascending, and the texts of each."""
         ...
 
 
-class Asked(NamedTuple):
+class VectorQuery(NamedTuple):
     """A query as a vector, and the entries closest to it."""
 
     row: "NDArray[np.float32]"
@@ -48,20 +48,20 @@ class Asked(NamedTuple):
 
     @property
     def ids(self) -> list[int]:
-        """Who is close."""
+        """The seqs of the closest entries."""
         return self.nearest.ids + (self.allowed.ids if self.allowed else [])
 
 
-class Meaning:
+class EntryVectors:
     """The vectors below `folder`, made by `embedder`; threads and processes may share them."""
 
     def __init__(self, folder: str, embedder: "Embedder") -> None:
-        from hashlib import sha256  # noqa: PLC0415 — only who has an embedder pays for it
+        from hashlib import sha256  # noqa: PLC0415 — only with an embedder
 
         self.folder = os.path.join(folder, PREFIX + sha256(embedder.name.encode()).hexdigest()[:16])
         self._embedder = embedder
         self._vectors: Vectors | None = None
-        self._alone = False  # the vectors of other models are gone
+        self._others_removed = False  # vectors of other models
 
     @property
     def newest(self) -> int:
@@ -70,44 +70,44 @@ class Meaning:
 
     @property
     def instant(self) -> bool:
-        """Whether a search makes the few vectors that are missing."""
+        """True if the embedder is fast enough for a search to embed a few missing entries."""
         return self._embedder.instant
 
     def catch_up(self, goal: int, texts: Texts, deadline: float | None) -> str | None:
-        """Embed entries up to `goal`; return what went wrong. After the deadline no further batch is begun."""
+        """Embed entries up to `goal` and return the problem, if any. No batch starts after the deadline."""
         try:
             vectors = self._open()
-            with self._turn(goal, deadline) as ours:
-                while ours and (newest := vectors.newest) < goal and not _is_late(deadline):
+            with self._lock(goal, deadline) as locked:
+                while locked and (newest := vectors.newest) < goal and not _has_passed(deadline):
                     batch = texts(newest, _BATCH)
                     if not batch:
                         break
-                    ids = [one for one, said in batch for _ in said]
-                    vectors.add(ids, self._embedder.encode([text for _, said in batch for text in said]))
-                if not self._alone and vectors.newest >= goal:
+                    ids = [seq for seq, parts in batch for _ in parts]
+                    vectors.add(ids, self._embedder.encode([part for _, parts in batch for part in parts]))
+                if not self._others_removed and vectors.newest >= goal:
                     self._remove_others()
-                    self._alone = True
+                    self._others_removed = True
         except DaypackError as error:
             return str(error)
         return None
 
-    def ask(self, query: str, limit: int, allowed: Collection[int] | None) -> Asked | None:
-        """Return the entries closest to a query, and the closest of those that are allowed; None without vectors."""
+    def search(self, query: str, limit: int, allowed: Collection[int] | None) -> VectorQuery | None:
+        """Return the entries closest to a query, overall and among those allowed; None if there are no vectors."""
         vectors = self._open()
         if not vectors.newest:
             return None
         row = self._embedder.encode([query])[0]
-        # What is close is scaled by all there is, so that a filter leaves scores as they are.
+        # Closeness is scaled by all entries, so that a filter does not change scores.
         nearest = vectors.search(row, limit)
-        return Asked(row, nearest, None if allowed is None else vectors.search(row, limit, allowed=allowed))
+        return VectorQuery(row, nearest, None if allowed is None else vectors.search(row, limit, allowed=allowed))
 
-    def compare(self, asked: Asked, ids: Collection[int]) -> Closeness:
-        """Return how close these entries are."""
-        known: Mapping[int, float] = self._open().cosines(asked.row, ids)
-        return Closeness(known, asked.nearest.low, asked.nearest.high, self._embedder.weight)
+    def compare(self, query: VectorQuery, ids: Collection[int]) -> Closeness:
+        """Return how close these entries are to a query."""
+        known: Mapping[int, float] = self._open().cosines(query.row, ids)
+        return Closeness(known, query.nearest.low, query.nearest.high, self._embedder.weight)
 
     def close(self) -> None:
-        """Let go of the files; the embedder belongs to others."""
+        """Close the files; the embedder is shared and stays open."""
         if self._vectors is not None:
             self._vectors.close()
 
@@ -119,27 +119,27 @@ class Meaning:
         return self._vectors
 
     @contextmanager
-    def _turn(self, goal: int, deadline: float | None) -> Generator[bool]:
-        """Wait until nobody else embeds; False when somebody did all there was to do, or time ran out."""
+    def _lock(self, goal: int, deadline: float | None) -> Generator[bool]:
+        """Wait until no other process embeds; yield False if another has reached `goal` or the deadline has passed."""
         parent = os.path.dirname(self.folder)
         if not os.path.isdir(parent):
             make_folders(parent, durable=False)
-        path = os.path.join(parent, _LOCK)
+        path = os.path.join(parent, _LOCK_NAME)
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StorageFailed(error.strerror or str(error), operation="embed", place=path) from error
         try:
-            while not (ours := _try_lock(fd)):
-                if self._open().newest >= goal or _is_late(deadline):
+            while not (locked := _try_lock(fd)):
+                if self._open().newest >= goal or _has_passed(deadline):
                     break
                 time.sleep(_POLL_SECONDS)
-            yield ours
+            yield locked
         finally:
             release(fd)
 
     def _remove_others(self) -> None:
-        """Remove vectors that another model made."""
+        """Remove the vectors of other models."""
         parent, own = os.path.split(self.folder)
         with suppress(OSError):
             for name in os.listdir(parent):
@@ -152,10 +152,10 @@ def _try_lock(fd: int) -> bool:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system without locks: as good as it gets
+    except OSError:  # the file system has no locks
         return True
     return True
 
 
-def _is_late(deadline: float | None) -> bool:
+def _has_passed(deadline: float | None) -> bool:
     return deadline is not None and time.monotonic() > deadline

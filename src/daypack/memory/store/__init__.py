@@ -1,1 +1,1 @@
-"""Where memories are kept: the port and its implementations."""
+"""Where memories are stored: the interface of a store and its implementation in SQLite."""

@@ -1,39 +1,39 @@
-"""The port to where memories are kept: entries, documents, and whose they are. All of it is truth.
+"""The interface of a memory store: memories, entries, documents, users and tokens.
 
-Every method that reaches a memory takes the user it is done for. A memory of another user, one that was deleted and
-one that never was are answered alike: MemoryMissing. What has returned is durable and visible to every reader.
+Every method that reaches a memory takes its user. A memory of another user, a deleted memory and one that never existed
+raise the same MemoryMissing. When a write returns it is durable and visible to every reader.
 """
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from daypack.errors import MemoryMissing
-from daypack.memory.store.accounts import Accounts
-from daypack.types.memory import About, ContextDocument, Entry, Memory, Where
+from daypack.types.memory import About, ContextDocument, Entry, Memory, User, Where
 
 ID_CHARS = 32
+Scope = Literal["read", "write"]
 _HEX = frozenset("0123456789abcdef")
 
 
-class Draft(Struct, frozen=True, kw_only=True, gc=False):
-    """An entry to be stored. `stated`: the caller gave the summary, so a repetition must have the same.
+class NewEntry(Struct, frozen=True, kw_only=True, gc=False):
+    """An entry to store. `summary_given`: the caller wrote the summary, so a repetition must have the same one.
 
-    `entry_id` and `created_at` (milliseconds since 1970) are those of an archive; else the store makes them.
+    `entry_id` and `created_at` (milliseconds since 1970) come from an archive; without them the store assigns them.
     """
 
     raw: str
     summary: str
     about: About = About()
     client_key: str | None = None
-    stated: bool = True
+    summary_given: bool = True
     entry_id: str | None = None
     created_at: int | None = None
 
 
-class Kept(NamedTuple):
-    """What became of a draft; `created_at` is in milliseconds since 1970."""
+class StoredEntry(NamedTuple):
+    """A new entry as stored; `created_at` is in milliseconds since 1970. `replayed`: it was stored before."""
 
     entry_id: str
     seq: int
@@ -43,7 +43,7 @@ class Kept(NamedTuple):
 
 
 class NewMemory(Struct, frozen=True, kw_only=True):
-    """A memory to be made; `memory_id` and `created_at` as in a draft."""
+    """A memory to create; `memory_id` and `created_at` as in a NewEntry."""
 
     title: str
     memory_type: str = "chat"
@@ -53,17 +53,17 @@ class NewMemory(Struct, frozen=True, kw_only=True):
 
 
 class NewDocument(Struct, frozen=True):
-    """A version of a document to be stored; `document_id` and `created_at` as in a draft."""
+    """A version of a document to store; `document_id` and `created_at` as in a NewEntry."""
 
     content: str
     document_id: str | None = None
     created_at: int | None = None
 
 
-class Span(Struct, frozen=True, kw_only=True):
-    """Which entries to list: those before or after an entry's seq or a time (exclusive), the nearest `limit` of them.
+class EntryRange(Struct, frozen=True, kw_only=True):
+    """The entries to list: at most `limit` before or after a seq or a time (exclusive), newest first.
 
-    With `after` alone they are those that follow it at once, else the newest; always newest first.
+    With `after` they are the ones right after it, otherwise the newest.
     """
 
     limit: int
@@ -74,23 +74,74 @@ class Span(Struct, frozen=True, kw_only=True):
 
     @property
     def forward(self) -> bool:
-        """Whether it leads on towards the newest."""
+        """True if the range extends towards newer entries."""
         return self.after_seq is not None or self.after_time is not None
 
 
 class Newest(NamedTuple):
-    """How far a memory has got: the highest seq of an entry that is there, the highest version of the document.
+    """The highest seq of an existing entry and the highest version of the document.
 
-    `given` is the highest seq that was ever given, also to an entry that was erased.
+    `assigned` is the highest seq ever assigned, including erased entries.
     """
 
     entries: int
     documents: int
-    given: int
+    assigned: int
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    """Changes to a user; `quotas` may name memories, entries and bytes (None: no limit); the rest is unchanged."""
+
+    name: str | None = None
+    email: str | None = None
+    quotas: Mapping[str, int | None] = {}
+
+
+class Token(Struct, frozen=True, kw_only=True):
+    """Access to a server for one user; the secret itself is not stored."""
+
+    token_id: str
+    user: str
+    name: str
+    scope: Scope
+    created_at: str
+    expires_at: str | None = None
+
+
+class Accounts(Protocol):
+    """Users and tokens of a store."""
+
+    def find(self, user: str) -> User | None:
+        """Return a profile with its usage; None if there is no such user."""
+        ...
+
+    def list(self) -> tuple[User, ...]:
+        """Return all profiles, by name."""
+        ...
+
+    def put(self, user: str, profile: Profile) -> User:
+        """Change a profile; create it if there is none."""
+        ...
+
+    def put_token(self, token: Token, digest: bytes) -> None:
+        """Store a token; `digest` is the SHA-256 of its secret."""
+        ...
+
+    def find_token(self, digest: bytes) -> Token | None:
+        """Return the token whose secret has this digest."""
+        ...
+
+    def tokens(self, user: str | None = None) -> tuple[Token, ...]:
+        """Return the tokens of a user, or of all users."""
+        ...
+
+    def drop_token(self, token_id: str) -> bool:
+        """Delete a token; return False if there was none."""
+        ...
 
 
 class Store(Protocol):
-    """Where memories are kept."""
+    """Stores memories. Threads may share it."""
 
     @property
     def store_id(self) -> str:
@@ -109,73 +160,72 @@ class Store(Protocol):
         user: str,
         new: NewMemory,
         documents: Sequence[NewDocument],
-        drafts: Sequence[Draft],
+        entries: Sequence[NewEntry],
     ) -> Memory:
-        """Make a memory with documents and entries, all or none; makes the user too.
+        """Create a memory with documents and entries in one transaction, and its user if there is none.
 
-        Where this user has one of the id already, what is there is passed over and the rest added; where the id is
-        taken otherwise, the memory gets a new one.
+        If this user has a memory with the id, what it lacks is added; if another user has it, a new id is assigned.
         """
         ...
 
     def memory(self, user: str, memory_id: str) -> Memory:
-        """Return what is known about a memory."""
+        """Return a memory's title, type and size."""
         ...
 
     def memories(self, user: str, *, deleted: bool = False) -> tuple[Memory, ...]:
-        """Return the user's memories, oldest first; or those that were deleted and can be restored."""
+        """Return the user's memories, oldest first; or the deleted ones, which can be restored."""
         ...
 
     def delete(self, user: str, memory_id: str) -> None:
-        """Hide a memory from everybody until it is restored."""
+        """Hide a memory until it is restored."""
         ...
 
     def restore(self, user: str, memory_id: str) -> None:
-        """Bring a deleted memory back."""
+        """Restore a deleted memory."""
         ...
 
     def erase(self, user: str, memory_id: str) -> None:
-        """Remove a memory, deleted or not, so that no byte of it is left in the store's files."""
+        """Remove a memory, deleted or not, and all its bytes from the store's files."""
         ...
 
     # Entries
 
-    def add(self, user: str, memory_id: str, drafts: Sequence[Draft]) -> list[Kept]:
-        """Store entries, all or none; one whose client key is known with the same payload is not stored again."""
+    def add(self, user: str, memory_id: str, entries: Sequence[NewEntry]) -> list[StoredEntry]:
+        """Store entries in one transaction; a known client key with the same payload stores nothing."""
         ...
 
     def find_key(self, user: str, memory_id: str, client_key: str) -> Entry | None:
-        """Return the entry that was stored with a client key."""
+        """Return the entry stored with a client key."""
         ...
 
     def seq_of(self, user: str, memory_id: str, entry_id: str) -> int:
         """Return the seq of an entry, or raise EntryMissing."""
         ...
 
-    def page(self, user: str, memory_id: str, span: Span) -> list[Entry]:
-        """Return entries, newest first."""
+    def page(self, user: str, memory_id: str, entry_range: EntryRange) -> list[Entry]:
+        """Return the entries of a range, newest first."""
         ...
 
     def after(self, user: str, memory_id: str, seq: int, limit: int) -> list[Entry]:
-        """Return the entries that follow a seq, oldest first."""
+        """Return the entries after a seq, oldest first."""
         ...
 
     def pick(self, user: str, memory_id: str, seqs: Collection[int]) -> dict[int, Entry]:
-        """Return the entries of these seqs, as far as they are there."""
+        """Return the existing entries among these seqs."""
         ...
 
     def find(self, user: str, memory_id: str, where: Where) -> frozenset[int]:
-        """Return the seqs of the entries for which all of `where` holds."""
+        """Return the seqs of the entries that match all filters."""
         ...
 
     def erase_entry(self, user: str, memory_id: str, entry_id: str) -> None:
-        """Remove an entry as `erase` does; its seq is not given again."""
+        """Remove an entry as `erase` does; its seq is not reused."""
         ...
 
     # Documents
 
     def put_document(self, user: str, memory_id: str, content: str) -> ContextDocument:
-        """Store a new version of the document; it is the current one from now on."""
+        """Store a new version of the document, which becomes the current one."""
         ...
 
     def document(self, user: str, memory_id: str, version: int | None = None) -> ContextDocument:
@@ -183,11 +233,11 @@ class Store(Protocol):
         ...
 
     def documents(self, user: str, memory_id: str, after: int, limit: int) -> list[ContextDocument]:
-        """Return the versions that follow one, oldest first."""
+        """Return the versions after one, oldest first."""
         ...
 
     def newest(self, user: str, memory_id: str) -> Newest:
-        """Return how far a memory has got, read afresh."""
+        """Return the newest numbers of a memory, read from the store."""
         ...
 
     def close(self) -> None:
@@ -196,7 +246,7 @@ class Store(Protocol):
 
 
 class StoreFeed:
-    """What an index reads of one memory, for its owner."""
+    """The entries and documents of one memory, as its search index reads them."""
 
     def __init__(self, store: Store, user: str, memory_id: str) -> None:
         self._store = store
@@ -218,12 +268,12 @@ class StoreFeed:
 
 
 def is_id(text: object) -> bool:
-    """Whether a text has the form of a memory's, entry's or document's id: 32 hexadecimal digits."""
+    """Return True if a text has the form of an id: 32 hexadecimal digits."""
     return isinstance(text, str) and len(text) == ID_CHARS and _HEX.issuperset(text)
 
 
 def join_id(stem: bytes, number: int) -> str:
-    """Return the id of an entry or a document: twelve random bytes, then its number in the memory."""
+    """Return the id of an entry or a document: twelve random bytes and its number in the memory."""
     return stem.hex() + number.to_bytes(4, "big").hex()
 
 
@@ -233,7 +283,7 @@ def split_id(text: str) -> tuple[bytes, int]:
 
 
 def memory_missing(memory_id: object, operation: str) -> MemoryMissing:
-    """Return the one answer for every memory that this user does not have."""
+    """Return the same error for every memory this user does not have."""
     place = str(memory_id)[:ID_CHARS].encode("utf-8", "replace").decode()
-    hint = "is it the right id, home and user?"
-    return MemoryMissing("no such memory", operation=operation, place=place, hint=hint)
+    hint = "check the memory_id, the home and the user; `daypack memory list` lists the ids"
+    return MemoryMissing("there is no such memory", operation=operation, place=place, hint=hint)

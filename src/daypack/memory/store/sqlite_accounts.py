@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from daypack.memory.store.accounts import Profile, Token
+from daypack.memory.store.port import Profile, Token
 from daypack.memory.store.tables import TOKEN, USER, token_of, user_of
 from daypack.types.memory import User
 
@@ -14,14 +14,14 @@ Run = Callable[[str, Callable[["Connection"], Any]], Any]
 
 
 class SqliteAccounts:
-    """The users of one file; the store lends its connections."""
+    """The users and tokens of one file, over the connections of its store."""
 
     def __init__(self, read: Run, write: Run) -> None:
         self._read = read
         self._write = write
 
     def find(self, user: str) -> User | None:
-        """Return a profile; None when there is none."""
+        """Return a profile; None if there is no such user."""
         row = self._read(
             "get_user", lambda connection: connection.execute(f"{USER} WHERE user = ?", (user,)).fetchone()
         )
@@ -33,7 +33,7 @@ class SqliteAccounts:
         return tuple(map(user_of, rows))
 
     def put(self, user: str, profile: Profile) -> User:
-        """Change a profile, making it when there is none."""
+        """Change a profile; create it if there is none."""
         changes: dict[str, str | int | None] = {}
         if profile.name is not None:
             changes["name"] = profile.name
@@ -51,7 +51,7 @@ class SqliteAccounts:
         return self._write("change user", work)
 
     def put_token(self, token: Token, digest: bytes) -> None:
-        """Keep a token; `digest` is the SHA-256 of its secret."""
+        """Store a token; `digest` is the SHA-256 of its secret."""
         row = (token.token_id, digest, token.user, token.name, token.scope, token.created_at, token.expires_at)
         query = "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?)"
         self._write("new token", lambda connection: connection.execute(query, row).rowcount)
@@ -63,18 +63,18 @@ class SqliteAccounts:
         return token_of(row) if row else None
 
     def tokens(self, user: str | None = None) -> tuple[Token, ...]:
-        """Return the tokens of a user, or all."""
+        """Return the tokens of a user, or of all users."""
         query = f"{TOKEN} WHERE ?1 IS NULL OR user = ?1 ORDER BY user, created, id"
         rows = self._read("list tokens", lambda connection: connection.execute(query, (user,)).fetchall())
         return tuple(map(token_of, rows))
 
     def drop_token(self, token_id: str) -> bool:
-        """Forget a token; say whether there was one."""
+        """Delete a token; return False if there was none."""
         query = "DELETE FROM tokens WHERE id = ?"
         return self._write("revoke token", lambda connection: connection.execute(query, (token_id,)).rowcount) > 0
 
 
 def user_number(connection: "Connection", user: str) -> int:
-    """Return the number of a user, who is made when there is none."""
+    """Return the number of a user; create the user if there is none."""
     connection.execute("INSERT OR IGNORE INTO users(user, name) VALUES (?, ?)", (user, user))
     return connection.execute("SELECT number FROM users WHERE user = ?", (user,)).fetchone()[0]

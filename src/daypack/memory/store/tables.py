@@ -1,15 +1,15 @@
-"""The tables of store.sqlite, and what their rows mean.
+"""The tables of store.sqlite and the types of their rows.
 
-    users      who; quotas (NULL: no limit) and what is used of them, counted in the transaction that uses it
-    memories   title, type, time of deletion; `newest` and `documents` only grow, so no number is given twice
-    entries    all that filters look at, small and in order; the words are in
+    users      names, quotas (NULL: no limit) and usage, updated in the transaction that writes
+    memories   title, type, time of deletion; `newest` and `documents` only grow, so no number is reused
+    entries    the columns that filters use, in order; the text is in
     texts      raw as exact UTF-8 bytes; summary NULL: the same as raw; crc: CRC-32 of raw, then summary
     documents  every version of every context document
     tags, keys entries by tag, entries by client key
     tokens     SHA-256 of secrets
-    erasing    has a row while an erasure is under way: only then can entries, texts and documents be deleted
+    erasing    has a row during an erasure: only then can entries, texts and documents be deleted
 
-Times are milliseconds since 1970. `moment` is an entry's `at` where that is an ISO time, else when it was stored.
+Times are milliseconds since 1970. `moment` is an entry's `at` if that is an ISO time, else the time it was stored.
 """
 
 from typing import Any
@@ -17,9 +17,8 @@ from zlib import crc32
 
 from daypack.errors import Damaged
 from daypack.files.database import Format
-from daypack.memory.store.accounts import Token
-from daypack.memory.store.port import join_id
-from daypack.memory.times import time_of
+from daypack.memory.store.port import Token, join_id
+from daypack.memory.times import format_time
 from daypack.types.memory import About, ContextDocument, Entry, Memory, Quotas, Stats, Usage, User
 
 APPLICATION = 0x64706D31  # "dpm1"
@@ -73,7 +72,7 @@ FORMAT = Format(
     APPLICATION,
     VERSION,
     _SCHEMA + "".join(map(_GUARD.format, GUARDED)),
-    "nothing was changed; restore the file from a backup",
+    "the file was not changed; restore it from a backup",
     kept=True,
     pragmas=(
         f"cache_size=-{_CACHE_KIB}",
@@ -99,7 +98,7 @@ Row = tuple[Any, ...]
 
 
 def entry_of(row: Row, memory_id: str) -> Entry:
-    """Return the entry of an ENTRY row; bytes that are not what was written are damage."""
+    """Return the entry of an ENTRY row; raise Damaged if its checksum does not match."""
     seq, stem, created, session, role, author, at, source, tags, raw, summary, crc = row
     entry_id = join_id(stem, seq)
     if text_crc(raw, summary) != crc:
@@ -109,7 +108,7 @@ def entry_of(row: Row, memory_id: str) -> Entry:
         entry_id=entry_id,
         memory_id=memory_id,
         seq=seq,
-        created_at=time_of(created),
+        created_at=format_time(created),
         raw_entry=text,
         summary=text if summary is None else summary,
         session=session,
@@ -131,7 +130,7 @@ def document_of(row: Row, memory_id: str) -> ContextDocument:
         document_id=document_id,
         memory_id=memory_id,
         version=version,
-        created_at=time_of(created),
+        created_at=format_time(created),
         content=content,
     )
 
@@ -143,10 +142,10 @@ def memory_of(row: Row) -> Memory:
         memory_id=memory_id,
         title=title,
         memory_type=memory_type,
-        created_at=time_of(created),
+        created_at=format_time(created),
         description=description,
         stats=Stats(entries, documents, size),
-        deleted_at=None if deleted is None else time_of(deleted),
+        deleted_at=None if deleted is None else format_time(deleted),
     )
 
 
@@ -164,13 +163,13 @@ def token_of(row: Row) -> Token:
 
 
 def text_crc(raw: bytes, summary: str | None) -> int:
-    """Return the checksum of an entry's texts."""
+    """Return the checksum of an entry's raw text and summary."""
     crc = crc32(raw)
     return crc if summary is None else crc32(summary.encode(), crc)
 
 
 def join_tags(tags: tuple[str, ...]) -> str | None:
-    """Return the tags as one column; they hold no control characters."""
+    """Return tags as one column; a tag has no control characters."""
     return "\n".join(tags) or None
 
 
@@ -180,12 +179,12 @@ def split_tags(tags: str | None) -> tuple[str, ...]:
 
 
 def size_of(raw: bytes, summary: str | None, about: About) -> int:
-    """Return how many bytes an entry counts for: of its texts and of what is known of it."""
+    """Return the bytes an entry counts for: its texts and the fields beside them."""
     words = (summary, about.session, about.role, about.author, about.at, about.source, *about.tags)
     return len(raw) + len("".join(filter(None, words)).encode())
 
 
 def _damage(what: str, id_: str, memory_id: str) -> Damaged:
     hint = "restore store.sqlite from a backup, or erase the entry"
-    problem = f"the bytes of {what} {id_} are not those that were written"
+    problem = f"{what} {id_} has a checksum mismatch"
     return Damaged(problem, operation="read memory", place=memory_id, hint=hint)

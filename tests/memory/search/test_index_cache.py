@@ -8,8 +8,8 @@ from typing import ClassVar
 import pytest
 
 from daypack.errors import ModelMissing
-from daypack.memory.search import open_indexes as module
-from daypack.memory.search.open_indexes import Indexes
+from daypack.memory.search import index_cache as module
+from daypack.memory.search.index_cache import IndexCache
 from daypack.memory.store.port import StoreFeed
 from daypack.memory.store.sqlite import SqliteStore
 
@@ -43,13 +43,13 @@ class Model:
 
 
 @pytest.fixture
-def indexes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Indexes]:
+def indexes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IndexCache]:
     Opened.live.clear()
     Opened.embedders.clear()
     Model.opened = Model.closed = 0
     monkeypatch.setattr("daypack.memory.search.index.Index", Opened)
     monkeypatch.setattr(module, "MAX_OPEN", 3)
-    indexes = Indexes(str(tmp_path), Model)  # type: ignore[arg-type]
+    indexes = IndexCache(str(tmp_path), Model)  # type: ignore[arg-type]
     yield indexes
     indexes.close()
 
@@ -58,12 +58,12 @@ def feed(name: str, user: str = "me") -> StoreFeed:
     return StoreFeed(SqliteStore("nowhere"), user, name)
 
 
-def use(indexes: Indexes, name: str) -> None:
+def use(indexes: IndexCache, name: str) -> None:
     with indexes.use(feed(name)):
         pass
 
 
-def test_the_most_recently_used_stay_open(indexes: Indexes) -> None:
+def test_the_most_recently_used_stay_open(indexes: IndexCache) -> None:
     for name in "abcad":
         use(indexes, name)
     assert Opened.live == {"c", "a", "d"}
@@ -71,7 +71,7 @@ def test_the_most_recently_used_stay_open(indexes: Indexes) -> None:
     assert Opened.live == set()
 
 
-def test_one_that_is_in_use_is_not_closed(indexes: Indexes) -> None:
+def test_one_that_is_in_use_is_not_closed(indexes: IndexCache) -> None:
     with indexes.use(feed("a")):
         for name in "bcdef":
             use(indexes, name)
@@ -81,7 +81,7 @@ def test_one_that_is_in_use_is_not_closed(indexes: Indexes) -> None:
     assert Opened.live == set()
 
 
-def test_all_share_one_model_that_is_opened_once(indexes: Indexes) -> None:
+def test_all_share_one_model_that_is_opened_once(indexes: IndexCache) -> None:
     threads = [threading.Thread(target=use, args=(indexes, name)) for name in "abcdefgh"]
     for thread in threads:
         thread.start()
@@ -94,24 +94,24 @@ def test_all_share_one_model_that_is_opened_once(indexes: Indexes) -> None:
     assert Model.closed == 1
 
 
-def test_a_model_that_cannot_be_opened_is_a_problem_and_no_error(tmp_path: Path, indexes: Indexes) -> None:
+def test_a_model_that_cannot_be_opened_is_a_problem_and_no_error(tmp_path: Path, indexes: IndexCache) -> None:
     def missing() -> None:
         raise ModelMissing("its files are not here", hint="pull it")
 
-    without = Indexes(str(tmp_path), missing)
+    without = IndexCache(str(tmp_path), missing)
     use(without, "a")
     assert Opened.embedders[-1] is None
     assert not without.has_vectors
-    assert without.problem == "without vectors: its files are not here (pull it)"
+    assert without.problem == "without vectors: its files are not here (hint: pull it)"
 
 
-def test_an_index_reads_for_the_user_it_was_opened_for(indexes: Indexes) -> None:
+def test_an_index_reads_for_the_user_it_was_opened_for(indexes: IndexCache) -> None:
     with indexes.use(feed("a")) as mine, indexes.use(feed("a", "zoe")) as theirs, indexes.use(feed("a")) as again:
         assert mine is again
         assert mine is not theirs
 
 
-def test_erasing_removes_the_folder(indexes: Indexes, tmp_path: Path) -> None:
+def test_erasing_removes_the_folder(indexes: IndexCache, tmp_path: Path) -> None:
     use(indexes, "a")
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "words.sqlite").write_text("words")

@@ -1,4 +1,4 @@
-"""The search indexes that are open, one per memory, and the embedding model they share."""
+"""Keeps the search indexes of recently used memories open, and the embedding model they share."""
 
 import os
 from collections import OrderedDict
@@ -18,15 +18,15 @@ MAX_OPEN = 64
 
 
 class _Opened:
-    """An open index, and how many are using it: only an idle one is closed."""
+    """An open index and its number of users; it is closed only when idle."""
 
     def __init__(self, index: "Index") -> None:
         self.index = index
         self.users = 0
 
 
-class Indexes:
-    """Opens an index when it is first asked for and keeps the most recently used ones open."""
+class IndexCache:
+    """Opens an index at its first use and keeps the most recently used ones open."""
 
     def __init__(self, folder: str, open_embedder: "Callable[[], Embedder | None]") -> None:
         self.folder = folder
@@ -39,15 +39,15 @@ class Indexes:
 
     @contextmanager
     def use(self, feed: StoreFeed) -> "Generator[Index]":
-        """Give the index of the memory that `feed` reads, for its owner."""
-        from daypack.memory.search.index import Index  # noqa: PLC0415 — 25 ms that only those who search need
+        """Yield the index of the memory that `feed` reads."""
+        from daypack.memory.search.index import Index  # noqa: PLC0415 — 25 ms that only a search needs
 
         with self._threads:
-            # By user too: an id that was erased may come back, imported by somebody else.
+            # By user too: another user may import a memory with an id that was erased.
             key = feed.memory_id, feed.user
             opened = self._opened.get(key)
             if opened is None:
-                opened = _Opened(Index(self._place(feed.memory_id), feed, self._find_embedder()))
+                opened = _Opened(Index(self._path(feed.memory_id), feed, self._find_embedder()))
                 self._opened[key] = opened
             self._opened.move_to_end(key)
             opened.users += 1
@@ -60,12 +60,12 @@ class Indexes:
 
     @property
     def problem(self) -> str:
-        """Why there is no embedding model although one is configured."""
+        """Why the configured embedding model could not be opened; empty if it could."""
         return self._problem
 
     @property
     def has_vectors(self) -> bool:
-        """Whether entries get vectors."""
+        """True if entries are embedded."""
         with self._threads:
             return self._find_embedder() is not None
 
@@ -84,13 +84,13 @@ class Indexes:
 
         with self._threads:
             keys = [key for key in self._opened if key[0] == memory_id]
-            gone = [self._opened.pop(key) for key in keys]
-        for opened in gone:
+            removed = [self._opened.pop(key) for key in keys]
+        for opened in removed:
             opened.index.close()
-        erase_index(self._place(memory_id))
+        erase_index(self._path(memory_id))
 
     def close(self) -> None:
-        """Close what is open; the next use opens it again."""
+        """Close idle indexes and the embedding model; the next use opens them again."""
         with self._threads:
             self._close_idle(0)
             embedder, self._embedder = self._embedder, None
@@ -103,5 +103,5 @@ class Indexes:
         for key in idle[: max(0, len(self._opened) - keep)]:
             self._opened.pop(key).index.close()
 
-    def _place(self, memory_id: str) -> str:
+    def _path(self, memory_id: str) -> str:
         return os.path.join(self.folder, memory_id)

@@ -1,4 +1,4 @@
-"""A document while it is being changed: findings go to their places, all other lines stay as they are."""
+"""Applies findings to a context document: each is added, replaces a line, ticks a task, or is dropped."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Literal
 
 from daypack.memory.document.compare import completes, read_line, repeats, supersedes
 from daypack.memory.document.findings import Finding
-from daypack.memory.document.markdown import Heading, Page, Section, bullet_of, is_ticked
+from daypack.memory.document.markdown import Heading, Section, Sections, bullet_of, is_ticked
 from daypack.memory.document.patterns import TENTATIVE
 
 _BOX = re.compile(r"\[ \]")
@@ -15,31 +15,31 @@ _DETAIL = re.compile(r"[(:,–—]")
 _CONFIRMED = "**confirmed**"
 
 
-class Draft:
-    """The lines of a page, to which findings are added one by one."""
+class Editor:
+    """The sections of a document while findings are applied; other lines stay as they are."""
 
-    def __init__(self, page: Page) -> None:
-        self._headings = [section.heading for section in page]
-        self._names: list[Heading | Literal[""]] = [section.name for section in page]
-        self._lines = [list(section.lines) for section in page]
+    def __init__(self, sections: Sections) -> None:
+        self._headings = [section.heading for section in sections]
+        self._names: list[Heading | Literal[""]] = [section.name for section in sections]
+        self._lines = [list(section.lines) for section in sections]
         self.changed = False
 
     @property
-    def page(self) -> Page:
-        """The page as it is now."""
+    def sections(self) -> Sections:
+        """The sections with all findings so far."""
         parts = zip(self._headings, self._names, self._lines, strict=True)
         return tuple(Section(heading, name, tuple(lines)) for heading, name, lines in parts)
 
-    def take(self, finding: Finding) -> None:
-        """Put a finding where it belongs: in the place of what it updates, at the end of its section, or nowhere."""
+    def apply(self, finding: Finding) -> None:
+        """Replace the line that a finding updates, append it to its section, or drop it as a repetition."""
         if finding.heading == "Participants":
-            self._take_person(finding)
+            self._apply_person(finding)
         elif finding.heading == "Open tasks":
-            self._take_task(finding)
+            self._apply_task(finding)
         else:
-            self._take_line(finding)
+            self._apply_statement(finding)
 
-    def _take_person(self, finding: Finding) -> None:
+    def _apply_person(self, finding: Finding) -> None:
         name = _DETAIL.split(finding.text)[0].strip()
         for number, at, line in self._under("Participants"):
             known = read_line(line).text
@@ -49,9 +49,9 @@ class Draft:
                 return
         self._add(finding.heading, finding.text)
 
-    def _take_task(self, finding: Finding) -> None:
+    def _apply_task(self, finding: Finding) -> None:
         for number, at, line in self._under("Open tasks"):
-            if finding.done == "said":
+            if finding.done == "stated":
                 if not is_ticked(line) and completes(finding.text, line):
                     self._tick(number, at, line)
             elif repeats(finding, line):
@@ -63,27 +63,27 @@ class Draft:
         if not finding.done:
             self._add(finding.heading, f"[ ] {finding.text}")
 
-    def _take_line(self, finding: Finding) -> None:
+    def _apply_statement(self, finding: Finding) -> None:
         lines = list(self._statements())
         if any(repeats(finding, line) for _, _, line in lines):
             return
-        found = [(supersedes(finding, line), number, at, line) for number, at, line in lines]
-        best = max((one[0] for one in found), default=0.0)
-        same = [one for one in found if one[0] == best] if best else []
-        # Where several lines may be meant, none is: the new line stands beside them.
-        if len(same) != 1:
+        scored = [(supersedes(finding, line), number, at, line) for number, at, line in lines]
+        best = max((score for score, *_ in scored), default=0.0)
+        candidates = [candidate for candidate in scored if candidate[0] == best] if best else []
+        # If several lines match equally well, none is replaced: the finding is added.
+        if len(candidates) != 1:
             self._add(finding.heading, _as_line(finding, finding.heading))
             return
-        _, number, at, line = same[0]
+        _, number, at, line = candidates[0]
         new, old = read_line(finding.text), read_line(line)
-        if new.numbers and new.numbers <= old.numbers and new.denies == old.denies:
+        if new.numbers and new.numbers <= old.numbers and new.negated == old.negated:
             if TENTATIVE.search(line) and not TENTATIVE.search(finding.text):
                 self._write(number, at, TENTATIVE.sub(_CONFIRMED, line, count=1))
             return
         self._write(number, at, f"{bullet_of(line)}{_as_line(finding, self._names[number] or finding.heading)}")
 
     def _statements(self) -> Iterator[tuple[int, int, str]]:
-        """Yield the lines that an update may replace: facts, dates, decisions, and bullets under other headings."""
+        """Yield the lines that an update may replace: facts, dates, decisions, and bullets under custom headings."""
         for number, name in enumerate(self._names):
             if name in ("Participants", "Open tasks"):
                 continue
@@ -109,7 +109,7 @@ class Draft:
             self.changed = True
 
     def _add(self, heading: Heading, text: str) -> None:
-        """Add a line at the end of a section; a section that is missing is added at the end of the page."""
+        """Append a line to a section; a missing section is added at the end of the document."""
         self.changed = True
         if heading not in self._names:
             last = self._lines[-1]
@@ -123,9 +123,7 @@ class Draft:
         end = len(lines)
         while end and not lines[end - 1].strip():
             end -= 1
-        bullet = next(
-            (found for line in reversed(lines) if (found := bullet_of(line)) and not found[0].isspace()), "- "
-        )
+        bullet = next((mark for line in reversed(lines) if (mark := bullet_of(line)) and not mark[0].isspace()), "- ")
         lines.insert(end, f"{'- ' if bullet.strip()[:1].isdigit() else bullet}{text}")
         if end == len(lines) - 1:
             lines.append("")
