@@ -144,9 +144,9 @@ class Telling:
             answer, step = self._answer(number), STEPS[number - 1]
             section = proofs.section_of(self._session, answer)
             kept += answer.text.strip() == step.answers
-            told += len(section.told)
+            told += len(section.violation_counts)
             part = quote_broken(proofs.raw_of(answer), step.form, room - 2, self._dots)
-            rule = next(iter(section.told), "")
+            rule = next(iter(section.violation_counts), "")
             self._expect(rule in _RULES, f"what turn {number} broke was not told")
             asks = self._look.dim(_RULES.get(rule, ""))
             name = self._look.dim(f"{f'turn {number}':<9}")

@@ -88,7 +88,7 @@ def test_a_response_that_calls_tools_prints_no_words(command: Command, talk: Ses
     body = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}}]}
     done = command("accept", "talk", "--response", stdin=json.dumps(body).encode())
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "msg-2\n")
-    assert talk.tiers.told == {}
+    assert talk.tiers.violation_counts == {}
 
 
 def test_json_holds_the_message_and_what_became_of_its_snapshot(command: Command, talk: Session, turn: Turn) -> None:
@@ -149,7 +149,7 @@ def test_what_pack_expects_can_be_sent_checked_and_accepted(command: Command, ta
     Path("reply.txt").write_text(reply, encoding="utf-8")
     assert run(["check-reply", "reply.txt", "--expected", "sent.json"]) == 0
     assert command("accept", "talk", "reply.txt").stderr == "msg-2: a snapshot with 1 block\n"
-    assert talk.tiers.told == {}
+    assert talk.tiers.violation_counts == {}
     talk.switch("protocol", on=False)
     talk.append("user", "Again.")
     assert "expected" not in json.loads(command("pack", "talk", "--json").stdout)

@@ -81,11 +81,12 @@ def test_json_has_the_wires_decay_and_the_importance(command: Command, talk: Ses
     }
     assert (found["round"], found["protocol"], found["active_task"]) == (5, True, "Paint the hull.")
     assert found["dropped"] == {"threshold_decay": 1, "expired_by_round": 1}
-    assert [(one["tier"], one["block"]["id"], one["block"]["importance"], one["reason"]) for one in found["left"]] == [
+    omitted = found["omitted"]
+    assert [(one["tier"], one["block"]["id"], one["block"]["importance"], one["reason"]) for one in omitted] == [
         ("working", "low", 0.1, "threshold_decay"),
         ("ephemeral", "temp-001", 0.25, "expired_by_round"),
     ]
-    assert found["told"] == {"S0-R13": 1, "S0-R1": 4}
+    assert found["violation_counts"] == {"S0-R13": 1, "S0-R1": 4}
 
 
 def test_a_few_blocks_that_are_not_shown_are_named_and_all_of_them_when_asked(command: Command, home: str) -> None:

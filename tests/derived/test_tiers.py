@@ -31,12 +31,12 @@ def test_a_block_on_the_threshold_is_shown_and_one_beyond_it_is_not(tier: Tier) 
         tier=tier,
     )
     assert ids(seen.of(tier)) == ["edge"]
-    assert {one.block.id: one.reason for one in seen.left} == {
+    assert {one.block.id: one.reason for one in seen.omitted} == {
         "stale": "threshold_decay",
         "unsure": "threshold_confidence",
     }
     assert seen.dropped == {"threshold_decay": 1, "threshold_confidence": 1}
-    assert {one.block.id: one.note for one in seen.left} == {
+    assert {one.block.id: one.note for one in seen.omitted} == {
         "stale": f"decay {decay + 0.001:g} is over {decay:g}",
         "unsure": f"confidence {confidence - 0.001:g} is under {confidence:g}",
     }
@@ -71,7 +71,7 @@ def test_the_limits_can_be_set_for_each_tier_and_the_others_stay() -> None:
     store = folded(took(1, blocks, policies=policies))
     seen = project(store, 3, policies)
     assert (ids(seen.core), ids(seen.working)) == (["sure"], ["near"])
-    assert {one.block.id: one.reason for one in seen.left} == {
+    assert {one.block.id: one.reason for one in seen.omitted} == {
         "also": "over_max_items",
         "less": "threshold_confidence",
         "far": "threshold_decay",
@@ -126,7 +126,7 @@ def test_a_block_is_shown_until_its_age_is_beyond_that_of_its_tier(tier: Tier, r
     assert ids(project(store, 5 + rounds).of(tier)) == ["a"]
     gone = project(store, 5 + rounds + 1)
     assert gone.of(tier) == ()
-    assert [(one.reason, one.note) for one in gone.left] == [
+    assert [(one.reason, one.note) for one in gone.omitted] == [
         ("expired_by_round", f"{rounds + 1} rounds old, shown for {rounds}")
     ]
 
@@ -186,7 +186,7 @@ def test_the_store_holds_so_many_raw_copies_and_takes_no_more(tier: Tier) -> Non
     assert list(store.blocks[tier]) == ids(many[: STORED[tier]])
     poor = [made(f"p{number:03}", decay=0.9 + number / 10000) for number in range(STORED[tier] + 7)]
     merge(store, took(2, {tier: poor}))
-    assert list(store.low[tier]) == ids(poor[: STORED[tier]])
+    assert list(store.below_threshold[tier]) == ids(poor[: STORED[tier]])
     assert list(store.blocks[tier]) == ids(many[: STORED[tier]])
 
 
@@ -200,7 +200,7 @@ def test_a_tier_shows_so_many_blocks_and_counts_the_others(tier: Tier) -> None:
     seen = after(many, tier=tier)
     assert ids(seen.of(tier)) == ids(many[: SHOWN[tier]])
     assert seen.dropped == {"over_max_items": 5}
-    assert seen.left[0].note == f"the tier shows {SHOWN[tier]}"
+    assert seen.omitted[0].note == f"the tier shows {SHOWN[tier]}"
 
 
 @pytest.mark.requirement("G3")

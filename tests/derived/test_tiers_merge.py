@@ -35,11 +35,11 @@ def test_an_empty_tier_erases_nothing(tier: Tier) -> None:
 @pytest.mark.requirement("G4")
 def test_a_reply_without_a_usable_snapshot_erases_nothing_and_is_counted() -> None:
     store = folded(took(1, {"core": [made("a")]}))
-    merge(store, Accepted(message="msg-4", round=2, refused=3, told={"S0-R10": 3, "S0-R1": 1}))
-    merge(store, Accepted(message="msg-6", round=3, refused=1, told={"S0-R1": 1}))
+    merge(store, Accepted(message="msg-4", round=2, refused=3, violation_counts={"S0-R10": 3, "S0-R1": 1}))
+    merge(store, Accepted(message="msg-6", round=3, refused=1, violation_counts={"S0-R1": 1}))
     seen = project(store, 3)
     assert ids(seen.core) == ["a"]
-    assert (seen.dropped, seen.told) == ({"invalid_block": 4}, {"S0-R10": 3, "S0-R1": 2})
+    assert (seen.dropped, seen.violation_counts) == ({"invalid_block": 4}, {"S0-R10": 3, "S0-R1": 2})
     assert (store.message, store.round) == (6, 3)
 
 
@@ -49,7 +49,7 @@ def test_a_reply_without_a_usable_snapshot_erases_nothing_and_is_counted() -> No
 def test_decay_1_or_confidence_0_deletes(tier: Tier, how: dict[str, Any]) -> None:
     seen = after([made("a"), made("b")], [made("a", round=2, **how)], tier=tier)
     assert ids(seen.of(tier)) == ["b"]
-    assert seen.left == ()
+    assert seen.omitted == ()
 
 
 @pytest.mark.requirement("G4")
@@ -62,7 +62,7 @@ def test_what_nearly_deletes_does_not() -> None:
 def test_a_deleted_block_can_come_back_and_deleting_what_is_not_there_is_nothing() -> None:
     gone = made("a", decay=1, round=2)
     assert ids(after([made("a")], [gone], [made("a", "New.", round=3)]).core) == ["a"]
-    assert after([gone]).left == ()
+    assert after([gone]).omitted == ()
 
 
 @pytest.mark.requirement("G4")
@@ -70,10 +70,10 @@ def test_a_poor_update_does_not_take_the_place_of_a_good_block_and_a_later_good_
     good, poor = made("a", "Good."), made("a", "Poor.", confidence=0.2, round=2)
     seen = after([good], [poor])
     assert seen.core == (good,)
-    assert [(one.block, one.reason) for one in seen.left] == [(poor, "threshold_confidence")]
+    assert [(one.block, one.reason) for one in seen.omitted] == [(poor, "threshold_confidence")]
     better = made("a", "Better.", round=3)
     seen = after([good], [poor], [better])
-    assert (seen.core, seen.left) == ((better,), ())
+    assert (seen.core, seen.omitted) == ((better,), ())
     assert after([good], [poor], [made("a", decay=1, round=3)]) == Projection(round=3)
 
 
@@ -85,8 +85,8 @@ def test_a_poor_block_that_nothing_good_stands_for_is_told_and_not_shown() -> No
 def test_a_block_that_was_poor_by_other_limits_stays_poor_until_it_comes_again() -> None:
     strict = read_policies({"tiers": {"core": {"max_decay": 0.05}}})
     store = folded(took(1, {"core": [made("a")]}, policies=strict))
-    [left] = project(store, 1).left
-    assert (left.reason, left.note) == ("threshold_decay", "it was below the threshold when it came")
+    [omitted] = project(store, 1).omitted
+    assert (omitted.reason, omitted.note) == ("threshold_decay", "it was below the threshold when it came")
     merge(store, took(2, {"core": [made("a", round=2)]}))
     assert ids(project(store, 2).core) == ["a"]
 
@@ -134,7 +134,7 @@ def test_blocks_stand_by_quality_then_the_newest_then_by_id() -> None:
 def test_what_is_said_twice_is_shown_once_in_the_better_block() -> None:
     seen = after([made("b", "The  boat\nis red.", decay=0.2), made("a", "the boat is RED.")])
     assert ids(seen.core) == ["a"]
-    assert [(one.block.id, one.reason, one.note) for one in seen.left] == [
+    assert [(one.block.id, one.reason, one.note) for one in seen.omitted] == [
         ("b", "redundant", "another block says the same")
     ]
     other = project(folded(took(1, {"core": [made("a", "Same.")], "working": [made("b", "Same.")]})), 1)

@@ -40,7 +40,8 @@ def histories(draw: st.DrawFn) -> list[Accepted]:
         tiers: dict[Tier, Sequence[Block]] = {tier: draw(st.lists(BLOCKS, max_size=4)) for tier in TIERS}
         one = took(number, tiers, active_task=draw(st.sampled_from(("", "Sail.", "T" * 900))))
         empty = draw(st.integers(0, 4)) == 0
-        made_so_far.append(replace(one, snapshot=None, low={}, told={"S0-R1": 1}) if empty else one)
+        without = replace(one, snapshot=None, below_threshold={}, violation_counts={"S0-R1": 1})
+        made_so_far.append(without if empty else one)
     return made_so_far
 
 
@@ -77,8 +78,8 @@ def test_what_is_shown_is_within_every_bound(taken: list[Accepted], later: int) 
             assert len(one.tags) == len(set(one.tags)) <= 8
             assert all(len(tag) <= 32 for tag in one.tags)
             assert policy.max_rounds is None or current - one.round <= policy.max_rounds
-        left = [one for one in seen.left if one.tier == tier]
-        assert len(shown) + len(left) == len(store.blocks[tier]) + len(store.low[tier])
+        omitted = [one for one in seen.omitted if one.tier == tier]
+        assert len(shown) + len(omitted) == len(store.blocks[tier]) + len(store.below_threshold[tier])
         assert len(store.blocks[tier]) <= STORED[tier]
     assert len(seen.active_task) <= 512
 

@@ -48,8 +48,8 @@ def test_two_spellings_of_an_id_that_look_the_same_are_one_block(tier: Tier) -> 
 def test_a_block_that_nobody_could_name_is_not_stored(tier: Tier, given_id: str) -> None:
     poor = made(given_id, "Poor.", decay=0.9)
     store = folded(took(1, {tier: [made(given_id, decay=0), poor, made("i" * 128)]}))
-    assert (list(store.blocks[tier]), store.low[tier]) == (["i" * 128], {})
-    assert project(store, 1).left == ()
+    assert (list(store.blocks[tier]), store.below_threshold[tier]) == (["i" * 128], {})
+    assert project(store, 1).omitted == ()
 
 
 @every_tier
@@ -102,7 +102,7 @@ def test_the_store_is_bounded_whatever_comes(tier: Tier) -> None:
     for number in (1, 2, 60):
         some = [made(f"{number}-{at}", f"Fact {at}.", tags=("t" * 99,) * 9) for at in range(600)]
         merge(store, took(number, {tier: [*some, *(made(f"p{one.id}", decay=0.95) for one in some)]}))
-        assert (len(store.blocks[tier]), len(store.low[tier])) == (STORED[tier], STORED[tier])
+        assert (len(store.blocks[tier]), len(store.below_threshold[tier])) == (STORED[tier], STORED[tier])
 
 
 # A flood erases nothing
@@ -147,7 +147,7 @@ def test_in_a_full_tier_a_known_block_is_still_updated_and_deleted(tier: Tier) -
 def test_a_flood_of_poor_blocks_is_bounded_and_erases_nothing_good(tier: Tier) -> None:
     store = folded(took(1, {tier: [made("mine")]}))
     merge(store, took(2, {tier: [made(f"p{at}", decay=0.95) for at in range(900)]}))
-    assert (list(store.blocks[tier]), len(store.low[tier])) == (["mine"], STORED[tier])
+    assert (list(store.blocks[tier]), len(store.below_threshold[tier])) == (["mine"], STORED[tier])
 
 
 # Rounds
@@ -187,11 +187,11 @@ def test_deleted_and_brought_again_a_block_is_new(tier: Tier) -> None:
 
 
 def test_the_violations_are_those_of_the_newest_reply() -> None:
-    bad = Accepted(message="msg-2", round=1, told={"S0-R1": 1}, violations=WRONG)
+    bad = Accepted(message="msg-2", round=1, violation_counts={"S0-R1": 1}, violations=WRONG)
     store = folded(bad)
     assert project(store, 1).violations == WRONG
     merge(store, took(2))
-    assert (project(store, 2).violations, project(store, 2).told) == ((), {"S0-R1": 1})
+    assert (project(store, 2).violations, project(store, 2).violation_counts) == ((), {"S0-R1": 1})
 
 
 # Secrets
@@ -225,13 +225,13 @@ def test_secrets_are_taken_out_before_anything_is_cut(secret: str, later: int) -
     said = words_of(seen)
     assert SECRET[:12] not in said
     assert MARKER in said
-    assert len(seen.core) + len([one for one in seen.left if one.tier == "core"]) == 12
+    assert len(seen.core) + len([one for one in seen.omitted if one.tier == "core"]) == 12
     assert {"across", "tag", "typed"} <= {one.id for one in seen.core}
 
 
 def test_what_is_cut_stays_within_its_caps_when_secrets_are_taken_out() -> None:
     seen = project(folded(took(1, **holding(SECRET))), 1, redacting=True)
-    for one in (*seen.core, *seen.working, *(left.block for left in seen.left)):
+    for one in (*seen.core, *seen.working, *(omitted.block for omitted in seen.omitted)):
         assert len(one.content) <= 512
         assert len(one.type) <= 32
         assert all(len(tag) <= 32 for tag in one.tags)
@@ -241,4 +241,4 @@ def test_what_is_cut_stays_within_its_caps_when_secrets_are_taken_out() -> None:
 def test_policies_count_for_redacted_tiers_too() -> None:
     strict = read_policies({"tiers": {"core": {"max_items": 1}}})
     seen = project(folded(took(1, {"core": [made("a"), made("b", SECRET)]})), 1, strict, redacting=True)
-    assert (ids(seen.core), [one.block.content for one in seen.left]) == (["a"], [MARKER])
+    assert (ids(seen.core), [one.block.content for one in seen.omitted]) == (["a"], [MARKER])

@@ -3,7 +3,16 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from daypack.derived.tiers import Accepted, Policies, Projection, Store, accepted_among, find_low, merge, project
+from daypack.derived.tiers import (
+    Accepted,
+    Policies,
+    Projection,
+    Store,
+    accepted_among,
+    find_below_threshold,
+    merge,
+    project,
+)
 from daypack.types.history import Event
 from daypack.types.kinds import Tier
 from daypack.types.snapshot import POLICIES, Block, Runtime, Snapshot, Tiers
@@ -25,7 +34,11 @@ def took(number: int, tiers: dict[Tier, Sequence[Block]] | None = None, **fields
     known = {key: fields.pop(key) for key in ("capabilities", "active_task", "extra") if key in fields}
     snapshot = Snapshot(2.3, Runtime(number, "/w/", "2026-02-25T10:00:00.000Z", 1), memory, **known)
     return Accepted(
-        message=f"msg-{2 * number}", round=number, snapshot=snapshot, low=find_low(snapshot, policies), **fields
+        message=f"msg-{2 * number}",
+        round=number,
+        snapshot=snapshot,
+        below_threshold=find_below_threshold(snapshot, policies),
+        **fields,
     )
 
 

@@ -216,7 +216,7 @@ def test_an_open_question_is_missed_until_it_is_resolved(home: str) -> None:
 @pytest.mark.parametrize("question", ["", "  ", None, 7])
 def test_a_question_has_words(home: str, question: Any) -> None:
     session = opened(home)
-    with pytest.raises(BadInput, match="no question"):
+    with pytest.raises(BadInput, match="question is empty"):
         session.add_question(question)
     assert len(session.events()) == 0
 

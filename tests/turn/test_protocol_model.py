@@ -49,7 +49,7 @@ def check(session: Session, turn: Turn, answer: str) -> Message:
     assert message.text[:at] + parsed.raw + message.text[at:] == answer
     accepted = read_accepted(taken_in(session)[-1].data)
     assert accepted.message == message.id
-    assert accepted.snapshot is not None or accepted.told
+    assert accepted.snapshot is not None or accepted.violation_counts
     assert session.tail(1) == (message,)
     return message
 
@@ -78,7 +78,7 @@ def test_what_it_writes_in_the_form_is_remembered_and_a_part_of_it_is_told(home:
     assert len(answer) < 500
     message = check(session, turn, answer)
     assert message.text == answer.partition(SEPARATOR)[0]
-    assert read_accepted(taken_in(session)[-1].data).told == {}
+    assert read_accepted(taken_in(session)[-1].data).violation_counts == {}
     [kept] = session.tiers.core
     assert kept.content in answer
     assert " ".join(kept.content.split()) in ask(session, "Who am I?").messages()[-1]["content"]
@@ -86,5 +86,5 @@ def test_what_it_writes_in_the_form_is_remembered_and_a_part_of_it_is_told(home:
     cut = talking(home, "cut")
     turn = ask(cut, "My name is Ada. Remember that.")
     assert check(cut, turn, answer[:-30]).text == message.text
-    assert cut.tiers.told["S0-R4"] == 1
+    assert cut.tiers.violation_counts["S0-R4"] == 1
     assert cut.tiers.core == ()

@@ -28,7 +28,7 @@ def put_back(message: Message) -> str:
 
 
 def broken(session: Session) -> dict[str, int]:
-    return read_accepted(taken_in(session)[-1].data).told
+    return read_accepted(taken_in(session)[-1].data).violation_counts
 
 
 # The words
@@ -58,7 +58,12 @@ def test_the_words_are_the_message_and_what_was_cut_stands_beside_them(home: str
     assert accepted.snapshot is not None
     assert accepted.snapshot == parse(reply, expected=turn.expected).snapshot
     assert (accepted.message, accepted.round, accepted.turn) == ("msg-2", 1, turn.event_id)
-    assert (accepted.told, accepted.violations, accepted.refused, accepted.low) == ({}, (), 0, {})
+    assert (accepted.violation_counts, accepted.violations, accepted.refused, accepted.below_threshold) == (
+        {},
+        (),
+        0,
+        {},
+    )
     assert [one.content for one in session.tiers.core] == [ADA]
 
 
@@ -184,11 +189,11 @@ def test_a_reply_without_a_section_is_kept_whole_and_told(home: str) -> None:
     message = session.accept(WORDS)
     assert (message.content, message.meta) == (WORDS, None)
     accepted = read_accepted(taken_in(session)[0].data)
-    assert (accepted.snapshot, accepted.told) == (None, {"S0-R1": 1})
+    assert (accepted.snapshot, accepted.violation_counts) == (None, {"S0-R1": 1})
     assert accepted.violations == (
         {"rule": "S0-R1", "problem": "the reply has no context section", "where": "", "level": "must"},
     )
-    assert session.tiers.told == {"S0-R1": 1}
+    assert session.tiers.violation_counts == {"S0-R1": 1}
 
 
 @pytest.mark.requirement("S0-R8", "S0-R8.1", "S0-R8.2", "S0-R8.3", "S0-R8.4", "S0-R8.5", "S0-N1", "S0-N6", "X22")
@@ -200,7 +205,7 @@ def test_what_a_model_writes_into_the_systems_fields_is_told_and_takes_no_effect
     session.accept("Yes." + section(forged, core=[block(round=70)]))
     accepted = read_accepted(taken_in(session)[0].data)
     rules = {f"S0-R8.{number}": 1 for number in range(1, 6)}
-    assert {rule: count for rule, count in accepted.told.items() if rule.startswith("S0-R8")} == rules
+    assert {rule: count for rule, count in accepted.violation_counts.items() if rule.startswith("S0-R8")} == rules
     assert accepted.snapshot is not None
     assert accepted.snapshot["version"] == turn.expected["version"]
     assert accepted.snapshot["runtime"] == turn.expected["runtime"]
@@ -229,8 +234,8 @@ def test_blocks_that_cannot_be_used_are_counted_and_erase_nothing(home: str) -> 
     seen = session.tiers
     assert [one.id for one in seen.core] == ["core-001"]
     assert seen.dropped == {"invalid_block": 5}
-    assert seen.told["S0-R7"] == 1
-    assert seen.told["S0-R10"] == 5
+    assert seen.violation_counts["S0-R7"] == 1
+    assert seen.violation_counts["S0-R10"] == 5
 
 
 @pytest.mark.requirement("G3")
@@ -241,7 +246,7 @@ def test_a_block_without_confidence_is_told_and_counts_as_half_sure(home: str) -
     exchange(session, ephemeral=[unsure], core=[unsure])
     assert [one.confidence for one in session.tiers.ephemeral] == [0.5]
     assert session.tiers.dropped == {"threshold_confidence": 1}
-    assert session.tiers.told["S0-R10.4"] == 2
+    assert session.tiers.violation_counts["S0-R10.4"] == 2
 
 
 def test_an_event_spells_out_the_first_violations_and_counts_all(home: str) -> None:
@@ -249,7 +254,7 @@ def test_an_event_spells_out_the_first_violations_and_counts_all(home: str) -> N
     exchange(session, core=["story"] * 100)
     accepted = read_accepted(taken_in(session)[0].data)
     assert len(accepted.violations) == 32
-    assert accepted.told["S0-R7"] == 100
+    assert accepted.violation_counts["S0-R7"] == 100
     assert session.tiers.dropped == {"invalid_block": 100}
 
 
@@ -289,7 +294,7 @@ def test_a_reply_that_only_calls_tools_needs_no_section(home: str, words: str) -
     message = session.accept(calling(words))
     assert (message.text, len(message.tool_calls)) == (words, 1)
     assert taken_in(session) == []
-    assert session.tiers.told == {}
+    assert session.tiers.violation_counts == {}
 
 
 def test_a_reply_may_call_tools_and_bring_a_snapshot(home: str) -> None:

@@ -73,7 +73,7 @@ def test_words_nobody_asked_a_section_for_are_left_as_they_are(home: str, turned
     exchange(session, core=[block()])
     unasked(session, turned)
     message = session.accept(WORDS)
-    assert (message.content, message.meta, session.tiers.told) == (WORDS, None, {})
+    assert (message.content, message.meta, session.tiers.violation_counts) == (WORDS, None, {})
 
 
 def test_a_session_whose_switch_is_on_cuts_sections_before_any_turn_asked(home: str) -> None:
@@ -101,7 +101,7 @@ def test_a_reply_without_any_turn_is_read_as_the_switch_says(home: str) -> None:
     reply = "Yes." + section({"version": 2.3, "runtime": {}}, core=[block()])
     message = session.accept(reply)
     assert (message.text, kept_of(message)["turn"]) == ("Yes.", "")
-    assert session.tiers.told["S0-R8.2"] == 1
+    assert session.tiers.violation_counts["S0-R8.2"] == 1
     assert [one.id for one in session.tiers.core] == ["core-001"]
     other = stage(home, "other")
     other.append("user", "Hello.")
@@ -139,7 +139,7 @@ def test_another_process_accepts_what_this_one_prepared(home: str) -> None:
     other = stage(home)
     assert other.accept(reply_to(turn, core=[block()])).text == "Yes."
     accepted = read_accepted(taken_in(other)[0].data)
-    assert (accepted.turn, accepted.round, accepted.told) == (turn.event_id, 1, {})
+    assert (accepted.turn, accepted.round, accepted.violation_counts) == (turn.event_id, 1, {})
     assert session.tiers == other.tiers
     assert session.tiers.core
 
@@ -162,7 +162,7 @@ def test_a_snapshot_that_could_not_be_recorded_is_taken_in_by_the_next_turn(
     [event] = taken_in(again)
     accepted = read_accepted(event.data)
     assert (accepted.message, accepted.round, accepted.turn) == (message.id, 1, turn.event_id)
-    assert accepted.told["S0-R2"] == 1
+    assert accepted.violation_counts["S0-R2"] == 1
     assert [one.id for one in again.tiers.core] == ["core-001"]
     ask(again)
     assert len(taken_in(again)) == 1
@@ -187,7 +187,7 @@ def test_a_reply_answers_the_newest_turn_also_when_another_process_prepared_it(h
     turn = ask(stage(home))
     session.accept(reply_to(turn, core=[block(round=2)]))
     accepted = read_accepted(taken_in(session)[-1].data)
-    assert (accepted.turn, accepted.round, accepted.told) == (turn.event_id, 2, {})
+    assert (accepted.turn, accepted.round, accepted.violation_counts) == (turn.event_id, 2, {})
 
 
 def test_a_blob_that_was_lost_stops_no_turn(home: str, monkeypatch: pytest.MonkeyPatch) -> None:

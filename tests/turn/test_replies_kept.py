@@ -189,7 +189,7 @@ def test_what_was_missed_is_judged_by_the_turn_that_asked_for_it(
     monkeypatch.undo()
     ask(session, protocol=False)
     found = [read_accepted(event.data) for event in taken_in(session)]
-    assert [(one.turn, one.round, one.told) for one in found] == [
+    assert [(one.turn, one.round, one.violation_counts) for one in found] == [
         (turn.event_id, number, {}) for number, turn in enumerate(asked, 1)
     ]
     assert {one.id: one.round for one in session.tiers.core} == {f"b{at}": at for at in range(1, turns + 1)}

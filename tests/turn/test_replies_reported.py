@@ -65,7 +65,7 @@ def test_the_tiers_tell_what_was_wrong_with_the_newest_reply(home: str) -> None:
     assert [(one["rule"], one["where"]) for one in session.tiers.violations] == [("S0-R10", "memory.core[1]")]
     exchange(session, core=[block()])
     assert session.tiers.violations == ()
-    assert session.tiers.told == {"S0-R1": 1, "S0-R10": 1}
+    assert session.tiers.violation_counts == {"S0-R1": 1, "S0-R10": 1}
 
 
 def test_a_block_to_go_is_deleted_whatever_else_it_lacks_and_that_is_told(home: str) -> None:
@@ -112,7 +112,7 @@ def test_a_reply_that_was_taken_apart_already_is_stored_whole(home: str, how: An
     assert message.text == WORDS + behind
     assert f"{message.text[: kept['at']]}{kept['text']}{message.text[kept['at'] :]}" == whole
     assert [one.content for one in session.tiers.core] == [ADA]
-    assert bool(session.tiers.told) is bool(behind)
+    assert bool(session.tiers.violation_counts) is bool(behind)
     assert [event.data["input_tokens"] for event in session.events() if event.type == "context.usage"] == [5]
 
 
@@ -120,7 +120,7 @@ def test_a_streamed_reply_without_a_section_is_stored_and_told(home: str) -> Non
     session = talking(home)
     ask(session)
     assert session.accept(streamed(WORDS)).text == WORDS
-    assert session.tiers.told == {"S0-R1": 1}
+    assert session.tiers.violation_counts == {"S0-R1": 1}
     plain = stage(home, "plain")
     ask(plain)
     message = plain.accept(streamed("Yes.<<<CONTEXT>>>{}"))

@@ -81,7 +81,7 @@ def test_a_hundred_rounds_stay_bounded_and_come_back_the_same(home: str) -> None
             f"work-{one:03}" for one in range(number, max(0, number - 13), -1) if one % 2 == 0
         ]
         assert ids(session, "core") == core_of(number)
-        assert session.tiers.told == {}
+        assert session.tiers.violation_counts == {}
     assert epochs > 3
     assert len(taken_in(session)) == session.tiers.round == ROUNDS
 
@@ -218,24 +218,24 @@ def saved(session: Session) -> tuple[Path, dict[str, Any]]:
     return path, msgspec.json.decode(path.read_bytes())
 
 
-@pytest.mark.parametrize("change", ["fold", "older", "blocks", "low", "nothing"])
+@pytest.mark.parametrize("change", ["fold", "older", "blocks", "below_threshold", "nothing"])
 def test_a_ledger_of_another_version_or_without_a_tier_is_folded_anew(home: str, change: str) -> None:
     session = talking(home)
     exchange(session, core=[block()], working=[block("w", "The bay is deep.")])
     before = session.tiers
     path, data = saved(session)
     tiers = data["tiers"]
-    tiers["told"] = {"S0-R1": 77}  # to see whether the file was believed
+    tiers["violation_counts"] = {"S0-R1": 77}  # to see whether the file was believed
     if change == "fold":
         data["fold"] += 1
     elif change == "older":
         del data["fold"]
-    elif change in ("blocks", "low"):
+    elif change in ("blocks", "below_threshold"):
         tiers[change] = {"core": {}, "working": {}}
     path.write_bytes(msgspec.json.encode(data))
     seen = stage(home).tiers
     if change == "nothing":
-        assert seen.told == {"S0-R1": 77}
+        assert seen.violation_counts == {"S0-R1": 77}
     else:
         assert seen == before
     exchange(stage(home), ephemeral=[block("e", "The tide turns.", round=2)])

@@ -133,17 +133,17 @@ def check_answer(answer: Message, step: Step, text: str) -> None:
 def check_broken_replies(session: Session) -> None:
     """Each of the five was told under its rule; what could be used was."""
     fenced, truncated, missing, unknown, altered = (snapshot_of(session, at) for at in (15, 17, 18, 21, 22))
-    assert {"S0-F2", "S0-R6"} <= fenced["told"].keys()
+    assert {"S0-F2", "S0-R6"} <= fenced["violation_counts"].keys()
     assert fenced["snapshot"]["memory"]["core"][0]["id"] == "core-003"
-    assert {"S0-R4", "S0-R5"} <= truncated["told"].keys()
+    assert {"S0-R4", "S0-R5"} <= truncated["violation_counts"].keys()
     assert "snapshot" not in truncated
-    assert missing["told"].keys() == {"S0-R1"}
-    assert "S0-R9" in unknown["told"]
+    assert missing["violation_counts"].keys() == {"S0-R1"}
+    assert "S0-R9" in unknown["violation_counts"]
     assert "old-001" not in json.dumps(unknown["snapshot"])
-    assert "S0-R8.2" in altered["told"]
+    assert "S0-R8.2" in altered["violation_counts"]
     assert altered["snapshot"]["runtime"]["round"] == 22
     good = [at for at in range(1, KILLED) if STEPS[at - 1].form == "good"]
-    assert [at for at in good if "told" in snapshot_of(session, at)] == []
+    assert [at for at in good if "violation_counts" in snapshot_of(session, at)] == []
 
 
 def check_tiers(session: Session, number: int) -> None:

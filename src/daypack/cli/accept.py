@@ -81,6 +81,6 @@ def _told(message: Message, accepted: Accepted | None) -> str:
     lines = [f"{message.id}: {state}"]
     violations = [msgspec.convert(one, Violation) for one in accepted.violations]
     lines += [f"  {line}" for line in violation_lines(violations)]
-    if (more := sum(accepted.told.values()) - len(violations)) > 0:
+    if (more := sum(accepted.violation_counts.values()) - len(violations)) > 0:
         lines.append(f"  and {more:,} more")
     return "\n".join(lines)

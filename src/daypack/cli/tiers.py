@@ -59,13 +59,13 @@ def _told(tiers: Projection, name: str, *, on: bool, few: int | None) -> Iterato
         yield "not shown"
         for reason, count in dropped.items():
             yield f"  {_REASONS.get(reason, reason)}: {counted(count, 'block')}"
-            some = [one for one in tiers.left if one.reason == reason]
+            some = [one for one in tiers.omitted if one.reason == reason]
             yield from (f"    {_left(one)}" for one in some[:few])
             if few is not None and len(some) > few:
                 yield f"    and {len(some) - few:,} more (--all)"
-    if tiers.told:
+    if tiers.violation_counts:
         yield ""
-        most = sorted(tiers.told.items(), key=lambda one: (-one[1], one[0]))
+        most = sorted(tiers.violation_counts.items(), key=lambda one: (-one[1], one[0]))
         rules = ", ".join(f"{rule} × {count:,}" if count > 1 else rule for rule, count in most[:few])
         more = f" and {len(most) - few:,} others (--all)" if few is not None and len(most) > few else ""
         yield f"rules that replies broke, most often first: {rules}{more}"
@@ -91,8 +91,9 @@ def _as_json(tiers: Projection) -> dict[str, Any]:
     data: dict[str, Any] = msgspec.to_builtins(tiers)
     for tier in TIERS:
         data[tier] = [_block(block, tiers.round) for block in tiers.of(tier)]
-    data["left"] = [
-        {**one, "block": _block(left.block, tiers.round)} for one, left in zip(data["left"], tiers.left, strict=True)
+    data["omitted"] = [
+        {**fields, "block": _block(omission.block, tiers.round)}
+        for fields, omission in zip(data["omitted"], tiers.omitted, strict=True)
     ]
     return {**data, "dropped": tiers.dropped}
 

@@ -1,6 +1,6 @@
 """The three tiers of a session: what its snapshots amount to, and what of that is shown.
 
-{"type":"context.snapshot","data":{"message":"msg-12","round":3,"snapshot":{"memory":{"core":[…]}},"low":{},"told":{}}}
+{"type":"context.snapshot","data":{"message":"msg-12","round":3,"snapshot":{"memory":{"core":[…]}},"below_threshold":{},"violation_counts":{}}}
 
 History keeps every snapshot whole. The store is their fold: the newest version of every block, also of those that are
 not good enough (`low`) or too old to be shown. The projection is what a turn shows of the store.
@@ -11,6 +11,7 @@ not good enough (`low`) or too old to be shown. The projection is what a turn sh
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -54,9 +55,9 @@ class Accepted(Struct, frozen=True, kw_only=True, omit_defaults=True):
     turn: str | None = None
     raw: dict[str, str] = {}  # the blob with what was cut from the message, when that is long
     snapshot: Snapshot | None = None
-    low: dict[Tier, tuple[str, ...]] = {}  # ids of blocks below the thresholds of that moment
+    below_threshold: dict[Tier, tuple[str, ...]] = {}  # ids of blocks below the thresholds of that moment
     refused: int = 0  # blocks that could not be used
-    told: dict[str, int] = {}  # how often each rule was broken
+    violation_counts: dict[str, int] = {}  # how often each rule was broken
     violations: tuple[dict[str, str], ...] = ()  # the first of them
 
 
@@ -66,9 +67,9 @@ class Store(Struct, omit_defaults=True):
     message: int = 0  # the newest message whose section was taken in
     round: int = 0
     refused: int = 0
-    told: dict[str, int] = {}
+    violation_counts: dict[str, int] = {}
     blocks: dict[Tier, dict[str, Block]] = field(default_factory=lambda: {tier: {} for tier in TIERS})
-    low: dict[Tier, dict[str, Block]] = field(default_factory=lambda: {tier: {} for tier in TIERS})
+    below_threshold: dict[Tier, dict[str, Block]] = field(default_factory=lambda: {tier: {} for tier in TIERS})
     active_task: str = ""
     task_round: int = 0
     capabilities: tuple[Capability, ...] = ()
@@ -93,9 +94,9 @@ class Projection(Struct, frozen=True, kw_only=True):
     ephemeral: tuple[Block, ...] = ()
     active_task: str = ""
     capabilities: tuple[Capability, ...] = ()
-    left: tuple[Dropped, ...] = ()
+    omitted: tuple[Dropped, ...] = ()
     refused: int = 0  # blocks that could not be used at all, since the session began
-    told: dict[str, int] = {}  # how often each rule was broken since then
+    violation_counts: dict[str, int] = {}  # how often each rule was broken since then
     violations: tuple[dict[str, str], ...] = ()  # what was wrong with the newest reply
 
     def of(self, tier: Tier) -> tuple[Block, ...]:
@@ -107,12 +108,12 @@ class Projection(Struct, frozen=True, kw_only=True):
     def dropped(self) -> dict[str, int]:
         """How many blocks are not shown, by reason."""
         counts: dict[str, int] = {}
-        for one in self.left:
+        for one in self.omitted:
             counts[one.reason] = counts.get(one.reason, 0) + 1
         return {**counts, **({"invalid_block": self.refused} if self.refused else {})}
 
 
-def find_low(snapshot: Snapshot, policies: Policies) -> dict[Tier, tuple[str, ...]]:
+def find_below_threshold(snapshot: Snapshot, policies: Policies) -> dict[Tier, tuple[str, ...]]:
     """Return the ids of blocks that are not good enough; they do not take the place of one that is."""
     found: dict[Tier, tuple[str, ...]] = {}
     for tier in TIERS:
@@ -129,23 +130,25 @@ def merge(store: Store, accepted: Accepted) -> None:
     store.refused += accepted.refused
     store.violations = accepted.violations
     # Nothing is changed in place: another thread may be looking at it.
-    store.told = {**store.told, **{rule: store.told.get(rule, 0) + count for rule, count in accepted.told.items()}}
+    counts = Counter(store.violation_counts)
+    counts.update(accepted.violation_counts)
+    store.violation_counts = dict(counts)
     snapshot = accepted.snapshot
     if snapshot is None:
         return
     for tier in TIERS:
-        blocks, low = dict(store.blocks[tier]), dict(store.low[tier])
-        poor = frozenset(accepted.low.get(tier, ()))
+        blocks, below_threshold = dict(store.blocks[tier]), dict(store.below_threshold[tier])
+        poor = frozenset(accepted.below_threshold.get(tier, ()))
         for block in _once(snapshot.memory.of(tier)):
-            low.pop(block.id, None)
+            below_threshold.pop(block.id, None)
             if block.deletes:
                 blocks.pop(block.id, None)
                 continue
-            into = low if block.id in poor else blocks
+            into = below_threshold if block.id in poor else blocks
             if block.id in into or _make_room(into, tier, accepted.round):
                 into[block.id] = _aged(block, into.get(block.id), accepted.round)
         store.blocks[tier] = _remembered(blocks, tier, store.round)
-        store.low[tier] = _remembered(low, tier, store.round)
+        store.below_threshold[tier] = _remembered(below_threshold, tier, store.round)
     if snapshot.active_task.strip():
         store.active_task, store.task_round = _seen(snapshot.active_task, _STORED_CHARS), accepted.round
     given = snapshot.capabilities[:_STORED_CAPABILITIES]
@@ -231,7 +234,7 @@ def project(store: Store, current: int, policies: Policies = POLICIES, *, redact
     """Return what a turn of round `current` shows of the tiers, and what it does not."""
     show = _cleared if redacting else _short
     shown: dict[Tier, tuple[Block, ...]] = {}
-    left: list[Dropped] = []
+    omitted: list[Dropped] = []
     for tier in TIERS:
         policy = policies[tier]
         kept: list[Block] = []
@@ -244,12 +247,12 @@ def project(store: Store, current: int, policies: Policies = POLICIES, *, redact
             if not reason and len(kept) >= policy.max_items:
                 reason, note = "over_max_items", f"the tier shows {policy.max_items}"
             if reason:
-                left.append(Dropped(tier, show(block), reason, note))
+                omitted.append(Dropped(tier, show(block), reason, note))
             else:
                 contents.add(plain)
                 kept.append(show(block))
         shown[tier] = tuple(kept)
-        left += [_below(tier, show(one), policy) for one in sorted(store.low[tier].values(), key=_order)]
+        omitted += [_below(tier, show(one), policy) for one in sorted(store.below_threshold[tier].values(), key=_order)]
     task = store.active_task if current - store.task_round <= _TASK_ROUNDS else ""
     task = trim(_clear(task) if redacting else task, MAX_CONTENT_CHARS)
     capabilities, violations = store.capabilities, store.violations
@@ -263,9 +266,9 @@ def project(store: Store, current: int, policies: Policies = POLICIES, *, redact
         ephemeral=shown["ephemeral"],
         active_task=task,
         capabilities=capabilities,
-        left=tuple(left),
+        omitted=tuple(omitted),
         refused=store.refused,
-        told=store.told,
+        violation_counts=store.violation_counts,
         violations=violations,
     )
 

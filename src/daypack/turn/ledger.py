@@ -132,7 +132,8 @@ class Ledger:
         try:
             data = atomic.read(self._path)
             folded = msgspec.json.decode(data, type=_Folded) if data else _Folded()
-            whole = all(tier in known for known in (folded.tiers.blocks, folded.tiers.low) for tier in TIERS)
+            stored = (folded.tiers.blocks, folded.tiers.below_threshold)
+            whole = all(tier in blocks for blocks in stored for tier in TIERS)
             folded = folded if folded.seq > 0 and folded.fold == _FOLD and whole else _Folded(fold=_FOLD)
         except (DaypackError, *UNREADABLE):
             folded = _Folded(fold=_FOLD)

@@ -1,4 +1,4 @@
-"""Ports: what a turn asks of parts that may or may not be there."""
+"""Ports: the interface of the memory that a turn asks, if its session is bound to one."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,9 +10,9 @@ class MemoryPort(Protocol):
     """A memory across sessions."""
 
     def document(self) -> str | None:
-        """Return the current context document; None when there is none yet."""
+        """Return the current context document; None if there is none yet."""
         ...
 
     def search(self, query: str, limit: int) -> Sequence[Remembered]:
-        """Return the entries that fit a query, best first."""
+        """Return the entries that match a query, best first."""
         ...

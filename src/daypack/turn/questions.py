@@ -1,4 +1,4 @@
-"""Open questions: what is known to be missing, asked and answered by events."""
+"""Open questions: events that request missing context, and events that resolve the request."""
 
 from hashlib import sha256
 
@@ -13,8 +13,8 @@ def add_question(
 ) -> str:
     """Record an open question and return its id."""
     if not isinstance(question, str) or not question.strip():  # pyright: ignore[reportUnnecessaryIsInstance] — the edge
-        hint = "say in words what is to be found out"
-        raise BadInput("there is no question", operation="ask", place="question", hint=hint)
+        hint = "give the question as text"
+        raise BadInput("the question is empty", operation="add question", place="question", hint=hint)
     missing_id = f"q-{sha256(question.encode('utf-8', 'replace')).hexdigest()[:12]}"
     data = {"missing_id": missing_id, "question": question, "severity": severity, "requested_from": requested_from}
     history.append_event(draft_event(ASKED, {name: value for name, value in data.items() if value}))
@@ -23,8 +23,9 @@ def add_question(
 
 def resolve_question(history: History, ledger: Ledger, missing_id: str) -> None:
     """Record that a question is answered."""
-    known = ledger.read().questions
-    if missing_id not in known:
-        hint = f"open are {', '.join(known) or 'none'}"
-        raise NotFound(f"no open question {missing_id!r}", operation="resolve", place=history.layout.name, hint=hint)
+    questions = ledger.read().questions
+    if missing_id not in questions:
+        hint = f"open questions: {', '.join(questions) or 'none'}"
+        place = history.layout.name
+        raise NotFound(f"no open question {missing_id!r}", operation="resolve question", place=place, hint=hint)
     history.append_event(draft_event(RESOLVED, {"missing_id": missing_id}))

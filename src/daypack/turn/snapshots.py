@@ -1,11 +1,12 @@
-"""The snapshots in replies: cut from the words, kept beside them, taken into the tiers when they were asked for.
+"""Snapshots in replies: cut from the text, stored with the message, and recorded for the tiers if a turn asked for one.
 
 "meta":{"daypack":{"section":{"at":26,"turn":"ev-9","digest":"sha256:…","text":"<<<CONTEXT>>>{…}"}}}
 
-The message and what was cut from it are one line. The event that tells what it came to follows; when that could not be
-written, the next turn finds the message without one and makes up for it.
+The message and the section that was cut from it are one line of the log. A `context.snapshot` event with the result
+follows. If that event could not be written, the next turn finds the message without it and records it then.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from daypack.derived.tiers import SNAPSHOT, Accepted, Policies, find_low
+from daypack.derived.tiers import SNAPSHOT, Accepted, Policies, find_below_threshold
 from daypack.errors import BadConfig, DaypackError
 from daypack.files import blobs
 from daypack.history.draft import RESERVED, draft_event, draft_from
@@ -28,86 +29,84 @@ if TYPE_CHECKING:
 
 SECTION = "section"
 Stamp = Mapping[str, Any] | None
-_TOLD = 32  # violations that an event spells out
-_LOOKED_AT = 256  # newest messages that are looked at for a section nobody took in
+_MAX_VIOLATIONS = 32  # violations that an event lists; all of them are counted
+_MAX_SEARCHED = 256  # newest messages that are searched for sections without an event
 
 
 class Snapshots:
-    """Takes the sections of replies to one session apart from their words."""
+    """Separates text and section in the replies of one session, and records the snapshots."""
 
     def __init__(self, inputs: TurnInputs) -> None:
         self._inputs = inputs
         self._history = inputs.history
 
     def append(self, fields: Mapping[str, Any], reply: "Reply", turn: str | None, stamp: Stamp) -> Message:
-        """Append the words of a reply and what its section came to; `turn`: what asked for it, None: nobody did."""
+        """Append the text of a reply and record its section; `turn` is the event that asked for it, or None."""
         draft = draft_from({**fields, "content": _cut(fields.get("content") or "", reply.cut)})
         if reply.cut is not None:
-            kept = self._history.capture(reply.raw.encode("utf-8", "replace"))
+            captured = self._history.capture(reply.raw.encode("utf-8", "replace"))
             asked = {} if turn is None else {"turn": turn}
-            own = {SECTION: {"at": reply.cut[0], **asked, **kept}}
-            draft = replace(draft, meta={**(draft.meta or {}), RESERVED: own})
+            section = {"at": reply.cut[0], **asked, **captured}
+            draft = replace(draft, meta={**(draft.meta or {}), RESERVED: {SECTION: section}})
         if turn is None:
             return self._history.append((draft,))[0]
-        # Nobody else's reply may stand between a message and its event.
+        # Under the lock, so that no other reply comes between a message and its event.
         with self._history.lock:
             with suppress(DaypackError):
                 self.catch_up()
             message = self._history.append((draft,))[0]
-            # It is stored and must not look as if it were not: what fails now is made up for by the next turn.
+            # The message is stored, so a failure from here on must not raise. The next turn records the section.
             with suppress(DaypackError):
-                self._take_in(message, reply, turn, stamp)
+                self._record(message, reply, turn, stamp)
         return message
 
     def settle(self) -> None:
-        """Take in what could not be taken in when it came."""
+        """Record the sections whose event could not be written with the message."""
         if self._inputs.ledger.read().stamped:
             with self._history.lock:
                 self.catch_up()
 
     def catch_up(self) -> None:
-        """Take in the sections of stored replies that nobody has taken in."""
+        """Record the sections of stored replies that have no event yet."""
         last = self._history.messages.reader.newest().seq
-        start = max(self._inputs.ledger.read().tiers.message, last - _LOOKED_AT) + 1
+        start = max(self._inputs.ledger.read().tiers.message, last - _MAX_SEARCHED) + 1
         for message in self._history.messages.records(start, last) if start <= last else ():
-            kept = _kept(message)
-            if message.role == "assistant" and "turn" in kept:
+            section = _section_of(message)
+            if message.role == "assistant" and "turn" in section:
                 with suppress(KeyError, TypeError, ValueError, AttributeError, DaypackError):
-                    whole = self._whole(message, kept)
-                    stamp = self._stamp(kept["turn"])
-                    if reply := parse_reply({"content": whole}, stamp):
-                        self._take_in(message, reply, kept["turn"], stamp)
+                    original = self._original_text(message, section)
+                    stamp = self._stamp(section["turn"])
+                    if reply := parse_reply({"content": original}, stamp):
+                        self._record(message, reply, section["turn"], stamp)
 
     def _stamp(self, turn: str) -> Stamp:
         return stamp_of(evidence.read_turn(self._history, turn).items) if turn else None
 
-    def _whole(self, message: Message, kept: Mapping[str, Any]) -> str:
-        """Return the words of a stored message as they came."""
-        at, data = int(kept["at"]), self._history.captured(kept)
-        words = words_of(msgspec.to_builtins(message))
-        if blobs.digest_bytes(data) != kept["digest"] or not 0 <= at <= len(words):
-            raise ValueError("it is not what was cut from this message")
-        return f"{words[:at]}{data.decode()}{words[at:]}"
+    def _original_text(self, message: Message, section: Mapping[str, Any]) -> str:
+        """Return the text of a stored message with its section put back."""
+        at, data = int(section["at"]), self._history.captured(section)
+        text = content_text(msgspec.to_builtins(message))
+        if blobs.digest_bytes(data) != section["digest"] or not 0 <= at <= len(text):
+            raise ValueError("the captured section was not cut from this message")
+        return f"{text[:at]}{data.decode()}{text[at:]}"
 
-    def _take_in(self, message: Message, reply: "Reply", turn: str, stamp: Stamp) -> None:
-        """Record what a section came to."""
+    def _record(self, message: Message, reply: "Reply", turn: str, stamp: Stamp) -> None:
+        """Append the event with the snapshot and the violations of a section."""
         folded = self._inputs.ledger.read()
         if message.seq <= folded.tiers.message:
-            return  # the same reply, sent again
-        told: dict[str, int] = {}
-        for one in reply.violations:
-            told[one.rule] = told.get(one.rule, 0) + 1
-        kept = _kept(message)
+            return  # a retry of the same reply
+        counts = Counter(violation.rule for violation in reply.violations)
+        section = _section_of(message)
         accepted = Accepted(
             message=message.id,
             round=stamp["runtime"]["round"] if stamp else folded.rounds,
             turn=turn or None,
-            raw={name: kept[name] for name in ("digest", "blob")} if "blob" in kept else {},
+            raw={name: section[name] for name in ("digest", "blob")} if "blob" in section else {},
             snapshot=reply.snapshot,
-            low=find_low(reply.snapshot, self._policies()) if reply.snapshot else {},
-            refused=told.get("S0-R10", 0),
-            told=told,
-            violations=tuple(msgspec.to_builtins(one) for one in reply.violations[:_TOLD]),
+            below_threshold=find_below_threshold(reply.snapshot, self._policies()) if reply.snapshot else {},
+            refused=counts["S0-R10"],
+            violation_counts=dict(counts),
+            violations=tuple(msgspec.to_builtins(violation) for violation in reply.violations[:_MAX_VIOLATIONS]),
         )
         self._history.append_event(draft_event(SNAPSHOT, msgspec.to_builtins(accepted)))
 
@@ -115,25 +114,25 @@ class Snapshots:
         try:
             return self._inputs.policies
         except BadConfig:
-            return POLICIES  # a reply that was paid for is taken in; the next turn tells what is wrong
+            return POLICIES  # the reply is paid for and stored; the next turn reports the bad configuration
 
 
-def _kept(message: Message) -> dict[str, Any]:
-    own: Any = (message.meta or {}).get(RESERVED)
-    kept: Any = cast(dict[str, Any], own).get(SECTION) if isinstance(own, dict) else None
-    return cast(dict[str, Any], kept) if isinstance(kept, dict) else {}
+def _section_of(message: Message) -> dict[str, Any]:
+    reserved: Any = (message.meta or {}).get(RESERVED)
+    section: Any = cast(dict[str, Any], reserved).get(SECTION) if isinstance(reserved, dict) else None
+    return cast(dict[str, Any], section) if isinstance(section, dict) else {}
 
 
 def parse_reply(fields: Mapping[str, Any], stamp: Stamp) -> "Reply | None":
-    """Take a reply apart; None: it calls tools and has no section, it is on its way to an answer."""
+    """Parse a reply; None if it calls tools and has no section, because the answer is still to come."""
     from daypack.protocol import SEPARATOR, parse  # noqa: PLC0415 — only for sessions with the protocol
 
-    words = words_of(fields)
-    return parse(words, expected=stamp) if not fields.get("tool_calls") or SEPARATOR in words else None
+    text = content_text(fields)
+    return parse(text, expected=stamp) if not fields.get("tool_calls") or SEPARATOR in text else None
 
 
-def words_of(fields: Mapping[str, Any]) -> str:
-    """Return the words of a message's content, all parts in one."""
+def content_text(fields: Mapping[str, Any]) -> str:
+    """Return the text of a message's content, all text parts joined."""
     content = fields.get("content") or ""
     if isinstance(content, str):
         return content
@@ -145,7 +144,7 @@ def _text(part: Mapping[str, Any]) -> str:
 
 
 def _cut(content: Any, cut: tuple[int, int] | None) -> Any:  # noqa: ANN401 — text or parts
-    """Take a stretch out of the words of a content; parts that are left without words go."""
+    """Cut a range of characters out of a content's text; text parts that become empty are dropped."""
     if cut is None:
         return content
     if isinstance(content, str):
@@ -154,10 +153,10 @@ def _cut(content: Any, cut: tuple[int, int] | None) -> Any:  # noqa: ANN401 — 
     at = 0
     for part in cast(list[dict[str, Any]], content):
         text = _text(part)
-        words = text[: max(0, cut[0] - at)] + text[max(0, cut[1] - at) :]
+        remaining = text[: max(0, cut[0] - at)] + text[max(0, cut[1] - at) :]
         at += len(text)
-        if words == text:
+        if remaining == text:
             kept.append(part)
-        elif words:
-            kept.append({**part, "text": words})
+        elif remaining:
+            kept.append({**part, "text": remaining})
     return kept

@@ -49,7 +49,7 @@ def test_turns_for_others_leave_the_models_turn_as_it_is(home: str) -> None:
     ask(session)
     session.prepare(target="ui")
     assert session.accept("Yes.").text == "Yes."
-    assert session.tiers.told == {"S0-R1": 1}
+    assert session.tiers.violation_counts == {"S0-R1": 1}
 
 
 # What a block cannot do

@@ -91,7 +91,7 @@ def block_items(tiers: Projection, room_tokens: int, count: Callable[[str], int]
 
 def _standing(tiers: Projection, shown: list[str]) -> dict[str, Any]:
     """Name the core blocks that are shown, and those that stand without being shown."""
-    known = [*(one.id for one in tiers.core), *(one.block.id for one in tiers.left if one.tier == "core")]
+    known = [*(one.id for one in tiers.core), *(one.block.id for one in tiers.omitted if one.tier == "core")]
     held = [one for one in dict.fromkeys(map(_one_line, known)) if one not in shown]
     return {"ids": shown, **({"held": held} if held else {})}
 
