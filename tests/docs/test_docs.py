@@ -272,6 +272,15 @@ def test_every_module_stands_once_in_the_map() -> None:
     assert Counter(named) == Counter(modules)
 
 
+def test_the_glossary_has_each_word_once_in_order_with_an_owner_that_exists() -> None:
+    rows = re.findall(r"^\| (.+?) \| (.+) \| (.+?) \|$", read("docs/glossary.md"), re.MULTILINE)[1:]
+    words = [word.strip("`/").lower() for word, _, _ in rows]
+    assert len(words) > 100
+    assert words == sorted(set(words))
+    owners = {owner for _, _, owners in rows for owner in re.findall(r"`(\w+)`", owners)}
+    assert [owner for owner in sorted(owners) if not list(PACKAGE.glob(f"{owner}*"))] == []
+
+
 def anchors(page: str) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
