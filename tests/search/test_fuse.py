@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daypack.search.fuse import Cast, Closeness, Ranked, rank, without_names
-from daypack.search.lexical import Doc, Lexical
-from daypack.search.spread import Place, Rated, speaker
+from daypack.search.fuse import Closeness, Participants, Ranked, rank, without_names
+from daypack.search.indexing import Doc
+from daypack.search.lexical import Lexical
+from daypack.search.neighbours import Place, Rated, speaker
 
 
 def row(count: int, stretch: int = 1, who: int = 0) -> dict[int, Place]:
@@ -25,46 +26,46 @@ def ids(ranked: list[Ranked]) -> list[int]:
 
 
 def test_entries_stand_in_the_order_of_their_scores_the_newest_first_of_equal_ones() -> None:
-    assert ids(rank(own(e2=1.0, e5=3.0, e7=1.0), row(9), Cast(), 9)) == [5, 7, 2]
-    assert ids(rank(own(e2=1.0, e5=3.0, e7=1.0), row(9), Cast(), 2)) == [5, 7]
-    assert rank({}, row(3), Cast(), 9) == []
+    assert ids(rank(own(e2=1.0, e5=3.0, e7=1.0), row(9), Participants(), 9)) == [5, 7, 2]
+    assert ids(rank(own(e2=1.0, e5=3.0, e7=1.0), row(9), Participants(), 2)) == [5, 7]
+    assert rank({}, row(3), Participants(), 9) == []
 
 
 def test_a_stretch_with_more_matches_wins() -> None:
     places = {one: place._replace(stretch=1 if one < 5 else 2) for one, place in row(9).items()}
-    assert ids(rank(own(e1=1.0, e6=1.0, e8=0.9), places, Cast(), 9)) == [6, 8, 1]
+    assert ids(rank(own(e1=1.0, e6=1.0, e8=0.9), places, Participants(), 9)) == [6, 8, 1]
 
 
 def test_what_the_user_said_counts_more_unless_persons_speak() -> None:
     places, rated = row(9), own(e2=0.8, e6=1.0)
     places[2] = places[2]._replace(speaker=speaker(0, is_user=True))
-    assert ids(rank(rated, places, Cast(), 1)) == [2]
+    assert ids(rank(rated, places, Participants(), 1)) == [2]
     places[2] = places[2]._replace(speaker=speaker(7, is_user=True))
-    assert ids(rank(rated, places, Cast(persons=False), 1)) == [2]
-    assert ids(rank(rated, places, Cast(persons=True), 1)) == [6]
+    assert ids(rank(rated, places, Participants(persons=False), 1)) == [2]
+    assert ids(rank(rated, places, Participants(persons=True), 1)) == [6]
     places[2] = places[2]._replace(speaker=speaker(-7, is_user=True))
-    assert ids(rank(rated, places, Cast(persons=True), 1)) == [2]
-    assert ids(rank(rated, places, Cast(guessed=frozenset([7])), 1)) == [6]
+    assert ids(rank(rated, places, Participants(persons=True), 1)) == [2]
+    assert ids(rank(rated, places, Participants(guessed=frozenset([7])), 1)) == [6]
 
 
 @pytest.mark.parametrize("author", [3, -3])
 def test_the_author_a_query_names_gains(author: int) -> None:
     places = row(9)
     places[2] = places[2]._replace(speaker=speaker(author, is_user=False))
-    assert ids(rank(own(e2=0.95, e6=1.0), places, Cast(), 1)) == [6]
-    (best,) = rank(own(e2=0.95, e6=1.0), places, Cast(named=3), 1)
+    assert ids(rank(own(e2=0.95, e6=1.0), places, Participants(), 1)) == [6]
+    (best,) = rank(own(e2=0.95, e6=1.0), places, Participants(named=3), 1)
     assert best.id == 2
     assert best.parts["author"] > 0
 
 
 def test_what_is_close_is_found_without_a_word() -> None:
     close = Closeness({2: 0.9, 4: 0.1, 6: 0.2}, low=0.1, high=0.9, weight=0.8)
-    ranked = rank({}, row(9), Cast(), 3, closeness=close)
+    ranked = rank({}, row(9), Participants(), 3, closeness=close)
     assert ids(ranked)[0] == 2
     assert ranked[0].parts["dense"] == pytest.approx(0.8)
-    both = rank(own(e6=1.0, e4=1.0), row(9), Cast(), 9, closeness=close)
+    both = rank(own(e6=1.0, e4=1.0), row(9), Participants(), 9, closeness=close)
     assert ids(both)[:2] == [6, 4]
-    assert "dense" not in rank(own(e6=1.0), row(9), Cast(), 1)[0].parts
+    assert "dense" not in rank(own(e6=1.0), row(9), Participants(), 1)[0].parts
 
 
 def test_closeness_does_not_depend_on_which_candidates_there_are() -> None:
@@ -85,8 +86,8 @@ def test_cosines_without_a_range_say_nothing() -> None:
 
 def test_only_what_is_allowed_is_returned_and_its_score_stays() -> None:
     places, rated = row(9), own(e2=1.0, e5=3.0, e7=1.5)
-    every = {one.id: one for one in rank(rated, places, Cast(), 9)}
-    assert [every[2]] == rank(rated, places, Cast(), 9, allowed={2, 3})
+    every = {one.id: one for one in rank(rated, places, Participants(), 9)}
+    assert [every[2]] == rank(rated, places, Participants(), 9, allowed={2, 3})
 
 
 @given(
@@ -101,7 +102,7 @@ def test_parts_add_up(
     places = {one: place._replace(speaker=speakers[one - 1], stretch=one // 4) for one, place in row(30).items()}
     rated = {one: Rated(own, own + near) for one, (own, near) in scores.items()}
     close = Closeness(cosines, -1.0, 1.0, 0.7)
-    ranked = rank(rated, places, Cast(named, persons=True), 30, closeness=close)
+    ranked = rank(rated, places, Participants(named, persons=True), 30, closeness=close)
     assert {one.id for one in ranked} >= scores.keys()
     for one in ranked:
         assert sum(one.parts.values()) == pytest.approx(one.score)

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from daypack.search.lexical import Doc, Hit, Lexical
+from daypack.search.indexing import Doc
+from daypack.search.lexical import Hit, Lexical
 
 TALK = [
     Doc(1, "Where shall we put the retry limit?", role="user"),
@@ -157,14 +158,14 @@ def test_the_best_of_a_large_index_are_found_where_all_terms_are_common(tmp_path
 
 def test_a_survey_holds_what_others_found_too(index: Lexical) -> None:
     index.add(TALK)
-    survey = index.survey("retry", also=[7, 99])
-    assert survey.rated.keys() == {1, 2, 3}
-    assert {1, 7} <= survey.places.keys()
-    assert 99 not in survey.places
-    assert survey.worth == pytest.approx(survey.rated[1].own, rel=0.5)
-    assert index.survey("retry unicorn").worth > survey.worth
-    assert index.survey("").places == {}
-    assert index.survey("", also=[3]).places.keys() == {2, 3, 4, 5}
+    match = index.match("retry", also=[7, 99])
+    assert match.rated.keys() == {1, 2, 3}
+    assert {1, 7} <= match.places.keys()
+    assert 99 not in match.places
+    assert match.worth == pytest.approx(match.rated[1].own, rel=0.5)
+    assert index.match("retry unicorn").worth > match.worth
+    assert index.match("").places == {}
+    assert index.match("", also=[3]).places.keys() == {2, 3, 4, 5}
 
 
 def test_the_names_in_a_query_are_those_of_who_speaks(index: Lexical) -> None:

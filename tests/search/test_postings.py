@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from daypack.search import postings
-from daypack.search.lexical import Doc, Lexical
+from daypack.search.indexing import Doc
+from daypack.search.lexical import Lexical
 from daypack.search.matches import Matches
 from daypack.search.postings import CHUNK_BITS, ENTRY_BITS, LENGTH_BITS, Extent, posting, read_terms, read_within
 
@@ -121,7 +122,7 @@ def test_what_is_wanted_is_read_exactly(connection: sqlite3.Connection) -> None:
 def test_an_old_chunk_where_two_common_terms_meet_is_found(
     connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postings, "MEETINGS", 2_000)
+    monkeypatch.setattr(postings, "CO_OCCURRENCES", 2_000)
     extent = fill(connection, ["birthday cake"] + ["birthday", "cake", *["other"] * 18] * 200)
     extent.postings = 60
     assert entries(match(connection, ["birthday", "cake"], extent))[0] == 1

@@ -84,8 +84,8 @@ def test_vectors_of_another_shape_are_refused(vectors: Vectors) -> None:
 
 
 def test_a_missing_numpy_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "daypack.search.scan")
-    monkeypatch.delattr("daypack.search.scan")
+    monkeypatch.delitem(sys.modules, "daypack.search.nearest")
+    monkeypatch.delattr("daypack.search.nearest")
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(ExtraMissing, match=r"daypack\[vectors\]"):
         open_vectors(tmp_path)

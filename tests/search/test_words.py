@@ -11,13 +11,13 @@ from daypack.search.words import (
     MAX_CHUNKS,
     MAX_WORD_CHARS,
     QUERY_CHARS,
-    cut,
+    find_speaker,
     fold,
-    head_of,
-    is_told_anew,
+    index_header,
+    is_paraphrase,
     name_words,
     query_terms,
-    speaker_of,
+    split_chunks,
 )
 
 
@@ -51,8 +51,8 @@ def test_a_single_character_can_be_looked_for() -> None:
 
 
 def test_dates_in_numbers_become_words() -> None:
-    assert head_of("2023-05-08T13:56:00Z", "Melanie") == "2023 May 8 Melanie"
-    assert head_of("8 May, late", "") == "8 May, late"
+    assert index_header("2023-05-08T13:56:00Z", "Melanie") == "2023 May 8 Melanie"
+    assert index_header("8 May, late", "") == "8 May, late"
     assert query_terms("the log of 2023-05-08") == ["log", "2023", "may", "8"]
 
 
@@ -110,17 +110,17 @@ def test_names_have_words_and_roles_are_no_names() -> None:
     ],
 )
 def test_a_speaker_is_read_off_the_text(text: str, name: str) -> None:
-    assert speaker_of(text) == name
+    assert find_speaker(text) == name
 
 
 def test_a_short_text_is_one_chunk() -> None:
     text = "word " * 120
-    assert cut(text) == [(0, len(text), 120)]
+    assert split_chunks(text) == [(0, len(text), 120)]
 
 
 def test_a_long_text_is_cut_at_sentence_ends_without_gaps() -> None:
     text = " ".join(f"This is sentence number {number} of a long answer." for number in range(200))
-    chunks = cut(text)
+    chunks = split_chunks(text)
     assert 10 < len(chunks) < 30
     assert all(75 <= words <= 150 for _, _, words in chunks)
     assert all(text[stop - 1] == "." for _, stop, _ in chunks)
@@ -129,14 +129,14 @@ def test_a_long_text_is_cut_at_sentence_ends_without_gaps() -> None:
 
 def test_a_long_text_without_spaces_is_cut_too() -> None:
     text = "我们昨天在东京吃了很好吃的拉面然后去了博物馆" * 100
-    chunks = cut(text)
+    chunks = split_chunks(text)
     assert len(chunks) > 5
     assert "".join(text[start:stop] for start, stop, _ in chunks) == text
 
 
 def test_of_a_giant_text_beginning_and_end_are_taken() -> None:
     text = "alpha " * 100_000 + "omega"
-    chunks = cut(text)
+    chunks = split_chunks(text)
     assert len(chunks) <= MAX_CHUNKS
     assert chunks[0][0] == 0
     assert chunks[-1][1] == len(text)
@@ -145,7 +145,7 @@ def test_of_a_giant_text_beginning_and_end_are_taken() -> None:
 
 def test_a_summary_in_other_words_is_told_from_one_in_the_same() -> None:
     raw = "I went to the lake with my sister, it was great!"
-    assert is_told_anew(raw, "Ana visited Lisbon together with Bo")
-    assert not is_told_anew(raw, "Ana went to the lake with her sister")
-    assert not is_told_anew(raw, raw)
-    assert not is_told_anew(raw, "")
+    assert is_paraphrase(raw, "Ana visited Lisbon together with Bo")
+    assert not is_paraphrase(raw, "Ana went to the lake with her sister")
+    assert not is_paraphrase(raw, raw)
+    assert not is_paraphrase(raw, "")

@@ -1,6 +1,6 @@
-"""What the postings of a query's terms come to: which chunk of an entry holds most, which entries match best.
+"""Scores postings: finds the entries that match best, and the best chunk of each entry.
 
-Few of the postings are looked at one by one: those of the rarest terms, and of the others those that hold several.
+Only the postings of the rarest terms, and those that contain several terms, are scored.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from daypack.search.postings import CHUNK_BITS, ENTRY_BITS, LENGTH_BITS, LENGTHS, Extent, Term
 
-RAREST = 2_000  # postings of the rarest terms that are looked at whatever else they hold
-LENGTH_WEIGHT = 0.3  # BM25 with k1 = 1.2 and b = 0.42, for terms that occur once: repetition adds next to nothing
+RAREST = 2_000  # postings of the rarest terms that are always scored
+LENGTH_WEIGHT = 0.3  # BM25 with k1 = 1.2 and b = 0.42 for terms that occur once; repetition adds almost nothing
 
 
 class Chunk(NamedTuple):
-    """A chunk of an entry: how well it matches, its posting, a mask of the terms it holds."""
+    """A chunk of an entry: its score, its posting, a bit mask of its terms."""
 
     score: float
     row: int
@@ -22,12 +22,12 @@ class Chunk(NamedTuple):
 
     @property
     def number(self) -> int:
-        """Which chunk of its entry it is."""
+        """Its position in its entry."""
         return (self.row >> LENGTH_BITS) & ((1 << CHUNK_BITS) - 1)
 
 
 class Matches:
-    """The terms of a query, the rarest first, and the chunks that hold them."""
+    """The terms of a query, rarest first, and the chunks that contain them."""
 
     def __init__(self, terms: Sequence[Term], extent: Extent) -> None:
         self._rarities = [extent.rarity(term.count) for term in terms]
@@ -37,22 +37,22 @@ class Matches:
         self.all_worth = sum(self._rarities)
 
     def add(self, postings: Iterable[Iterable[int]]) -> None:
-        """Take in more postings, those of each term in turn."""
+        """Add more postings, one list for each term."""
         self._rows = [[*known, *rows] for known, rows in zip(self._rows, postings, strict=True)]
 
     def choose(self, limit: int, allowed: Collection[int] | None = None) -> list[int]:
-        """Return the entries that match best, best first, of equal ones the newest first."""
+        """Return the entries that match best, best first, then newest first."""
         wanted = 2 * limit  # chunks: a long entry may have several
         if allowed is None:
             rated = self._rate_likely(wanted)
         else:
             rated = self._rate(row for rows in self._rows for row in rows if row >> ENTRY_BITS in allowed)
         floor = _floor(rated, wanted)
-        best = sorted([one for one in rated if one[0] >= floor], reverse=True)
+        best = sorted([pair for pair in rated if pair[0] >= floor], reverse=True)
         return list(dict.fromkeys([row >> ENTRY_BITS for _, row in best]))[:limit]
 
     def _rate_likely(self, wanted: int) -> list[tuple[float, int]]:
-        """Rate the postings that can be among the best."""
+        """Score the postings that can be among the best."""
         rarest, read = 0, 0
         for rows in self._rows:
             read += len(rows)
@@ -61,10 +61,10 @@ class Matches:
             rarest += 1
         if rarest == len(self._rows):
             return self._rate(chain.from_iterable(self._rows))
-        # Each list is in order already, so that sorting is merging: far cheaper than to count.
-        several = [row for row, following in pairwise(sorted(chain.from_iterable(self._rows))) if row == following]
+        # Each list is sorted already, so sorting is merging, which is far cheaper than counting.
+        several = [row for row, next_row in pairwise(sorted(chain.from_iterable(self._rows))) if row == next_row]
         rated = self._rate(chain(several, *self._rows[:rarest]))
-        # A common term may be enough by itself: then all that hold it are looked at.
+        # A common term may suffice by itself: then all its postings are scored.
         floor = _floor(rated, wanted) / self._factors[0]
         enough = [rows for rows, rarity in zip(self._rows, self._rarities, strict=True) if rarity >= floor]
         return self._rate(chain(several, *enough)) if len(enough) > rarest else rated
@@ -84,7 +84,7 @@ class Matches:
         return masks
 
     def find(self, ids: Collection[int]) -> dict[int, Chunk]:
-        """Return the best chunk of each of these entries that holds a term; of equal ones the later."""
+        """Return the best chunk of each of these entries that contains a term; on a tie the later one."""
         best: dict[int, Chunk] = {}
         masks = self._masks([row for rows in self._rows for row in rows if row >> ENTRY_BITS in ids])
         for row, mask in masks.items():
@@ -95,7 +95,7 @@ class Matches:
         return best
 
     def worth(self, mask: int) -> float:
-        """Return what the terms of a mask are worth together."""
+        """Return the weight of the terms in a mask."""
         known = self._worths.get(mask)
         if known is None:
             known = sum(rarity for number, rarity in enumerate(self._rarities) if mask >> number & 1)
@@ -103,16 +103,16 @@ class Matches:
         return known
 
     def factor(self, chunk: Chunk) -> float:
-        """Return the factor of a chunk's length."""
+        """Return the length factor of a chunk."""
         return self._factors[chunk.row & (LENGTHS - 1)]
 
 
 def _floor(rated: list[tuple[float, int]], wanted: int) -> float:
-    """Return the score below which nothing is among the best."""
+    """Return the lowest score among the best."""
     return sorted([score for score, _ in rated])[-wanted] if len(rated) > wanted else 0.0
 
 
 def _length_factors(mean_words: float) -> list[float]:
-    """Return the factor of each class of length: a match in a short chunk is worth more."""
+    """Return the factor of each length class: a match in a short chunk counts more."""
     middle = (2 ** ((length + 0.5) / 2) for length in range(LENGTHS))
     return [(1 + LENGTH_WEIGHT) / (1 + LENGTH_WEIGHT * words / mean_words) for words in middle]

@@ -1,11 +1,11 @@
-"""The vectors of one memory: a derived file of rows, mapped into memory, shared by threads and processes.
+"""The vectors of one memory: a derived, memory-mapped file of rows, shared by threads and processes.
 
     <folder>/vectors.bin    header, 64 bytes: magic "daypvec1" · dimensions u32 · 20 spare · sha256 of the model's name
-                            then rows (see `scan`), ascending by id, the rows of an id together
+                            then rows (see `nearest`), ascending by id, the rows of an id together
 
-Rows are only ever added, by one process at a time. A row counts once the file holds all rows of its id, so that nothing
-has to be synced or undone: the next writer writes over what a kill left behind. A file with another header is replaced
-by an empty one, a file with damage by one that holds the rows before it. No file ever shrinks: it may be mapped.
+Rows are only appended, by one process at a time. Rows count once all rows of their id are in the file, so nothing has
+to be synced or rolled back: the next writer overwrites incomplete rows. A file with another header is replaced by an
+empty one, a damaged file by the rows before the damage. A file never shrinks, because it may be mapped.
 """
 
 import fcntl
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from daypack.search.scan import Held, Scan
+    from daypack.search.nearest import CheckedRows, Scan
 
 NAME = "vectors.bin"
 _MAGIC = b"daypvec1"
 _HEADER = Struct("<8sI20x32s")
-_TAIL_ROWS = 64  # read to find the newest id; when none of them ends one, all rows are read
+_TAIL_ROWS = 64  # read to find the newest id; if none of them ends an id, all rows are read
 
 
 class Nearest(NamedTuple):
-    """Ids, best first, and the cosine of each one's best row.
+    """Ids, best first, and the cosine of each id's best row.
 
-    `low` and `high` are there to scale cosines with: the lowest of all rows, whatever was allowed, and the best that
-    was found. Where not all rows are compared, the lowest is looked for among those that are farthest by their signs.
+    `low` and `high` scale the cosines: the lowest of all rows, allowed or not, and the highest found. If not all rows
+    are compared, the lowest is searched among the rows whose signs differ most.
     """
 
     ids: list[int]
@@ -49,7 +49,7 @@ class Nearest(NamedTuple):
 
 
 class _File(NamedTuple):
-    """Which file was looked at, and when: the same again means the same rows."""
+    """The identity of a file's content: if it is equal, the rows are the same."""
 
     inode: int
     size: int
@@ -57,7 +57,7 @@ class _File(NamedTuple):
 
 
 class _Tail(NamedTuple):
-    """Where the rows of the newest whole id end."""
+    """Where the rows of the newest complete id end."""
 
     file: _File
     end: int
@@ -65,18 +65,18 @@ class _Tail(NamedTuple):
 
 
 class _State(NamedTuple):
-    """What is mapped."""
+    """The mapped rows."""
 
     file: _File
-    held: "Held"
+    checked: "CheckedRows"
 
 
 class Vectors:
-    """The vectors in `folder`, made by one model; those of another model are begun anew by the first `add`."""
+    """The vectors in `folder`, of one model; the first `add` discards those of another model."""
 
     def __init__(self, folder: str, *, model: str, dimensions: int) -> None:
         try:
-            from daypack.search.scan import Codec  # noqa: PLC0415 — imports numpy
+            from daypack.search.nearest import Codec  # noqa: PLC0415 — imports numpy
         except ImportError as error:
             hint = "pip install 'daypack[vectors]'"
             raise ExtraMissing("numpy is not installed", operation="open vectors", hint=hint) from error
@@ -102,12 +102,12 @@ class Vectors:
             return self._find_tail(fd).newest
 
     def add(self, ids: Sequence[int], rows: "NDArray[np.float32]") -> int:
-        """Add vectors and return the newest id; known ids are passed over.
+        """Add vectors and return the newest id; known ids are skipped.
 
-        Ids ascend; an id may have several rows, which come in one call. A row is brought to length one; one that has no
-        length (zeros, not finite) is kept as zeros.
+        Ids ascend; all rows of an id are added in one call. Rows are normalised to length 1; a row without a finite
+        length is stored as zeros.
         """
-        if any(one > other for one, other in pairwise(ids)) or (len(ids) and not 0 < ids[0] <= ids[-1] < 1 << 62):
+        if any(first > second for first, second in pairwise(ids)) or (len(ids) and not 0 < ids[0] <= ids[-1] < 1 << 62):
             raise BadInput("ids do not ascend from 1", operation="add vectors", place=self.path)
         with self._threads, self._locked() as fd:
             tail = self._tail
@@ -121,29 +121,29 @@ class Vectors:
                 os.lseek(fd, tail.end, os.SEEK_SET)
                 write_all(fd, data)
             except OSError as error:
-                hint = "free space, then try again; vectors that are missing are added later"
+                hint = "free space, then try again; missing vectors are added later"
                 problem = error.strerror or str(error)
                 raise WriteFailed(problem, operation="add vectors", place=self.path, hint=hint) from error
             self._tail = _Tail(self._status(fd), tail.end + len(data), ids[-1])
             return ids[-1]
 
     def search(self, query: "NDArray[np.float32]", limit: int, *, allowed: Collection[int] | None = None) -> Nearest:
-        """Return the ids whose best row is nearest to `query`; with `allowed` only those."""
+        """Return the ids whose best row is nearest to `query`, among `allowed` if given."""
         return Nearest(*self._scan(query).find(max(limit, 0), allowed))
 
     def cosines(self, query: "NDArray[np.float32]", ids: Collection[int]) -> dict[int, float]:
-        """Return the cosine of the best row of each of these ids that is held."""
+        """Return the cosine of the best row of each of these ids."""
         return self._scan(query).cosines(ids)
 
     def close(self) -> None:
-        """Let go of the file; the next call opens it again."""
+        """Unmap the file; the next call opens it again."""
         with self._threads:
             self._state = self._tail = None
 
     # Reading
 
     def _scan(self, query: "NDArray[np.float32]") -> "Scan":
-        from daypack.search.scan import Scan  # noqa: PLC0415 — imports numpy
+        from daypack.search.nearest import Scan  # noqa: PLC0415 — imports numpy
 
         return Scan(self._codec, self._current(), query)
 
@@ -161,7 +161,7 @@ class Vectors:
 
     @contextmanager
     def _opened(self) -> Generator[int]:
-        """Open the file to read it; -1 when there is none, or one of another model."""
+        """Open the file for reading; -1 if there is none, or one of another model."""
         try:
             fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -189,59 +189,59 @@ class Vectors:
             data = read_at(fd, _HEADER.size + first * row_bytes, (rows - first) * row_bytes)
         except OSError as error:
             raise refusal(self.path, error, "read vectors") from error
-        count, newest = self._codec.last_whole(data)
+        count, newest = self._codec.last_complete(data)
         if not count and first:
-            held = self._map(fd).held
-            count, newest = held.total, int(held.ids[held.total - 1]) if held.total else 0
+            checked = self._map(fd).checked
+            count, newest = checked.total, int(checked.ids[checked.total - 1]) if checked.total else 0
         else:
             count += first if count else 0
         self._tail = _Tail(file, _HEADER.size + count * row_bytes, newest)
         return self._tail
 
-    def _current(self) -> "Held":
-        """Return the rows as they are now, mapping what was added since."""
+    def _current(self) -> "CheckedRows":
+        """Return the current rows, mapping those added since."""
         state = self._state
         if state is not None and state.file == self._look():
-            return state.held
+            return state.checked
         with self._threads:
             return self._load()
 
-    def _load(self) -> "Held":
+    def _load(self) -> "CheckedRows":
         with self._opened() as fd:
             if fd < 0:
                 self._state = None
                 return self._codec.empty
-            held = self._map(fd).held
-        if held.whole:
-            return held
+            checked = self._map(fd).checked
+        if checked.intact:
+            return checked
         with suppress(StorageFailed), self._locked() as fd:
-            # What looked damaged may have been a row that somebody was writing.
-            held = self._map(fd).held
-            if not held.whole:
-                replace(self.path, self._header + held.rows[: held.total].tobytes(), durable=False)
-        return held
+            # The damage may have been a row that another process was writing.
+            checked = self._map(fd).checked
+            if not checked.intact:
+                replace(self.path, self._header + checked.rows[: checked.total].tobytes(), durable=False)
+        return checked
 
     def _map(self, fd: int) -> _State:
         file = self._status(fd)
         count = (file.size - _HEADER.size) // self._codec.row_bytes
-        before = self._state  # its inode is no other file's: a file that is mapped keeps it
-        held = before.held if before is not None and before.file.inode == file.inode else self._codec.empty
-        if count < held.total or not held.whole:
-            held = self._codec.empty
-        if count > held.total:
+        before = self._state  # a mapped file keeps its inode, so no other file has it
+        checked = before.checked if before is not None and before.file.inode == file.inode else self._codec.empty
+        if count < checked.total or not checked.intact:
+            checked = self._codec.empty
+        if count > checked.total:
             try:
                 mapped = mmap.mmap(fd, _HEADER.size + count * self._codec.row_bytes, prot=mmap.PROT_READ)
             except OSError as error:
                 raise refusal(self.path, error, "map vectors") from error
-            held = self._codec.hold(memoryview(mapped)[_HEADER.size :], held)
-        self._state = _State(file, held)
+            checked = self._codec.check(memoryview(mapped)[_HEADER.size :], checked)
+        self._state = _State(file, checked)
         return self._state
 
     # Writing
 
     @contextmanager
     def _locked(self) -> Generator[int]:
-        """Open the file to write to it, with the right header, while no other process writes."""
+        """Open the file for writing, with the right header, while no other process writes."""
         make_folders(os.path.dirname(self.path), durable=False)
         while True:
             try:
@@ -249,7 +249,7 @@ class Vectors:
             except OSError as error:
                 raise refusal(self.path, error, "open vectors") from error
             try:
-                with suppress(OSError):  # a file system without locks: as good as it gets
+                with suppress(OSError):  # a file system without locks
                     fcntl.flock(fd, fcntl.LOCK_EX)
                 if not self._is_named(fd):
                     continue
@@ -258,7 +258,7 @@ class Vectors:
                     return
                 replace(self.path, self._header, durable=False)
             finally:
-                with suppress(OSError):  # said aloud: a child that was forked meanwhile holds the same file
+                with suppress(OSError):  # explicit: a forked child shares the open file
                     fcntl.flock(fd, fcntl.LOCK_UN)
                 release(fd)
 

@@ -1,7 +1,7 @@
-"""Words of a text as the index and a query see them: folding, stop words, pairs of characters, chunks, dates.
+"""Splits texts and queries into the words of the index: folding, stop words, character pairs, chunks, dates.
 
-What comes out is made for FTS5's `ascii` tokenizer, which takes letters, digits and every non-ASCII character for parts
-of a word. So what a word is, outside ASCII, is decided here and nowhere else, and a term is always one token.
+It is for FTS5's `ascii` tokenizer, to which letters, digits and all non-ASCII characters are parts of a word. So
+word boundaries outside ASCII are decided here alone, and a term is always one token.
 
     fold("Café — 東京都, 2nd")  ->  "cafe   東京 京都 東 京 都 , 2nd"
 """
@@ -13,14 +13,14 @@ from daypack.text.english import SEARCH_STOP_WORDS
 
 CHUNK_WORDS = 100
 MAX_CHUNKS = 256
-HEAD_CHARS, TAIL_CHARS = 120_000, 40_000  # of a longer text the middle is not indexed
+HEAD_CHARS, TAIL_CHARS = 120_000, 40_000  # the middle of a longer text is not indexed
 MAX_WORD_CHARS = 64
-QUERY_CHARS = 4_000  # read at each end of a query
+QUERY_CHARS = 4_000  # used from each end of a query
 
-_WHOLE_WORDS = 130  # a text up to here is one chunk
-_SPARE_WORDS = 25  # an end shorter than this stays with the chunk before it
+_WHOLE_WORDS = 130  # a text up to this length is one chunk
+_SPARE_WORDS = 25  # a shorter rest joins the previous chunk
 _WHEN_CHARS, _AUTHOR_CHARS = 40, 120
-_UNIT_CHARS = 16  # characters of a run that count as a word when it is longer than a word should be
+_UNIT_CHARS = 16  # so many characters of an overlong run count as a word
 
 _MONTHS = "January February March April May June July August September October November December"
 _DATE = re.compile(r"(?<!\d)(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?!\d)")
@@ -40,11 +40,11 @@ _SEPARATORS = re.compile(r"[+/=_-]")
 _UNIT = re.compile(rf"([{_UNSPACED}]{{1,{_UNIT_CHARS}}})|[^\s{_UNSPACED}]{{1,256}}")
 _SENTENCE_ENDS = frozenset(".!?;:。！？；")
 _SPEAKER = re.compile(r"\s{0,4}([^\W\d_][\w.'’-]{1,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): ")
-_NOBODY = "user assistant system tool human ai bot agent developer model function"
+_ROLE_NAMES = "user assistant system tool human ai bot agent developer model function"
 
 
 class _Folds(dict[int, str | None]):
-    """What becomes of a character: learnt when it is first met."""
+    """Cache of folded characters."""
 
     def __missing__(self, code: int) -> str | None:
         folded = self[code] = _fold_character(chr(code))
@@ -56,12 +56,12 @@ def _fold_character(character: str) -> str | None:
         return character
     kind = category(character)
     if kind[0] == "L":
-        plain = (one for one in normalize("NFD", character.casefold()) if not "\u0300" <= one <= "\u036f")
+        plain = (letter for letter in normalize("NFD", character.casefold()) if not "\u0300" <= letter <= "\u036f")
         return normalize("NFC", "".join(plain))
     if kind[0] == "N":
         digit = decimal(character, None)
         return character if digit is None else str(digit)
-    if kind[0] == "M":  # accents go, vowel signs of Indic scripts are part of the word
+    if kind[0] == "M":  # accents are removed, vowel signs of Indic scripts belong to the word
         return None if "\u0300" <= character <= "\u036f" else character
     return None if kind == "Cf" else " "
 
@@ -70,14 +70,14 @@ _FOLDS = _Folds()
 
 
 def fold(text: str) -> str:
-    """Return `text` as it is indexed: accents gone, unspaced runs in pairs and single characters, no coded data."""
+    """Return `text` as it is indexed: no accents, unspaced runs as character pairs and characters, no encoded data."""
     if not text.isascii():
         text = normalize("NFKC", text).translate(_FOLDS)
         text = _LONG_TERM.sub(" ", _RUN.sub(_spell_run, text))
     parts = text.split()
     if parts and max(map(len, parts)) > MAX_WORD_CHARS:
         return _CODED.sub(_drop_coded, text)
-    # Nobody asks for stop words; those that are easily seen are half the work of the index.
+    # Queries ignore stop words; dropping the obvious ones halves the work of the index.
     return " ".join([part for part in parts if part not in SEARCH_STOP_WORDS])
 
 
@@ -88,13 +88,13 @@ def _spell_run(run: re.Match[str]) -> str:
 
 
 def _drop_coded(run: re.Match[str]) -> str:
-    """Drop base64 and the like, keep paths: those have a separator every few characters."""
+    """Drop base64 and similar data, keep paths, which have a separator every few characters."""
     text = run[0]
     return " " if len(_SEPARATORS.findall(text)) * 16 < len(text) else text
 
 
 def query_terms(query: str) -> list[str]:
-    """Return what to look for, each term once, in the order of the query; stop words are not looked for."""
+    """Return the distinct terms of a query, in its order, without stop words."""
     if len(query) > 2 * QUERY_CHARS:
         query = f"{query[:QUERY_CHARS]} {query[-QUERY_CHARS:]}"
     if not query.isascii():
@@ -108,8 +108,8 @@ def _pair_run(run: re.Match[str]) -> str:
     return f" {' '.join(text[at : at + 2] for at in range(max(1, len(text) - 1)))} "
 
 
-def head_of(when: str, author: str) -> str:
-    """Return date and author as words: they stand before every chunk."""
+def index_header(when: str, author: str) -> str:
+    """Return date and author as words; they precede every chunk."""
     date = _DATE.match(when)
     return fold(f"{_spell_date(date) if date else when[:_WHEN_CHARS]} {author[:_AUTHOR_CHARS]}")
 
@@ -119,25 +119,25 @@ def _spell_date(date: re.Match[str]) -> str:
 
 
 def name_words(author: str) -> list[str]:
-    """Return the words by which a query may call an author; none for what is no name."""
-    return [word for word in query_terms(author) if len(word) > 1 and word not in _NOBODY.split()][:8]
+    """Return the words by which a query may name an author; none for a role name."""
+    return [word for word in query_terms(author) if len(word) > 1 and word not in _ROLE_NAMES.split()][:8]
 
 
-def speaker_of(text: str) -> str:
-    """Return the name in front of "Name: text", or nothing."""
+def find_speaker(text: str) -> str:
+    """Return the name in "Name: text", or ""."""
     found = _SPEAKER.match(text)
     return found[1] if found else ""
 
 
-def is_told_anew(text: str, summary: str) -> bool:
-    """Whether a summary says it in other words: more than a third of them are not in the text."""
+def is_paraphrase(text: str, summary: str) -> bool:
+    """Return True if a summary paraphrases: more than a third of its words are not in the text."""
     folded = text.casefold()
     words = _WORD.findall(summary.casefold())
     return 3 * sum(word not in folded for word in words) > len(words)
 
 
-def cut(text: str) -> list[tuple[int, int, int]]:
-    """Cut a text into chunks of about a hundred words: (start, stop, words), at sentence ends where they are near."""
+def split_chunks(text: str) -> list[tuple[int, int, int]]:
+    """Split a text into chunks of about a hundred words, (start, stop, words), preferably at sentence ends."""
     words = max(len(text.split()), len(text) // _UNIT_CHARS)
     if not text.isascii():
         words += sum(map(len, _RUN.findall(text))) // 2

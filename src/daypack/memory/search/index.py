@@ -22,8 +22,9 @@ from daypack.errors import DaypackError, StorageFailed
 from daypack.files.atomic import discard
 from daypack.memory.search.vectors import EntryVectors, VectorQuery
 from daypack.search.fuse import Closeness, rank, without_names
-from daypack.search.lexical import Doc, Lexical
-from daypack.search.words import is_told_anew
+from daypack.search.indexing import Doc
+from daypack.search.lexical import Lexical
+from daypack.search.words import is_paraphrase
 from daypack.types.memory import PLACEHOLDER, ContextDocument, Entry
 
 if TYPE_CHECKING:
@@ -185,11 +186,11 @@ class Index:
             newest = self._add_entries(known.entries, there.entries, None)
             nearest = self._search_vectors(query, limit, some, newest, notes)
             self._notes.texts = tuple(notes)
-            survey = self._words.survey(query, also=nearest.ids if nearest else (), allowed=some)
+            matches = self._words.match(query, also=nearest.ids if nearest else (), allowed=some)
             closeness: Closeness | None = None
             if nearest and self._vectors:
-                closeness = self._vectors.compare(nearest, survey.places.keys())
-            ranked = rank(survey.rated, survey.places, survey.cast, limit, closeness=closeness, allowed=some)
+                closeness = self._vectors.compare(nearest, matches.places.keys())
+            ranked = rank(matches.rated, matches.places, matches.participants, limit, closeness=closeness, allowed=some)
             return [RankedEntry(seq, score, parts) for score, seq, parts in ranked]
 
         return self._retry_once(work) if limit > 0 else []
@@ -219,9 +220,9 @@ class Index:
 
         def work() -> tuple[int, float] | None:
             self._add_documents(self._documents.newest, self._feed.newest()[1], None)
-            survey = self._documents.survey(query)
-            own, version = max(((rated.own, number) for number, rated in survey.rated.items()), default=(0.0, 0))
-            return (version, min(1.0, own / survey.worth)) if version else None
+            matches = self._documents.match(query)
+            own, version = max(((rated.own, number) for number, rated in matches.rated.items()), default=(0.0, 0))
+            return (version, min(1.0, own / matches.worth)) if version else None
 
         return self._retry_once(work)
 
@@ -263,7 +264,7 @@ def _entry_doc(entry: Entry) -> Doc:
         entry.role or "",
         entry.at or entry.created_at,
         entry.session or "",
-        entry.summary if is_told_anew(entry.raw_entry, entry.summary) else "",
+        entry.summary if is_paraphrase(entry.raw_entry, entry.summary) else "",
     )
 
 
@@ -275,7 +276,7 @@ def _document_doc(document: ContextDocument) -> Doc:
 
 def _texts(entry: Entry) -> tuple[str, ...]:
     """Return the texts to embed: the raw entry, and the summary if its words differ."""
-    return (entry.raw_entry, entry.summary) if is_told_anew(entry.raw_entry, entry.summary) else (entry.raw_entry,)
+    return (entry.raw_entry, entry.summary) if is_paraphrase(entry.raw_entry, entry.summary) else (entry.raw_entry,)
 
 
 def _has_passed(deadline: float | None) -> bool:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from daypack.derived.compaction.raw import OWN_TOOLS, is_recalled
 from daypack.errors import StorageFailed
 from daypack.history.session import History
-from daypack.search.lexical import Doc, Hit, Lexical
+from daypack.search.indexing import Doc
+from daypack.search.lexical import Hit, Lexical
 from daypack.text.redact.redact import redact
 from daypack.turn.items import Item, Missing, Scales
 from daypack.types.history import Message

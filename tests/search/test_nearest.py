@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from search.vector_rows import DIMENSIONS, Floats, make_queries, make_rows, open_vectors, unit
 
-from daypack.search import scan
+from daypack.search import nearest
 from daypack.search.vectors import Nearest, Vectors
 
-MANY = scan.ALL_COMPARED + 5_000
+MANY = nearest.ALL_COMPARED + 5_000
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_nothing_is_found_where_nothing_is(vectors: Vectors) -> None:
 
 @pytest.mark.parametrize("dimensions", [1, 7, 64, 100, 256])
 def test_any_number_of_dimensions(tmp_path: Path, dimensions: int) -> None:
-    count = scan.ALL_COMPARED + 100
+    count = nearest.ALL_COMPARED + 100
     vectors, rows = open_vectors(tmp_path, dimensions), make_rows(count, dimensions)
     vectors.add(range(1, count + 1), rows)
     for query in rows[:5]:

@@ -2,7 +2,17 @@
 
 import pytest
 
-from daypack.search.spread import AFTER, BEFORE, SECOND_AFTER, Held, Place, Rated, rate_stretches, speaker, spread
+from daypack.search.neighbours import (
+    AFTER,
+    BEFORE,
+    SECOND_AFTER,
+    EntryTerms,
+    Place,
+    Rated,
+    rate_entries,
+    rate_stretches,
+    speaker,
+)
 
 RED, GREEN, BLUE = 1, 2, 4
 
@@ -17,26 +27,30 @@ def row(count: int, stretch: int = 1, who: int = 0) -> dict[int, Place]:
 
 
 def test_neighbours_get_a_share_of_what_an_entry_holds() -> None:
-    rated = spread({5: Held(RED, 1.0)}, row(9), worth)
+    rated = rate_entries({5: EntryTerms(RED, 1.0)}, row(9), worth)
     assert rated == {5: Rated(1, 1), 6: Rated(0, AFTER), 4: Rated(0, BEFORE), 7: Rated(0, SECOND_AFTER)}
 
 
 def test_neighbours_that_were_not_read_are_not_found() -> None:
-    assert spread({5: Held(RED, 1.0)}, {5: row(9)[5]}, worth) == {5: Rated(1, 1)}
-    assert spread({5: Held(RED, 1.0)}, {}, worth) == {}
-    assert spread({}, row(3), worth) == {}
+    assert rate_entries({5: EntryTerms(RED, 1.0)}, {5: row(9)[5]}, worth) == {5: Rated(1, 1)}
+    assert rate_entries({5: EntryTerms(RED, 1.0)}, {}, worth) == {}
+    assert rate_entries({}, row(3), worth) == {}
 
 
 def test_a_neighbour_that_is_no_candidate_adds_its_words_all_the_same() -> None:
-    assert spread({4: Held(RED, 1.0), 6: Held(BLUE, 1.0)}, {5: row(9)[5]}, worth) == {5: Rated(0, AFTER + BEFORE)}
+    assert rate_entries({4: EntryTerms(RED, 1.0), 6: EntryTerms(BLUE, 1.0)}, {5: row(9)[5]}, worth) == {
+        5: Rated(0, AFTER + BEFORE)
+    }
 
 
 def test_a_term_counts_once_where_it_counts_most() -> None:
-    same = spread({4: Held(RED, 1.0), 5: Held(RED, 1.0), 6: Held(RED, 1.0)}, row(9), worth)
+    same = rate_entries({4: EntryTerms(RED, 1.0), 5: EntryTerms(RED, 1.0), 6: EntryTerms(RED, 1.0)}, row(9), worth)
     assert same[5] == Rated(1, 1)
-    other = spread({4: Held(RED | GREEN, 1.0), 5: Held(GREEN, 1.0), 6: Held(BLUE, 1.0)}, row(9), worth)
+    other = rate_entries(
+        {4: EntryTerms(RED | GREEN, 1.0), 5: EntryTerms(GREEN, 1.0), 6: EntryTerms(BLUE, 1.0)}, row(9), worth
+    )
     assert other[5] == Rated(1, 1 + AFTER + BEFORE)
-    short = spread({4: Held(RED, 2.0), 5: Held(RED, 1.0)}, row(9), worth)
+    short = rate_entries({4: EntryTerms(RED, 2.0), 5: EntryTerms(RED, 1.0)}, row(9), worth)
     assert short[5].total == pytest.approx(2 * AFTER)  # a short neighbour outweighs the entry's own words
 
 

@@ -1,7 +1,7 @@
-"""The SQLite file behind an index: begun anew when it cannot be used.
+"""The SQLite file of an index, which is replaced by an empty one when it cannot be used.
 
-It is derived, so a file that is missing, of another format, foreign or broken is replaced by an empty one. What the
-file system refuses (no space, no right to write) is an error, because an empty file would not help.
+It is derived, so a file that is missing, foreign, damaged or of another format is replaced. Errors of the file system
+(no space, no permission) are raised, because an empty file would not help.
 """
 
 import os
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 APPLICATION = 0x64707833  # "dpx3"
 _CACHE_KIB = 16_000
-_MAX_FRESH_STARTS = 3  # a disk that breaks every file is not to be tried for ever
-_HINT = "the index may be deleted, it is built again"
+_MAX_RESTARTS = 3  # a disk that damages every file must not cause an endless loop
+_HINT = "the index may be deleted; it is rebuilt"
 
 
-class Table:
-    """One file with a schema; `run` gives a connection to whoever works with it, one thread at a time."""
+class IndexFile:
+    """One file with a schema, used by one thread at a time."""
 
     def __init__(self, path: str, schema: str, version: int) -> None:
         pragmas = (f"cache_size=-{_CACHE_KIB}",)
         self._database = Database(path, Format("index", APPLICATION, version, schema, _HINT, pragmas=pragmas))
         self.path = self._database.path
-        self._fresh_starts = 0
+        self._restarts = 0
 
     def run(self, operation: str, work: Callable[["Connection"], Answer], *, writing: bool = False) -> Answer | None:
-        """Do `work` in one transaction; None when the file turned out to be unusable and was begun anew."""
+        """Run `work` in one transaction; return None if the file was unusable and has been replaced."""
         try:
             self._database.open(operation)
         except Damaged:
-            self._open_anew(operation)
+            self._reopen(operation)
         try:
             return self._database.run(operation, work, writing=writing)
         except Moved:
@@ -47,8 +47,8 @@ class Table:
                 self._replace(operation, error)
         return None
 
-    def _open_anew(self, operation: str) -> None:
-        with self._database.folder_locked():  # looked at again: another process may have replaced it meanwhile
+    def _reopen(self, operation: str) -> None:
+        with self._database.folder_locked():  # check again: another process may have replaced it
             try:
                 self._database.open(operation)
             except Damaged as error:
@@ -59,9 +59,9 @@ class Table:
                     raise self._refusal(operation, again) from again
 
     def _replace(self, operation: str, error: Damaged) -> None:
-        """Remove the file that was found broken, unless another process has done so."""
-        self._fresh_starts += 1
-        if self._fresh_starts > _MAX_FRESH_STARTS:
+        """Delete the damaged file, unless another process has replaced it."""
+        self._restarts += 1
+        if self._restarts > _MAX_RESTARTS:
             raise self._refusal(operation, error) from error
         with suppress(FileNotFoundError):
             if os.stat(self.path).st_ino != self._database.inode:

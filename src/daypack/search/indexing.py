@@ -1,23 +1,23 @@
-"""Taking entries into the index: chunks, neighbours, stretches and authors, all in one transaction of the caller."""
+"""Writes entries to the index: chunks, neighbours, stretches and authors, in the caller's transaction."""
 
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from daypack.errors import BadInput
+from daypack.search.neighbours import speaker
 from daypack.search.postings import MAX_ID, posting
-from daypack.search.spread import speaker
-from daypack.search.words import MAX_CHUNKS, cut, fold, head_of, name_words, speaker_of
+from daypack.search.words import MAX_CHUNKS, find_speaker, fold, index_header, name_words, split_chunks
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-    from daypack.search.lexical import Doc
-
-STRETCH_ENTRIES = 20  # where no group is given, a stretch ends here; anywhere, at a gap in time
+STRETCH_ENTRIES = 20  # length of a stretch without a group; a gap in time always ends one
 GAP_SECONDS = 3_600
 _FLUSH_ENTRIES = 2_000
-_SPOKEN_BY = ("", "user", "assistant")  # roles whose text may begin with its speaker's name
+_SPOKEN_BY = ("", "user", "assistant")  # roles whose text may begin with the speaker's name
 
 SCHEMA = """
 CREATE VIRTUAL TABLE postings USING fts5(words, content='', columnsize=0, detail=none, tokenize='porter ascii');
@@ -30,7 +30,7 @@ CREATE TABLE names(word TEXT, author INT, PRIMARY KEY(word, author)) WITHOUT ROW
 CREATE TABLE totals(newest INT, oldest INT, entries INT, chunks INT, words INT, stretches INT, persons INT);
 INSERT INTO totals VALUES (0, 0, 0, 0, 0, 0, 0)
 """
-_ENTER = (
+_INSERTS = (
     ("INSERT INTO postings(rowid, words) VALUES (?, ?)", "postings"),
     ("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", "entries"),
     ("UPDATE entries SET after = ? WHERE id = ?", "links"),
@@ -39,15 +39,30 @@ _ENTER = (
 )
 
 
+class Doc(Struct, frozen=True):
+    """An entry to index: a message, or an entry of a memory. Entries of one group are consecutive.
+
+    A group is one stretch of conversation; without a group a stretch ends after some entries or at a gap in time.
+    """
+
+    id: int
+    text: str
+    author: str = ""
+    role: str = ""
+    when: str = ""
+    group: str = ""
+    summary: str = ""  # a paraphrase: words of it find the entry
+
+
 class Totals:
-    """What is known of the index as a whole."""
+    """Counts over the whole index."""
 
     def __init__(self, connection: "Connection") -> None:
         row = connection.execute("SELECT * FROM totals").fetchone()
         self.newest, self.oldest, self.entries, self.chunks, self.words, self.stretches, self.persons = row
 
     def save(self, connection: "Connection") -> None:
-        """Write them back."""
+        """Write them to the database."""
         values = self.newest, self.oldest, self.entries, self.chunks, self.words, self.stretches, self.persons
         connection.execute(
             "UPDATE totals SET newest=?, oldest=?, entries=?, chunks=?, words=?, stretches=?, persons=?", values
@@ -55,7 +70,7 @@ class Totals:
 
 
 class _Group:
-    """The end of a conversation: where the next entry links on."""
+    """The end of a conversation, to which the next entry is linked."""
 
     def __init__(self, newest: int = 0, moment: float | None = None, stretch: int = 0, length: int = 0) -> None:
         self.newest = newest
@@ -65,7 +80,7 @@ class _Group:
 
 
 class _Author:
-    """An author met in this batch."""
+    """An author in this batch."""
 
     def __init__(self, number: int, given: int) -> None:
         self.number = number
@@ -73,8 +88,8 @@ class _Author:
         self.entries = 0
 
 
-class Intake:
-    """Collects entries and writes them; `finish` writes the rest."""
+class IndexWriter:
+    """Collects entries and writes them in batches; `finish` writes the last batch."""
 
     def __init__(self, connection: "Connection") -> None:
         self.totals = Totals(connection)
@@ -85,50 +100,50 @@ class Intake:
         self._postings: list[tuple[int, str]] = []
         self._links: list[tuple[int, int]] = []
 
-    def take(self, doc: "Doc") -> None:
-        """Take an entry in; one the index has already is passed over, one without words only counts as seen."""
+    def add(self, doc: Doc) -> None:
+        """Add an entry; an entry the index has is skipped, an entry without words only advances `newest`."""
         totals = self.totals
         if doc.id <= totals.newest:
             return
         if doc.id > MAX_ID:
-            raise BadInput("is too large a number", operation="index", place=str(doc.id), hint=f"at most {MAX_ID}")
+            raise BadInput("the id is too large", operation="index", place=str(doc.id), hint=f"at most {MAX_ID}")
         totals.newest = doc.id
         totals.oldest = totals.oldest or doc.id
         if not doc.text or doc.text.isspace():
             return
         totals.entries += 1
-        name = doc.author or (speaker_of(doc.text) if doc.role in _SPOKEN_BY else "")
-        cuts = self._enter_chunks(doc)
+        name = doc.author or (find_speaker(doc.text) if doc.role in _SPOKEN_BY else "")
+        cuts = self._add_chunks(doc)
         before, stretch = self._place(doc)
         who = speaker(self._number(name, doc), is_user=doc.role == "user")
         self._entries[doc.id] = [doc.id, stretch, before, 0, who, cuts]
         if len(self._entries) >= _FLUSH_ENTRIES:
             self._flush()
 
-    def _enter_chunks(self, doc: "Doc") -> bytes:
-        """Enter the words of each chunk; return where the chunks start and stop."""
+    def _add_chunks(self, doc: Doc) -> bytes:
+        """Add the words of each chunk; return the start and stop offsets of the chunks, packed."""
         head = _head(doc.when[:40], doc.author)
-        chunks = cut(doc.text)
+        chunks = split_chunks(doc.text)
         whole = len(chunks) == 1
         if doc.summary:
             del chunks[MAX_CHUNKS - 1 :]
         for number, (start, stop, words) in enumerate(chunks):
-            self._enter(doc.id, number, words, head, doc.text if whole else doc.text[start:stop])
+            self._add_posting(doc.id, number, words, head, doc.text if whole else doc.text[start:stop])
         if doc.summary:
-            # A chunk more, which is shown as the beginning of the entry.
-            self._enter(doc.id, len(chunks), len(doc.summary.split()), head, doc.summary)
+            # One more chunk, which is shown as the beginning of the entry.
+            self._add_posting(doc.id, len(chunks), len(doc.summary.split()), head, doc.summary)
             chunks.append(chunks[0])
         return b"".join(start.to_bytes(4, "little") + stop.to_bytes(4, "little") for start, stop, _ in chunks)
 
-    def _enter(self, entry: int, chunk: int, words: int, head: str, text: str) -> None:
+    def _add_posting(self, entry: int, chunk: int, words: int, head: str, text: str) -> None:
         body = fold(text)
         if body:
             self._postings.append((posting(entry, chunk, words), f"{head} {body}" if head else body))
             self.totals.chunks += 1
             self.totals.words += words
 
-    def _place(self, doc: "Doc") -> tuple[int, int]:
-        """Link the entry to the one before it in its group; return that one and the stretch."""
+    def _place(self, doc: Doc) -> tuple[int, int]:
+        """Link the entry to the previous entry of its group; return that entry and the stretch."""
         group = self._groups.get(doc.group)
         if group is None:
             group = self._groups[doc.group] = self._load_group(doc.group)
@@ -152,8 +167,8 @@ class Intake:
         row = self._connection.execute(query, (clean(name),)).fetchone()
         return _Group(*row) if row else _Group()
 
-    def _number(self, name: str, doc: "Doc") -> int:
-        """Return the number of the author, negative when the name was read off the text."""
+    def _number(self, name: str, doc: Doc) -> int:
+        """Return the number of the author, negative if the name was found in the text."""
         words = _name(name) if name else ""
         if not words:
             return 0
@@ -182,18 +197,19 @@ class Intake:
             "entries": list(self._entries.values()),
             "links": self._links,
             "groups": [
-                (clean(name), one.newest, one.moment, one.stretch, one.length) for name, one in self._groups.items()
+                (clean(name), group.newest, group.moment, group.stretch, group.length)
+                for name, group in self._groups.items()
             ],
-            "authors": [(one.given, one.entries, one.number) for one in self._authors.values()],
+            "authors": [(author.given, author.entries, author.number) for author in self._authors.values()],
         }
-        for statement, name in _ENTER:
+        for statement, name in _INSERTS:
             if rows[name]:
                 self._connection.executemany(statement, rows[name])
-        for taken in (self._postings, self._entries, self._links, self._groups, self._authors):
-            taken.clear()
+        for batch in (self._postings, self._entries, self._links, self._groups, self._authors):
+            batch.clear()
 
     def finish(self) -> int:
-        """Write what is left; return the newest id."""
+        """Write the last batch; return the newest id."""
         self._flush()
         self.totals.save(self._connection)
         return self.totals.newest
@@ -206,7 +222,7 @@ def clean(text: str) -> str:
 
 @lru_cache(256)
 def _head(when: str, author: str) -> str:
-    return head_of(when, author)
+    return index_header(when, author)
 
 
 @lru_cache(256)
@@ -215,7 +231,7 @@ def _name(author: str) -> str:
 
 
 def _moment(when: str) -> float | None:
-    """Return a time as seconds; None for what is no ISO time."""
+    """Return an ISO time as seconds, None for anything else."""
     if not when:
         return None
     try:

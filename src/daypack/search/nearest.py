@@ -1,14 +1,15 @@
-"""Rows of vectors in few bytes, and which of them are nearest to a query; imports numpy, so only `vectors` imports it.
+"""Encodes vectors as compact rows and finds the rows nearest to a query. Imports numpy: only `vectors` imports it.
 
     row, 448 bytes at 384 dimensions: tag u64 · check u32 · scale f32 · ninth bits (48) · int8 values (384)
 
-A number of a vector has nine bits: the upper eight are an int8, the ninth stands in a plane of bits. Eight alone mix up
-close neighbours (0.983 of the ten nearest were right, with nine 0.995). `tag` is the id, doubled, plus one in the last
-row of that id. `check` is a sum over the row that shows damage; a row of zeros is no last row of an id.
+A vector component has nine bits: the upper eight are an int8, the ninth is in a bit plane. Eight bits alone confuse
+close neighbours (recall of the ten nearest: 0.983 with eight bits, 0.995 with nine). `tag` is twice the id, plus one in
+the last row of that id. `check` is a checksum of the row; a row of zeros never ends an id.
 
-Few rows are all compared with a query. Of many, the signs (one bit per number, held in memory) tell which can be near:
-in how many two vectors differ is nearly binomial, with the angle between them as the chance. So the rows that differ in
-the fewest are compared by their values, and after them every row that could still belong to the best ten.
+Up to ALL_COMPARED rows are compared with a query. Among more rows, the sign bits (one per component, kept in memory)
+select the candidates: the number of differing signs is nearly binomial, with the angle between the vectors as its
+probability. So the rows with the fewest differing signs are compared by value, then every row that could still belong
+to the best ten.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,14 +21,14 @@ from numpy.typing import NDArray
 
 from daypack.errors import BadInput
 
-ALL_COMPARED = 4_000  # rows up to which the signs save nothing
+ALL_COMPARED = 4_000  # up to so many rows, the sign bits save nothing
 _FIRST_COMPARED = 500
-_MOST_COMPARED = 8  # one row in so many: a query that is near to nothing is not worth more
-_PROMISED = 10  # so many of the best are to be the right ones
-_DEVIATIONS = 2.25  # a row may differ in so many standard deviations more signs than its angle makes likely
-_FARTHEST = 128  # rows among which the lowest cosine is looked for
-# Rows taken at once: what they need stays in the processor's cache, and below the size at which BLAS wakes its threads,
-# which on a busy machine costs milliseconds.
+_MOST_COMPARED = 8  # at most one row in so many: a query without close neighbours is not worth more
+_PROMISED = 10  # so many of the best must be right
+_DEVIATIONS = 2.25  # tolerance for differing signs, in standard deviations above the expected number
+_FARTHEST = 128  # rows among which the lowest cosine is searched
+# Rows compared at once: they fit into the CPU's cache and stay below the size at which BLAS starts its threads, which
+# costs milliseconds on a busy machine.
 _BLOCK = 512
 _LOAD_BLOCK = 4_096
 
@@ -35,7 +36,7 @@ _TAG, _CHECK, _SCALE, _PLANE = 0, 8, 12, 16  # offsets in a row
 _MASK = (1 << 64) - 1
 _FACTOR = 0x9E3779B97F4A7C15
 _SIGN_BITS = np.uint64(0x8080808080808080)
-_GATHER = np.uint64(0x0102040810204080)  # brings the eight sign bits, shifted down, into the highest byte
+_GATHER = np.uint64(0x0102040810204080)  # gathers the eight sign bits in the highest byte
 
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
@@ -44,21 +45,21 @@ Places = NDArray[np.intp]
 Distances = NDArray[np.uint16]
 
 
-class Held(NamedTuple):
-    """Rows that were checked, with what is kept of them in memory. The first `total` of each array count."""
+class CheckedRows(NamedTuple):
+    """Rows with a valid checksum, their ids and sign bits. The first `total` items of each array are in use."""
 
     rows: Bytes  # of the mapped file
     total: int
     ids: NDArray[np.int64]
-    signs: Words  # one line per 64 numbers, so that counting runs along memory
-    whole: bool  # no damage was met
+    signs: Words  # one row per 64 components, so that counting is sequential in memory
+    intact: bool  # no row was damaged
 
 
 Found = tuple[list[int], list[float], float, float]  # ids, cosines, the lowest, the highest
 
 
 class Codec:
-    """Turns vectors of one dimension into rows, and reads rows."""
+    """Encodes vectors of a fixed dimension as rows, and reads rows."""
 
     def __init__(self, dimensions: int) -> None:
         self.dimensions = dimensions
@@ -68,12 +69,12 @@ class Codec:
         self.row_bytes = self._values + self._padded
         factors = [pow(_FACTOR, power + 1, _MASK + 1) for power in range(self.row_bytes // 8)]
         self._factors = np.array(factors, np.uint64)
-        self.empty = Held(np.empty((0, self.row_bytes), np.uint8), 0, *self._room(0), whole=True)
+        self.empty = CheckedRows(np.empty((0, self.row_bytes), np.uint8), 0, *self._room(0), intact=True)
 
     # Writing
 
     def encode(self, ids: Sequence[int], vectors: Floats) -> bytes:
-        """Return rows for vectors, which are brought to length one; what is no vector becomes zeros."""
+        """Return the rows of vectors, normalised to length 1; a vector with no finite length becomes zeros."""
         count = len(ids)
         given = np.asarray(vectors, np.float32)
         if given.shape != (count, self.dimensions):
@@ -88,10 +89,10 @@ class Codec:
         numbers = np.minimum(np.floor(parts), 255)
         nine = numbers.astype(np.int16)
         rows = np.empty((count, self.row_bytes), np.uint8)
-        known = np.asarray(ids, np.uint64)
+        entry_id = np.asarray(ids, np.uint64)
         tags = rows[:, _TAG:_CHECK].view(np.uint64)[:, 0]
-        np.left_shift(known, np.uint64(1), out=tags)
-        tags[:-1] |= known[1:] != known[:-1]
+        np.left_shift(entry_id, np.uint64(1), out=tags)
+        tags[:-1] |= entry_id[1:] != entry_id[:-1]
         tags[-1:] |= np.uint64(1)
         rows[:, _CHECK:_SCALE] = 0
         rows[:, _SCALE:_PLANE].view(np.float32)[:, 0] = _scales(parts, numbers)
@@ -108,36 +109,36 @@ class Codec:
 
     # Reading
 
-    def last_whole(self, data: bytes) -> tuple[int, int]:
-        """Return how many rows at the start of these there are up to the last whole id, and that id."""
+    def last_complete(self, data: bytes) -> tuple[int, int]:
+        """Return the number of rows up to the end of the last complete id, and that id."""
         rows = np.frombuffer(data, np.uint8).reshape(-1, self.row_bytes)
         tags = rows[:, _TAG:_CHECK].view(np.uint64)[:, 0]
         right = self._sums(rows) == rows[:, _CHECK:_SCALE].view(np.uint32)[:, 0]
         ends = np.flatnonzero(right & ((tags & np.uint64(1)) == 1))
         return (int(ends[-1]) + 1, int(tags[ends[-1]] >> np.uint64(1))) if len(ends) else (0, 0)
 
-    def hold(self, data: memoryview, held: Held) -> Held:
-        """Check the rows behind those that are held, up to the first that is damaged, and hold them too."""
+    def check(self, data: memoryview, checked: CheckedRows) -> CheckedRows:
+        """Check the rows after those already checked, up to the first damaged row, and add them."""
         rows = np.frombuffer(data, np.uint8).reshape(-1, self.row_bytes)
-        start, count = held.total, len(rows)
-        ids, signs = held.ids, held.signs
+        start, count = checked.total, len(rows)
+        ids, signs = checked.ids, checked.signs
         if count > len(ids):
             ids, signs = self._room(max(count, start * 2))
-            ids[:start], signs[:, :start] = held.ids[:start], held.signs[:, :start]
+            ids[:start], signs[:, :start] = checked.ids[:start], checked.signs[:, :start]
         newest = int(ids[start - 1]) if start else 0
-        whole = True
+        intact = True
         for begin in range(start, count, _LOAD_BLOCK):
             block = rows[begin : begin + _LOAD_BLOCK]
             good, newest = self._take_block(block, newest, ids[begin:], signs[:, begin:])
             if good < len(block):
-                count, whole = begin + good, False
+                count, intact = begin + good, False
                 break
-        while count > start and not rows[count - 1, _TAG] & 1:  # rows of an id that is not whole yet
+        while count > start and not rows[count - 1, _TAG] & 1:  # rows of an incomplete id
             count -= 1
-        return Held(rows, count, ids, signs, whole)
+        return CheckedRows(rows, count, ids, signs, intact)
 
     def _take_block(self, block: Bytes, newest: int, ids: NDArray[np.int64], signs: Words) -> tuple[int, int]:
-        """Return how many rows are right, and the id of the last."""
+        """Return the number of valid rows, and the id of the last."""
         size = len(block)
         tags = block[:, _TAG:_CHECK].view(np.uint64)[:, 0]
         ids[:size] = tags >> np.uint64(1)
@@ -161,7 +162,7 @@ class Codec:
     # Comparing
 
     def prepare(self, query: Floats) -> Floats:
-        """Return a query at length one, with as many numbers as a row."""
+        """Return a query normalised to length 1 and padded to the length of a row."""
         given = np.asarray(query, np.float32).reshape(-1)
         if len(given) != self.dimensions:
             problem = f"a query of {len(given)} numbers where vectors have {self.dimensions}"
@@ -173,19 +174,19 @@ class Codec:
         return unit
 
     def compare(self, rows: Bytes, query: Floats, *, fine: bool) -> Floats:
-        """Return the cosines of rows and a prepared query, by eight bits or by all nine."""
+        """Return the cosines of rows and a prepared query, using eight bits, or all nine if `fine`."""
         sums = rows[:, self._values :].view(np.int8).astype(np.float32) @ query
         sums *= 2
         if fine:
             sums += np.unpackbits(rows[:, _PLANE : self._values], axis=1).astype(np.float32) @ query
             sums += query.sum() / 2
         else:
-            sums += query.sum()  # the middle of what the ninth bit may say
+            sums += query.sum()  # the mean of the ninth bit
         sums *= rows[:, _SCALE:_PLANE].view(np.float32)[:, 0]
         return sums
 
     def count_differing(self, signs: Words, query: Floats) -> Distances:
-        """Return for every row in how many signs it differs from a prepared query."""
+        """Return for every row the number of signs that differ from a prepared query."""
         asked = self._signs(np.where(query < 0, 255, 0).astype(np.uint8)[None])[0]
         total = np.zeros(signs.shape[1], np.uint16)
         differing, bits, few = np.empty_like(signs[0]), np.empty_like(total, np.uint8), np.empty_like(total, np.uint8)
@@ -200,13 +201,13 @@ class Codec:
 
 
 class Scan:
-    """One query over the rows that are held."""
+    """One query over the checked rows."""
 
-    def __init__(self, codec: Codec, held: Held, query: Floats) -> None:
+    def __init__(self, codec: Codec, checked: CheckedRows, query: Floats) -> None:
         self._codec = codec
-        self._rows = held.rows[: held.total]
-        self._ids = held.ids[: held.total]
-        self._signs = held.signs[:, : held.total]
+        self._rows = checked.rows[: checked.total]
+        self._ids = checked.ids[: checked.total]
+        self._signs = checked.signs[:, : checked.total]
         self._query = codec.prepare(query)
 
     def find(self, limit: int, allowed: Collection[int] | None) -> Found:
@@ -230,13 +231,13 @@ class Scan:
             else:
                 places, cosines = within, self._compare(within)
         best = self._best(self._choose(places, cosines, limit))
-        ids = sorted(best, key=lambda known: (-best[known], known))[:limit]
+        ids = sorted(best, key=lambda entry_id: (-best[entry_id], entry_id))[:limit]
         low = float(self._compare(lowest, fine=True)[0])
-        found = [best[known] for known in ids]
+        found = [best[entry_id] for entry_id in ids]
         return ids, found, min([low, *found[-1:]]), max([low, *found[:1]])
 
     def cosines(self, ids: Collection[int]) -> dict[int, float]:
-        """Return the cosine of the best row of each of these ids that is held."""
+        """Return the cosine of the best row of each of these ids."""
         return self._best(self._places(ids))
 
     def _places(self, ids: Collection[int]) -> Places:
@@ -257,12 +258,12 @@ class Scan:
     def _find_candidates(
         self, pool: Distances, counts: Places, within: Places | None, limit: int
     ) -> tuple[Places, Floats]:
-        """Compare the rows that can be among the best by their values."""
+        """Compare the rows that can be among the best by value."""
         counts = counts.cumsum()
         wanted = max(_FIRST_COMPARED, limit * 8)
         near = int(np.searchsorted(counts, wanted))
         places = np.flatnonzero(pool <= near)
-        if len(places) > wanted * 4:  # a crowd at one distance: the latest of it
+        if len(places) > wanted * 4:  # many rows at the same distance: take the newest
             places = np.concatenate([np.flatnonzero(pool < near), np.flatnonzero(pool == near)[-wanted:]])
         places = places if within is None else within[places]
         cosines = self._compare(places)
@@ -274,7 +275,7 @@ class Scan:
         return np.concatenate([places, more]), np.concatenate([cosines, self._compare(more)])
 
     def _reach(self, places: Places, cosines: Floats) -> int:
-        """Return in how many signs a row as near as the last of the promised may differ."""
+        """Return how many signs may differ in a row as near as the last of the best ten."""
         first = np.argsort(-cosines)[: _PROMISED * 16]
         _, starts = np.unique(self._ids[places[first]], return_index=True)
         last = first[np.sort(starts)[:_PROMISED][-1]]
@@ -283,7 +284,7 @@ class Scan:
         return int(dimensions * chance + _DEVIATIONS * (dimensions * chance * (1 - chance)) ** 0.5)
 
     def _choose(self, places: Places, cosines: Floats, limit: int) -> Places:
-        """Return the rows that may be among the best by all nine bits."""
+        """Return the rows that may be among the best when all nine bits are used."""
         taken = limit * 2 + 32
         while taken < len(places):
             first = places[np.argpartition(cosines, -taken)[-taken:]]
@@ -295,18 +296,18 @@ class Scan:
     def _best(self, places: Places) -> dict[int, float]:
         best: dict[int, float] = {}
         cosines = self._compare(places, fine=True).tolist()
-        for known, cosine in zip(self._ids[places].tolist(), cosines, strict=True):
-            if cosine > best.get(known, -2.0):
-                best[known] = cosine
+        for entry_id, cosine in zip(self._ids[places].tolist(), cosines, strict=True):
+            if cosine > best.get(entry_id, -2.0):
+                best[entry_id] = cosine
         return best
 
 
 def _scales(parts: Floats, numbers: Floats) -> Floats:
-    """Return what to multiply numbers with so that the cosine of a row and its own vector is one.
+    """Return the factors that make the cosine of a row and its own vector 1.
 
-    The vector's own length would do, but this halves the mistakes among close neighbours.
+    The vector's length would also do, but this halves the errors among close neighbours.
     """
     lengths = np.sqrt(np.einsum("ij,ij->i", parts, parts))
-    numbers += np.float32(0.5)  # a number stands for what is between it and the next
+    numbers += np.float32(0.5)  # a number represents the interval up to the next
     own = np.einsum("ij,ij->i", parts, numbers)
     return np.divide(lengths, own, out=np.zeros_like(own), where=own > 0)

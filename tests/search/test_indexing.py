@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from daypack.errors import BadInput
-from daypack.search.intake import STRETCH_ENTRIES
-from daypack.search.lexical import Doc, Lexical
+from daypack.search.indexing import STRETCH_ENTRIES, Doc
+from daypack.search.lexical import Lexical
 from daypack.search.postings import MAX_ID
 from daypack.search.words import MAX_CHUNKS
 
