@@ -205,5 +205,5 @@ def test_an_archive_from_the_future_does_not_date_what_is_added_later(memories: 
 
 
 def test_what_is_no_line_is_refused(memories: Memories) -> None:
-    with pytest.raises(BadInput, match="is int, not a line"):
+    with pytest.raises(BadInput, match="expected text or bytes, got int"):
         memories.import_memory([HEADER, 1])  # type: ignore[list-item]

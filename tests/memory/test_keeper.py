@@ -112,7 +112,7 @@ def test_the_end_of_the_session_repeats_barrier_and_document_once(text: str) -> 
     keeper.finish()
     keeper.observe("user", text)
     assert tools.calls == [*START, "add_entry", *FLUSH]
-    with pytest.raises(BadInput, match="ended"):
+    with pytest.raises(BadInput, match="finished"):
         keeper.observe("user", "more")
 
 
@@ -154,7 +154,7 @@ def test_what_cannot_be_stored_is_told_and_kept() -> None:
     talk(keeper, 3)
     assert [(one.raw_entry, one.attempts) for one in keeper.failed] == [("The id of thing 1 is TH-1.", 2)]
     assert "TH-1" not in keeper.document
-    with pytest.raises(WriteFailed, match="1 of the entries could not be stored: disk full"):
+    with pytest.raises(WriteFailed, match="entries not stored: 1; the first one: disk full"):
         keeper.finish()
     assert tools.calls[-1] == "put_context"
     assert "TH-1" in keeper.failed[0].raw_entry

@@ -112,7 +112,7 @@ def test_a_memory_type_must_be_the_name_of_a_folder(name: object) -> None:
 @pytest.mark.parametrize(
     ("about", "problem"),
     [
-        ({"tags": ["x"] * 33}, "tags are 33, at most 32"),
+        ({"tags": ["x"] * 33}, "there are 33 tags, at most 32"),
         ({"tags": ["ü" * 65]}, "tag has 65 characters, at most 64"),
         ({"tags": [" "]}, "tag is blank"),
         ({"tags": ["a\nb"]}, "tag has a control character"),

@@ -359,7 +359,7 @@ def test_characters_bind_a_summary_and_tokens_are_only_told(memories: Memories) 
     assert len(long) < 512
     added = memories.add_entry(memory_id, "Booked.", long)
     assert added.summary == long
-    assert "tokens; about 80 are enough" in added.notes[0]
+    assert "tokens; aim for about 80" in added.notes[0]
     assert memories.add_entry(memory_id, "Booked.", "Sam booked a table.").notes == ()
     assert memories.add_entry(memory_id, "说" * 100, "说" * 79).notes == ()
 

@@ -1,11 +1,11 @@
-"""A memory as JSONL: a header, then every version of the document, then the entries in order.
+"""Exports and imports a memory as JSONL: a header, every version of the document, the entries in order, an end.
 
     {"daypack":"memory","format":1,"title":"Launch","memory_type":"chat","memory_id":"9f…","created_at":"…"}
     {"document":{"content":"…","document_id":"…","created_at":"…"}}
     {"entry":{"raw_entry":"…","summary":"…","entry_id":"…","created_at":"…","role":"user"}}
     {"end":{"documents":1,"entries":1}}
 
-In a file made by hand ids, times, summaries and the end may be missing.
+A file written by hand may omit ids, times, summaries and the end.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -84,7 +84,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def export_memory(store: Store, user: str, memory_id: str) -> Iterator[bytes]:
-    """Yield the lines of a memory as it is now; what is added meanwhile is not in them."""
+    """Yield the lines of a memory as of now; entries added during the export are not included."""
     memory, newest = store.memory(user, memory_id), store.newest(user, memory_id)
     header = _Header(
         daypack=_KIND,
@@ -104,12 +104,12 @@ def export_memory(store: Store, user: str, memory_id: str) -> Iterator[bytes]:
                 documents += 1
         last = batch[-1].version
     last = 0
-    while last < newest.entries and (found := store.after(user, memory_id, last, _BATCH)):
-        for entry in found:
+    while last < newest.entries and (entry_batch := store.after(user, memory_id, last, _BATCH)):
+        for entry in entry_batch:
             if entry.seq <= newest.entries:
                 yield _encode(_Line(entry=_fields(_Entry, entry)))
                 entries += 1
-        last = found[-1].seq
+        last = entry_batch[-1].seq
     yield _encode(_Line(end=_End(documents, entries)))
 
 
@@ -122,22 +122,22 @@ def _encode(line: Struct) -> bytes:
 
 
 class Archive:
-    """The lines of an archive, read and checked; nothing is stored yet."""
+    """The lines of an archive, parsed and checked before anything is stored."""
 
     def __init__(self, limits: Limits, summarise: Summarise) -> None:
         self.documents: list[NewDocument] = []
-        self.drafts: list[NewEntry] = []
+        self.entries: list[NewEntry] = []
         self._limits = limits
         self._summarise = summarise
         self._header: _Header | None = None
         self._end: _End | None = None
 
     def read(self, lines: Iterable[bytes | str]) -> None:
-        """Read every line; a bad one is refused with its number."""
+        """Parse all lines; an invalid line raises BadInput with its number."""
         number = 0
         for number, line in enumerate(lines, 1):
             if not isinstance(cast(object, line), str | bytes | bytearray):
-                raise _bad(f"is {type(line).__name__}, not a line", number)
+                raise _bad(f"expected text or bytes, got {type(line).__name__}", number)
             if not line.strip():
                 continue
             try:
@@ -145,39 +145,40 @@ class Archive:
             except msgspec.MsgspecError as error:
                 raise _bad(str(error), number) from error
             except UnicodeError as error:
-                raise _bad("is no UTF-8 text", number) from error
+                raise _bad("not UTF-8", number) from error
             except DaypackError as error:
                 raise type(error)(
                     error.problem, operation=_OPERATION, place=f"line {number}", hint=error.hint
                 ) from error
         if self._header is None:
-            raise _bad("there is no header", number)
+            raise _bad("the header is missing", number)
         if self._header.memory_id is not None and self._end is None:
-            raise _bad("the end is missing: the file was cut", number)
+            raise _bad("the end line is missing: the file is truncated", number)
 
     def _take(self, line: bytes | str) -> None:
         if self._header is None:
             self._header = self._checked_header(_HEADER.decode(line))
             return
         if self._end is not None:
-            raise BadInput("stands behind the end")
+            raise BadInput("there is a line after the end")
         read = _LINE.decode(line)
         if (read.document is not None) + (read.entry is not None) + (read.end is not None) != 1:
-            raise BadInput("is neither a document nor an entry nor the end")
+            raise BadInput("expected a document, an entry or the end")
         if read.entry is not None:
-            self.drafts.append(self._draft(read.entry))
+            self.entries.append(self._entry(read.entry))
         elif read.document is not None:
             self.documents.append(self._document(read.document))
         elif read.end is not None:
             self._end = read.end
-            if read.end != _End(len(self.documents), len(self.drafts)):
-                raise BadInput("lines are missing: the end has counted others")
+            if read.end != _End(len(self.documents), len(self.entries)):
+                counted = f"{read.end.documents:,} documents and {read.end.entries:,} entries"
+                raise BadInput(f"lines are missing: the end line counts {counted}")
 
     def _checked_header(self, header: _Header) -> _Header:
         if (header.daypack, header.format) != (_KIND, FORMAT):
-            raise BadInput("is no archive of a memory in a format this version knows")
+            raise BadInput(f"not an archive of a memory in format {FORMAT}")
         if header.memory_id is not None and not is_id(header.memory_id):
-            raise BadInput("memory_id is not one of daypack")
+            raise BadInput("memory_id is not a valid id", hint="leave it out to have one assigned")
         check_title(header.title, self._limits)
         check_type(header.memory_type)
         check_description(header.description, self._limits)
@@ -188,7 +189,7 @@ class Archive:
         content = check_document(given.content, self._limits)
         return NewDocument(content, _checked_id(given.document_id, "document_id"), _moment(given.created_at))
 
-    def _draft(self, given: _Entry) -> NewEntry:
+    def _entry(self, given: _Entry) -> NewEntry:
         raw = check_raw(given.raw_entry, self._limits)
         about = About(
             session=given.session,
@@ -213,10 +214,10 @@ class Archive:
         )
 
     def store(self, store: Store, user: str, title: str | None = None) -> Memory:
-        """Store what was read, all or none; with a title it becomes a memory of its own, whatever its id was."""
+        """Store the parsed lines, all or none; with a title as a new memory, whatever its id was."""
         header = self._header
         if header is None:
-            raise BadInput("nothing was read", operation=_OPERATION)
+            raise BadInput("the archive was not read", operation=_OPERATION, hint="call read first")
         new = NewMemory(
             title=header.title if title is None else check_title(title, self._limits, _OPERATION),
             memory_type=header.memory_type,
@@ -224,21 +225,23 @@ class Archive:
             memory_id=header.memory_id if title is None else None,
             created_at=_moment(header.created_at),
         )
-        return store.load(user, new, self.documents or (NewDocument(PLACEHOLDER),), self.drafts)
+        return store.load(user, new, self.documents or (NewDocument(PLACEHOLDER),), self.entries)
 
 
-def _checked_id(given: str | None, what: str) -> str | None:
+def _checked_id(given: str | None, field: str) -> str | None:
     if given is not None and not (is_id(given) and split_id(given)[1]):
-        raise BadInput(f"{what} is not one of daypack", hint="leave it out, then one is made")
+        raise BadInput(f"{field} is not a valid id", hint="leave it out to have one assigned")
     return given
 
 
 def _moment(text: str | None) -> int | None:
     moment = parse_time(text)
     if text is not None and moment is None:
-        raise BadInput(f"created_at is {text!r}", hint="write a time as ISO 8601, or leave it out")
+        raise BadInput(f"created_at is {text!r}", hint="write an ISO 8601 time, or leave created_at out")
     return moment
 
 
 def _bad(problem: str, number: int) -> BadInput:
-    return BadInput(problem, operation=_OPERATION, place=f"line {number}", hint="nothing was stored")
+    return BadInput(
+        problem, operation=_OPERATION, place=f"line {number}", hint="nothing was stored; fix the line and import again"
+    )

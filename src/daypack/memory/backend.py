@@ -21,25 +21,25 @@ class Backend:
     def __init__(
         self, store: Store, indexes: IndexCache, limits: Limits | None = None, *, redacting: bool = True
     ) -> None:
-        self.redacting = redacting  # whether servers take secrets out of what models read
+        self.redacting = redacting  # servers remove secrets from what models read
         self.store = store
         self.indexes = indexes
         self.limits = limits or Limits()
         self.writes = RecentWrites(self.limits.failures)
 
     def close(self) -> None:
-        """Close all files; the next use opens them again."""
+        """Close all files; the next call opens them again."""
         self.indexes.close()
         self.store.close()
 
 
 def open_backend(place: Home) -> Backend:
-    """Open what a home holds, as its config.toml and the environment say; nothing is read or made yet."""
+    """Return the backend of a home, configured by its config.toml and the environment; no file is opened yet."""
     file = from_file(place.config)
     config = settle([("environment", from_environment(os.environ)), (place.config, file)])
 
     def embedder() -> "Embedder | None":
-        from daypack.llm.embedders import default_embedding_model, open_embedder  # noqa: PLC0415 — for those who search
+        from daypack.llm.embedders import default_embedding_model, open_embedder  # noqa: PLC0415 — only for searches
 
         return open_embedder(config.embedding_model or default_embedding_model(place.models), models=place.models)
 

@@ -1,10 +1,10 @@
-"""The keeper: what an agent does with a memory, so that no agent has to remember to do it.
+"""The keeper: the memory workflow of an agent, so that no agent has to remember its steps.
 
     start    get_context, put_context if the memory is new, list_entries(10), merge
-    observe  decide, summarise, add_entry, merge; after the sixth: await_consistency, put_context
-    finish   add what remains, await_consistency, put_context
+    observe  decide, summarise, add_entry, merge; after every sixth entry: await_consistency, put_context
+    finish   add the remaining entries, await_consistency, put_context
 
-It works with anything that has the nine tools. The document it keeps grows from raw text only.
+It works with local and remote memories. The document grows from raw text only.
 """
 
 import os
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from daypack.llm.completion.port import Completer
     from daypack.memory.prompts import Prompts
 
-__all__ = ["END_SESSION", "FLUSH_EVERY", "Keeper", "MemoryTools", "Policy", "Told", "Unsaved"]
+__all__ = ["END_SESSION", "FLUSH_EVERY", "Keeper", "MemoryTools", "MessageFields", "Policy", "Unsaved"]
 
 END_SESSION = "<END_SESSION>"
 BOOTSTRAP_ENTRIES = 10
-_SILENT_ROLES = frozenset({"tool", "system"})  # what machines print is not said by anybody
+_IGNORED_ROLES = frozenset({"tool", "system"})  # their output is not conversation
 
 
 Policy = Literal["all", "decide"] | Callable[[str, str], bool]
 
 
-class Told(TypedDict, total=False):
-    """What may be known about a message beside its role and text."""
+class MessageFields(TypedDict, total=False):
+    """Optional fields of a message beside its role and text."""
 
     author: str | None
     at: str | None
@@ -47,7 +47,7 @@ class Told(TypedDict, total=False):
 
 
 class Unsaved(Struct, frozen=True):
-    """An entry that could not be stored so far, and why; `refused`: it never can, as it is."""
+    """An entry that could not be stored yet, and why; `refused`: the memory will never accept it."""
 
     raw_entry: str
     summary: str
@@ -59,7 +59,7 @@ class Unsaved(Struct, frozen=True):
 
 
 class Keeper:
-    """Keeps one memory for one conversation; leaving its context finishes it."""
+    """Maintains one memory during one conversation; use it as a context manager or call `finish`."""
 
     def __init__(
         self,
@@ -72,41 +72,43 @@ class Keeper:
         completer: "Completer | None" = None,
     ) -> None:
         if flush_every < 1:
-            raise BadInput(f"flush_every is {flush_every}", operation="keep memory", hint="it must be 1 or more")
+            raise BadInput(
+                f"flush_every is {flush_every}", operation="keep memory", hint="flush_every must be 1 or more"
+            )
         if policy not in ("all", "decide") and not callable(policy):
-            hint = "it is all, decide, or a function of role and text"
+            hint = 'policy must be "all", "decide" or a function of role and text'
             raise BadInput(f"policy is {policy!r}", operation="keep memory", hint=hint)
         self.memory_id = memory_id
-        self.prompts_folder: str | None = None  # of the user's own prompts; None: the one in the home
-        self.notes: list[str] = []  # what went wrong and was got over: timeouts, failed writes, a model that failed
+        self.prompts_folder: str | None = None  # the user's own prompts; None: the folder in the home
+        self.notes: list[str] = []  # problems that did not stop the conversation: timeouts, failed writes
         self._tools = tools
         self._policy = policy
         self._flush_every = flush_every
         self._persona = persona
         self._completer = completer
         self._document: str | None = None
-        self._written = ""  # the document as it was when it was last read or written
-        self._news: list[RawEntry] = []  # stored since then
-        self._before: RawEntry | None = None
+        self._written = ""  # the document as last read or written
+        self._unwritten: list[RawEntry] = []  # stored since then
+        self._previous: RawEntry | None = None
         self._version = 0
         self._unsaved: list[Unsaved] = []
         self._acknowledged: dict[str, Unsaved] = {}  # since the last barrier
         self._token: str | None = None
-        self._read = 0  # the newest entry the document knows
-        self._newest = 0  # the newest of our own entries
-        self._stored = 0
+        self._merged_seq = 0  # the newest entry merged into the document
+        self._newest_seq = 0  # the newest entry this keeper has added
+        self._since_flush = 0  # entries added since the document was written
         self._finished = False
         self._prompts: Prompts | None = None
 
     @property
     def document(self) -> str:
-        """The working document; it may know more than the one that was last written."""
+        """The working document; it may be ahead of the version last written."""
         return self._document or ""
 
     @property
     def failed(self) -> tuple[Unsaved, ...]:
-        """The entries that could not be stored although they were tried again, or that cannot be stored at all."""
-        return tuple(one for one in self._unsaved if one.attempts > 1 or one.refused)
+        """The entries that failed again when retried, or that the memory refuses."""
+        return tuple(entry for entry in self._unsaved if entry.attempts > 1 or entry.refused)
 
     @property
     def remaining(self) -> tuple[Unsaved, ...]:
@@ -114,60 +116,61 @@ class Keeper:
         return tuple(self._unsaved)
 
     def start(self) -> str:
-        """Read the document and the newest entries; to be called before the first reply. Returns the document."""
+        """Read the document and the newest entries, and return the document. Call it before the first reply."""
         if self._document is not None:
             return self._document
-        found = self._tools.get_context(self.memory_id)
-        document = found.content
+        stored = self._tools.get_context(self.memory_id)
+        document = stored.content
         if is_placeholder(document):
             document = initial_document(self._persona)
-            found = self._tools.put_context(self.memory_id, document)
-        self._version = found.version
+            stored = self._tools.put_context(self.memory_id, document)
+        self._version = stored.version
         page = self._tools.list_entries(self.memory_id, limit=BOOTSTRAP_ENTRIES)
-        said = [without_summary(entry) for entry in reversed(page.entries)]
+        recent = [without_summary(entry) for entry in reversed(page.entries)]
         self._written = document
-        self._before = said[-1] if said else None
-        self._read = page.entries[0].seq if page.entries else 0
-        self._document = merge(document, said)
+        self._previous = recent[-1] if recent else None
+        self._merged_seq = page.entries[0].seq if page.entries else 0
+        self._document = merge(document, recent)
         return self._document
 
-    def observe(self, role: str, text: str, **told: Unpack[Told]) -> Added | None:
-        """Take note of one message; returns what was added, None when nothing was (yet).
+    def observe(self, role: str, text: str, **fields: Unpack[MessageFields]) -> Added | None:
+        """Store one message if it is worth it, and return what was added; None if nothing was added (yet).
 
-        A message that could not be stored is kept and tried again; see `remaining` and `failed`. The text <END_SESSION>
-        alone ends the session.
+        A message that could not be stored is retried later; see `remaining` and `failed`. The text <END_SESSION> alone
+        finishes the conversation.
         """
         if text.strip() == END_SESSION:
             self.finish()
             return None
         if self._finished:
-            raise BadInput("the session has ended", operation="observe", place=self.memory_id, hint="make a new keeper")
+            hint = "create a new Keeper for the next conversation"
+            raise BadInput("the conversation is finished", operation="observe", place=self.memory_id, hint=hint)
         document = self.start()
-        said = strip_injected(text)
-        if not said.strip() or not self._decide(role, said):
+        own_text = strip_injected(text)
+        if not own_text.strip() or not self._should_store(role, own_text):
             return None
-        key = told.get("client_key") or f"keeper-{os.urandom(12).hex()}"
+        key = fields.get("client_key") or f"keeper-{os.urandom(12).hex()}"
         about = About(
-            session=told.get("session"),
+            session=fields.get("session"),
             role=role,
-            author=told.get("author"),
-            at=told.get("at"),
-            source=told.get("source"),
+            author=fields.get("author"),
+            at=fields.get("at"),
+            source=fields.get("source"),
         )
-        parts = _split(said)
+        parts = _split(own_text)
         added: Added | None = None
         for number, part in enumerate(parts, 1):
-            own = key if len(parts) == 1 else f"{key}#{number}"
-            new = Unsaved(part, self._summarise(part, about, document), about, own, "", attempts=0)
+            part_key = key if len(parts) == 1 else f"{key}#{number}"
+            new = Unsaved(part, self._summarise(part, about, document), about, part_key, "", attempts=0)
             added = self._add(new) or added
-            if self._stored >= self._flush_every:
+            if self._since_flush >= self._flush_every:
                 self._flush_or_note()
         return added
 
     def finish(self) -> None:
-        """End the session: store what remains, wait until it holds, write the document. Further calls do nothing.
+        """Store the remaining entries, wait until they are consistent and write the document; safe to call twice.
 
-        Raises WriteFailed when entries could not be stored; `failed` has them.
+        Raises WriteFailed if entries could not be stored; `failed` has them.
         """
         if self._finished:
             return
@@ -177,11 +180,11 @@ class Keeper:
         self._finished = True
         if self._unsaved:
             first = self._unsaved[0]
-            problem = f"{len(self._unsaved)} of the entries could not be stored: {first.problem}"
-            raise WriteFailed(problem, operation="finish", place=self.memory_id, hint="they are in keeper.failed")
+            problem = f"entries not stored: {len(self._unsaved)}; the first one: {first.problem}"
+            raise WriteFailed(problem, operation="finish", place=self.memory_id, hint="see keeper.failed")
 
     def prompts(self, tool: str) -> str:
-        """Return the prompts of this memory's type for the tool that is about to be called."""
+        """Return the prompts of this memory's type for one tool."""
         return self._loaded().for_tool(tool)
 
     def __enter__(self) -> Self:
@@ -196,18 +199,18 @@ class Keeper:
             return
         try:
             self.finish()
-        except Exception as another:  # the first error is the one to tell
-            error.add_note(f"the memory could not be finished either: {another}")
+        except Exception as later:  # the first error is the one to raise
+            error.add_note(f"finishing the memory failed as well: {later}")
 
-    def _decide(self, role: str, text: str) -> bool:
+    def _should_store(self, role: str, text: str) -> bool:
         if callable(self._policy):
             return self._policy(role, text)
-        if role in _SILENT_ROLES:
+        if role in _IGNORED_ROLES:
             return False
-        return self._policy == "all" or _says_something(text)
+        return self._policy == "all" or _is_informative(text)
 
     def _summarise(self, text: str, about: About, document: str) -> str:
-        from daypack.memory.summary.summary import summarise_entry  # noqa: PLC0415 — a keeper that only reads needs none
+        from daypack.memory.summary.summary import summarise_entry  # noqa: PLC0415 — a keeper that only reads does not need it
 
         if self._completer is not None:
             from daypack.memory.summary.with_model import summarise_with  # noqa: PLC0415
@@ -217,11 +220,11 @@ class Keeper:
         return summarise_entry(text, about, document)
 
     def _add(self, new: Unsaved) -> Added | None:
-        """Store an entry and learn from it; one that cannot be stored is kept."""
-        self._unsaved = [one for one in self._unsaved if one.client_key != new.client_key]
+        """Store an entry and merge it into the document; an entry that fails is kept for a retry."""
+        self._unsaved = [entry for entry in self._unsaved if entry.client_key != new.client_key]
         try:
-            added = self._stored_as(new)
-        except Exception as error:  # whatever tools they are, the conversation goes on
+            added = self._add_entry(new)
+        except Exception as error:  # of any kind of tools: the conversation must not fail
             problem = str(error) or type(error).__name__
             refused = isinstance(error, BadInput) and not isinstance(error, QuotaExceeded)
             self.notes.append(f"add_entry failed: {problem}")
@@ -230,124 +233,124 @@ class Keeper:
             )
             return None
         self._acknowledged[new.client_key] = new
-        self._token, self._newest = added.token, max(self._newest, added.seq)
-        self._stored += 1
-        self._learn(new)
+        self._token, self._newest = added.token, max(self._newest_seq, added.seq)
+        self._since_flush += 1
+        self._merge_entry(new)
         return added
 
-    def _stored_as(self, new: Unsaved) -> Added:
+    def _add_entry(self, new: Unsaved) -> Added:
         raw, summary, about, key = new.raw_entry, new.summary or None, new.about, new.client_key
         try:
             return self._tools.add_entry(self.memory_id, raw_entry=raw, summary=summary, about=about, client_key=key)
-        except KeyConflict:  # the same message with the summary of an older document; any other is refused again
+        except KeyConflict:  # stored before with a different generated summary; another message fails again
             return self._tools.add_entry(self.memory_id, raw_entry=raw, about=about, client_key=key)
 
-    def _learn(self, new: Unsaved) -> None:
+    def _merge_entry(self, new: Unsaved) -> None:
         about = new.about
-        said = RawEntry(new.raw_entry, author=about.author, role=about.role, at=about.at, source=about.source)
-        self._news.append(said)
-        # With the entry before it: "done" says what is done only together with what was asked.
-        self._document = merge(self.document, [said] if self._before is None else [self._before, said])
-        self._before = said
+        entry = RawEntry(new.raw_entry, author=about.author, role=about.role, at=about.at, source=about.source)
+        self._unwritten.append(entry)
+        # Together with the entry before it: a bare "done" refers to the request before it.
+        self._document = merge(self.document, [entry] if self._previous is None else [self._previous, entry])
+        self._previous = entry
 
     def _flush_or_note(self) -> None:
-        """Write the document; when that fails the conversation goes on, and the next entry tries again."""
+        """Write the document; a failure is noted, and the next entry tries again."""
         try:
             self._flush()
         except Exception as error:
             self.notes.append(f"put_context failed: {error}")
 
     def _flush(self) -> None:
-        """Wait until what was added holds, add again what does not, then write the document."""
+        """Wait until the added entries are consistent, add lost ones again, then write the document."""
         barrier = self._wait()
-        lost = [one.client_key or "" for one in barrier.failed_writes] if barrier else []
-        gone = [self._acknowledged[key] for key in lost if key in self._acknowledged]
-        if self._retry([*self._unsaved, *gone]):
+        failed_keys = [write.client_key or "" for write in barrier.failed_writes] if barrier else []
+        lost = [self._acknowledged[key] for key in failed_keys if key in self._acknowledged]
+        if self._retry([*self._unsaved, *lost]):
             self._wait()
-        if self._completer is not None and self._news:
+        if self._completer is not None and self._unwritten:
             self._document = self._merge_with_model(self._completer)
         self._put()
-        self._news, self._acknowledged, self._stored = [], {}, 0
+        self._unwritten, self._acknowledged, self._since_flush = [], {}, 0
 
     def _put(self) -> None:
-        """Write the document. If somebody else wrote one in between, what he learnt is read from the entries."""
+        """Write the document. If another keeper wrote a version in between, merge the entries it has added."""
         former, document = self._version, fit_document(self.document)
         written = self._tools.put_context(self.memory_id, document)
         if written.version > former + 1:
-            self.notes.append("another keeper wrote the document: the newest entries were merged again")
-            merged = merge(document, self._since())
+            self.notes.append("another keeper wrote the document: merged the newest entries again")
+            merged = merge(document, self._entries_since_merge())
             if merged != document:
                 document = merged
                 written = self._tools.put_context(self.memory_id, document)
         self._version = written.version
-        self._read = max(self._read, self._newest)
+        self._merged_seq = max(self._merged_seq, self._newest_seq)
         self._document = self._written = document
 
-    def _since(self) -> list[RawEntry]:
-        """Return what was stored since the document was last read or written, by whomever; at least the newest."""
-        found: list[Entry] = []
+    def _entries_since_merge(self) -> list[RawEntry]:
+        """Return the entries of all writers since the document was last merged; at least the newest page."""
+        entries: list[Entry] = []
         page = self._tools.list_entries(self.memory_id, limit=LIST_MAX_ENTRIES)
         newest = page.entries[0].seq if page.entries else 0
         while page.entries:
-            found += page.entries
-            if page.entries[-1].seq <= self._read or not page.next_before:
+            entries += page.entries
+            if page.entries[-1].seq <= self._merged_seq or not page.next_before:
                 break
             page = self._tools.list_entries(self.memory_id, limit=LIST_MAX_ENTRIES, before=page.next_before)
-        self._read = max(self._read, newest)
-        return [without_summary(entry) for entry in reversed(found)]
+        self._merged_seq = max(self._merged_seq, newest)
+        return [without_summary(entry) for entry in reversed(entries)]
 
     def _retry(self, unsaved: Sequence[Unsaved]) -> bool:
-        """Try entries again under the same keys; returns whether there was anything to try."""
-        tried = [one for one in list(unsaved) if not one.refused]
-        for one in tried:
-            self._add(one)
-        return bool(tried)
+        """Add entries again under the same keys; return True if there were any."""
+        retried = [entry for entry in unsaved if not entry.refused]
+        for entry in retried:
+            self._add(entry)
+        return bool(retried)
 
     def _wait(self) -> Consistency | None:
-        """Ask the barrier; what it reports is noted. A barrier that cannot be asked is no success either."""
+        """Call await_consistency and note what it reports; None if the call failed."""
         try:
             barrier = self._tools.await_consistency(self.memory_id, token=self._token, level="visible")
         except Exception as error:
             self.notes.append(f"await_consistency failed: {error}")
             return None
         if barrier.status != "consistent":
-            writes = "; ".join(f"{one.operation}: {one.problem}" for one in barrier.failed_writes)
-            told = ": ".join(one for one in (barrier.status, writes, barrier.problem or "") if one)
-            self.notes.append(f"await_consistency: {told}")
+            writes = "; ".join(f"{write.operation}: {write.problem}" for write in barrier.failed_writes)
+            report = ": ".join(filter(None, (barrier.status, writes, barrier.problem)))
+            self.notes.append(f"await_consistency: {report}")
         return barrier
 
     def _merge_with_model(self, completer: "Completer") -> str:
         from daypack.memory.document.with_model import merge_with  # noqa: PLC0415
 
-        return merge_with(completer, self._loaded().context_prompt, self._written, self._news)
+        return merge_with(completer, self._loaded().context_prompt, self._written, self._unwritten)
 
     def _loaded(self) -> "Prompts":
         if self._prompts is None:
             from daypack.memory.prompts import load_prompts  # noqa: PLC0415
 
             kind = self._tools.get_memory(self.memory_id).memory_type
-            folder = _own_prompts() if self.prompts_folder is None else self.prompts_folder
+            folder = _prompts_in_home() if self.prompts_folder is None else self.prompts_folder
             self._prompts = load_prompts(kind, folder)
         return self._prompts
 
 
-def _own_prompts() -> str:
+def _prompts_in_home() -> str:
     from daypack.history.layout import find_home  # noqa: PLC0415
 
     return os.path.join(find_home().folder, "prompts")
 
 
-def _says_something(text: str) -> bool:
-    """Whether a message is more than a courtesy or a word of consent."""
-    from daypack.text.cues import is_acknowledgement  # noqa: PLC0415 — only for those who choose
+def _is_informative(text: str) -> bool:
+    """Return True if a message is more than a courtesy or an acknowledgement."""
+    from daypack.text.cues import is_acknowledgement  # noqa: PLC0415 — only with policy "decide"
     from daypack.text.filler import is_filler  # noqa: PLC0415
     from daypack.text.sentences import sentences  # noqa: PLC0415
 
-    return not is_acknowledgement(text) and any(not is_filler(one.text) for one in sentences(text))
+    return not is_acknowledgement(text) and any(not is_filler(sentence.text) for sentence in sentences(text))
 
 
 def _split(text: str) -> list[str]:
-    """Return a message in parts that an entry can hold, cut between lines or words where there are any."""
+    """Split a message into parts that fit an entry, between lines or words where possible."""
     parts: list[str] = []
     while len(text.encode("utf-8", "surrogatepass")) > ENTRY_MAX_BYTES:
         head = text.encode("utf-8", "surrogatepass")[:ENTRY_MAX_BYTES].decode("utf-8", "ignore")

@@ -1,6 +1,6 @@
-"""How much a memory takes: every limit as one value, and the checks that name the length they saw.
+"""The limits of a memory, and the checks whose errors name the actual length.
 
-[memory] in config.toml sets some of them:
+The [memory] table of config.toml sets some of them:
 
     [memory]
     entry_bytes = 9000
@@ -30,11 +30,11 @@ from daypack.types.memory import (
 )
 
 FLUSH_EVERY = 6  # entries between two versions of the document
-_MOST_ENTRY_BYTES = 16_000_000  # an entry is read whole, and often
+_MAX_ENTRY_BYTES = 16_000_000  # entries are read whole, and often
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """All limits. `create_memory`: whether that tool may be used. `flush_every`: entries between two documents."""
+    """All limits. `create_memory`: that tool may be used. `flush_every`: entries between two documents."""
 
     entry_bytes: int = ENTRY_MAX_BYTES
     flush_every: int = FLUSH_EVERY
@@ -51,11 +51,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     list_entries: int = LIST_MAX_ENTRIES
     search_entries: int = SEARCH_MAX_ENTRIES
     wait_ms: int = 600_000
-    failures: int = 100  # failed writes of a user that are remembered until the next barrier
+    failures: int = 100  # failed writes per user that are remembered until the next barrier
 
 
 class _Settings(Struct, forbid_unknown_fields=True):
-    """What [memory] may say."""
+    """The keys of the [memory] table."""
 
     entry_bytes: int = ENTRY_MAX_BYTES
     flush_every: int = FLUSH_EVERY
@@ -63,83 +63,86 @@ class _Settings(Struct, forbid_unknown_fields=True):
 
 
 def read_limits(settings: Mapping[str, Any], place: str = "config.toml") -> Limits:
-    """Return the limits with what the [memory] table of a config.toml sets."""
+    """Return the limits, with the settings of the [memory] table of a config.toml."""
     table = settings.get("memory", {})
     try:
-        given = msgspec.convert(table, _Settings)
+        chosen = msgspec.convert(table, _Settings)
     except msgspec.ValidationError as error:
         hint = "[memory] has entry_bytes and flush_every (numbers) and create_memory (true or false)"
         raise BadConfig(str(error), operation="read settings", place=place, hint=hint) from error
-    for name, value, most in (
-        ("entry_bytes", given.entry_bytes, _MOST_ENTRY_BYTES),
-        ("flush_every", given.flush_every, 1000),
+    for name, value, maximum in (
+        ("entry_bytes", chosen.entry_bytes, _MAX_ENTRY_BYTES),
+        ("flush_every", chosen.flush_every, 1000),
     ):
-        if not 1 <= value <= most:
-            hint = f"it must be 1 to {most:,}"
-            raise BadConfig(f"{name} is {value}", operation="read settings", place=place, hint=hint)
-    return Limits(entry_bytes=given.entry_bytes, flush_every=given.flush_every, create_memory=given.create_memory)
+        if not 1 <= value <= maximum:
+            hint = f"{name} must be between 1 and {maximum:,}"
+            raise BadConfig(f"{name} is {value:,}", operation="read settings", place=place, hint=hint)
+    return Limits(entry_bytes=chosen.entry_bytes, flush_every=chosen.flush_every, create_memory=chosen.create_memory)
 
 
 # Texts
 
 
-def check_text(text: object, what: str, operation: str) -> str:
-    """Return a text that can be stored as it is: any but one with a lone surrogate, which is no character."""
+def check_text(text: object, field: str, operation: str) -> str:
+    """Return a text that can be stored unchanged: any text without lone surrogates."""
     if not isinstance(text, str):
-        raise BadInput(f"{what} must be text, not {type(text).__name__}", operation=operation)
+        raise BadInput(f"{field} must be text, not {type(text).__name__}", operation=operation)
     if not text.isascii():
-        encode(text, what, operation)
-    return str.__str__(text)  # of a subclass, the text itself
+        encode(text, field, operation)
+    return str.__str__(text)  # not a subclass
 
 
-def encode(text: str, what: str, operation: str) -> bytes:
-    """Return the exact UTF-8 bytes."""
+def encode(text: str, field: str, operation: str) -> bytes:
+    """Return the UTF-8 bytes of a text, or raise BadInput."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        hint = "it is half of a character; send the text as it was before it was cut"
-        problem = f"{what} has a lone surrogate at position {error.start}"
+        hint = "half of a character is missing; send the text as it was before it was cut"
+        problem = f"{field} has a lone surrogate at position {error.start}"
         raise BadInput(problem, operation=operation, hint=hint) from error
 
 
-def check_length(text: str, most: int, what: str, operation: str) -> str:
-    """Return a text of at most `most` characters (code points)."""
-    if len(text) > most:
-        raise TooLong(f"{what} has {len(text):,} characters, at most {most:,} are allowed", operation=operation)
+def check_length(text: str, maximum: int, field: str, operation: str) -> str:
+    """Return a text of at most `maximum` characters (code points)."""
+    if len(text) > maximum:
+        problem = f"{field} has {len(text):,} characters, at most {maximum:,} are allowed"
+        raise TooLong(problem, operation=operation, hint=f"shorten {field} by {len(text) - maximum:,} characters")
     return text
 
 
 def check_raw(raw_entry: object, limits: Limits, operation: str = "add_entry") -> str:
-    """Return a raw entry that fits."""
+    """Return a valid raw entry."""
     if not isinstance(raw_entry, str):
         raise BadInput(f"raw_entry must be text, not {type(raw_entry).__name__}", operation=operation)
     if not raw_entry:
-        raise BadInput("raw_entry is empty", operation=operation)
+        raise BadInput("raw_entry is empty", operation=operation, hint="send the message, word for word")
     if (length := len(encode(raw_entry, "raw_entry", operation))) > limits.entry_bytes:
-        hint = "split it, or set entry_bytes in the [memory] table of config.toml"
+        hint = "split the message, or raise entry_bytes in the [memory] table of config.toml"
         problem = f"raw_entry has {length:,} bytes, at most {limits.entry_bytes:,} are allowed"
         raise TooLong(problem, operation=operation, hint=hint)
     return str.__str__(raw_entry)
 
 
 def check_summary(summary: object, limits: Limits, operation: str = "add_entry") -> str:
-    """Return a summary that fits."""
+    """Return a valid summary."""
     text = check_text(summary, "summary", operation)
     if not text.strip():
-        raise BadInput("summary is blank", operation=operation, hint="leave it out, then one is made")
+        raise BadInput("summary is blank", operation=operation, hint="leave summary out to have one generated")
     return check_length(text, limits.summary_chars, "summary", operation)
 
 
 def check_document(content: object, limits: Limits, operation: str = "put_context") -> str:
-    """Return a document that fits."""
+    """Return a valid document."""
     text = check_text(content, "content", operation)
     if not text.strip():
-        raise BadInput("content is blank", operation=operation, hint="send the whole document, or {} for an empty one")
+        raise BadInput(
+            "content is blank", operation=operation, hint="send the whole document, or {} for the initial one"
+        )
     return check_length(text, limits.document_chars, "content", operation)
 
 
 def check_query(query: object, limits: Limits, operation: str = "search_memories") -> str:
-    """Return a query that fits."""
+    """Return a valid query."""
     text = check_text(query, "query", operation)
     if not text.strip():
         raise BadInput("query is blank", operation=operation, hint="write words or a question to search for")
@@ -150,38 +153,39 @@ def check_title(title: object, limits: Limits, operation: str = "create_memory")
     """Return a title of 1 to 50 characters without control characters."""
     text = check_text(title, "title", operation)
     if not text.strip():
-        raise BadInput(f"title is blank; it has 1 to {limits.title_chars} characters", operation=operation)
+        hint = f"write a title of 1 to {limits.title_chars} characters"
+        raise BadInput("title is blank", operation=operation, hint=hint)
     _check_line(text, "title", operation)
     return check_length(text, limits.title_chars, "title", operation)
 
 
 def check_description(description: object, limits: Limits, operation: str = "create_memory") -> str:
-    """Return a description that fits."""
+    """Return a valid description."""
     text = check_text(description, "description", operation)
     return check_length(text, limits.description_chars, "description", operation)
 
 
 def check_type(memory_type: object) -> str:
-    """Return the type of a memory; it is the name of a folder with prompts."""
+    """Return the type of a memory, which is the name of a folder with prompts."""
     return check_name(cast(str, memory_type), "memory_type")
 
 
 def check_key(client_key: object, limits: Limits, operation: str = "add_entry") -> str | None:
-    """Return a client key that fits."""
+    """Return a valid client key."""
     if client_key is None:
         return None
     text = check_text(client_key, "client_key", operation)
     if not text:
-        raise BadInput("client_key is empty", operation=operation, hint="leave it out")
+        raise BadInput("client_key is empty", operation=operation, hint="send a key, or leave client_key out")
     return check_length(text, limits.key_chars, "client_key", operation)
 
 
-def _check_line(text: str, what: str, operation: str) -> None:
-    if not text.isprintable() and any(ord(one) < 32 or 127 <= ord(one) < 160 for one in text):
-        raise BadInput(f"{what} has a control character", operation=operation)
+def _check_line(text: str, field: str, operation: str) -> None:
+    if not text.isprintable() and any(ord(char) < 32 or 127 <= ord(char) < 160 for char in text):
+        raise BadInput(f"{field} has a control character", operation=operation, hint=f"write {field} on one line")
 
 
-# What is known of an entry, and what a search may return
+# The fields of an entry beside its text, and the filters of a search
 
 _ABOUT = ("session", "role", "author", "at", "source")
 _WHERE = ("session", "role", "author")
@@ -207,33 +211,38 @@ def check_where(where: Where, limits: Limits) -> Where | None:
     for name in ("since", "until"):
         text = getattr(where, name)
         if text is not None and parse_time(text) is None:
-            raise BadInput(f"{name} is {text!r}", operation=operation, hint="write a time as ISO 8601: 2025-08-17")
+            raise BadInput(
+                f"{name} is {text!r}",
+                operation=operation,
+                hint=f"write {name} as an ISO 8601 time, for example 2025-08-17",
+            )
     where = msgspec.structs.replace(where, tags=_check_tags(where.tags, limits, operation))
     return None if where == Where() else where
 
 
-def _check_word(text: str | None, what: str, limits: Limits, operation: str) -> None:
+def _check_word(text: str | None, field: str, limits: Limits, operation: str) -> None:
     if text is not None:
-        _check_line(check_text(text, what, operation), what, operation)
-        check_length(text, limits.about_chars, what, operation)
+        _check_line(check_text(text, field, operation), field, operation)
+        check_length(text, limits.about_chars, field, operation)
 
 
 def _check_tags(tags: tuple[str, ...], limits: Limits, operation: str) -> tuple[str, ...]:
     if len(tags) > limits.tags:
-        raise TooLong(f"tags are {len(tags):,}, at most {limits.tags} are allowed", operation=operation)
+        problem = f"there are {len(tags):,} tags, at most {limits.tags} are allowed"
+        raise TooLong(problem, operation=operation, hint="send fewer tags")
     for tag in tags:
         if not check_text(tag, "tag", operation).strip():
-            raise BadInput("tag is blank", operation=operation)
+            raise BadInput("tag is blank", operation=operation, hint="leave blank tags out")
         _check_line(tag, "tag", operation)
         check_length(tag, limits.tag_chars, "tag", operation)
     return tuple(dict.fromkeys(tags))
 
 
-def check_number(value: int, most: int, argument: str, operation: str, *, least: int = 1) -> int:
+def check_number(value: int, maximum: int, argument: str, operation: str, *, least: int = 1) -> int:
     """Return a number within its range."""
-    if not least <= value <= most:
+    if not least <= value <= maximum:
         raise BadInput(
-            f"{argument} is {value:,}", operation=operation, hint=f"{argument} must be between {least} and {most:,}"
+            f"{argument} is {value:,}", operation=operation, hint=f"{argument} must be between {least} and {maximum:,}"
         )
     return value
 

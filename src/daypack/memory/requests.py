@@ -106,7 +106,9 @@ class AddEntry(Request[Added], frozen=True, kw_only=True):
     session: Annotated[str, Meta(description="The conversation it belongs to.")] | None = None
     role: Annotated[str, Meta(description="Who spoke: user, assistant, tool or person.")] | None = None
     author: Annotated[str, Meta(description="The speaker's name.")] | None = None
-    at: Annotated[str, Meta(description="When it was said; only ISO 8601 times can be filtered by.")] | None = None
+    at: Annotated[str, Meta(description="The time of the message; only ISO 8601 times can be filtered by.")] | None = (
+        None
+    )
     tags: Annotated[tuple[str, ...], Meta(description="Labels to find it by.")] = ()
     source: Annotated[str, Meta(description="Its place in a session's history, for example messages:12.")] | None = None
     client_key: (

@@ -116,7 +116,7 @@ class Memories(MemoryTools):
         return calls[type(request)](request)
 
     def _create_memory(self, request: CreateMemory) -> Memory:
-        with self._noting("create_memory"):
+        with self._recording_failure("create_memory"):
             if not self._limits.create_memory:
                 hint = "set create_memory = true in the [memory] table of config.toml"
                 raise AccessDenied("create_memory is switched off", operation="create_memory", hint=hint)
@@ -125,24 +125,24 @@ class Memories(MemoryTools):
                 memory_type=checks.check_type(request.memory_type),
                 description=checks.check_description(request.description, self._limits),
             )
-            return self._made(self._store.load(self.user, new, (NewDocument(PLACEHOLDER),), ()))
+            return self._with_token(self._store.load(self.user, new, (NewDocument(PLACEHOLDER),), ()))
 
     def _get_memory(self, request: GetMemory) -> Memory:
         return self._store.memory(self.user, request.memory_id)
 
     def _add_entry(self, request: AddEntry) -> Added:
         memory_id, client_key = request.memory_id, request.client_key
-        with self._noting("add_entry", memory_id, client_key):
-            kept = self._store.add(self.user, memory_id, (self._draft(request),))[0]
+        with self._recording_failure("add_entry", memory_id, client_key):
+            stored = self._store.add(self.user, memory_id, (self._draft(request),))[0]
         self.backend.writes.record_success(self.user, memory_id, client_key)
         return Added(
             memory_id=memory_id,
-            entry_id=kept.entry_id,
-            seq=kept.seq,
-            created_at=format_time(kept.created_at),
-            summary=kept.summary,
-            token=self._token(memory_id, entries=kept.seq),
-            replayed=kept.replayed,
+            entry_id=stored.entry_id,
+            seq=stored.seq,
+            created_at=format_time(stored.created_at),
+            summary=stored.summary,
+            token=self._token(memory_id, entries=stored.seq),
+            replayed=stored.replayed,
             notes=_notes(request.summary),
         )
 
@@ -170,7 +170,7 @@ class Memories(MemoryTools):
 
     def _put_context(self, request: PutContext) -> ContextDocument:
         memory_id = request.memory_id
-        with self._noting("put_context", memory_id):
+        with self._recording_failure("put_context", memory_id):
             text = checks.check_document(_document_text(request.content), self._limits)
             document = self._store.put_document(self.user, memory_id, text)
         self.backend.writes.record_success(self.user, memory_id)
@@ -195,43 +195,43 @@ class Memories(MemoryTools):
     # Beyond the tools: local files only
 
     def memories(self, *, deleted: bool = False) -> tuple[Memory, ...]:
-        """Return the user's memories, oldest first; or those that were deleted and can be restored."""
+        """Return the user's memories, oldest first; or the deleted ones, which can be restored."""
         return self._store.memories(self.user, deleted=deleted)
 
     def delete_memory(self, memory_id: str) -> None:
-        """Hide a memory everywhere until it is restored."""
+        """Hide a memory until it is restored."""
         self._store.delete(self.user, memory_id)
 
     def restore_memory(self, memory_id: str) -> Memory:
-        """Bring a deleted memory back."""
+        """Restore a deleted memory."""
         self._store.restore(self.user, memory_id)
         return self.get_memory(memory_id)
 
     def erase_memory(self, memory_id: str) -> None:
-        """Remove a memory, deleted or not, from the files for good."""
-        with self._erasing(memory_id):
+        """Remove a memory, deleted or not, from the files permanently."""
+        with self._without_index(memory_id):
             self._store.erase(self.user, memory_id)
 
     def erase_entry(self, memory_id: str, entry_id: str) -> None:
-        """Remove an entry from the files for good; the search index is built again without it."""
-        self._store.seq_of(self.user, memory_id, entry_id)  # or it is missing, and the index stays
-        with self._erasing(memory_id):
+        """Remove an entry from the files permanently; the search index is rebuilt without it."""
+        self._store.seq_of(self.user, memory_id, entry_id)  # raises EntryMissing before the index is removed
+        with self._without_index(memory_id):
             self._store.erase_entry(self.user, memory_id, entry_id)
 
     def export_memory(self, memory_id: str) -> Iterator[bytes]:
-        """Return the lines of a memory as JSONL; they are read while one iterates."""
+        """Return the lines of a memory as JSONL, read lazily."""
         self.get_memory(memory_id)
         return export_memory(self._store, self.user, memory_id)
 
     def import_memory(self, lines: Iterable[bytes | str], title: str | None = None) -> Memory:
-        """Store the lines of an export, all or none. It keeps its id, unless a title is given or the id is taken.
+        """Store the lines of an export, all or none; it keeps its id unless a title is given or the id is taken.
 
-        Where this user has a memory of that id, what is there is passed over and the rest added.
+        If this user has a memory with that id, only what it lacks is added.
         """
         archive = Archive(self._limits, _summarise)
-        with self._noting("import_memory"):
+        with self._recording_failure("import_memory"):
             archive.read(lines)
-            return self._made(archive.store(self._store, self.user, title))
+            return self._with_token(archive.store(self._store, self.user, title))
 
     def close(self) -> None:
         """Close all files; the next call opens them again."""
@@ -241,10 +241,10 @@ class Memories(MemoryTools):
         return f"<daypack memories of {self.user}>"
 
     @contextmanager
-    def _erasing(self, memory_id: str) -> Generator[None]:
-        """Remove the index before and after: neither a kill in between nor a search leaves words behind."""
+    def _without_index(self, memory_id: str) -> Generator[None]:
+        """Remove the index before and after, so that no crash and no search keeps erased words in it."""
         owned = (*self.memories(), *self.memories(deleted=True))
-        if memory_id not in [one.memory_id for one in owned]:
+        if memory_id not in [memory.memory_id for memory in owned]:
             raise memory_missing(memory_id, "erase")
         self.backend.indexes.erase(memory_id)
         try:
@@ -283,7 +283,7 @@ class Memories(MemoryTools):
             raise BadInput(f"{side} is {cursor[:64]!r}", operation="list_entries", hint=hint)
         return EntryRange(limit=limit, **{f"{side}_time": moment})
 
-    def _made(self, memory: Memory) -> Memory:
+    def _with_token(self, memory: Memory) -> Memory:
         self.backend.writes.record_success(self.user, memory.memory_id)
         newest = self._store.newest(self.user, memory.memory_id)
         token = self._token(memory.memory_id, entries=newest.assigned, documents=newest.documents)
@@ -293,8 +293,10 @@ class Memories(MemoryTools):
         return write_token(Position(self._store.store_id, memory_id, entries, documents))
 
     @contextmanager
-    def _noting(self, operation: str, memory_id: object = None, client_key: object = None) -> Generator[None]:
-        """Remember a write that fails until the next barrier."""
+    def _recording_failure(
+        self, operation: str, memory_id: object = None, client_key: object = None
+    ) -> Generator[None]:
+        """Record a failed write, which the next barrier reports."""
         try:
             yield
         except Exception as error:
@@ -303,11 +305,11 @@ class Memories(MemoryTools):
 
 
 def _document_text(content: object) -> object:
-    """Return the text of a document; {} stands for the initial one, as an object and as a text."""
+    """Return the text of a document; {} means the initial document, as an object or as text."""
     if isinstance(content, Mapping):
         if content:
             hint = "the context document is Markdown text; {} writes the initial document"
-            raise BadInput("content is an object", operation="put_context", hint=hint)
+            raise BadInput("content is an object, not text", operation="put_context", hint=hint)
         return initial_document()
     if isinstance(content, str) and "".join(content.split()) == "{}":
         return initial_document()
@@ -315,17 +317,17 @@ def _document_text(content: object) -> object:
 
 
 def _summarise(raw: str, about: About, document: str) -> str:
-    from daypack.memory.summary.summary import summarise_entry  # noqa: PLC0415 — for those who give none
+    from daypack.memory.summary.summary import summarise_entry  # noqa: PLC0415 — only without a summary
 
     known = "" if is_placeholder(document) else document
     return summarise_entry(raw, about, known) or raw[:SUMMARY_MAX_CHARS]
 
 
 def _notes(summary: str | None) -> tuple[str, ...]:
-    """Return what to tell about a given summary that is within its cap."""
-    if summary is None or len(summary.encode()) <= 3 * SUMMARY_TOKENS:  # in no script more tokens than that
+    """Return advice about a summary that is within its limit but has many tokens."""
+    if summary is None or len(summary.encode()) <= 3 * SUMMARY_TOKENS:  # in no script can it have more tokens
         return ()
-    from daypack.text.tokens import counter_for  # noqa: PLC0415 — its vocabulary is loaded for long summaries only
+    from daypack.text.tokens import counter_for  # noqa: PLC0415 — its vocabulary is only needed for long summaries
 
     tokens = counter_for(None).count(summary)
-    return (f"the summary has {tokens} tokens; about {SUMMARY_TOKENS} are enough",) if tokens > SUMMARY_TOKENS else ()
+    return (f"the summary has {tokens} tokens; aim for about {SUMMARY_TOKENS}",) if tokens > SUMMARY_TOKENS else ()

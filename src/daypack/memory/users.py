@@ -1,6 +1,6 @@
-"""Users of a memory store: profiles, quotas, and the tokens a server knows them by.
+"""Users of a memory store: profiles, quotas, and the tokens that identify them to a server.
 
-A token's secret is shown once; the store keeps its SHA-256, so nobody can read a secret off the file.
+A token's secret is shown once; the store has only its SHA-256, so the file reveals no secret.
 """
 
 from collections.abc import Mapping
@@ -21,14 +21,14 @@ _MAX_QUOTA = 1 << 62
 
 
 class Grant(NamedTuple):
-    """Whom a token stands for and what it allows; `write` allows reading too."""
+    """The user a token identifies and its scope; `write` includes reading."""
 
     user: str
     scope: Scope
 
 
 class NewToken(NamedTuple):
-    """A token that was just made; nobody can read the secret again."""
+    """A new token; its secret cannot be read again."""
 
     secret: str
     token: Token
@@ -41,15 +41,15 @@ class Users:
         self._accounts = accounts
 
     def get(self, user: str) -> User:
-        """Return a profile; it is made when it is first asked for."""
+        """Return a profile; the first call creates it."""
         return self._accounts.find(check_name(user, "user")) or self._accounts.put(user, Profile())
 
     def find(self, user: str) -> User:
-        """Return the profile of a user who is there."""
+        """Return an existing profile, or raise UserMissing."""
         found = self._accounts.find(check_name(user, "user"))
         if found is None:
             raise UserMissing(
-                "no such user", operation="find user", place=user, hint=f"`daypack user {user}` makes one"
+                "there is no such user", operation="find user", place=user, hint=f"create it with `daypack user {user}`"
             )
         return found
 
@@ -65,33 +65,34 @@ class Users:
         email: str | None = None,
         quotas: Mapping[str, int | None] | None = None,
     ) -> User:
-        """Change a profile, making it when there is none.
+        """Change a profile; create it if there is none.
 
-        `quotas` may name memories, entries and bytes; None takes a limit away, what is not named stays.
+        `quotas` may name memories, entries and bytes; None removes a limit, the others are unchanged.
         """
-        for what, text, most in (("name", name, _NAME_CHARS), ("email", email, _EMAIL_CHARS)):
+        for field, text, max_chars in (("name", name, _NAME_CHARS), ("email", email, _EMAIL_CHARS)):
             if text is not None:
-                _check_line(text, what, most)
-        given = dict(quotas or {})
-        for what, quota in given.items():
-            if what not in _QUOTAS or not _is_quota(quota):
-                hint = f"quotas are numbers for {', '.join(_QUOTAS)}; None is no limit"
-                raise BadInput(f"quota {what!r} is {quota!r}", operation="change user", hint=hint)
-        return self._accounts.put(check_name(user, "user"), Profile(name=name, email=email, quotas=given))
+                _check_line(text, field, max_chars)
+        changes = dict(quotas or {})
+        for resource, quota in changes.items():
+            if resource not in _QUOTAS or not _is_quota(quota):
+                hint = f"a quota is a number for {', '.join(_QUOTAS)}, or None for no limit"
+                raise BadInput(f"quota {resource!r} is {quota!r}", operation="change user", hint=hint)
+        return self._accounts.put(check_name(user, "user"), Profile(name=name, email=email, quotas=changes))
 
     # Tokens
 
     def new_token(self, user: str, name: str = "", scope: Scope = "write", expires: str | None = None) -> NewToken:
-        """Make a token for a user who is there; `expires` is an ISO 8601 time."""
-        import secrets  # noqa: PLC0415 — 8 ms that only tokens need
+        """Create a token for an existing user; `expires` is an ISO 8601 time."""
+        import secrets  # noqa: PLC0415 — 8 ms that only new tokens need
 
         self.find(user)
         _check_line(name, "name", _NAME_CHARS)
         if scope not in get_args(Scope):
-            raise BadInput(f"scope is {scope!r}", operation="new token", hint="it must be read or write")
+            raise BadInput(f"scope is {scope!r}", operation="new token", hint="scope must be read or write")
         until = parse_time(expires)
         if expires is not None and until is None:
-            raise BadInput(f"expires is {expires!r}", operation="new token", hint="write an ISO 8601 time: 2027-01-31")
+            hint = "write an ISO 8601 time, for example 2027-01-31"
+            raise BadInput(f"expires is {expires!r}", operation="new token", hint=hint)
         secret = _PREFIX + secrets.token_urlsafe(32)
         token = Token(
             token_id=secrets.token_hex(8),
@@ -105,23 +106,25 @@ class Users:
         return NewToken(secret, token)
 
     def check_token(self, secret: str) -> Grant:
-        """Return what a secret stands for, or raise AccessDenied; unknown, revoked and expired are answered alike."""
-        # Found by its digest: how long that takes says nothing about the secret.
+        """Return the grant of a secret; unknown, revoked and expired tokens raise the same AccessDenied."""
+        # Looked up by its digest, so that the time it takes reveals nothing about the secret.
         known = isinstance(cast(object, secret), str) and secret.isascii()
         token = self._accounts.find_token(_digest(secret)) if known else None
         if token is None or (token.expires_at is not None and (parse_time(token.expires_at) or 0) <= now_ms()):
-            raise AccessDenied("the token is not valid", operation="check token", hint="`daypack token new` makes one")
+            raise AccessDenied(
+                "the token is not valid", operation="check token", hint="create one with `daypack token new USER`"
+            )
         return Grant(token.user, token.scope)
 
     def tokens(self, user: str | None = None) -> tuple[Token, ...]:
-        """Return the tokens of a user, or all; without secrets."""
+        """Return the tokens of a user, or of all users, without secrets."""
         return self._accounts.tokens(user)
 
     def revoke(self, token_id: str) -> None:
-        """Make a token invalid at once."""
+        """Invalidate a token immediately."""
         if not self._accounts.drop_token(check_text(token_id, "token id", "revoke token")):
-            hint = "`daypack token list` shows the ids"
-            raise NotFound("no such token", operation="revoke token", place=token_id[:64], hint=hint)
+            hint = "list the ids with `daypack token list`"
+            raise NotFound("there is no such token", operation="revoke token", place=token_id[:64], hint=hint)
 
 
 def _is_quota(quota: object) -> bool:
@@ -136,7 +139,9 @@ def _digest(secret: str) -> bytes:
     return sha256(secret.encode()).digest()
 
 
-def _check_line(text: str, what: str, most: int) -> None:
-    check_length(check_text(text, what, "change user"), most, what, "change user")
+def _check_line(text: str, field: str, max_chars: int) -> None:
+    check_length(check_text(text, field, "change user"), max_chars, field, "change user")
     if not text.isprintable():
-        raise BadInput(f"{what} has a control character", operation="change user")
+        raise BadInput(
+            f"{field} has a control character", operation="change user", hint="use printable characters only"
+        )

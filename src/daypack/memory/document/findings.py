@@ -1,7 +1,7 @@
 """Extracts what lasts from raw entries: participants, facts, dated events, decisions, open and completed tasks.
 
-Input is raw text only, never a summary. Doubtful sentences are left out: a document full of small talk is worth less
-than one that is incomplete, because the entries can be searched as well.
+Input is raw text only, never a summary. Doubtful sentences are left out: the document must not fill with small talk,
+and everything else can still be found by search.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Who speaks to whom in an entry: the participants of a memory, and the person that "you" or "she" refers to."""
+"""The speaker and the listener of an entry, and the person that "he" or "she" refers to."""
 
 import re
 from collections.abc import Sequence

@@ -45,17 +45,17 @@ def summarise_entry(raw: str, about: About | None, document: str | None) -> str:
     about = about or About()
     role, text = _split_role(raw, about)
     own = strip_quotations(text)
-    said = _sentences_of(own or text)
-    if not said:
+    spoken = _sentences_of(own or text)
+    if not spoken:
         return _fit(" ".join(text.split()))
     known = read_participants(document) if document else Participants()
     speaker = known.speaker(about.author, role)
     if not own or role in _MACHINES or len(speaker) > _SPEAKER_CHARS or not is_english(own):
-        return trim_summary(_join([sentence for sentence in said if not is_filler(sentence)] or said))
-    said, listener = _without_lead_ins(said)
+        return trim_summary(_join([sentence for sentence in spoken if not is_filler(sentence)] or spoken))
+    spoken, listener = _without_lead_ins(spoken)
     if not speaker:
-        return trim_summary(_join(said))
-    return _report(raw, said, find_voices(speaker, role, listener, said, known))
+        return trim_summary(_join(spoken))
+    return _report(raw, spoken, find_voices(speaker, role, listener, spoken, known))
 
 
 def trim_summary(text: str) -> str:
@@ -65,12 +65,12 @@ def trim_summary(text: str) -> str:
     """
     if len(text) <= SUMMARY_MAX_CHARS:
         return text
-    said = _sentences_of(text)
-    if not said:
+    spoken = _sentences_of(text)
+    if not spoken:
         return _fit(" ".join(text.split()))
-    worths = [_worth(sentence) for sentence in said]
-    pieces = [_Piece(said[at], _QUOTE, worths[at]) for at in _best(said, worths)]
-    return _shorten(pieces, "", cut=len(pieces) < len(said))
+    worths = [_worth(sentence) for sentence in spoken]
+    pieces = [_Piece(spoken[at], _QUOTE, worths[at]) for at in _best(spoken, worths)]
+    return _shorten(pieces, "", cut=len(pieces) < len(spoken))
 
 
 def _sentences_of(text: str) -> list[str]:
@@ -90,28 +90,28 @@ def _split_role(raw: str, about: About) -> tuple[str, str]:
     return role or spoken["role"].lower(), text
 
 
-def _without_lead_ins(said: Sequence[str]) -> tuple[list[str], str]:
+def _without_lead_ins(spoken: Sequence[str]) -> tuple[list[str], str]:
     """Return sentences without greetings and other lead-ins, and the name of the person addressed."""
     stripped: list[str] = []
     listener = ""
-    for sentence in said:
+    for sentence in spoken:
         text, name = strip_lead_in(sentence)
         listener = listener or name
         if text and not is_filler(text):
             stripped.append(text)
-    return stripped or list(said), listener
+    return stripped or list(spoken), listener
 
 
-def _report(raw: str, said: Sequence[str], voices: Voices) -> str:
-    long = sum(map(len, said)) > SUMMARY_MAX_CHARS
-    worths = [_worth(sentence) for sentence in said] if long else [0.0] * len(said)
-    chosen = _best(said, worths)
-    pieces = [_Piece(said[at], report(said[at], voices), worths[at]) for at in chosen]
+def _report(raw: str, spoken: Sequence[str], voices: Voices) -> str:
+    long = sum(map(len, spoken)) > SUMMARY_MAX_CHARS
+    worths = [_worth(sentence) for sentence in spoken] if long else [0.0] * len(spoken)
+    chosen = _best(spoken, worths)
+    pieces = [_Piece(spoken[at], report(spoken[at], voices), worths[at]) for at in chosen]
     summary = _assemble(pieces, voices.speaker)
     if len(summary) > SUMMARY_MAX_CHARS and not long:  # names are longer than the pronouns they replace
         pieces = [piece._replace(worth=_worth(piece.sentence)) for piece in pieces]
     if long or len(summary) > SUMMARY_MAX_CHARS:
-        summary = _shorten(pieces, voices.speaker, cut=len(chosen) < len(said))
+        summary = _shorten(pieces, voices.speaker, cut=len(chosen) < len(spoken))
     names = f"{voices.speaker}\n{voices.listener}\n{voices.third}"
     # Only a cut can leave part of a literal, so only then word boundaries are checked.
     cut = summary.endswith(ELLIPSIS)
@@ -120,18 +120,18 @@ def _report(raw: str, said: Sequence[str], voices: Voices) -> str:
         for literal in literals(summary)
     ):
         return summary
-    return trim_summary(f"{voices.speaker} said: {_join(said)}")
+    return trim_summary(f"{voices.speaker} said: {_join(spoken)}")
 
 
-def _best(said: Sequence[str], worths: Sequence[float]) -> list[int]:
+def _best(spoken: Sequence[str], worths: Sequence[float]) -> list[int]:
     """Return the indexes of the sentences worth most, in text order; all of them if the text is short."""
-    if sum(map(len, said)) <= 2 * SUMMARY_MAX_CHARS:
-        return list(range(len(said)))
+    if sum(map(len, spoken)) <= 2 * SUMMARY_MAX_CHARS:
+        return list(range(len(spoken)))
     room = 2 * SUMMARY_MAX_CHARS
     chosen: list[int] = []
-    for at in sorted(range(len(said)), key=lambda index: (-worths[index], index)):
+    for at in sorted(range(len(spoken)), key=lambda index: (-worths[index], index)):
         chosen.append(at)
-        room -= len(said[at])
+        room -= len(spoken[at])
         if room <= 0:
             break
     return sorted(chosen)
