@@ -10,7 +10,7 @@ from scripted_endpoint import Reply, Seen
 from turn.compacting import check_files, document_of, model, step, tree
 
 import daypack
-from daypack.derived.compaction.template import problems
+from daypack.derived.template import problems
 from daypack.session import Session
 
 Command = Callable[..., subprocess.CompletedProcess[str]]

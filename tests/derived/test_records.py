@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import daypack
 from daypack.derived.compaction.extractive import weigh
-from daypack.derived.compaction.template import MAX_BULLETS, parse, render
 from daypack.derived.records import (
     COMPACTED,
     INLINE_BYTES,
@@ -23,6 +22,7 @@ from daypack.derived.records import (
     store,
     tells_a_change,
 )
+from daypack.derived.template import MAX_BULLETS, parse, render
 from daypack.history.draft import draft_event
 from daypack.session import Session
 from daypack.types.compaction import Bullet, Compaction, Records, Section

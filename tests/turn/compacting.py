@@ -10,10 +10,10 @@ import msgspec
 from scripted_endpoint import Endpoint, Reply, Seen
 from turn.scenes import stage
 
-from daypack.derived.compaction.template import MAX_BULLETS, problems
 from daypack.derived.documents import NAMES, documents
 from daypack.derived.records import COMPACTED, UNDONE, Folded, fold
 from daypack.derived.swap import chunk_for
+from daypack.derived.template import MAX_BULLETS, problems
 from daypack.history.layout import DERIVED
 from daypack.session import Session
 from daypack.turn.turn import Turn

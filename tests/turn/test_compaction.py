@@ -17,8 +17,8 @@ from turn.compacting import (
 from turn.scenes import in_tail, logs, stage, turn_events
 from turn.windows import check_left, check_window
 
-from daypack.derived.compaction.template import MAX_BULLET_CHARS, MAX_BULLETS, parse, problems
 from daypack.derived.records import COMPACTED
+from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS, parse, problems
 from daypack.session import Session
 from daypack.turn.limits import Limits
 from daypack.turn.pack.tail_start import TARGET_SHARE

@@ -25,8 +25,8 @@ from turn.compacting import (
 )
 from turn.scenes import logs, stage, turn_events
 
-from daypack.derived.compaction.template import parse, problems
 from daypack.derived.records import COMPACTED
+from daypack.derived.template import parse, problems
 from daypack.session import Session
 from daypack.turn.compaction import FAILED
 from daypack.turn.pack.fit import HARD_SHARE

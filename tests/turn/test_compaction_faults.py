@@ -15,7 +15,7 @@ from faults import Faults, calls_of, injected
 from turn.compacting import BUDGET, check_files, context_tree, folded_of, step
 from turn.scenes import close_all, logs, stage, turn_events
 
-from daypack.derived.compaction.template import problems
+from daypack.derived.template import problems
 from daypack.errors import DaypackError
 from daypack.session import Session
 from daypack.upkeep.doctor import examine_session

@@ -8,9 +8,9 @@ from scripted_endpoint import NOT_FOUND, Endpoint, Reply, Seen, chat, in_turn
 from turn.compacting import context_tree, scene
 from turn.scenes import stage
 
-from daypack.derived.compaction.raw import read_raw
-from daypack.derived.compaction.template import problems
 from daypack.derived.compaction.with_model import fill
+from daypack.derived.raw_history import read_raw
+from daypack.derived.template import problems
 from daypack.errors import BadConfig
 from daypack.llm.completers import open_completer
 

@@ -6,7 +6,7 @@ import pytest
 from small_model import find_small_model
 from turn.scenes import given_out, stage
 
-from daypack.derived.compaction.template import problems
+from daypack.derived.template import problems
 from daypack.session import Session
 from daypack.turn.turn import Turn
 

@@ -61,7 +61,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _check_export(path: str) -> None:
     """Refuse what could not be written, or would be lost, before anything is compacted."""
-    from daypack.derived.compaction.template import problems  # noqa: PLC0415 — only here
+    from daypack.derived.template import problems  # noqa: PLC0415 — only here
 
     problem, hint = "", "name another file, or move it away"
     if not os.path.isdir(os.path.dirname(path)):

@@ -4,9 +4,9 @@ import time
 
 from msgspec import Struct
 
-from daypack.derived.compaction.raw import Raw
-from daypack.derived.compaction.template import problems
 from daypack.derived.compaction.with_model import fill
+from daypack.derived.raw_history import Raw
+from daypack.derived.template import problems
 from daypack.llm.completion.port import Completer, Completion, Prompt
 from daypack.text.clean import clean
 from daypack.types.history import Message

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from daypack.derived import dedup
-from daypack.derived.compaction.template import render
 from daypack.derived.records import Folded, document
 from daypack.derived.swap import chunk_for
+from daypack.derived.template import render
 from daypack.errors import DaypackError
 from daypack.files import atomic
 from daypack.history.session import History

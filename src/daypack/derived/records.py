@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from daypack.derived.compaction.template import MAX_BULLET_CHARS, MAX_BULLETS
+from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS
 from daypack.errors import DaypackError
 from daypack.history.session import History
 from daypack.types.compaction import Bullet, Compaction, Loss, Records, Section

@@ -9,7 +9,7 @@ from typing import cast
 
 import msgspec
 
-from daypack.derived.compaction.raw import is_brought_back
+from daypack.derived.raw_history import is_brought_back
 from daypack.types.history import Message, Text
 
 LARGE_BYTES = 2048  # a smaller content costs about as much as saying where it stands

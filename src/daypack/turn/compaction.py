@@ -8,8 +8,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from daypack.derived.compaction.template import render
 from daypack.derived.records import Folded, document
+from daypack.derived.template import render
 from daypack.errors import BudgetTooSmall, DaypackError, NothingToCompact, NoUserMessage, SourceMissing
 from daypack.files import atomic
 from daypack.files.lock import ThreadLock

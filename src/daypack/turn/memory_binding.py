@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
-from daypack.derived.compaction.raw import is_brought_back
+from daypack.derived.raw_history import is_brought_back
 from daypack.errors import BadInput, MemoryMissing
 from daypack.files.blobs import name_of
 from daypack.history.draft import draft_event

@@ -8,8 +8,8 @@ from itertools import islice
 import msgspec
 
 from daypack.derived.children import read_children
-from daypack.derived.compaction.raw import is_recalled
 from daypack.derived.documents import swap_refs
+from daypack.derived.raw_history import is_recalled
 from daypack.derived.swap import LARGE_TOKENS, chunk_for, id_of, range_of
 from daypack.errors import BadInput, Damaged, DaypackError, SourceMissing
 from daypack.files.offsets import DAMAGED

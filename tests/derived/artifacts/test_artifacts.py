@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from daypack.derived.artifacts.artifacts import Artifacts, FileTouch, join_refs, merge, read_artifacts, refs_of
-from daypack.derived.compaction.raw import raw_of
+from daypack.derived.raw_history import raw_of
 from daypack.importers.import_file import Destination, import_file
 from daypack.session import open_session
 from daypack.types.history import Image, Message, Text, ToolCall

@@ -8,8 +8,8 @@ import msgspec
 
 from daypack.derived.artifacts.observations import Artifacts
 from daypack.derived.compaction.extractive import extract
-from daypack.derived.compaction.raw import Raw, raw_of
-from daypack.derived.compaction.template import MAX_BULLET_CHARS, MAX_BULLETS, problems, render
+from daypack.derived.raw_history import Raw, raw_of
+from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS, problems, render
 from daypack.types.compaction import SECTIONS, Bullet
 from daypack.types.history import Message, ToolCall
 from daypack.types.records import ContextDoc

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from daypack.derived.compaction.grounding import ground
-from daypack.derived.compaction.raw import Raw
-from daypack.derived.compaction.template import MAX_BULLETS, problems, render
 from daypack.derived.compaction.template_reader import read_filled
+from daypack.derived.raw_history import Raw
+from daypack.derived.template import MAX_BULLETS, problems, render
 from daypack.text.clean import clean
 from daypack.text.literals import literals, occurs
 from daypack.text.sentences import sentences

@@ -6,8 +6,8 @@ from turn.scenes import MARKER, SECRET, close_all, stage
 
 from daypack.derived.compaction import compaction as module
 from daypack.derived.compaction.compaction import Ask, compact
-from daypack.derived.compaction.template import MAX_BULLETS, problems, render
 from daypack.derived.records import Folded, document
+from daypack.derived.template import MAX_BULLETS, problems, render
 from daypack.errors import DamageWarning, ModelFailed, NothingToCompact
 from daypack.llm.completion.port import Completion, Prompt
 from daypack.session import Session

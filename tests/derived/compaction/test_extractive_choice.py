@@ -6,7 +6,7 @@ from derived.compaction.conversations import check, picked, raw
 from daypack.derived.artifacts.artifacts import read_artifacts
 from daypack.derived.artifacts.observations import Artifacts, ErrorSeen
 from daypack.derived.compaction.extractive import QUESTION_WEIGHT, extract
-from daypack.derived.compaction.template import MAX_BULLETS
+from daypack.derived.template import MAX_BULLETS
 from daypack.types.history import Message, ToolCall
 
 ASKED = "Rename the setting `durability` to `safety` in src/config.py."

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from daypack.derived.artifacts.artifacts import read_artifacts
 from daypack.derived.artifacts.observations import Artifacts
 from daypack.derived.compaction.extractive import extract, weigh
-from daypack.derived.compaction.raw import raw_of
+from daypack.derived.raw_history import raw_of
 from daypack.importers.import_file import Destination, import_file
 from daypack.session import open_session
 from daypack.types.compaction import SECTIONS
@@ -92,7 +92,7 @@ def test_the_same_messages_always_give_the_same_bullets() -> None:
     script = (
         "import sys; sys.path[:0] = sys.argv[1:2]\n"
         "from daypack.derived.compaction.extractive import extract\n"
-        "from daypack.derived.compaction.raw import raw_of\n"
+        "from daypack.derived.raw_history import raw_of\n"
         "from daypack.derived.artifacts.observations import Artifacts\n"
         "from daypack.types.history import Message\n"
         "texts = [f'We decided to use port {n} in src/a{n % 7}.py because of Ada and Bob.' for n in range(60)]\n"

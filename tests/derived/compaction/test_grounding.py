@@ -4,7 +4,7 @@ import pytest
 from msgspec import convert
 
 from daypack.derived.compaction.grounding import ground
-from daypack.derived.compaction.raw import Raw
+from daypack.derived.raw_history import Raw
 from daypack.types.compaction import Bullet, Loss, Section
 from daypack.types.history import Message, Text, Thinking, ToolCall
 from daypack.types.records import ContextDoc

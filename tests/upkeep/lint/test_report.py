@@ -7,7 +7,7 @@ import pytest
 from upkeep.lint.scenery import DECLARED, WORKSPACES, copy, report, texts
 
 import daypack
-from daypack.derived.compaction.template import problems
+from daypack.derived.template import problems
 from daypack.history.layout import Home
 from daypack.text.tokens import counter_for
 from daypack.upkeep.lint.duplicates import find_duplicates

@@ -29,7 +29,7 @@ from daypack.derived.artifacts.patches import Touch
 from daypack.derived.artifacts.test_runners import count_tests
 from daypack.derived.artifacts.tool_arguments import Verb, speaks_for_itself
 from daypack.derived.artifacts.tool_calls import CallRead, read_action, read_call, urls_in
-from daypack.derived.compaction.raw import Raw
+from daypack.derived.raw_history import Raw
 from daypack.types.history import Message
 from daypack.types.records import Ref
 from daypack.types.source import Messages, parse_source

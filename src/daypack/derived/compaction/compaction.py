@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from daypack.derived.artifacts.artifacts import join_refs, read_artifacts, refs_of
 from daypack.derived.children import merged, read_children
 from daypack.derived.compaction.extractive import QUESTION_WEIGHT, extract, finished, weigh
-from daypack.derived.compaction.raw import Raw, raw_of
-from daypack.derived.compaction.template import MAX_BULLET_CHARS, MAX_BULLETS, problems, render
+from daypack.derived.raw_history import Raw, raw_of
 from daypack.derived.records import (
     Carried,
     Folded,
@@ -24,6 +23,7 @@ from daypack.derived.records import (
     number_refs,
 )
 from daypack.derived.swap import LARGE_TOKENS, preview, swap_output, swap_range
+from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS, problems, render
 from daypack.errors import DaypackError, NothingToCompact
 from daypack.files.offsets import UNCOUNTED
 from daypack.history.session import History

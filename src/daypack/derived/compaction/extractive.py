@@ -25,9 +25,9 @@ from daypack.derived.compaction.candidates import (
     shorten,
     tidy,
 )
-from daypack.derived.compaction.raw import Raw
-from daypack.derived.compaction.template import MAX_BULLET_CHARS, MAX_BULLETS
 from daypack.derived.compaction.utterances import ESSAY_CHARS, Said, Step, Utterance, listen
+from daypack.derived.raw_history import Raw
+from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS
 from daypack.text.cues import Cues, commands, find_cues, is_acknowledgement, words_of
 from daypack.text.extract import literal_density, score
 from daypack.text.language import language_of

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from daypack.derived.compaction.raw import Raw
+from daypack.derived.raw_history import Raw
 from daypack.text.english import stem
 from daypack.text.literals import Found, literals, places
 from daypack.text.sentences import sentences

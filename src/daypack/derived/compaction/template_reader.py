@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from daypack.derived.compaction.template import MAX_BULLET_CHARS, MAX_BULLETS, one_line
+from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS, one_line
 from daypack.text.clean import find_talk
 from daypack.text.sentences import sentences
 from daypack.text.words import content_words

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, cast
 
 import msgspec
 
-from daypack.derived.compaction.raw import Raw
+from daypack.derived.raw_history import Raw
 from daypack.text.extract import prose
 from daypack.types.history import Message, ToolCall
 

@@ -12,9 +12,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from daypack.derived.compaction.grounding import ground
-from daypack.derived.compaction.raw import Raw
-from daypack.derived.compaction.template import MAX_BULLETS, render
 from daypack.derived.compaction.template_reader import read_filled
+from daypack.derived.raw_history import Raw
+from daypack.derived.template import MAX_BULLETS, render
 from daypack.errors import BadConfig, DaypackError
 from daypack.files import atomic
 from daypack.llm.completion.port import Completer, Prompt

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from daypack.derived.compaction.raw import OWN_TOOLS, is_recalled
+from daypack.derived.raw_history import OWN_TOOLS, is_recalled
 from daypack.errors import StorageFailed
 from daypack.history.session import History
 from daypack.search.indexing import Doc

@@ -2,8 +2,8 @@
 
 import re
 
-from daypack.derived.compaction.template import problems, render
 from daypack.derived.compaction.template_reader import read_filled
+from daypack.derived.template import problems, render
 from daypack.text.clean import clean
 
 _HEADS = re.compile(r"^#{1,3}\s+(?:Context|Compaction Summary\b.*)$", re.MULTILINE | re.IGNORECASE)

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daypack.derived.compaction.template import MAX_BULLET_CHARS, MAX_BULLETS, parse, problems, render
 from daypack.derived.compaction.template_reader import read_filled
+from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS, parse, problems, render
 from daypack.errors import BadInput
 from daypack.types.records import ContextDoc
 

@@ -11,7 +11,7 @@ from daypack.derived.artifacts import artifacts
 from daypack.derived.compaction import compaction
 from daypack.derived.compaction import extractive as modelfree
 from daypack.derived.compaction import with_model as modelled
-from daypack.derived.compaction.raw import Raw, is_brought_back, raw_of, read_raw
+from daypack.derived.raw_history import Raw, is_brought_back, raw_of, read_raw
 from daypack.session import Session
 from daypack.text.injected import RECALLED
 from daypack.types.history import Message
