@@ -34,7 +34,7 @@ def is_folder(path: str) -> bool:
 def list_names(root: str) -> list[str]:
     """Return the names of the children that have a folder."""
     with os.scandir(root) as found:
-        return sorted(one.name for one in found if one.is_dir(follow_symlinks=False) and _is_name(one.name))
+        return sorted(entry.name for entry in found if entry.is_dir(follow_symlinks=False) and _is_name(entry.name))
 
 
 def check_artifact(name: str) -> str:

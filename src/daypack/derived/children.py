@@ -311,8 +311,8 @@ def _files(history: History, data: Mapping[str, Any]) -> dict[str, Callable[[], 
     texts = {part: history.captured(data[part]) for part in FILES if part in data}
     texts |= {part: f"{data[part]}\n".encode() for part in WORDS if part in data}
     found: dict[str, Callable[[], bytes | None]] = {_PATHS[part]: partial(bytes, text) for part, text in texts.items()}
-    for one in data.get("artifacts", ()):
-        path, blob = check_artifact(one["name"]), str(one["blob"])
+    for artifact in data.get("artifacts", ()):
+        path, blob = check_artifact(artifact["name"]), str(artifact["blob"])
         if os.path.isfile(os.path.join(history.layout.blob, blob)):
             found[f"{ARTIFACTS}/{path}"] = partial(_blob, history, blob)
         else:

@@ -99,19 +99,21 @@ def write(
 
     `calls` says which message has which `tool:` ref; without it, history is read to find that out.
     """
-    listed = tuple(sorted(records, key=lambda one: one.hash))
+    listed = tuple(sorted(records, key=lambda record: record.hash))
     with history.lock:
         folder = _folder(history)
         place = os.path.join(folder, BLOBS)
         atomic.make_folders(place, durable=False)
-        wanted = {one.hash: one.refs for one in listed if not _is_stored(os.path.join(place, one.hash), one.bytes)}
+        wanted = {
+            entry.hash: entry.refs for entry in listed if not _is_stored(os.path.join(place, entry.hash), entry.bytes)
+        }
         lost = set(wanted)
         for name, data in _find(history, wanted, calls or {}):
             # Index after blob: whoever can see the name can read the bytes.
             atomic.replace(os.path.join(place, name), data, durable=False)
             lost.discard(name)
-        stored = tuple(one for one in listed if one.hash not in lost)
-        _replace(os.path.join(folder, INDEX), b"".join(msgspec.json.encode(one) + b"\n" for one in stored))
+        stored = tuple(entry for entry in listed if entry.hash not in lost)
+        _replace(os.path.join(folder, INDEX), b"".join(msgspec.json.encode(entry) + b"\n" for entry in stored))
     return stored
 
 
@@ -177,9 +179,9 @@ def lookup(history: History, name: str) -> str:
     if name.startswith("child:"):
         return _result_of(history, name)
     if name.startswith("swap:"):
-        for one in read_index(history):
-            if name in one.refs:
-                return lookup(history, one.hash)
+        for entry in read_index(history):
+            if name in entry.refs:
+                return lookup(history, entry.hash)
         raise _missing(history, name)
     source = parse_source(name)
     found = _contents_at(history, source)
@@ -190,11 +192,11 @@ def lookup(history: History, name: str) -> str:
 
 def _contents_at(history: History, source: Source) -> list[str]:
     if isinstance(source, ToolRef):
-        first = next((one.content for one in all_of(history) if one.ref == str(source)), None)
+        first = next((occurrence.content for occurrence in all_of(history) if occurrence.ref == str(source)), None)
         return [] if first is None else [first]
     found = resolve(history, source)
     if isinstance(found, Event):
-        return [one.content for one in of_event(history, found)]
+        return [occurrence.content for occurrence in of_event(history, found)]
     return _contents(found[0]) if len(found) == 1 else []
 
 
@@ -210,7 +212,7 @@ def _by_hash(history: History, name: str) -> bytes:
     try:
         return blobs.get(os.path.join(_folder(history), BLOBS), name)
     except (SourceMissing, Damaged):
-        refs = next((one.refs for one in read_index(history) if one.hash == name), ())
+        refs = next((entry.refs for entry in read_index(history) if entry.hash == name), ())
         for _, data in _find(history, {name: refs}, {}):
             return data
     raise _missing(history, name)
@@ -244,8 +246,8 @@ def _find(
                 missing.discard(name)
                 yield name, data[0]
                 break
-    for one in all_of(history) if missing else ():
-        data = one.content.encode()
+    for occurrence in all_of(history) if missing else ():
+        data = occurrence.content.encode()
         if (name := blobs.name_of(data)) in missing:
             missing.discard(name)
             yield name, data
@@ -254,7 +256,7 @@ def _find(
 
 
 def _contents(message: Message) -> list[str]:
-    return [one.content for one in of_message(message, {})]
+    return [occurrence.content for occurrence in of_message(message, {})]
 
 
 def _number(ref: str, calls: Mapping[str, int]) -> int:

@@ -37,7 +37,7 @@ def documents(folded: Folded) -> dict[str, bytes]:
         "summary": task.encode(),
         "facts": _lines(records.facts),
         "decisions": _lines(records.decisions),
-        "todo": "".join(f"{todo_line(one)}\n" for one in records.todos).encode(),
+        "todo": "".join(f"{todo_line(todo)}\n" for todo in records.todos).encode(),
         "errors": _lines(records.errors),
         "refs": _lines((*folded.refs.values(), *swap_refs(folded))),
     }
@@ -77,7 +77,7 @@ def write(history: History, folded: Folded, events: int | None = None) -> None:
         "before_tokens": current.before_tokens,
         "after_tokens": current.after_tokens,
         "coverage": current.coverage,
-        "losses": [f"{one.reason}: {one.what}" for one in current.losses],
+        "losses": [f"{loss.reason}: {loss.what}" for loss in current.losses],
         "refresh": current.refresh,
     }
     _replace(mark, msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n")
@@ -108,7 +108,7 @@ def _replace(path: str, data: bytes) -> None:
 
 
 def _lines(records: Iterable[Any]) -> bytes:
-    return b"".join(msgspec.json.encode(one) + b"\n" for one in records)
+    return b"".join(msgspec.json.encode(record) + b"\n" for record in records)
 
 
 def swap_refs(folded: Folded) -> list[Ref]:
@@ -116,9 +116,9 @@ def swap_refs(folded: Folded) -> list[Ref]:
     current = folded.current
     if current is None:
         return []
-    outputs = sorted((one for one in current.swapped if one.kind != "message_range"), key=lambda one: -one.tokens)
-    ranges = [one for one in current.swapped if one.kind == "message_range"]
-    return [_ref_of(at, one) for at, one in enumerate((*ranges, *outputs[:_OUTPUT_REFS]), 1)]
+    outputs = sorted((swap for swap in current.swapped if swap.kind != "message_range"), key=lambda swap: -swap.tokens)
+    ranges = [swap for swap in current.swapped if swap.kind == "message_range"]
+    return [_ref_of(at, swap) for at, swap in enumerate((*ranges, *outputs[:_OUTPUT_REFS]), 1)]
 
 
 def _ref_of(at: int, one: SwapRecord) -> Ref:
@@ -137,7 +137,7 @@ def _write_swap(history: History, folded: Folded, newest: Sequence[SwapRecord]) 
         return
     chunks = os.path.join(folder, _CHUNKS)
     atomic.make_folders(chunks, durable=False)
-    kept = {one.id: chunk for one in newest if one.kind == "message_range" and (chunk := chunk_for(history, one))}
+    kept = {swap.id: chunk for swap in newest if swap.kind == "message_range" and (chunk := chunk_for(history, swap))}
     for name, chunk in kept.items():
         # Index after chunk: whoever can see the name can read the bytes.
         _replace(os.path.join(chunks, name), chunk)

@@ -49,13 +49,13 @@ def advance(history: History, seen: Seen, upto: int | None = None, *, events: in
     last, first_mark = reached(history.messages.reader, upto)
     last_event, second_mark = reached(history.events.reader, events)
     for message in history.messages.records(seen.messages + 1, last):
-        for one in of_message(message, seen.calls):
-            if one.ref.startswith("tool:"):
-                seen.calls[one.ref] = one.message
-            _enter(seen, one)
+        for occurrence in of_message(message, seen.calls):
+            if occurrence.ref.startswith("tool:"):
+                seen.calls[occurrence.ref] = occurrence.message
+            _enter(seen, occurrence)
     for event in history.events.records(seen.events + 1, last_event):
-        for one in of_event(history, event):
-            _enter(seen, one)
+        for occurrence in of_event(history, event):
+            _enter(seen, occurrence)
     seen.messages, seen.events, seen.marks = last, last_event, (first_mark, second_mark)
 
 
@@ -71,8 +71,8 @@ def of_message(message: Message, calls: Mapping[str, int]) -> Iterator[Occurrenc
     here = f"messages:{message.seq}"
     content = printed(message)
     if content is None:
-        for one in written(message):
-            yield Occurrence(here, one, message.seq)
+        for text in written(message):
+            yield Occurrence(here, text, message.seq)
         return
     call = message.tool_call_id or ""
     named = f"tool:{call}"
@@ -96,10 +96,10 @@ def all_of(history: History) -> Iterator[Occurrence]:
     """Return every large content of both logs, read while one iterates."""
     calls: dict[str, int] = {}
     for message in history.messages.records():
-        for one in of_message(message, calls):
-            if one.ref.startswith("tool:"):
-                calls[one.ref] = one.message
-            yield one
+        for occurrence in of_message(message, calls):
+            if occurrence.ref.startswith("tool:"):
+                calls[occurrence.ref] = occurrence.message
+            yield occurrence
     for event in history.events.records():
         yield from of_event(history, event)
 

@@ -86,10 +86,10 @@ def fold(history: History, events: Iterable[Event], onto: Folded | None = None) 
             folded.farthest = max(folded.farthest, compaction.through)
             _count(folded, compaction)
             # What is swapped stays known by its id, also when the compaction is taken back.
-            folded.swapped.update((one.id, one) for one in compaction.swapped)
+            folded.swapped.update((swap.id, swap) for swap in compaction.swapped)
         elif event.type == UNDONE:
             name = event.data.get("compaction")
-            kept = [one for one in folded.accepted if one.id != name]
+            kept = [earlier for earlier in folded.accepted if earlier.id != name]
             if len(kept) < len(folded.accepted):
                 folded.accepted, folded.undone = kept, [*folded.undone, str(name)]
     folded.refs = {ref.path: ref for compaction in folded.accepted for ref in compaction.refs}
@@ -121,7 +121,10 @@ def load(history: History, event: Event) -> Compaction:
 
 def _count(folded: Folded, compaction: Compaction) -> None:
     records, numbers = compaction.records, folded.numbers
-    named = [(one.id, words_of(one)) for one in (*records.decisions, *records.facts, *records.todos, *records.errors)]
+    named = [
+        (decision.id, words_of(decision))
+        for decision in (*records.decisions, *records.facts, *records.todos, *records.errors)
+    ]
     for name, words in (*named, *((ref.id, "") for ref in compaction.refs)):
         letter, number = name[:1], name[1:]
         if number.isdecimal():
@@ -156,16 +159,16 @@ def carry(folded: Folded, bullets: Sequence[Bullet], weigh: Weigh, finished: fro
     numbers = dict(folded.numbers)
     former = folded.records
     losses: list[Loss] = []
-    ages = {one.id: len(folded.accepted) - at for at, one in enumerate(folded.accepted)}
+    ages = {compaction.id: len(folded.accepted) - at for at, compaction in enumerate(folded.accepted)}
     pool = _Pool(weigh, (numbers, folded.ids), ages, losses)
-    task = next((one for one in bullets if one.section == "task"), None)
-    decisions = pool.join(former.decisions, [one for one in bullets if one.section == "decisions"], _decision)
-    facts = pool.join(former.facts, [one for one in bullets if one.section == "facts"], _fact)
-    open_work = [one for one in former.todos if one.id not in finished]
-    todos = pool.join(open_work, [one for one in bullets if one.section == "pending"], _todo)
+    task = next((bullet for bullet in bullets if bullet.section == "task"), None)
+    decisions = pool.join(former.decisions, [bullet for bullet in bullets if bullet.section == "decisions"], _decision)
+    facts = pool.join(former.facts, [bullet for bullet in bullets if bullet.section == "facts"], _fact)
+    open_work = [todo for todo in former.todos if todo.id not in finished]
+    todos = pool.join(open_work, [bullet for bullet in bullets if bullet.section == "pending"], _todo)
     # What was resolved by the last time is not carried on.
-    trouble = [one for one in former.errors if not one.resolution]
-    errors = pool.join(trouble, [one for one in bullets if one.section == "errors"], _error)
+    trouble = [error for error in former.errors if not error.resolution]
+    errors = pool.join(trouble, [bullet for bullet in bullets if bullet.section == "errors"], _error)
     summary = Summary(task.text, task.source, task.weight) if task else former.task
     if former.task and summary and _plain(former.task.text) == _plain(summary.text):
         summary = former.task
@@ -174,12 +177,12 @@ def carry(folded: Folded, bullets: Sequence[Bullet], weigh: Weigh, finished: fro
 
 def document(records: Records) -> ContextDoc:
     """Return what CONTEXT.md says."""
-    errors = tuple(_error_line(one) for one in records.errors)
+    errors = tuple(_error_line(error) for error in records.errors)
     return ContextDoc(
         task=records.task.text if records.task else "",
-        decisions=tuple(one.decision for one in records.decisions),
-        facts=tuple(one.text for one in records.facts),
-        pending=tuple(one.text for one in records.todos if not one.done),
+        decisions=tuple(decision.decision for decision in records.decisions),
+        facts=tuple(fact.text for fact in records.facts),
+        pending=tuple(todo.text for todo in records.todos if not todo.done),
         errors=errors,
     )
 
@@ -199,8 +202,8 @@ def lightened(records: Records) -> tuple[Records, Loss | None]:
     for name in ("facts", "errors", "todos", "decisions"):
         ones: tuple[Any, ...] = getattr(records, name)
         if ones:
-            least = min(ones, key=lambda one: getattr(one, "weight", 0.0))
-            kept = tuple(one for one in ones if one is not least)
+            least = min(ones, key=lambda record: getattr(record, "weight", 0.0))
+            kept = tuple(record for record in ones if record is not least)
             return replace(records, **{name: kept}), Loss(words_of(least), "over_limit", f"{least.id}, {least.source}")
     return records, None
 
@@ -223,7 +226,7 @@ def with_compaction(records: Records, event_id: str) -> Records:
     """Name the event in the records it brings; those that stand already keep theirs."""
 
     def marked(ones: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(one if one.compaction else replace(one, compaction=event_id) for one in ones)
+        return tuple(record if record.compaction else replace(record, compaction=event_id) for record in ones)
 
     task = records.task
     if task and not task.compaction:
@@ -245,13 +248,13 @@ class _Pool:
         self._losses = losses
 
     def join(self, former: Sequence[Any], bullets: Sequence[Bullet], shape: "_Shape") -> tuple[Any, ...]:
-        known = {_plain(shape.words(one)): one for one in former}
+        known = {_plain(shape.words(record)): record for record in former}
         weights: dict[str, float] = {}
         kept: dict[str, Any] = {}
-        for one in former:
-            own = getattr(one, "weight", 0.0) or self._weigh(shape.words(one), shape.section)
-            weights[one.id] = own * _AGEING ** self._ages.get(one.compaction or "", 1)
-            kept[one.id] = one
+        for earlier in former:
+            own = getattr(earlier, "weight", 0.0) or self._weigh(shape.words(earlier), shape.section)
+            weights[earlier.id] = own * _AGEING ** self._ages.get(earlier.compaction or "", 1)
+            kept[earlier.id] = earlier
         fresh: list[str] = []
         for bullet in bullets:
             same = known.get(_plain(bullet.text))
@@ -283,14 +286,14 @@ class _Pool:
 
     def _supersede(self, former: Sequence[Any], fresh: Sequence[str], kept: dict[str, Any], shape: "_Shape") -> None:
         """Let a new value replace the former one of the same subject."""
-        for one in former:
-            if one.id not in kept or not isinstance(one, Fact | Decision):
+        for earlier in former:
+            if earlier.id not in kept or not isinstance(earlier, Fact | Decision):
                 continue
-            words = shape.words(one)
+            words = shape.words(earlier)
             newer = next((name for name in fresh if tells_a_change(words, shape.words(kept[name]))), None)
             if newer:
-                del kept[one.id]
-                self._losses.append(Loss(words, "superseded", f"{one.id} by {newer}, {one.source}"))
+                del kept[earlier.id]
+                self._losses.append(Loss(words, "superseded", f"{earlier.id} by {newer}, {earlier.source}"))
 
 
 def tells_a_change(former: str, later: str) -> bool:
@@ -302,7 +305,7 @@ def tells_a_change(former: str, later: str) -> bool:
     first, second = _plain(former).split(), _plain(later).split()
     if len(first) != len(second):
         return False
-    at = [place for place, (one, other) in enumerate(zip(first, second, strict=True)) if one != other]
+    at = [place for place, (before, other) in enumerate(zip(first, second, strict=True)) if before != other]
     if len(at) != 1 or not (_VALUE.fullmatch(first[at[0]]) and _VALUE.fullmatch(second[at[0]])):
         return False
     return not _PREDICATES.isdisjoint(first[: at[0]])
@@ -316,14 +319,25 @@ class _Shape(Struct, frozen=True):
 
 
 _decision = _Shape(
-    "d", "decisions", lambda one: one.decision, lambda name, one: Decision(name, one.text, one.source, one.weight)
+    "d",
+    "decisions",
+    lambda record: record.decision,
+    lambda name, record: Decision(name, record.text, record.source, record.weight),
 )
-_fact = _Shape("f", "facts", lambda one: one.text, lambda name, one: Fact(name, one.text, one.source, one.weight))
+_fact = _Shape(
+    "f", "facts", lambda record: record.text, lambda name, record: Fact(name, record.text, record.source, record.weight)
+)
 _todo = _Shape(
-    "t", "pending", lambda one: one.text, lambda name, one: Todo(name, one.text, one.source, weight=one.weight)
+    "t",
+    "pending",
+    lambda record: record.text,
+    lambda name, record: Todo(name, record.text, record.source, weight=record.weight),
 )
 _error = _Shape(
-    "e", "errors", lambda one: one.error, lambda name, one: ErrorRecord(name, one.text, one.source, one.resolution)
+    "e",
+    "errors",
+    lambda record: record.error,
+    lambda name, record: ErrorRecord(name, record.text, record.source, record.resolution),
 )
 
 

@@ -59,8 +59,8 @@ def same_as(messages: Iterable[Message]) -> dict[int, int]:
     for message in messages:
         content = printed(message)
         if content is None:
-            for one in written(message):
-                first.setdefault(one, message.seq)
+            for text in written(message):
+                first.setdefault(text, message.seq)
             continue
         earlier = first.setdefault(content, message.seq)
         if earlier != message.seq and _is_words_only(message):
@@ -70,7 +70,7 @@ def same_as(messages: Iterable[Message]) -> dict[int, int]:
 
 def _without_numbers(text: str) -> str:
     head = text[:16].lstrip(" ")
-    mark = next((one for one in _MARKS if head.startswith(f"1{one}")), None)
+    mark = next((candidate for candidate in _MARKS if head.startswith(f"1{candidate}")), None)
     if mark is None:
         return text
     lines = text.split("\n")
@@ -105,8 +105,8 @@ def _texts(value: object, depth: int) -> Iterator[str]:
             yield value
     elif depth < _MAX_DEPTH and isinstance(value, Mapping | list):
         inner = cast(Mapping[str, object], value).values() if isinstance(value, Mapping) else cast(list[object], value)
-        for one in inner:
-            yield from _texts(one, depth + 1)
+        for item in inner:
+            yield from _texts(item, depth + 1)
 
 
 def _is_words_only(message: Message) -> bool:

@@ -33,8 +33,10 @@ def digest_messages(messages: Iterable[Message]) -> str:
     from hashlib import sha256  # noqa: PLC0415 — 2 ms that reading a log need not pay
 
     found = sha256()
-    for one in messages:
-        found.update(msgspec.json.encode((one.role, one.content, one.tool_calls, one.tool_call_id, one.name)))
+    for message in messages:
+        found.update(
+            msgspec.json.encode((message.role, message.content, message.tool_calls, message.tool_call_id, message.name))
+        )
         found.update(b"\n")
     return digest_of(f"sha256:{found.hexdigest()}")
 

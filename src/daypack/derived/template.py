@@ -64,10 +64,10 @@ def problems(text: str) -> list[str]:
         texts = (doc.task,) if section == "task" else cast(tuple[str, ...], getattr(doc, section))
         if len(texts) > MAX_BULLETS:
             found.append(f"{section} has {len(texts)} bullets, more than {MAX_BULLETS}")
-        for number, one in enumerate(texts, 1):
-            if len(one) > MAX_BULLET_CHARS:
-                found.append(f"{section} {number} has {len(one)} characters, more than {MAX_BULLET_CHARS}")
-            if len(sentences(one)) > 1:
+        for number, bullet in enumerate(texts, 1):
+            if len(bullet) > MAX_BULLET_CHARS:
+                found.append(f"{section} {number} has {len(bullet)} characters, more than {MAX_BULLET_CHARS}")
+            if len(sentences(bullet)) > 1:
                 found.append(f"{section} {number} is more than one sentence")
     return found
 
@@ -79,9 +79,9 @@ def one_line(text: str) -> str:
 
 def _read_strict(text: str) -> ContextDoc:
     task = ""
-    lists: dict[Section, list[str]] = {one: [] for one in _MARKS}
+    lists: dict[Section, list[str]] = {name: [] for name in _MARKS}
     section: Section | None = None
-    headings: dict[str, Section] = {heading: one for one, heading in HEADINGS.items()}
+    headings: dict[str, Section] = {heading: name for name, heading in HEADINGS.items()}
     for line in text.split("\n"):
         if line in headings:
             section = headings[line]
@@ -91,4 +91,4 @@ def _read_strict(text: str) -> ContextDoc:
             lists[section].append(line[len(_MARKS[section]) :])
         elif line and (section or line != TITLE):
             break  # the shape is left here: what follows must not be taken for a part of it
-    return ContextDoc(task, *(tuple(one) for one in lists.values()))
+    return ContextDoc(task, *(tuple(bullets) for bullets in lists.values()))

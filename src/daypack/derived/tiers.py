@@ -108,8 +108,8 @@ class Projection(Struct, frozen=True, kw_only=True):
     def dropped(self) -> dict[str, int]:
         """How many blocks are not shown, by reason."""
         counts: dict[str, int] = {}
-        for one in self.omitted:
-            counts[one.reason] = counts.get(one.reason, 0) + 1
+        for omission in self.omitted:
+            counts[omission.reason] = counts.get(omission.reason, 0) + 1
         return {**counts, **({"invalid_block": self.refused} if self.refused else {})}
 
 
@@ -117,7 +117,7 @@ def find_below_threshold(snapshot: Snapshot, policies: Policies) -> dict[Tier, t
     """Return the ids of blocks that are not good enough; they do not take the place of one that is."""
     found: dict[Tier, tuple[str, ...]] = {}
     for tier in TIERS:
-        poor = [one.id for one in _once(snapshot.memory.of(tier)) if policies[tier].shortfall(one)[0]]
+        poor = [block.id for block in _once(snapshot.memory.of(tier)) if policies[tier].shortfall(block)[0]]
         if poor:
             found[tier] = tuple(poor)
     return found
@@ -152,7 +152,9 @@ def merge(store: Store, accepted: Accepted) -> None:
     if snapshot.active_task.strip():
         store.active_task, store.task_round = _seen(snapshot.active_task, _STORED_CHARS), accepted.round
     given = snapshot.capabilities[:_STORED_CAPABILITIES]
-    named = tuple(Capability(_seen(one.name, MAX_ID_CHARS), _seen(one.scope, MAX_ID_CHARS)) for one in given)
+    named = tuple(
+        Capability(_seen(capability.name, MAX_ID_CHARS), _seen(capability.scope, MAX_ID_CHARS)) for capability in given
+    )
     store.capabilities = named or store.capabilities
 
 
@@ -203,7 +205,7 @@ def _make_room(blocks: dict[str, Block], tier: Tier, current: int) -> bool:
     """
     if len(blocks) < _STORED_ITEMS[tier]:
         return True
-    oldest = min(blocks.values(), key=lambda one: one.round)
+    oldest = min(blocks.values(), key=lambda block: block.round)
     rounds = POLICIES[tier].max_rounds
     if rounds is None or current - oldest.round <= rounds:
         return False
@@ -214,7 +216,7 @@ def _make_room(blocks: dict[str, Block], tier: Tier, current: int) -> bool:
 def _remembered(blocks: dict[str, Block], tier: Tier, current: int) -> dict[str, Block]:
     """Return the blocks without those that have long not been shown; history has them."""
     rounds = _STORED_ROUNDS[tier]
-    return {one.id: one for one in blocks.values() if rounds is None or current - one.round <= rounds}
+    return {block.id: block for block in blocks.values() if rounds is None or current - block.round <= rounds}
 
 
 def accepted_among(events: Iterable[Event]) -> Iterator[tuple[Event, Accepted]]:
@@ -252,13 +254,19 @@ def project(store: Store, current: int, policies: Policies = POLICIES, *, redact
                 contents.add(plain)
                 kept.append(show(block))
         shown[tier] = tuple(kept)
-        omitted += [_below(tier, show(one), policy) for one in sorted(store.below_threshold[tier].values(), key=_order)]
+        omitted += [
+            _below(tier, show(poor), policy) for poor in sorted(store.below_threshold[tier].values(), key=_order)
+        ]
     task = store.active_task if current - store.task_round <= _TASK_ROUNDS else ""
     task = trim(_clear(task) if redacting else task, MAX_CONTENT_CHARS)
     capabilities, violations = store.capabilities, store.violations
     if redacting:
-        capabilities = tuple(Capability(_clear(one.name), _clear(one.scope)) for one in capabilities)
-        violations = tuple({name: _clear_quoted(value) for name, value in one.items()} for one in violations)
+        capabilities = tuple(
+            Capability(_clear(capability.name), _clear(capability.scope)) for capability in capabilities
+        )
+        violations = tuple(
+            {name: _clear_quoted(value) for name, value in violation.items()} for violation in violations
+        )
     return Projection(
         round=current,
         core=shown["core"],

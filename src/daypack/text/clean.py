@@ -187,9 +187,9 @@ def _without_talk(line: str, losses: list[Loss]) -> str | None:
     if not _SAID.search(body):
         return line
     kept: list[str] = []
-    for one in sentences(body):
-        if loss := find_talk(one.text):
+    for sentence in sentences(body):
+        if loss := find_talk(sentence.text):
             losses.append(loss)
         else:
-            kept.append(one.text)
+            kept.append(sentence.text)
     return line[:begin] + " ".join(kept) if kept else None

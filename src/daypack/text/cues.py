@@ -89,7 +89,11 @@ def find_cues(text: str, language: str = "", words: list[str] | None = None) -> 
         if pair:
             phrases = index.get(f"{word} {pair}")
             if phrases:
-                rest = [one for one in phrases if not one.rest or words[at + 2 : at + 2 + len(one.rest)] == one.rest]
+                rest = [
+                    phrase
+                    for phrase in phrases
+                    if not phrase.rest or words[at + 2 : at + 2 + len(phrase.rest)] == phrase.rest
+                ]
                 _note(rest, found, beginning=at <= opening)
         pair = word
     if not text.isascii() and _UNSPACED_CHARS.search(text):
@@ -127,7 +131,7 @@ def _read_table(table: str) -> list[tuple[Kind, float, list[str]]]:
     _, *parts = _LINE.split(table)
     kinds, weights, phrases = parts[::3], parts[1::3], parts[2::3]
     return [
-        (cast("Kind", kind), float(weight), [" ".join(one.split()) for one in listed.split(",")])
+        (cast("Kind", kind), float(weight), [" ".join(part.split()) for part in listed.split(",")])
         for kind, weight, listed in zip(kinds, weights, phrases, strict=True)
     ]
 

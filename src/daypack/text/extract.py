@@ -85,7 +85,7 @@ def literal_density(text: str) -> float:
     """Return how much of a sentence has to be copied letter by letter, from 0 to 1."""
     found = 0.0
     if _MAYBE_LITERAL.search(text):
-        found = float(len({one.text for one in literals(text)}))
+        found = float(len({literal.text for literal in literals(text)}))
     # Names of people and places count half: most capital letters inside a sentence are theirs.
     found += 0.5 * len(set(_NAME.findall(text)))
     return found / (found + 1.5 + len(text) / 250)
@@ -94,15 +94,17 @@ def literal_density(text: str) -> float:
 def score(text: str) -> list[Scored]:
     """Return the sentences of a text's prose in their order, each with its score."""
     body = prose(text)
-    found = [one for one in sentences(body) if one.text.strip()]
-    words = [content_words(one.text[:MAX_SENTENCE_CHARS]) for one in found]
+    found = [sentence for sentence in sentences(body) if sentence.text.strip()]
+    words = [content_words(sentence.text[:MAX_SENTENCE_CHARS]) for sentence in found]
     counts = Counter(word for each in words for word in set(each))
     last = len(found) - 1
     scored: list[Scored] = []
-    for at, (one, own) in enumerate(zip(found, words, strict=True)):
+    for at, (sentence, own) in enumerate(zip(found, words, strict=True)):
         place = 1.0 if at == 0 else 0.6 if at == last else 1.0 / (1.0 + at / 4)
-        value = 0.4 * centrality(own, counts) + 0.35 * literal_density(one.text[:MAX_SENTENCE_CHARS]) + 0.25 * place
-        scored.append(Scored(one.text, one.start, one.stop, round(value * _shape(one.text), 6)))
+        value = (
+            0.4 * centrality(own, counts) + 0.35 * literal_density(sentence.text[:MAX_SENTENCE_CHARS]) + 0.25 * place
+        )
+        scored.append(Scored(sentence.text, sentence.start, sentence.stop, round(value * _shape(sentence.text), 6)))
     return scored
 
 
@@ -129,7 +131,7 @@ def summarise(text: str, max_chars: int) -> str:
     room = max_chars
     taken: list[tuple[int, str]] = []
     seen: list[frozenset[str]] = []
-    for at in sorted(range(len(scored)), key=lambda one: (-scored[one].score, one)):
+    for at in sorted(range(len(scored)), key=lambda number: (-scored[number].score, number)):
         line = " ".join(scored[at].text.split())
         words = frozenset(content_words(line))
         if len(line) > room or any(overlap(words, other) > 0.8 for other in seen):
@@ -138,7 +140,7 @@ def summarise(text: str, max_chars: int) -> str:
         seen.append(words)
         room -= len(line) + 1
     if not taken:
-        best = max(scored, key=lambda one: one.score)
+        best = max(scored, key=lambda sentence: sentence.score)
         return trim(" ".join(best.text.split()), max_chars)
     return " ".join(line for _, line in sorted(taken))
 

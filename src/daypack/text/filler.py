@@ -95,7 +95,7 @@ def is_filler(text: str) -> bool:
     rest = _WORD.findall(text, found.end())
     named = found[0].lower() not in _ANSWERS  # "No Redis" names no person
     return len(rest) <= _SHORT_WORDS and all(
-        one.lower().replace("’", "'") in _EMPTY or (named and one[0].isupper()) for one in rest
+        word.lower().replace("’", "'") in _EMPTY or (named and word[0].isupper()) for word in rest
     )
 
 

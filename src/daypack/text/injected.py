@@ -45,7 +45,7 @@ def strip_injected(text: str) -> str:
         return ""
     kept: list[str] = []
     at = 0
-    closed = {(one["fence"], one["mark"]): one.end() for one in _CLOSE.finditer(text)} if "</" in text else {}
+    closed = {(match["fence"], match["mark"]): match.end() for match in _CLOSE.finditer(text)} if "</" in text else {}
     opened = _OPEN.search(text) if closed else None
     while opened is not None:
         end = opened.end()

@@ -51,7 +51,7 @@ _MESSAGE = re.compile(
 
 def count_nodes(source: str) -> int | None:
     """Return how many nodes the diagram of a Mermaid text has; None when it cannot be told."""
-    lines = [line for one in source.split("\n") if (line := one.partition("%%")[0].strip().rstrip(";").strip())]
+    lines = [line for part in source.split("\n") if (line := part.partition("%%")[0].strip().rstrip(";").strip())]
     head = _HEAD.fullmatch(lines[0]) if lines else None
     if head is None:
         return None
@@ -108,7 +108,7 @@ def _states(line: str) -> list[str] | None:
         return None
     first, second = found["first"], found["second"]
     # Beginning and end are written alike and drawn as two nodes.
-    return [one for one in (first, f"{second} end" if second == "[*]" else second) if one]
+    return [end for end in (first, f"{second} end" if second == "[*]" else second) if end]
 
 
 def _talk(line: str) -> list[str] | None:

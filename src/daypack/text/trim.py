@@ -39,7 +39,7 @@ def is_cut_within_a_word(kept: str, text: str) -> bool:
 
 
 def _sentence_end(text: str, max_chars: int) -> int:
-    ends = [one.stop for one in sentences(text[: max_chars + _AHEAD_CHARS]) if one.stop <= max_chars]
+    ends = [sentence.stop for sentence in sentences(text[: max_chars + _AHEAD_CHARS]) if sentence.stop <= max_chars]
     return ends[-1] if ends and ends[-1] >= max_chars * _LEAST_SHARE else 0
 
 

@@ -75,7 +75,7 @@ def refs_of(artifacts: Artifacts) -> tuple[Ref, ...]:
         seqs = sorted({*url.fetched, *url.named})
         told = _told({"fetched": len(url.fetched), "named": len(url.named)}, seqs[-1])
         refs.append((seqs[0], Ref("", url.url, "artifact", told, str(Messages(seqs[0], seqs[-1])))))
-    return tuple(ref for _, ref in sorted(refs, key=lambda one: one[0]))
+    return tuple(ref for _, ref in sorted(refs, key=lambda entry: entry[0]))
 
 
 def join_refs(former: Ref, later: Ref) -> Ref:
@@ -83,10 +83,10 @@ def join_refs(former: Ref, later: Ref) -> Ref:
     counts: dict[str, int] = dict.fromkeys(_VERBS, 0)
     for verb, number in _COUNTED.findall(f"{former.summary.partition(';')[0]}, {later.summary.partition(';')[0]}"):
         counts[verb] += int(number or 1)
-    sources = [one for one in (_range(former.source), _range(later.source)) if one]
+    sources = [at for at in (_range(former.source), _range(later.source)) if at]
     if not sources:
         return later
-    whole = Messages(min(one.start for one in sources), max(one.stop for one in sources))
+    whole = Messages(min(source.start for source in sources), max(source.stop for source in sources))
     # A change whose outcome is not known makes the old digest a wrong one.
     changed = any(verb in later.summary for verb in ("written", "created", "deleted"))
     digest = later.hash if later.hash or changed else former.hash
@@ -165,17 +165,17 @@ class _Reader:
         for call in (*self._pending.values(), *([self._action] if self._action else ())):
             self._settle(call, None)
         digests = self._texts.digests()
-        files = [_file(path, one, digests.get(path)) for path, one in self._files.items()]
+        files = [_file(path, file, digests.get(path)) for path, file in self._files.items()]
         urls = [UrlSeen(url, _seqs(fetched), _seqs(named)) for url, (fetched, named) in self._urls.items()]
         tools = [ToolUse(name, _seqs(done), _seqs(failed)) for name, (done, failed) in self._tools.items()]
         return resolve(
             Artifacts(
-                tuple(sorted(files, key=lambda one: (one.seqs[0], one.path))),
-                tuple(sorted(self._commands, key=lambda one: (one.seq, one.result))),
-                tuple(sorted(self._tests, key=lambda one: (one.seq, one.result))),
-                tuple(sorted(urls, key=lambda one: (min(one.fetched + one.named), one.url))),
-                tuple(sorted(self._errors, key=lambda one: one.seq)),
-                tuple(sorted(tools, key=lambda one: one.name)),
+                tuple(sorted(files, key=lambda file: (file.seqs[0], file.path))),
+                tuple(sorted(self._commands, key=lambda command: (command.seq, command.result))),
+                tuple(sorted(self._tests, key=lambda test: (test.seq, test.result))),
+                tuple(sorted(urls, key=lambda fetch: (min(fetch.fetched + fetch.named), fetch.url))),
+                tuple(sorted(self._errors, key=lambda error: error.seq)),
+                tuple(sorted(tools, key=lambda tool: tool.name)),
             )
         )
 
@@ -203,7 +203,9 @@ class _Reader:
             path = self._opened or (self._spelled.get(shown[1], shown[1]) if shown else "")
             touches = (Touch(read.shape.verb or "read", path),) if path else ()
         if touches and result and not failed and _CREATED.match(text):
-            touches = tuple(one._replace(verb="created") if one.verb == "written" else one for one in touches)
+            touches = tuple(
+                written._replace(verb="created") if written.verb == "written" else written for written in touches
+            )
         for touch in touches:
             self._touch(touch, _seq_of(touch, call, None if failed else result), failed=failed)
             if not failed and touch.verb == "read" and len(touches) == 1:
@@ -289,7 +291,7 @@ class _Reader:
         if failed and tried:
             keys = tuple(f"run {what}" for what in done.does[-1:])
             if verdict == "failed":
-                keys = tuple(key_of_tests(one.runner, target) for one in done.tests for target in one.targets or ("",))
+                keys = tuple(key_of_tests(run.runner, target) for run in done.tests for target in run.targets or ("",))
             self._errors.append(ErrorSeen(error_line(text), seq, call.name, read.command, keys))
 
     # Addresses
@@ -305,8 +307,8 @@ class _Reader:
 def _keys(call: _Call, touches: Sequence[Touch]) -> tuple[tuple[str, ...], str]:
     """Return what has to succeed for a failed call to be made good, and what the call was about."""
     if touches:
-        reads = all(one.verb in ("read", "listed") for one in touches)
-        return tuple(f"{'read' if reads else 'write'} {one.path}" for one in touches), touches[0].path
+        reads = all(touch.verb in ("read", "listed") for touch in touches)
+        return tuple(f"{'read' if reads else 'write'} {touch.path}" for touch in touches), touches[0].path
     if call.read.urls:
         return tuple(f"fetch {url}" for url in call.read.urls), call.read.urls[0]
     return (f"tool {call.name}",), ""

@@ -77,8 +77,10 @@ def read_commands(simples: Sequence[Simple]) -> Done:
             urls += [url for word in simple.words if "://" in word for url in _URL.findall(word)]
         if not simple.fed and (key := _key(simple.words)) and key not in does:
             does.append(key)
-    programs = tuple(program_of(one.words) for one in simples if one.words)
-    return Done(tuple(touches), tuple(tests), tuple(urls), tuple(does), programs, any(one.piped for one in simples))
+    programs = tuple(program_of(command.words) for command in simples if command.words)
+    return Done(
+        tuple(touches), tuple(tests), tuple(urls), tuple(does), programs, any(command.piped for command in simples)
+    )
 
 
 def program_of(words: Sequence[str]) -> str:
@@ -99,19 +101,19 @@ def _key(words: Sequence[str]) -> str:
 def _touches(simple: Simple) -> Iterator[Touch]:
     words = simple.words
     body = simple.heredocs[0] if simple.heredocs else None
-    written = [one for one in simple.redirects if one.operator in (">", ">>", ">|", "&>", "&>>")]
+    written = [redirect for redirect in simple.redirects if redirect.operator in (">", ">>", ">|", "&>", "&>>")]
     program = program_of(words)
     whole = body.body if body and body.literal and program == "cat" and len(words) == 1 else None
-    for one in written:
-        if is_path(one.target):
-            yield Touch("written", one.target, whole if one.operator == ">" else None)
-    for one in simple.redirects:
-        if one.operator == "<" and is_path(one.target):
-            yield Touch("read", one.target)
+    for target in written:
+        if is_path(target.target):
+            yield Touch("written", target.target, whole if target.operator == ">" else None)
+    for redirect in simple.redirects:
+        if redirect.operator == "<" and is_path(redirect.target):
+            yield Touch("read", redirect.target)
     if words:
         whole = body.body if body and body.literal and program == "tee" and len(words) == 2 else None
         yield from _by_program(program, words[1:], whole)
-        texts = [*words[1:], *(one.body for one in simple.heredocs)]
+        texts = [*words[1:], *(heredoc.body for heredoc in simple.heredocs)]
         for text in texts:
             if BEGIN in text or ("+++ " in text and program in ("patch", "git")):
                 yield from read_patch(text)

@@ -101,15 +101,15 @@ class Artifacts(Struct, frozen=True, omit_defaults=True):
 
 def merge(earlier: Artifacts, later: Artifacts) -> Artifacts:
     """Add up two neighbouring ranges; errors of the first may be resolved by the second."""
-    files = {one.path: one for one in earlier.files}
-    for one in later.files:
-        files[one.path] = _join_files(files[one.path], one) if one.path in files else one
-    urls = {one.url: one for one in earlier.urls}
-    for one in later.urls:
-        urls[one.url] = _join(urls[one.url], one, "fetched", "named") if one.url in urls else one
-    tools = {one.name: one for one in earlier.tools}
-    for one in later.tools:
-        tools[one.name] = _join(tools[one.name], one, "done", "failed") if one.name in tools else one
+    files = {file.path: file for file in earlier.files}
+    for file in later.files:
+        files[file.path] = _join_files(files[file.path], file) if file.path in files else file
+    urls = {url.url: url for url in earlier.urls}
+    for url in later.urls:
+        urls[url.url] = _join(urls[url.url], url, "fetched", "named") if url.url in urls else url
+    tools = {tool.name: tool for tool in earlier.tools}
+    for tool in later.tools:
+        tools[tool.name] = _join(tools[tool.name], tool, "done", "failed") if tool.name in tools else tool
     return resolve(
         Artifacts(
             tuple(files.values()),
@@ -117,7 +117,7 @@ def merge(earlier: Artifacts, later: Artifacts) -> Artifacts:
             earlier.tests + later.tests,
             tuple(urls.values()),
             earlier.errors + later.errors,
-            tuple(sorted(tools.values(), key=lambda one: one.name)),
+            tuple(sorted(tools.values(), key=lambda tool: tool.name)),
         )
     )
 
@@ -176,7 +176,7 @@ class _Successes:
 
     def _after(self, key: str, seq: int) -> tuple[int, str] | None:
         times = self._times.get(key, [])
-        at = bisect_right(times, seq, key=lambda one: one[0])
+        at = bisect_right(times, seq, key=lambda time: time[0])
         return times[at] if at < len(times) else None
 
 

@@ -204,7 +204,11 @@ def _telling(line: str, output: str) -> str:
         return own
     _, _, rest = output.partition(line)
     after = [*line.split("\\n")[1:], *rest.split("\n")[:_LOOK_AHEAD]]
-    told = [words for one in after if (words := one_line(one).removeprefix("- ")) and not _FRAME.fullmatch(words)]
+    told = [
+        words
+        for following in after
+        if (words := one_line(following).removeprefix("- ")) and not _FRAME.fullmatch(words)
+    ]
     for at, words in enumerate(told):
         if says_what(words) and _is_informative(words, first=at == 0):
             return words
@@ -275,5 +279,5 @@ def _unwrap(text: str) -> tuple[str, int | None]:
     told = {**fields, **(cast(dict[str, Any], inner) if isinstance(inner, dict) else {})}
     code = next((told[name] for name in ("exit_code", "exitCode", "exit", "returncode") if name in told), None)
     said = [told.get(name) for name in ("output", "stdout", "stderr")]
-    words = "\n".join(one for one in said if isinstance(one, str) and one)
+    words = "\n".join(sentence for sentence in said if isinstance(sentence, str) and sentence)
     return words or text, code if isinstance(code, int) and not isinstance(code, bool) else None

@@ -139,7 +139,7 @@ def count_tests(output: str) -> Count:
     passed: int | None = None
     failed: int | None = None
     named = [(number, word) for number, word in _COUNTS.findall(tail)]
-    named += [(one[1] or one[3], one[0] or one[2]) for one in _NAMED.findall(tail)]
+    named += [(groups[1] or groups[3], groups[0] or groups[2]) for groups in _NAMED.findall(tail)]
     for number, word in named:
         if word.lower().startswith("pass"):
             passed = max(passed or 0, int(number))
@@ -153,6 +153,6 @@ def count_tests(output: str) -> Count:
     for good, bad, well, ill in _VERDICT.findall(tail):
         failed = max(failed or 0, 1) if bad or ill else (failed or 0) if good or well else failed
     if passed is None and failed is not None and (ran := _RAN.findall(tail)):
-        total = sum(int(number) for one in ran[-2:] for number in one if number)
+        total = sum(int(number) for numbers in ran[-2:] for number in numbers if number)
         passed = max(total - failed, 0)
     return Count(passed, failed)

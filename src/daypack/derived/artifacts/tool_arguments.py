@@ -243,8 +243,8 @@ _RUNNING = frozenset(
 def shape_of(name: str) -> ToolShape:
     """Return what a tool does: its row, or the guess that its name allows."""
     last, words = _names(name)
-    for one in (fold(name), last):
-        if shape := TOOL_SHAPES.get(one):
+    for candidate in (fold(name), last):
+        if shape := TOOL_SHAPES.get(candidate):
             return shape
     for cues, shape in _GUESSES:
         if words & cues:

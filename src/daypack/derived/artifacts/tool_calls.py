@@ -56,7 +56,7 @@ def read_call(name: str, arguments: str) -> CallRead:
     touches = tuple(_touches(shape, fields))
     start, stop = _range_of(shape, fields)
     if start or stop:
-        touches = tuple(one._replace(start=start or 1, stop=stop) for one in touches)
+        touches = tuple(touch._replace(start=start or 1, stop=stop) for touch in touches)
     urls = tuple(dict.fromkeys(_urls(shape, fields)))
     limited = any(name in fields for name in (*shape.start, *shape.stop, *shape.count, "viewrange"))
     return CallRead(shape, touches, urls=urls, limited=limited, opened=shape.opened and not touches)
@@ -69,7 +69,7 @@ def read_action(action: str) -> CallRead:
     shape = shape_of(name)
     if name not in _SPECIAL_COMMANDS:
         return read_call("bash", action)
-    words = [word for one in split(rest.partition("\n")[0])[:1] for word in one.words]
+    words = [word for part in split(rest.partition("\n")[0])[:1] for word in part.words]
     if shape.opened:
         lines = _LINES.fullmatch(words[0]) if words else None
         path = "" if lines or not words or name in ("insert", "append", "edit", "goto") else words[0]
@@ -124,14 +124,14 @@ def _unescaped(words: str) -> str:
     if "\\" not in words:
         return words
     return _ESCAPE.sub(
-        lambda one: chr(int(one[1][1:], 16)) if len(one[1]) == 5 else _ESCAPES.get(one[1], one[1]), words
+        lambda escape: chr(int(escape[1][1:], 16)) if len(escape[1]) == 5 else _ESCAPES.get(escape[1], escape[1]), words
     )
 
 
 def _folded(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         return {}
-    return {fold(name): one for name, one in cast(dict[str, Any], value).items() if len(name) <= 64}
+    return {fold(name): item for name, item in cast(dict[str, Any], value).items() if len(name) <= 64}
 
 
 def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> object:
@@ -147,7 +147,7 @@ def _number(value: object) -> int:
 def _range_of(shape: ToolShape, fields: Mapping[str, Any]) -> tuple[int, int]:
     shown = fields.get("viewrange")
     if isinstance(shown, list):
-        ends = [_number(one) for one in cast(list[object], shown)[:2]]
+        ends = [_number(number) for number in cast(list[object], shown)[:2]]
         return (ends[0], ends[1]) if len(ends) == 2 else (0, 0)
     start, stop = _number(_first(fields, shape.start)), _number(_first(fields, shape.stop))
     count = _number(_first(fields, shape.count))
@@ -156,7 +156,7 @@ def _range_of(shape: ToolShape, fields: Mapping[str, Any]) -> tuple[int, int]:
 
 def _read_script(shape: ToolShape, words: object) -> CallRead:
     if isinstance(words, list):
-        parts = tuple(one for one in cast(list[object], words) if isinstance(one, str))
+        parts = tuple(word for word in cast(list[object], words) if isinstance(word, str))
         simples, told = split_words(parts), " ".join(parts)
         if len(parts) == 3 and parts[1].startswith("-"):
             told = parts[2]
@@ -205,8 +205,8 @@ def _named_paths(fields: dict[str, Any], shape: ToolShape, depth: int) -> Iterat
     for name, value in fields.items():
         sure = name in _PATHS or name in shape.paths or (moving and (name in _SOURCES or name in _TARGETS))
         if sure or name in shape.patterns or name.endswith(_TAIL):
-            for one in _strings(value):
-                path = tidy_path(one)
+            for string in _strings(value):
+                path = tidy_path(string)
                 if path and _is_fit(path, sure=sure):
                     yield name, path, fields
         if isinstance(value, dict | list) and depth < _DEPTH:
@@ -225,7 +225,7 @@ def _strings(value: object) -> Iterator[str]:
                 return
         yield from value.splitlines() if "\n" in value else (value,)
     elif isinstance(value, list):
-        yield from (one for one in cast(list[object], value) if isinstance(one, str))
+        yield from (path for path in cast(list[object], value) if isinstance(path, str))
 
 
 def _is_fit(path: str, *, sure: bool) -> bool:
@@ -237,7 +237,7 @@ def _is_fit(path: str, *, sure: bool) -> bool:
 def _edits(shape: ToolShape, fields: dict[str, Any]) -> tuple[tuple[str, str, bool], ...] | None:
     """Return the replacements of an edit; None when they are not all known."""
     listed = fields.get("edits")
-    steps = [_folded(one) for one in cast(list[object], listed)] if isinstance(listed, list) else [fields]
+    steps = [_folded(item) for item in cast(list[object], listed)] if isinstance(listed, list) else [fields]
     edits: list[tuple[str, str, bool]] = []
     for step in steps:
         old, new = _first(step, shape.old), _first(step, shape.new)
@@ -248,7 +248,7 @@ def _edits(shape: ToolShape, fields: dict[str, Any]) -> tuple[tuple[str, str, bo
 
 
 def _urls(shape: ToolShape, fields: dict[str, Any]) -> Iterator[str]:
-    for name in (*shape.urls, *(one for one in PATHS if one in fields)):
-        for one in _strings(fields.get(name)):
-            if "://" in one[:12] and len(one) <= 2048 and not one.startswith("file://"):
-                yield tidy_url(one.strip())
+    for name in (*shape.urls, *(key for key in PATHS if key in fields)):
+        for string in _strings(fields.get(name)):
+            if "://" in string[:12] and len(string) <= 2048 and not string.startswith("file://"):
+                yield tidy_url(string.strip())

@@ -153,7 +153,7 @@ class Candidate:
     @cached_property
     def literals(self) -> frozenset[str]:
         """What in it must not be mixed up with anything else."""
-        return frozenset(one.text for one in literals(self.text))
+        return frozenset(literal.text for literal in literals(self.text))
 
 
 class Ranked(NamedTuple):
@@ -190,7 +190,7 @@ def shorten(text: str, max_chars: int) -> str:
 
 def choose(ranked: Iterable[Ranked], count: int) -> list[Ranked]:
     """Return the best, best first; what repeats another gives way, what differs in a literal or a "not" does not."""
-    pool = sorted(ranked, key=lambda one: -one.value)[: count * _POOL]
+    pool = sorted(ranked, key=lambda candidate: -candidate.value)[: count * _POOL]
     nearest = [0.0] * len(pool)  # how much of each is in what was chosen
     chosen: list[Ranked] = []
     while pool and len(chosen) < count:
@@ -202,17 +202,17 @@ def choose(ranked: Iterable[Ranked], count: int) -> list[Ranked]:
         chosen.append(one)
         words = one.candidate.words
         nearest = [max(near, overlap(words, other.candidate.words)) for near, other in zip(nearest, pool, strict=True)]
-    return sorted(chosen, key=lambda one: -one.value)
+    return sorted(chosen, key=lambda candidate: -candidate.value)
 
 
 def newest_only(ranked: Sequence[Ranked]) -> list[Ranked]:
     """Leave out what a later statement, oldest first, has made history: an old count, a value that was changed."""
     gone = set[int]()
-    counts = [at for at, one in enumerate(ranked) if _STATUS.search(one.candidate.text)]
+    counts = [at for at, candidate in enumerate(ranked) if _STATUS.search(candidate.candidate.text)]
     gone.update(counts[:-1])
     values: dict[str, list[int]] = {}  # by what they are the value of
-    for at, one in enumerate(ranked):
-        line = one.candidate
+    for at, candidate in enumerate(ranked):
+        line = candidate.candidate
         correcting = _CORRECTING.match(line.text)
         if correcting:
             gone.update(_corrected(line, ranked, at, gone))
@@ -230,7 +230,7 @@ def newest_only(ranked: Sequence[Ranked]) -> list[Ranked]:
             for at in own
             if seq < newest.said.seq and len(own) == 1 and ranked[at].candidate.literals != newest.literals
         )
-    return [one for at, one in enumerate(ranked) if at not in gone]
+    return [candidate for at, candidate in enumerate(ranked) if at not in gone]
 
 
 def _corrected(line: Candidate, ranked: Sequence[Ranked], stop: int, gone: set[int]) -> list[int]:
@@ -247,7 +247,7 @@ def _corrected(line: Candidate, ranked: Sequence[Ranked], stop: int, gone: set[i
 
 
 def _plain_words(line: Candidate) -> frozenset[str]:
-    own = {part for one in line.literals for part in content_words(one)}
+    own = {part for literal in line.literals for part in content_words(literal)}
     return line.words - own - _CORRECTIONS
 
 
@@ -296,7 +296,7 @@ def _of_one(spot: Spot) -> Iterator[Candidate]:
 def _is_mended(text: str, after: Sequence[Sentence]) -> bool:
     if not _WRONG.search(text) or _CAUSE.search(text):
         return False
-    return any(_MENDING.search(one.text[:200]) for one in after)
+    return any(_MENDING.search(later.text[:200]) for later in after)
 
 
 def as_finding(line: Candidate) -> str:

@@ -64,9 +64,9 @@ def compact(
     for raw in reading.slabs():
         reading.take(raw)
     filled = reading.ask_model(completer)
-    bullets, over = _limited([_one_sentence(one) for one in _joined(filled.bullets, reading.bullets)])
+    bullets, over = _limited([_one_sentence(bullet) for bullet in _joined(filled.bullets, reading.bullets)])
     if _is_only_asked(folded, bullets):
-        bullets = [one for one in bullets if one.section != "task"]
+        bullets = [bullet for bullet in bullets if bullet.section != "task"]
     done = finished(folded.records.todos, reading.last) if reading.last else frozenset[str]()
     carried = carry(folded, bullets, weigh, done)
     found = (*reading.refs.values(), *(ref for child in read_children(history) for ref in merged(child)))
@@ -100,7 +100,7 @@ class _Reading:
         self._ask = ask
         reader = history.messages.reader
         self._slots = reader.slots(reader.position(ask.start), reader.position(ask.through) + 1)
-        self._tokens = {one.seq: one.tokens for one in self._slots if one.tokens != UNCOUNTED}
+        self._tokens = {slot.seq: slot.tokens for slot in self._slots if slot.tokens != UNCOUNTED}
         self._outputs: list[SwapRecord] = []
         self._digest: list[Message] = []
         self.bullets: list[Bullet] = []
@@ -146,7 +146,9 @@ class _Reading:
                 self._swap(message, tokens)
         raw = raw_of(messages, start, stop, redacting=self._ask.redacting)
         if not self.opening:
-            self.opening = next((preview(one.text) for one in raw.messages if one.role == "user" and one.text), "")
+            self.opening = next(
+                (preview(asked.text) for asked in raw.messages if asked.role == "user" and asked.text), ""
+            )
         return raw
 
     def _swap(self, message: Message, tokens: int) -> None:
@@ -161,12 +163,12 @@ class _Reading:
             self.refs[ref.path] = join_refs(known, ref) if known else ref
         found = extract(raw, artifacts, _OFFERED)
         # The newest slab says what the task is, if it says that at all, and what is done.
-        old = [one for one in self.bullets if one.section == "pending"]
-        done = finished([Todo(str(at), one.text, one.source) for at, one in enumerate(old)], raw)
-        gone = {id(one) for at, one in enumerate(old) if str(at) in done}
-        if any(one.section == "task" for one in found):
-            gone |= {id(one) for one in self.bullets if one.section == "task"}
-        self.bullets = [one for one in self.bullets if id(one) not in gone]
+        old = [bullet for bullet in self.bullets if bullet.section == "pending"]
+        done = finished([Todo(str(at), bullet.text, bullet.source) for at, bullet in enumerate(old)], raw)
+        gone = {id(bullet) for at, bullet in enumerate(old) if str(at) in done}
+        if any(bullet.section == "task" for bullet in found):
+            gone |= {id(bullet) for bullet in self.bullets if bullet.section == "task"}
+        self.bullets = [bullet for bullet in self.bullets if id(bullet) not in gone]
         self.bullets += found
         self.last = raw
 
@@ -194,7 +196,7 @@ class _Reading:
 def _is_only_asked(folded: Folded, bullets: Sequence[Bullet]) -> bool:
     """Whether the range asks something in between, and the work that was asked for before goes on."""
     former = folded.records.task
-    task = next((one for one in bullets if one.section == "task"), None)
+    task = next((bullet for bullet in bullets if bullet.section == "task"), None)
     return bool(task and former and 0 < task.weight <= QUESTION_WEIGHT < former.weight)
 
 
@@ -203,9 +205,9 @@ def _limited(bullets: Sequence[Bullet]) -> tuple[list[Bullet], list[Loss]]:
     kept: list[Bullet] = []
     over: list[Loss] = []
     for section in SECTIONS:
-        own = list({one.text: one for one in bullets if one.section == section}.values())
+        own = list({bullet.text: bullet for bullet in bullets if bullet.section == section}.values())
         kept += own[:MAX_BULLETS]
-        over += [Loss(one.text, "over_limit", one.source) for one in own[MAX_BULLETS:]]
+        over += [Loss(bullet.text, "over_limit", bullet.source) for bullet in own[MAX_BULLETS:]]
     return kept, over
 
 
@@ -241,14 +243,14 @@ def _joined(first: Sequence[Bullet], second: Sequence[Bullet]) -> tuple[Bullet, 
     """Return the model's bullets, and in each section what the other compactor has to fill it."""
     kept: list[Bullet] = []
     for section in SECTIONS:
-        own = [one for one in first if one.section == section and _says_something(one.text)]
-        more = [one for one in second if one.section == section]
+        own = [bullet for bullet in first if bullet.section == section and _says_something(bullet.text)]
+        more = [bullet for bullet in second if bullet.section == section]
         if section == "task":
             kept += (own or more)[:1]
             continue
-        said = {one.text.casefold() for one in own}
+        said = {bullet.text.casefold() for bullet in own}
         kept += own
-        kept += [one for one in more if one.text.casefold() not in said]
+        kept += [bullet for bullet in more if bullet.text.casefold() not in said]
     return tuple(kept)
 
 

@@ -87,7 +87,7 @@ def finished(todos: Iterable[Todo], raw: Raw) -> frozenset[str]:
     """Return the ids of open work that these messages say is done."""
     said = listen(raw)
     reports = _reports(list(candidates(said.utterances)), said.steps)
-    return frozenset(one.id for one in todos if not one.done and _is_reported(0, one.text, reports))
+    return frozenset(todo.id for todo in todos if not todo.done and _is_reported(0, todo.text, reports))
 
 
 def _ranked(section: Section, lines: Iterable[Candidate]) -> list[Ranked]:
@@ -96,8 +96,8 @@ def _ranked(section: Section, lines: Iterable[Candidate]) -> list[Ranked]:
     if section == "pending":
         return ranked
     if section == "facts":
-        told = [(one, as_finding(one.candidate)) for one in ranked]
-        ranked = [Ranked(_worded(one.candidate, text), one.value) for one, text in told if text]
+        told = [(choice, as_finding(choice.candidate)) for choice in ranked]
+        ranked = [Ranked(_worded(choice.candidate, text), choice.value) for choice, text in told if text]
     return newest_only(ranked)
 
 
@@ -111,14 +111,14 @@ def _section(
     section: Section, ranked: Iterable[Ranked], taken: set[str], first: list[Bullet], most: int
 ) -> list[Bullet]:
     """Return the bullets of a section: those that are known for certain, then the best of the sentences."""
-    bullets = [one for one in first if one.text not in taken]
-    taken.update(one.text for one in bullets)
-    for one in choose(ranked, most + len(taken)):
-        text = shorten(one.candidate.text, MAX_BULLET_CHARS)
+    bullets = [line for line in first if line.text not in taken]
+    taken.update(bullet.text for bullet in bullets)
+    for choice in choose(ranked, most + len(taken)):
+        text = shorten(choice.candidate.text, MAX_BULLET_CHARS)
         if not text or text in taken or len(bullets) >= most:
             continue
         taken.add(text)
-        bullets.append(_bullet(section, text, one.candidate.said.seq, one.value))
+        bullets.append(_bullet(section, text, choice.candidate.said.seq, choice.value))
     return bullets
 
 
@@ -244,8 +244,10 @@ def _task(utterances: Sequence[Utterance], lines: Sequence[Candidate]) -> Bullet
 
     They do once it is reported as done, and where nobody has asked for work.
     """
-    working = any(one.working for one in utterances)
-    asked = [one for one in utterances if one.voice == "user" and not is_acknowledgement(one.text)]
+    working = any(utterance.working for utterance in utterances)
+    asked = [
+        utterance for utterance in utterances if utterance.voice == "user" and not is_acknowledgement(utterance.text)
+    ]
     others: list[_Request] = []
     question: Bullet | None = None  # or a statement: the newest of substance
     for said in reversed(asked):
@@ -264,7 +266,7 @@ def _task(utterances: Sequence[Utterance], lines: Sequence[Candidate]) -> Bullet
         return question
     # Nobody asked for anything: what is spoken of at the end comes nearest to a task.
     newest = others[:_TALK_MESSAGES]
-    return max(newest, key=lambda one: one.bullet.weight).bullet if newest else None
+    return max(newest, key=lambda weighed: weighed.bullet.weight).bullet if newest else None
 
 
 def _is_completed(task: Bullet, seq: int, lines: Sequence[Candidate]) -> bool:
@@ -342,7 +344,7 @@ def _open(lines: Sequence[Candidate], steps: Sequence[Step]) -> list[Candidate]:
     """Return the sentences that no later one says to be done."""
     reports = _reports(lines, steps)
     # "Now let me add the test": whoever meant to has begun.
-    begun = [(one.said.seq, one.words) for one in lines if one.cues.talk and one.said.acting]
+    begun = [(action.said.seq, action.words) for action in lines if action.cues.talk and action.said.acting]
     return [
         line
         for line in lines
@@ -373,7 +375,7 @@ def _errors(errors: Sequence[ErrorSeen], most: int) -> list[Bullet]:
     found: dict[str, Bullet] = {}
     resolved = 0
     # One that names nothing ("File does not exist.") helps least.
-    ordered = sorted(errors, key=lambda one: (one.resolved_by is not None, not literal_density(one.text), -one.seq))
+    ordered = sorted(errors, key=lambda seen: (seen.resolved_by is not None, not literal_density(seen.text), -seen.seq))
     for at, error in enumerate(ordered):
         text = shorten(" ".join(error.text.split()), MAX_BULLET_CHARS)
         if text in found or not says_what(text) or (error.resolved_by and resolved == _MOST_RESOLVED):
@@ -390,12 +392,12 @@ def _fallback(utterances: Sequence[Utterance], lines: Sequence[Candidate], taken
     found: list[tuple[float, int, str]] = []
     seen = taken | {line.text for line in lines if not as_finding(line)}
     for said in utterances[::-1][:_FALLBACK_MESSAGES]:
-        for one in score(said.text)[:_REQUEST_SENTENCES]:
-            text = shorten(tidy(one.text), MAX_BULLET_CHARS)
+        for scored in score(said.text)[:_REQUEST_SENTENCES]:
+            text = shorten(tidy(scored.text), MAX_BULLET_CHARS)
             if text in seen or not says_something(text, words_of(text)) or is_acknowledgement(text):
                 continue
             seen.add(text)
             if said.voice == "user" or not find_cues(text).talk:
-                found.append((one.score * (1.0 if said.voice == "user" else 0.7), said.seq, text))
-    found.sort(key=lambda one: (-one[0], -one[1]))
+                found.append((scored.score * (1.0 if said.voice == "user" else 0.7), said.seq, text))
+    found.sort(key=lambda pair: (-pair[0], -pair[1]))
     return [_bullet("facts", text, seq, 0.5 * value) for value, seq, text in found[:_FALLBACK_FACTS]]

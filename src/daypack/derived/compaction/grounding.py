@@ -138,10 +138,10 @@ class _History:
 
     def _index(self, message: int, text: str, offset: int) -> None:
         postings = self._postings
-        for one in sentences(text):
+        for sentence in sentences(text):
             number = len(self._pieces)
-            self._pieces.append(_Piece(message, one.text, offset + one.start))
-            for root in stems_of(one.text) & postings.keys():
+            self._pieces.append(_Piece(message, sentence.text, offset + sentence.start))
+            for root in stems_of(sentence.text) & postings.keys():
                 postings[root].append(number)
 
     def source(self, messages: Iterable[int]) -> str:
@@ -152,22 +152,22 @@ class _History:
     def find(self, text: str, section: Section) -> tuple[int, ...] | str:
         """Return the messages that say a text, or what speaks against it."""
         found = literals(text)
-        for one in found:
-            if not self._spots(one.text):
-                return one.text
-        numbers = [one for one in found if one.kind in _COUNTS]
-        names = {one.text for one in found if one.kind not in _COUNTS}
+        for literal in found:
+            if not self._spots(literal.text):
+                return literal.text
+        numbers = [literal for literal in found if literal.kind in _COUNTS]
+        names = {literal.text for literal in found if literal.kind not in _COUNTS}
         key, value = _split_key(text)
-        bare = _without(value, [one for one in literals(value) if one.kind not in _COUNTS])
+        bare = _without(value, [literal for literal in literals(value) if literal.kind not in _COUNTS])
         supports = self._supports(sorted(stems_of(bare) - _FRAME) or sorted(stems_of(value)), sorted(names))
         if key:
             supports = self._near_key(key, supports)
         if not supports:
             return "no sentence says it"
-        said = [one for one in supports if not _missing(numbers, one.text)]
+        said = [candidate for candidate in supports if not _missing(numbers, candidate.text)]
         if not said:
             return _missing(numbers, supports[0].text)
-        support = max(said, key=lambda one: (one.share >= said[0].share - _NEAR_BEST, one.first))
+        support = max(said, key=lambda sentence: (sentence.share >= said[0].share - _NEAR_BEST, sentence.first))
         if against := _speaks_against(value, support.text, section):
             return against
         if section in ("decisions", "pending") and (other := _other_deed(bare, support.text)):
@@ -207,7 +207,7 @@ class _History:
                 if share >= MIN_SHARE_OF_TWO:
                     both = f"{piece.text}\n{self._pieces[after].text}"
                     found.append(_Support(share, piece.message, both, number))
-        return sorted(found, key=lambda one: (-one.share, -one.first))
+        return sorted(found, key=lambda support: (-support.share, -support.first))
 
     def _masks(self, words: Sequence[str], names: Sequence[str]) -> dict[int, int]:
         """Return the sentences that have any of some words and names, with a bit for each that they have."""
@@ -229,12 +229,12 @@ class _History:
         for word in words:
             for number in self._postings.get(word, ()):
                 per_message.setdefault(self._pieces[number].message, set()).add(word)
-        return [one for one in found if len(per_message.get(one.message, ())) * 2 >= len(words)]
+        return [piece for piece in found if len(per_message.get(piece.message, ())) * 2 >= len(words)]
 
 
 def _numbers(raw: Raw) -> list[int]:
     """Return the number of each message; one without lies where it stands in the range."""
-    return [min(max(one.seq or raw.start + at, raw.start), raw.stop) for at, one in enumerate(raw.messages)]
+    return [min(max(message.seq or raw.start + at, raw.start), raw.stop) for at, message in enumerate(raw.messages)]
 
 
 def _texts(message: Message) -> Iterator[str]:
@@ -259,12 +259,12 @@ def _texts(message: Message) -> Iterator[str]:
 
 def _strings(value: Any) -> Iterator[str]:  # noqa: ANN401 - whatever JSON holds
     if isinstance(value, dict):
-        for key, one in cast(dict[str, Any], value).items():
-            for text in _strings(one):
+        for key, item in cast(dict[str, Any], value).items():
+            for text in _strings(item):
                 yield f"{key}: {text}"
     elif isinstance(value, list):
-        for one in cast(list[Any], value):
-            yield from _strings(one)
+        for item in cast(list[Any], value):
+            yield from _strings(item)
     elif value is not None:
         yield str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -278,14 +278,14 @@ def _split_key(text: str) -> tuple[str, str]:
 
 def _without(text: str, found: Sequence[Found]) -> str:
     """Return a text without some of its literals."""
-    for one in reversed(found):
-        text = f"{text[: one.start]} {text[one.stop :]}"
+    for literal in reversed(found):
+        text = f"{text[: literal.start]} {text[literal.stop :]}"
     return text
 
 
 def _missing(numbers: Sequence[Found], text: str) -> str:
     """Return the first of the numbers that does not stand in a text."""
-    return next((one.text for one in numbers if next(places(one.text, text), None) is None), "")
+    return next((number.text for number in numbers if next(places(number.text, text), None) is None), "")
 
 
 def _speaks_against(text: str, said: str, section: Section) -> str:
@@ -301,16 +301,18 @@ def _speaks_against(text: str, said: str, section: Section) -> str:
         return ""  # word for word
     said = NO_NEGATION.sub("", said)
     clauses = [
-        (stems, count_negations(one)) for one in _CLAUSE.split(said) if (stems := stems_of(one)) or count_negations(one)
+        (stems, count_negations(part))
+        for part in _CLAUSE.split(said)
+        if (stems := stems_of(part)) or count_negations(part)
     ]
     bare = sum(count for stems, count in clauses if not stems)  # "Never, under any …" is about all that follows
-    for one in _CLAUSE.split(text):
-        words = stems_of(one)
+    for part in _CLAUSE.split(text):
+        words = stems_of(part)
         same = [count for stems, count in clauses if stems and 2 * len(words & stems) >= len(stems)]
         if not same and words:
             best = max(clauses, key=lambda clause: len(words & clause[0]), default=(words, 0))
             same = [best[1]] if 2 * len(words & best[0]) >= len(words) else []
-        if same and sum(same) + bare != count_negations(one):
+        if same and sum(same) + bare != count_negations(part):
             return "negation"
     return ""
 

@@ -53,7 +53,7 @@ what is the user doing|what was decided|what was discovered|what's still to do|w
 what went wrong, and what resolved it|one sentence: what the user is working on right now|important fact discovered
 error and resolution|decision 1|decision 2|decision 3|fact 1|fact 2|fact 3|error 1|error 2|bullet 1|bullet 2
 """
-_ECHOED = frozenset(one for line in _ECHOED_TEXT.split("\n") for one in line.split("|") if one)
+_ECHOED = frozenset(part for line in _ECHOED_TEXT.split("\n") for part in line.split("|") if part)
 _ENDS = tuple(".!?。！？…)]\"'`”」")
 _TEXT_KEYS = ("text", "fact", "decision", "task", "description", "item", "content", "summary", "title")
 _MAX_LOSSES = 60
@@ -105,12 +105,12 @@ class _Taken:
         if _BRACKETED.fullmatch(text) or text.casefold().rstrip(".?!:") in _ECHOED:
             self.lose(text, "placeholder", "echoes the template")
             return
-        for one in sentences(text):
+        for sentence in sentences(text):
             # Headings and lists are not the only places for it: JSON has been through no cleaning by lines.
-            if talk := find_talk(one.text):
+            if talk := find_talk(sentence.text):
                 self.lose(talk.what, talk.reason, talk.detail)
             else:
-                self._take(section, one_line(one.text))
+                self._take(section, one_line(sentence.text))
 
     def _take(self, section: Section, text: str) -> None:
         key = " ".join(content_words(text)) or text.casefold()
@@ -220,15 +220,15 @@ def _read_json(text: str) -> dict[str, Any] | None:
     given = cast(dict[str, Any], value)
     if len(given) == 1 and isinstance(inner := next(iter(given.values())), dict):
         given = cast(dict[str, Any], inner)  # {"context": {…}}
-    named = {_NAMES.get(key.replace("_", " ").strip().casefold(), ""): one for key, one in given.items()}
+    named = {_NAMES.get(key.replace("_", " ").strip().casefold(), ""): item for key, item in given.items()}
     return named if all(section in named for section in SECTIONS) else None
 
 
 def _json_lines(given: dict[str, Any]) -> Iterator[tuple[Section, str]]:
     for section in SECTIONS:
         value = given[section]
-        for one in cast(Sequence[Any], value) if isinstance(value, list) else (value,):
-            yield section, _json_text(one)
+        for item in cast(Sequence[Any], value) if isinstance(value, list) else (value,):
+            yield section, _json_text(item)
 
 
 def _json_text(value: Any) -> str:  # noqa: ANN401 - whatever JSON holds

@@ -108,7 +108,7 @@ def listen(raw: Raw) -> Said:
         if message.role == "tool":
             working = True
             if message.text.startswith(_ANSWERED):
-                answers += [(message.seq, one) for one in _ANSWER.findall(message.text)]
+                answers += [(message.seq, word) for word in _ANSWER.findall(message.text)]
             continue
         for call in message.tool_calls:
             listed = read_plan(call, message.seq)
@@ -137,7 +137,7 @@ def listen(raw: Raw) -> Said:
 def _without_script(said: Utterance) -> Utterance | None:
     """Return a message of the user without what a harness tells every agent; nothing of one that asks for a summary."""
     text = said.text
-    marks = {one.casefold() for one in _HARNESS.findall(text)}
+    marks = {word.casefold() for word in _HARNESS.findall(text)}
     if not marks or (len(text) < _HARNESS_CHARS and len(marks) < 2 and not _SUMMING.search(text)):
         return said
     if _SUMMING.search(text):
@@ -152,12 +152,12 @@ def _without_script(said: Utterance) -> Utterance | None:
 def _mark_forms(found: list[Utterance]) -> None:
     """Take note of the messages of the user that are said again and again, word for word."""
     times: dict[str, int] = {}
-    for one in found:
-        if one.voice == "user" and len(one.text) >= _HARNESS_CHARS:
-            times[one.text[:_HARNESS_CHARS]] = times.get(one.text[:_HARNESS_CHARS], 0) + 1
-    for at, one in enumerate(found):
-        if one.voice == "user" and times.get(one.text[:_HARNESS_CHARS], 0) >= _TOLD_OFTEN:
-            found[at] = one._replace(scripted=True)
+    for utterance in found:
+        if utterance.voice == "user" and len(utterance.text) >= _HARNESS_CHARS:
+            times[utterance.text[:_HARNESS_CHARS]] = times.get(utterance.text[:_HARNESS_CHARS], 0) + 1
+    for at, utterance in enumerate(found):
+        if utterance.voice == "user" and times.get(utterance.text[:_HARNESS_CHARS], 0) >= _TOLD_OFTEN:
+            found[at] = utterance._replace(scripted=True)
 
 
 def words_said(message: Message, max_chars: int = MAX_SAID_CHARS) -> str:
@@ -206,7 +206,7 @@ def _items(arguments: object) -> list[object]:
     if not isinstance(arguments, dict):
         return []
     values = cast("dict[object, object]", arguments).values()
-    lists = [cast("list[object]", one) for one in values if isinstance(one, list)]
+    lists = [cast("list[object]", items) for items in values if isinstance(items, list)]
     return max(lists, key=len) if lists else []
 
 
@@ -231,12 +231,12 @@ def _is_put_in(message: Message) -> bool:
 
 
 def _with_setting(found: list[Utterance]) -> Iterable[Utterance]:
-    replies = [one for one in found if one.voice == "assistant"]
+    replies = [utterance for utterance in found if utterance.voice == "assistant"]
     chatting = (
         len(replies) >= _CHAT_REPLIES
-        and not any(one.working for one in replies)
-        and sum(one.size for one in replies) < _CHAT_CHARS * len(replies)
+        and not any(reply.working for reply in replies)
+        and sum(reply.size for reply in replies) < _CHAT_CHARS * len(replies)
     )
-    for at, one in enumerate(found):
+    for at, utterance in enumerate(found):
         last = at + 1 == len(found) or found[at + 1].voice == "user"
-        yield one._replace(closing=last and one.voice == "assistant", chatting=chatting)
+        yield utterance._replace(closing=last and utterance.voice == "assistant", chatting=chatting)

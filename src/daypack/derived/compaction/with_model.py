@@ -60,7 +60,7 @@ def fill(raw: Raw, completer: Completer, reader_tokens: int, prompts: str | None
     own = _Prompts(prompts)
     room = _room_chars(completer, own.read(_name_for(reader_tokens), "conversation"))
     chunks = list(_chunks(raw, room))
-    unread, chunks = sum(len(one.messages) for one in chunks[:-MAX_CHUNKS]), chunks[-MAX_CHUNKS:]
+    unread, chunks = sum(len(chunk.messages) for chunk in chunks[:-MAX_CHUNKS]), chunks[-MAX_CHUNKS:]
     run = _Run(completer, own)
     partials = run.ask_each(_name_for(reader_tokens), chunks, room)
     bullets = _merge(run, partials, raw) if len(partials) > 1 else partials[0] if partials else ()
@@ -114,14 +114,14 @@ class _Run:
 
 def _merge(run: _Run, partials: Sequence[tuple[Bullet, ...]], raw: Raw) -> tuple[Bullet, ...]:
     """Merge filled templates in rounds; when a round makes no progress, the newest of each section are taken."""
-    rest = [one for one in partials if one]
+    rest = [partial for partial in partials if partial]
     for _ in range(MAX_ROUNDS):
         if len(rest) <= 1:
             break
         merged: list[tuple[Bullet, ...]] = []
         for at in range(0, len(rest), 2):
             pair = rest[at : at + 2]
-            text = "\n".join(render(_document(one)) for one in pair)
+            text = "\n".join(render(_document(bullets)) for bullets in pair)
             try:
                 found = run.ask("merge", "partials", text, raw) if len(pair) > 1 else pair[0]
             except DaypackError:
@@ -138,14 +138,14 @@ def _newest(partials: Sequence[tuple[Bullet, ...]]) -> tuple[Bullet, ...]:
     kept: list[Bullet] = []
     for section in SECTIONS:
         most = 1 if section == "task" else MAX_BULLETS
-        own = [one for partial in reversed(partials) for one in partial if one.section == section]
-        kept += {one.text.casefold(): one for one in reversed(own[:most])}.values()
+        own = [bullet for partial in reversed(partials) for bullet in partial if bullet.section == section]
+        kept += {bullet.text.casefold(): bullet for bullet in reversed(own[:most])}.values()
     return tuple(kept)
 
 
 def _document(bullets: Sequence[Bullet]) -> ContextDoc:
     def texts(section: str) -> tuple[str, ...]:
-        return tuple(one.text for one in bullets if one.section == section)
+        return tuple(bullet.text for bullet in bullets if bullet.section == section)
 
     return ContextDoc("".join(texts("task")[:1]), *map(texts, SECTIONS[1:]))
 

@@ -95,8 +95,7 @@ RUN = b"a" * 20
 REACH = 12
 PLAIN = b"abcdefghijklmnopqrstuvwxyz_-."
 SHAPE = bytes(
-    b"a. "[0 if chr(one).isascii() and (chr(one).isalnum() or chr(one) in "_-") else 1 + (one != 46)]
-    for one in range(256)
+    b"a. "[0 if chr(at).isascii() and (chr(at).isalnum() or chr(at) in "_-") else 1 + (at != 46)] for at in range(256)
 )
 DISCORD_SHAPE = b".aaaaaa." + b"a" * 27
 

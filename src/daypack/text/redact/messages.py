@@ -16,7 +16,7 @@ def clear(message: Message) -> tuple[Message, tuple[str, ...]]:
         found = redact(content)
         content, kinds = found.text, set(found.kinds)
     elif content:
-        content = tuple(part for one in content if (part := _clear_part(one, kinds)))
+        content = tuple(part for item in content if (part := _clear_part(item, kinds)))
     calls = _clear_calls(message.tool_calls, kinds) if message.tool_calls else ()
     name = message.name
     if name:

@@ -73,9 +73,9 @@ def _redact_value(value: Any, key: str, kinds: set[str]) -> Any:  # noqa: ANN401
         kinds.update(kind for _, _, kind in spans)
         return _replace(value, spans) if spans else value
     if isinstance(value, list):
-        return [_redact_value(one, key, kinds) for one in cast(list[Any], value)]
+        return [_redact_value(item, key, kinds) for item in cast(list[Any], value)]
     if isinstance(value, dict):
-        return {name: _redact_value(one, name, kinds) for name, one in cast(dict[str, Any], value).items()}
+        return {name: _redact_value(item, name, kinds) for name, item in cast(dict[str, Any], value).items()}
     return value
 
 
