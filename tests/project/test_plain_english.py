@@ -38,7 +38,6 @@ PENDING = {
     "cli", "derived", "files", "history", "llm", "protocol", "text", "turn",
     "types", "upkeep", "config.py", "session.py", "prompts",
     "docs/cli.md",
-    "docs/map.md",
 }  # fmt: skip
 
 
