@@ -1,4 +1,4 @@
-"""What is measured of the session: every call made again, where a fact was found, what may go, what comes back."""
+"""Measurements of the session: replay of every call, the sources of facts, garbage collection, rebuild."""
 
 import shutil
 import time
@@ -32,19 +32,19 @@ _PLACES = {
 
 
 class Found(NamedTuple):
-    """Where the words of a fact stood when they were asked for."""
+    """Where the window contained a fact when it was asked for."""
 
     fact: Fact
     place: str
 
 
 def recorded(session: Session) -> list[str]:
-    """Return the events of all calls that were prepared."""
+    """Return the event ids of all prepared calls."""
     return [event.id for event in session.events() if event.type == "context.turn"]
 
 
 def replay_all(session: Session) -> list[Turn]:
-    """Make every recorded call again; one that gives other bytes than it did is an error."""
+    """Replay every recorded call; a digest mismatch is an error."""
     return [session.replay(event) for event in recorded(session)]
 
 
@@ -54,27 +54,27 @@ def digest_sent(turn: Turn) -> str:
 
 
 def section_of(session: Session, answer: Message) -> Accepted:
-    """Return what the section of an answer came to."""
-    told = (event for event in session.events() if event.type == SNAPSHOT)
-    return next(read_accepted(event.data) for event in told if event.data["message"] == answer.id)
+    """Return the accepted snapshot of an answer."""
+    events = (event for event in session.events() if event.type == SNAPSHOT)
+    return next(read_accepted(event.data) for event in events if event.data["message"] == answer.id)
 
 
 def raw_of(answer: Message) -> str:
-    """Return an answer as the model gave it: its words, and what was cut from them and is kept beside them."""
+    """Return an answer as the model sent it: its text with the snapshot section that was cut out."""
     cut = (answer.meta or {}).get("daypack", {}).get("section", {"at": 0, "text": ""})
     return answer.text[: cut["at"]] + cut["text"] + answer.text[cut["at"] :]
 
 
 def trace(session: Session, turns: Sequence[Turn], fact: Fact) -> Found:
-    """Say where the last call of the turn that asked for a fact had it from."""
-    asked = next(one for one in session.messages() if one.client_key == f"turn-{fact.asked}")
-    turn = [one for one in turns if one.record.user == asked.seq][-1]
+    """Return which part of the window contained a fact in the last call of the turn that asked for it."""
+    asked = next(message for message in session.messages() if message.client_key == f"turn-{fact.asked}")
+    turn = [turn for turn in turns if turn.record.user == asked.seq][-1]
     if fact.words not in text_of(turn.request()):
         return Found(fact, "")
     for item in (*turn.parts.epoch.prefix, *turn.parts.volatile):
         if fact.words in item.text:
             return Found(fact, _place(item))
-    searched = any(call.name == "search_history" for one in turn.parts.messages[-3:] for call in one.tool_calls)
+    searched = any(call.name == "search_history" for message in turn.parts.messages[-3:] for call in message.tool_calls)
     return Found(fact, "by the tool search_history" if searched else "in the tail")
 
 
@@ -85,7 +85,7 @@ def _place(item: Item) -> str:
 
 
 def collect(session: Session) -> tuple[Plan, Applied]:
-    """Write a policy that lets everything go that may, plan, and apply."""
+    """Write the most permissive policy, then plan and apply a collection."""
     path = session.history.layout.derived("gc_policy")
     atomic.replace(path, POLICY.encode())
     planned = plan(session.history, parse_policy(POLICY), time.time())
@@ -93,29 +93,29 @@ def collect(session: Session) -> tuple[Plan, Applied]:
 
 
 def derived_files(session: Session) -> dict[str, bytes]:
-    """Return the derived files that must come back byte for byte."""
+    """Return the derived files that a rebuild must reproduce byte for byte."""
     folder = session.path / "context"
     return {name: (folder / name).read_bytes() for name in COMPARED if (folder / name).exists()}
 
 
 def remove_context(session: Session) -> tuple[int, int]:
-    """Remove the whole folder `context/`; return how many files and bytes that were."""
+    """Delete the folder `context/`; return its number of files and bytes."""
     folder = session.path / "context"
     sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
     shutil.rmtree(folder)
     return len(sizes), sum(sizes)
 
 
-def bring_back(session: Session) -> Rebuilt:
-    """Compute `context/` again from the logs."""
+def rebuild_context(session: Session) -> Rebuilt:
+    """Rebuild `context/` from the logs."""
     return rebuild(session.history, session.turns)
 
 
 def problems(session: Session) -> list[str]:
-    """Return what doctor says is wrong."""
-    return [one.problem for one in examine_session(session.history.layout) if one.severity != "note"]
+    """Return the problems that doctor reports."""
+    return [finding.problem for finding in examine_session(session.history.layout) if finding.severity != "note"]
 
 
 def count_tokens(session: Session) -> int:
-    """Return the tokens of everything that was ever said."""
+    """Return the tokens of all messages."""
     return sum(map(session.history.count_tokens, session.messages()))

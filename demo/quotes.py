@@ -1,15 +1,15 @@
-"""A few characters of a long reply: those that matter, in one line. Pure functions."""
+"""Quote the relevant part of a long reply in one line. Pure functions."""
 
 from demo.model import SEPARATOR
 from demo.story import Form
 
-# Where a broken reply shows what is wrong with it; without an entry: at its end.
-_SIGNS: dict[Form, str] = {"fenced": "```", "unknown tier": '"archive"', "altered": '"round"'}
+# The text at which a broken reply departs from the format; without an entry it is the end.
+_ERROR_AT: dict[Form, str] = {"fenced": "```", "unknown tier": '"archive"', "altered": '"round"'}
 END = " (end)"
 
 
 def quote(text: str, start: int, width: int, dots: str) -> str:
-    """Return the words from a place on, in one line; dots stand for what is left out before and behind."""
+    """Return the text from a position on one line; dots replace omitted text before and after."""
     line = " ".join(text[start:].split())
     before = dots if text[:start].strip() else ""
     if len(before + line) <= width:
@@ -18,18 +18,18 @@ def quote(text: str, start: int, width: int, dots: str) -> str:
 
 
 def quote_reply(raw: str, width: int, dots: str) -> tuple[str, str]:
-    """Return the beginning of a reply's words, and that of its snapshot; both in so many columns, a space between."""
-    words = raw.partition(SEPARATOR)[0]
-    said = quote(words, 0, width // 3, dots)
-    return said, quote(raw[len(words) :], 0, width - len(said) - 1, dots)
+    """Return the start of a reply's text and of its snapshot, together with a space in `width` columns."""
+    text = raw.partition(SEPARATOR)[0]
+    quoted = quote(text, 0, width // 3, dots)
+    return quoted, quote(raw[len(text) :], 0, width - len(quoted) - 1, dots)
 
 
 def quote_broken(raw: str, form: Form, width: int, dots: str) -> str:
-    """Return where a reply departs from the rules; where something is missing, that is its end."""
-    sign = _SIGNS.get(form)
-    if sign:
-        return quote(raw, raw.index(sign, raw.index(SEPARATOR)), width, dots)
+    """Quote the place where a reply departs from the format; the end if something is missing."""
+    marker = _ERROR_AT.get(form)
+    if marker:
+        return quote(raw, raw.index(marker, raw.index(SEPARATOR)), width, dots)
     start = max(0, len(raw) - width + len(END + dots))
-    while 0 < start < len(raw) and raw[start - 1] not in " ,\n":  # at the beginning of a word
+    while 0 < start < len(raw) and raw[start - 1] not in " ,\n":  # move to the start of a word
         start += 1
     return quote(raw, start, width - len(END), dots) + END

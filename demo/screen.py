@@ -1,4 +1,4 @@
-"""The terminal: how wide it is, what it can show, and how long one looks at it."""
+"""Terminal output: width, colours, wrapped text and pauses."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ _INDENT = 4
 
 
 class Screen:
-    """Where the story is told; slowly on a terminal, at once elsewhere or when it is asked for."""
+    """Prints the demo; with pauses on a terminal unless `fast`."""
 
     def __init__(self, *, fast: bool = False) -> None:
         terminal = sys.stdout.isatty()
@@ -22,20 +22,20 @@ class Screen:
         width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
         self.look = Look(width=max(60, width), colour=coloured, blocks=blocks)
         self._slow = terminal and not fast
-        self._alive = 0  # lines that the next picture takes the place of
+        self._alive = 0  # lines that the next picture overwrites
         self._scene = 0
 
     @property
     def inner(self) -> int:
-        """The columns a picture has."""
+        """The width of a picture in columns."""
         return self.look.width - _INDENT - 1
 
     def title(self, text: str) -> None:
-        """Print the name of the whole."""
+        """Print the title."""
         self._print(f"\n {self.look.bold(text)}")
 
     def scene(self, text: str) -> None:
-        """Begin the next part."""
+        """Print the heading of the next scene."""
         self._scene += 1
         number = self.look.paint(f"{self._scene:>2}", 39, bold=True)
         lines = textwrap.wrap(text, self.look.width - _INDENT - 1)
@@ -44,29 +44,29 @@ class Screen:
             self._print(" " * _INDENT + self.look.bold(line))
 
     def say(self, text: str) -> None:
-        """Print words, wrapped."""
+        """Print wrapped text."""
         for line in textwrap.wrap(text, self.look.width - _INDENT - 1):
             self._print(" " * _INDENT + line)
 
     def row(self, name: str, text: str, wide: int = 11, colour: int = GREY) -> None:
-        """Print a name, and what belongs to it beside it."""
+        """Print a label and wrapped text beside it."""
         hanging = "  " if text.startswith("- ") else ""
         for line in textwrap.wrap(text, self.inner - wide, subsequent_indent=hanging) or [""]:
             self._print(" " * _INDENT + self.look.paint(f"{name:<{wide}}", colour) + line)
             name = ""
 
     def note(self, text: str) -> None:
-        """Print words that stand back, wrapped."""
+        """Print wrapped text, dimmed."""
         for line in textwrap.wrap(text, self.inner):
             self._print(" " * _INDENT + self.look.dim(line))
 
     def draw(self, *lines: str) -> None:
-        """Print lines that are as wide as they are; in place of a picture that moved."""
+        """Print lines without wrapping, in place of an animated picture."""
         for line in lines:
             self._print(" " * _INDENT + line)
 
     def move(self, *lines: str) -> None:
-        """Show a picture until the next one; only where somebody watches."""
+        """Show a picture until the next one is drawn; only on a colour terminal."""
         if self._slow and self.look.colour:
             self.draw(*lines)
             self._alive = len(lines)
@@ -74,7 +74,7 @@ class Screen:
             time.sleep(0.03)
 
     def pause(self, seconds: float = 1.5) -> None:
-        """Let somebody read."""
+        """Pause so that the reader can follow."""
         sys.stdout.flush()
         if self._slow:
             time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""The story: sixty turns of an agent that moves the booking site of a ferry line. Values only, nothing is done here."""
+"""The story: sixty turns of an agent that moves the booking site of a ferry line. Data only."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -12,24 +12,24 @@ CHILD_SECRET = "the draft ledger of 1987"  # said between the child and its tool
 
 
 class Call(NamedTuple):
-    """A tool and what it is given."""
+    """A tool call."""
 
     name: str
     arguments: dict[str, Any]
 
 
 class Step(NamedTuple):
-    """One turn: what the user says, what the model does about it, what it answers and what it then remembers."""
+    """One turn: the user's message, the model's tool calls, its answer and its memory blocks."""
 
     says: str
     answers: str
-    batches: tuple[tuple[Call, ...], ...] = ()  # one after the other; the calls of a batch run side by side
+    batches: tuple[tuple[Call, ...], ...] = ()  # in sequence; the calls of a batch run in parallel
     blocks: Blocks | None = None
     form: Form = "good"
 
 
 class Fact(NamedTuple):
-    """Something said once that is asked for much later. `words` stand in nothing the asker says."""
+    """A fact mentioned once and asked for much later; the question does not contain `words`."""
 
     words: str
     said: int
@@ -52,33 +52,33 @@ DOCUMENT = (
 
 
 def read(*paths: str) -> tuple[Call, ...]:
-    """Files to be read side by side."""
+    """Read files in parallel."""
     return tuple(Call("read_file", {"path": path}) for path in paths)
 
 
 def tests(part: str) -> tuple[Call, ...]:
-    """A part of the tests to be run."""
+    """Run a part of the tests."""
     return (Call("run_tests", {"part": part}),)
 
 
 def rows(table: str) -> tuple[Call, ...]:
-    """A table to be looked into."""
+    """Query a table."""
     return (Call("query", {"sql": f"select * from {table} limit 40"}),)
 
 
 def log(name: str) -> tuple[Call, ...]:
-    """A log to be looked into."""
+    """Read a log."""
     return (Call("read_log", {"name": name}),)
 
 
 def block(identity: str, kind: str, content: str, decay: float, confidence: float) -> dict[str, Any]:
-    """A memory block as a model writes it; the round is put in when it is written."""
+    """A memory block as a model writes it; the round is added when it is sent."""
     known = {"id": identity, "type": kind, "decay": decay, "confidence": confidence}
     return {**known, "tags": [kind], "content": content}
 
 
 def task(content: str) -> dict[str, Any]:
-    """The block of the running task, under the id it always has."""
+    """The block of the current task; its id never changes."""
     return block("work-001", "task", content, 0.3, 0.85)
 
 

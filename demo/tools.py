@@ -1,4 +1,4 @@
-"""The tools of the scripted agent: the same call always gives the same text, long enough to fill a window."""
+"""The tools of the scripted agent: deterministic output, long enough to fill a window."""
 
 import random
 from typing import Any
@@ -10,7 +10,7 @@ _STATES = ("open", "paid", "cancelled", "waiting", "checked in")
 
 
 def use(name: str, arguments: dict[str, Any]) -> str:
-    """Return what a tool answers."""
+    """Return the output of a tool call."""
     chance = random.Random(f"{name} {sorted(arguments.items())}")
     if name == "read_file":
         return _file(arguments["path"], chance)

@@ -1,4 +1,4 @@
-"""A process that goes on with the story and says after each append that it was acknowledged; and its end by kill -9.
+"""A process that continues the story and prints each acknowledged append, and a function that kills it with kill -9.
 
 python -m demo.writer HOME FIRST LAST
 """
@@ -17,14 +17,14 @@ import daypack
 from daypack.session import Session
 from daypack.types.history import Message
 from demo.agent import Agent
-from demo.wire import environment
+from demo.mcp_client import environment
 
 NAME, AGENT = "move", "porter"
 ROOT = Path(__file__).parents[1]
 
 
 class Killed(NamedTuple):
-    """What a process had been told when it was killed: the number of each message, and the digest of its words."""
+    """A killed process and the messages it had acknowledged: seq -> digest."""
 
     pid: int
     signal: int
@@ -37,13 +37,13 @@ def open_story(home: str) -> Session:
 
 
 def digest(message: Message) -> str:
-    """Return the digest of what a message says."""
-    said = (message.role, message.content, message.tool_calls, message.tool_call_id, message.client_key)
-    return sha256(msgspec.json.encode(said)).hexdigest()
+    """Return the digest of a message's content."""
+    content = (message.role, message.content, message.tool_calls, message.tool_call_id, message.client_key)
+    return sha256(msgspec.json.encode(content)).hexdigest()
 
 
 def write(home: str, first: int, last: int) -> None:
-    """Play turns; print number and digest of each message once it is stored."""
+    """Play turns; print the seq and digest of each message once it is stored."""
     with open_story(home) as session:
         agent = Agent(session)
         agent.on_append = lambda message: print(message.seq, digest(message), flush=True)
@@ -59,14 +59,14 @@ def kill_writer(home: str, first: int, last: int, after: int) -> Killed:
         lines = [process.stdout.readline() for _ in range(after)]
         os.kill(process.pid, signal.SIGKILL)
         lines += process.stdout.read().splitlines(keepends=True)
-    whole = [line.split() for line in lines if line.endswith(b"\n")]
-    told = {int(seq): words.decode() for seq, words in whole}
-    return Killed(process.pid, -process.returncode, told)
+    complete = [line.split() for line in lines if line.endswith(b"\n")]
+    acknowledged = {int(seq): value.decode() for seq, value in complete}
+    return Killed(process.pid, -process.returncode, acknowledged)
 
 
 def reached(session: Session) -> int:
-    """Return the number of the last turn that was begun."""
-    keys = [one.client_key or "" for one in session.messages()]
+    """Return the number of the last turn that was started."""
+    keys = [message.client_key or "" for message in session.messages()]
     return max((int(key.removeprefix("turn-")) for key in keys if key.startswith("turn-")), default=0)
 
 

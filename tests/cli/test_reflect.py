@@ -29,7 +29,7 @@ def test_a_common_fact_goes_into_the_memory_of_the_workspace(command: Command, s
     assert done.returncode == 0
     assert f"+- {LENS} [default/one f1]" in done.stdout
     assert "1 fact promoted into" in done.stdout
-    assert "it came once" in done.stdout
+    assert "occurred only once" in done.stdout
     assert Path("MEMORY.md").read_text() == f"# Memory\n\n- {LENS} [default/one f1]\n"
 
 

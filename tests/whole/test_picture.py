@@ -1,4 +1,4 @@
-"""The pictures of the demo: as wide as they may be, and true to the figures they are made of."""
+"""The pictures of the demo fit their width and match their figures."""
 
 import random
 import re
@@ -19,7 +19,7 @@ CELL = re.compile(r"(?:\x1b\[38;5;(\d+)m)?(?:\x1b\[48;5;(\d+)m)?([ ▁▂▃▄�
 
 
 def windows(number: int) -> list[Window]:
-    """Windows of every filling, among them an empty and a full one."""
+    """Return windows with random content, including an empty one."""
     chance = random.Random(number)
     found = [Window(dict.fromkeys(KINDS, 0), 16_000, 4_000, 0)]
     for _ in range(number):
@@ -35,7 +35,7 @@ def visible(text: str) -> str:
 
 @pytest.mark.parametrize("name", LOOKS)
 @pytest.mark.parametrize("width", [55, 75, 95])
-def test_no_line_is_wider_than_it_may_be(name: str, width: int) -> None:
+def test_no_line_exceeds_the_width(name: str, width: int) -> None:
     look = LOOKS[name]
     drawn = windows(200)
     for window in drawn:
@@ -59,7 +59,7 @@ def test_a_bar_shows_each_part_by_its_share() -> None:
     assert drawn == "I" * 10 + "M" * 5 + "C" + "T" * 19 + "b" + "V" * 4 + "." * 20 + "-" * 20
 
 
-def test_cells_are_shared_and_none_is_forgotten() -> None:
+def test_every_part_above_zero_gets_a_cell() -> None:
     assert share([1, 1, 998], 10) == [1, 1, 8]
     assert share([0, 500, 500], 11) in ([0, 5, 6], [0, 6, 5])
     assert share([3, 3, 3], 9) == [3, 3, 3]
@@ -68,31 +68,31 @@ def test_cells_are_shared_and_none_is_forgotten() -> None:
 def test_a_chart_stacks_the_parts_of_each_call_from_the_bottom() -> None:
     half = dict.fromkeys(KINDS, 0) | {KINDS[0]: 1_000, KINDS[3]: 2_000, TAIL: 3_000}
     full = dict.fromkeys(KINDS, 0) | {TAIL: 9_000, NOTE: 1_000, VOLATILE: 2_000}
-    lines = chart([Window(one, 16_000, 4_000, 0) for one in (half, full)], LOOKS["plain"], 75, 4)
+    lines = chart([Window(parts, 16_000, 4_000, 0) for parts in (half, full)], LOOKS["plain"], 75, 4)
     assert lines == [" V", " T", "TT", "PT"]
 
 
 def columns(lines: list[str], width: int) -> Iterator[list[int | None]]:
-    """The colours of each column of a coloured chart, from the bottom up, eight to a cell; None: nothing is there."""
+    """Yield the colours of each column of a coloured chart, from the bottom up, eight per cell; None if empty."""
     cells = [CELL.findall(line) for line in lines]
     assert {len(row) for row in cells} == {width}
     for at in range(width):
         column: list[int | None] = []
-        for fore, behind, char in (row[at] for row in reversed(cells)):
+        for fore, background, char in (row[at] for row in reversed(cells)):
             lower = " ▁▂▃▄▅▆▇█".index(char)
             column += [int(fore)] * lower if lower else []
-            column += [int(behind) if behind else None] * (8 - lower)
+            column += [int(background) if background else None] * (8 - lower)
         yield column
 
 
-def test_a_chart_has_no_gap_and_no_part_that_its_key_does_not_name() -> None:
+def test_a_chart_has_no_gaps_and_no_part_that_is_missing_from_its_key() -> None:
     drawn, look = windows(74), LOOKS["coloured"]
     seen: set[int | None] = set()
     for window, column in zip(drawn, columns(chart(drawn, look, 75, 8), 75), strict=True):
-        filled = [one for one in column if one is not None]
+        filled = [colour for colour in column if colour is not None]
         assert column[: len(filled)] == filled  # nothing floats
         assert len(filled) == round(window.used / 12_000 * 64)
-        ranks = [[kind.colour for kind in STACK].index(one) for one in filled]
+        ranks = [[kind.colour for kind in STACK].index(colour) for colour in filled]
         assert ranks == sorted(ranks)
         assert abs(ranks.count(1) - window.parts[TAIL] / 12_000 * 64) <= 8  # less than a cell
         seen |= set(filled)
@@ -103,7 +103,7 @@ def test_a_chart_has_no_gap_and_no_part_that_its_key_does_not_name() -> None:
 
 @pytest.mark.parametrize("dots", ["…", "..."])
 @pytest.mark.parametrize("width", [12, 29, 60])
-def test_a_quote_fits_and_says_what_it_leaves_out(dots: str, width: int) -> None:
+def test_a_quote_fits_and_marks_omitted_text(dots: str, width: int) -> None:
     text = "one two\n three four five six seven eight nine ten eleven twelve"
     assert quote("one\n two", 0, width, dots) == "one two"
     assert quote(text, 4, 100, dots) == f"{dots}{' '.join(text.split())[4:]}"

@@ -26,9 +26,9 @@ from daypack.types.history import Message
 from daypack.upkeep.rebuild import verify
 from demo import proofs, tools
 from demo.agent import MEMORY_TOOLS, Agent
+from demo.mcp_client import environment
 from demo.model import stated
 from demo.story import CHILD, CHILD_SECRET, DOCUMENT, FACTS, LAST, MAIL_LATER, MARA, POLICY, STEPS, WINDOW, Step
-from demo.wire import environment
 from demo.writer import digest, kill_writer, open_story, reached
 
 Tool = Callable[..., dict[str, Any]]
@@ -271,7 +271,7 @@ def check_rebuilt(session: Session, sent: dict[str | None, str]) -> None:
     assert {"CONTEXT.md", "pack.json", "pack.md"} <= files.keys()
     session.close()
     proofs.remove_context(session)
-    assert proofs.bring_back(session).problem is None
+    assert proofs.rebuild_context(session).problem is None
     assert proofs.derived_files(session) == files
     assert session.tiers == tiers
     assert {turn.event_id: proofs.digest_sent(turn) for turn in proofs.replay_all(session)} == sent

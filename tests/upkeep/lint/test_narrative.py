@@ -2,7 +2,7 @@
 
 import pytest
 
-from daypack.upkeep.lint.narrative import find_past, reason_of
+from daypack.upkeep.lint.narrative import find_session_entries, session_reason
 from daypack.upkeep.lint.passages import Document
 
 
@@ -23,7 +23,7 @@ from daypack.upkeep.lint.passages import Document
     ],
 )
 def test_a_fact_is_no_history(line: str) -> None:
-    assert reason_of(line) == ""
+    assert session_reason(line) is None
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,14 @@ def test_a_fact_is_no_history(line: str) -> None:
     ],
 )
 def test_what_a_session_did_is_history(line: str, reason: str) -> None:
-    assert reason_of(line) == reason
+    assert session_reason(line) == reason
 
 
 def test_a_heading_takes_what_is_under_it_and_no_more() -> None:
     text = "# M\n- Fact one.\n## Session 4\nSome words.\n### Detail\n- More words.\n## Facts\n- Fact two.\n"
-    assert [(one.first, one.last, one.reason) for one in find_past(Document("MEMORY.md", text))] == [(3, 6, "headed")]
+    assert [(one.first, one.last, one.reason) for one in find_session_entries(Document("MEMORY.md", text))] == [
+        (3, 6, "headed")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -59,16 +61,16 @@ def test_a_heading_takes_what_is_under_it_and_no_more() -> None:
     ["2026-02-14", "Session history", "Compaction Summary (2026-02-16T11:39:46Z)", "Today", "Recent work", "TODO"],
 )
 def test_headings_of_sessions_are_known(title: str) -> None:
-    assert len(find_past(Document("MEMORY.md", f"# M\n\n## {title}\n\nWords.\n"))) == 1
+    assert len(find_session_entries(Document("MEMORY.md", f"# M\n\n## {title}\n\nWords.\n"))) == 1
 
 
 @pytest.mark.parametrize("title", ["Session storage", "Preferences", "Notes on logging", "Progressive web app"])
 def test_headings_of_facts_are_none(title: str) -> None:
-    assert find_past(Document("MEMORY.md", f"# M\n\n## {title}\n\n- Words.\n")) == ()
+    assert find_session_entries(Document("MEMORY.md", f"# M\n\n## {title}\n\n- Words.\n")) == ()
 
 
 def test_thinking_goes_from_tag_to_tag_also_when_it_is_not_closed() -> None:
     closed = "- a fact\n<thinking>\nhm\n\nhm\n</thinking>\n- another\n"
-    assert [(one.first, one.last) for one in find_past(Document("M", closed))] == [(2, 6)]
+    assert [(one.first, one.last) for one in find_session_entries(Document("M", closed))] == [(2, 6)]
     unclosed = "- a fact\n<think>\nhm\nhm\n\n- another\n"
-    assert [(one.first, one.last) for one in find_past(Document("M", unclosed))] == [(2, 4)]
+    assert [(one.first, one.last) for one in find_session_entries(Document("M", unclosed))] == [(2, 4)]

@@ -16,7 +16,9 @@ def test_declarations_are_names_under_two_headings() -> None:
     assert read_declared(text) == Declared(("read_file", "shell"), ("Working memory",))
 
 
-@pytest.mark.parametrize(("text", "problem"), [("[tolls]\nx\n", "no section"), ("x\n[tools]\n", "without a section")])
+@pytest.mark.parametrize(
+    ("text", "problem"), [("[tolls]\nx\n", "unknown section"), ("x\n[tools]\n", "outside of a section")]
+)
 def test_a_declaration_that_cannot_be_read_names_its_line(text: str, problem: str) -> None:
     with pytest.raises(BadInput, match=problem) as error:
         read_declared(text, "d.txt")

@@ -62,7 +62,7 @@ def test_a_block_of_one_session_is_refused_however_often_it_was_sent(home: str, 
     for number in range(1, rounds + 1):
         exchange(session, core=[lens(number)], working=[block("w", FUSE, round=number)])
     found = reflect(workspace, home, session)
-    assert (found.promoted, refused(found)) == ((), [(LENS, "it came once")])
+    assert (found.promoted, refused(found)) == ((), [(LENS, "occurred only once")])
     assert not (workspace / "MEMORY.md").exists()
 
 
@@ -80,7 +80,7 @@ def test_two_replies_of_one_round_are_once(home: str, workspace: Path) -> None:
     session.accept("Again." + str(kept_of(session.tail(1)[0])["text"]))
     assert len(taken_in(session)) == 2
     assert turn.expected
-    assert refused(reflect(workspace, home, session)) == [(LENS, "it came once")]
+    assert refused(reflect(workspace, home, session)) == [(LENS, "occurred only once")]
 
 
 @pytest.mark.requirement("X15")
@@ -130,7 +130,7 @@ def test_a_confirmed_block_is_promoted_at_once(home: str, workspace: Path, how: 
         session.append("user", f"Remember: {LENS}")
     found = reflect(workspace, home, session)
     assert [(one.text, one.why) for one in found.promoted] == [(LENS, "confirmed")]
-    assert refused(found) == [(FUSE, "it came once")]
+    assert refused(found) == [(FUSE, "occurred only once")]
 
 
 @pytest.mark.parametrize("tier", ["working", "ephemeral"])
@@ -158,7 +158,7 @@ def test_a_block_the_model_came_to_doubt_did_not_come_again(home: str, workspace
     session = talking(home)
     exchange(session, core=[lens(1)])
     exchange(session, core=[lens(2, confidence=0.1)])
-    assert refused(reflect(workspace, home, session)) == [(LENS, "it came once")]
+    assert refused(reflect(workspace, home, session)) == [(LENS, "occurred only once")]
 
 
 def test_a_block_that_was_deleted_between_did_not_come_again(home: str, workspace: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_block_that_was_deleted_between_did_not_come_again(home: str, workspac
     exchange(other, core=[block("core-001", FUSE)])
     exchange(other, core=[block("core-001", FUSE, decay=1, round=2)])
     exchange(other, core=[block("core-002", FUSE, round=3)])
-    assert refused(reflect(workspace, home, other)) == [(FUSE, "it came once")]
+    assert refused(reflect(workspace, home, other)) == [(FUSE, "occurred only once")]
 
 
 def test_a_changed_block_is_offered_in_its_newest_words(home: str, workspace: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_changed_block_is_offered_in_its_newest_words(home: str, workspace: Pa
     exchange(session, core=[lens(1)])
     exchange(session, core=[lens(2)])
     exchange(session, core=[block("core-001", FUSE, round=3)])
-    assert refused(reflect(workspace, home, session)) == [(FUSE, "it came once")]
+    assert refused(reflect(workspace, home, session)) == [(FUSE, "occurred only once")]
 
 
 @pytest.mark.requirement("G1")
@@ -208,7 +208,7 @@ def confirmed(home: str, text: str, identity: str = "core-001") -> Session:
 def test_secrets_and_state_stay_out_however_sure_they_are(home: str, workspace: Path, text: str) -> None:
     found = reflect(workspace, home, confirmed(home, text))
     assert found.promoted == ()
-    assert [one.reason for one in found.refused] != ["it came once"]
+    assert [one.reason for one in found.refused] != ["occurred only once"]
     assert not (workspace / "MEMORY.md").exists()
 
 
@@ -220,7 +220,7 @@ def test_a_block_of_several_lines_is_not_promoted(home: str, workspace: Path) ->
 def test_a_text_with_what_cannot_be_printed_is_refused(home: str, workspace: Path, sign: str) -> None:
     text = f"The laser's lens is cleaned{sign} with alcohol, never with water."
     found = reflect(workspace, home, confirmed(home, text))
-    assert (found.promoted, [one.reason for one in found.refused]) == ((), ["it holds characters that cannot be seen"])
+    assert (found.promoted, [one.reason for one in found.refused]) == ((), ["contains invisible characters"])
     assert not (workspace / "MEMORY.md").exists()
 
 
@@ -266,14 +266,14 @@ def test_a_message_confirms_only_what_has_its_numbers_paths_and_names(
     exchange(session, core=[block(content=text)])
     session.append("user", said)
     found = find_candidates([("default/work", session.history)])
-    assert [(one.text, one.why) for one in found] == [(text, "confirmed" if sure else "")]
+    assert [(one.text, one.why) for one in found] == [(text, "confirmed" if sure else None)]
 
 
 def test_the_models_own_words_and_those_of_tools_confirm_nothing(home: str) -> None:
     session = talking(home)
     exchange(session, f"Remember: {LENS}", core=[lens()])
     session.append("tool", f"Remember: {LENS}", tool_call_id="c1")
-    assert [one.why for one in find_candidates([("default/work", session.history)])] == [""]
+    assert [one.why for one in find_candidates([("default/work", session.history)])] == [None]
 
 
 # What an id can do

@@ -57,7 +57,7 @@ def test_what_is_merely_carried_from_one_compaction_to_the_next_came_once(home: 
     compact(session, [LENS])
     compact(session, [LENS])
     found = reflect(workspace, home, session)
-    assert (found.promoted, [one.reason for one in found.refused]) == ((), ["it came once"])
+    assert (found.promoted, [one.reason for one in found.refused]) == ((), ["occurred only once"])
 
 
 def test_a_short_fact_is_promoted_once(home: str, workspace: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_short_fact_is_promoted_once(home: str, workspace: Path) -> None:
 @pytest.mark.parametrize("text", ["All 123 tests pass now.", "Tests fail: 3 failed, 120 passed.", "The build is red."])
 def test_how_the_tests_went_is_not_promoted(home: str, workspace: Path, text: str) -> None:
     found = reflect(workspace, home, twice(home, text))
-    assert [one.reason.startswith("it belongs to a session") for one in found.refused] == [True]
+    assert [one.reason.startswith("belongs to a single session") for one in found.refused] == [True]
 
 
 @pytest.mark.requirement("S1-L1", "S1-L1.1", "S1-L1.2")
@@ -85,7 +85,7 @@ def test_a_fact_of_two_sessions_becomes_a_bullet_with_its_origin(home: str, work
     assert [(one.why, [origin.session for origin in one.origins]) for one in found.promoted] == [
         ("sessions", ["default/one", "default/two"])
     ]
-    assert [one.reason for one in found.refused] == ["it came once"]
+    assert [one.reason for one in found.refused] == ["occurred only once"]
     noted = msgspec.json.decode(Path(reflector(workspace, home).origins).read_bytes())
     origins = noted["bullets"][f"- {LENS} [default/one f1]"]["origins"]
     assert origins[0] == {"session": "default/one", "id": "f1", "source": "messages:1"}
@@ -128,7 +128,7 @@ def test_what_a_file_says_already_is_not_promoted(home: str, workspace: Path, na
     (workspace / name).write_text("# X\n\n- Clean the lens of the laser with alcohol, never with water!\n")
     found = reflect(workspace, home, twice(home, LENS, "The laser's lens is cleaned with alcohol and never with water"))
     assert found.promoted == ()
-    assert {one.reason for one in found.refused} == {f"{name} says it"}
+    assert {one.reason for one in found.refused} == {f"stated in {name}"}
 
 
 def test_a_fact_with_a_number_of_its_own_is_said_by_nobody_else(home: str, workspace: Path) -> None:
@@ -238,6 +238,6 @@ def test_two_reflectors_never_interleave(home: str, workspace: Path) -> None:
 
 def test_a_memory_that_changed_meanwhile_is_not_overwritten(home: str, workspace: Path) -> None:
     (workspace / "MEMORY.md").write_text("- New.\n")
-    with pytest.raises(BadInput, match="changed meanwhile"):
+    with pytest.raises(BadInput, match="changed in the meantime"):
         reflector(workspace, home).rewrite("- Old.\n", "")
     assert (workspace / "MEMORY.md").read_text() == "- New.\n"

@@ -1,4 +1,4 @@
-"""CONTEXT.md as its template wants it, from one that was appended to, thought into or written by hand."""
+"""Convert a CONTEXT.md that was appended to or edited by hand to its template."""
 
 import re
 
@@ -10,7 +10,7 @@ _HEADS = re.compile(r"^#{1,3}\s+(?:Context|Compaction Summary\b.*)$", re.MULTILI
 
 
 def tidy_state(text: str) -> str:
-    """Return what the newest of the summaries in a text says, in the template; a valid text as it is."""
+    """Return the newest summary of a text in the template; a valid text is returned unchanged."""
     if not problems(text):
         return text
     starts = [match.start() for match in _HEADS.finditer(text)]

@@ -1,6 +1,6 @@
-"""Texts without what is to be taken out of them, and the difference as a patch.
+"""Apply removals to texts, and return the difference as a patch.
 
-Lines that stay keep every byte. A heading whose lines all went goes with them; blank lines are not left in heaps.
+Remaining lines are unchanged. A heading whose lines are all removed is removed too, and blank lines do not pile up.
 """
 
 import re
@@ -14,7 +14,7 @@ _BULLET = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+")
 
 
 def edited(document: Document, removals: Sequence[Removal], examples: Sequence[Example] = ()) -> str:
-    """Return a text without some lines, and with examples in one line each."""
+    """Return a text after the removals, with each example shortened to one line."""
     if not removals and not any(example.short for example in examples):
         return document.text
     rows = dict(enumerate(document.rows, 1))
@@ -31,7 +31,7 @@ def edited(document: Document, removals: Sequence[Removal], examples: Sequence[E
 
 
 def flattened(text: str) -> str:
-    """Return a memory as bullets: one level, prose as a bullet of its own, headings and fenced blocks as they are."""
+    """Return a memory as one level of bullets; prose becomes bullets, headings and fenced blocks are unchanged."""
     document = Document("", text)
     lines: list[str] = []
     items = {item.lines.first: item for item in document.items}
@@ -47,15 +47,15 @@ def flattened(text: str) -> str:
         if row.lstrip().startswith("|"):
             lines += rows
         elif match := _BULLET.match(row):
-            lines += [one[len(match[1]) :] if one.startswith(match[1]) else one for one in rows]
+            lines += [row[len(match[1]) :] if row.startswith(match[1]) else row for row in rows]
         else:
-            lines.append("- " + " ".join(one.strip() for one in rows))
+            lines.append("- " + " ".join(row.strip() for row in rows))
         number = item.lines.last + 1
     return "\n".join(lines)
 
 
 def diff(name: str, before: str, after: str) -> str:
-    """Return a unified diff that `patch -p1` and `git apply` take, empty when nothing changes."""
+    """Return a unified diff for `patch -p1` and `git apply`, empty if nothing changes."""
     return "".join(_diff(name, before, after))
 
 
@@ -90,7 +90,7 @@ def _remove(rows: dict[int, str], removal: Removal) -> None:
 
 
 def _label(document: Document, example: Example) -> str:
-    """Return the indentation of an example, and the word for it unless a line before has one."""
+    """Return the indentation of an example, and "Example:" unless the line before ends in a colon."""
     above = next((row for row in reversed(document.rows[: example.first - 1]) if row.strip()), "")
     row = document.row(example.first)
     indent = row[: len(row) - len(row.lstrip())]
@@ -98,7 +98,7 @@ def _label(document: Document, example: Example) -> str:
 
 
 def _remove_empty(document: Document, rows: dict[int, str], before: set[int]) -> None:
-    """Take out headings, and titles of lists, of which nothing is left."""
+    """Remove headings and list titles whose content was removed."""
     starts = [number for number, _, _ in document.headings]
     for section in reversed(document.sections):
         inside = range(section.lines.first + 1, section.lines.last + 1)
@@ -121,8 +121,8 @@ def _joined(document: Document, rows: Mapping[int, str]) -> str:
     last = 0
     for number in sorted(rows):
         blank = not rows[number].strip()
-        went = any(one not in rows for one in range(max(1, last - 1), number))
-        if not (blank and went and (not lines or not lines[-1].strip())):
+        gap = any(skipped not in rows for skipped in range(max(1, last - 1), number))
+        if not (blank and gap and (not lines or not lines[-1].strip())):
             lines.append(rows[number])
         last = number
     while len(lines) > 1 and not lines[-1].strip() and not lines[-2].strip():

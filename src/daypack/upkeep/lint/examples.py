@@ -1,4 +1,4 @@
-"""Examples of tool calls that take many lines, and the one line that says the same.
+"""Find tool call examples of several lines, and shorten each to one line.
 
 ```json                          `{"tool": "read_file", "path": "a.csv"}`
 {
@@ -23,7 +23,7 @@ _CALL = re.compile(r"\s*[\w.]+\s*\(")
 
 
 class Example(Struct, frozen=True, omit_defaults=True):
-    """An example of several lines; `short` is the one line for it, None when it cannot be told in one."""
+    """An example of several lines; `short` is the same in one line, None if that is not possible."""
 
     source: str
     first: int
@@ -32,7 +32,7 @@ class Example(Struct, frozen=True, omit_defaults=True):
 
 
 def find_examples(document: Document) -> tuple[Example, ...]:
-    """Return the examples of a text that take more than one line between their fences."""
+    """Return the fenced examples of a text that have more than one line."""
     return tuple(_examples(document))
 
 
@@ -50,7 +50,7 @@ def shorten(fence: Fence, rows: Sequence[str]) -> str | None:
 
 
 def _json(rows: Sequence[str]) -> str | None:
-    """Return a JSON value in one line, as it was spelled."""
+    """Return a JSON value in one line, in its original spelling."""
     text = "\n".join(rows)
     try:
         msgspec.json.decode(text)
@@ -63,14 +63,14 @@ def _json(rows: Sequence[str]) -> str | None:
 
 
 def _call(rows: Sequence[str]) -> str | None:
-    """Return one call that is spread over lines; what it answers is left away."""
+    """Join a call that spans several lines; its output is dropped."""
     if not _CALL.match(rows[0]):
         return None
     taken: list[str] = []
     depth = 0
     for row in rows:
         taken.append(row.strip())
-        depth += sum(row.count(one) for one in "([{") - sum(row.count(one) for one in ")]}")
+        depth += sum(row.count(bracket) for bracket in "([{") - sum(row.count(bracket) for bracket in ")]}")
         if depth <= 0:
             break
     if depth != 0:
@@ -86,19 +86,19 @@ def _is_shell(fence: Fence, rows: Sequence[str]) -> bool:
 
 
 def _command(rows: Sequence[str]) -> str | None:
-    """Return the first command: one that goes on in the next line is one, and one example of several is enough."""
+    """Return the first command with its continuation lines; one example of several is enough."""
     commands: list[str] = []
-    goes_on = False
+    continued = False
     for row in rows:
         line = _PROMPT.sub("", row).strip()
-        if line.startswith("#") and not goes_on:
+        if line.startswith("#") and not continued:
             continue
         text = line.removesuffix("\\").strip()
-        if goes_on:
+        if continued:
             commands[-1] += f" {text}"
         elif not _OUTPUT.match(row):
             commands.append(text)
-        goes_on = line.endswith("\\")
-    if any(re.match(r"(?:if|for|while|function|case|cat <<)\b", one) for one in commands):
+        continued = line.endswith("\\")
+    if any(re.match(r"(?:if|for|while|function|case|cat <<)\b", command) for command in commands):
         return None
     return commands[0] if commands else None

@@ -1,14 +1,15 @@
-"""What belongs to one session and stands in a memory: dated entries, summaries of compactions, thinking, open work.
+"""Find lines in a memory that belong to one session: dated entries, compaction summaries, thinking, open work.
 
     ## Session 41308070          everything under it
     - 2026-02-14: fixed the build
     <thinking>I should …</thinking>
 
-A date in a fact ("the lease ends on 2027-01-31") is no session: only one that a line or heading begins with.
+Only a date at the start of a line or heading counts: a date in a fact ("the lease ends on 2027-01-31") does not.
 """
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 from msgspec import Struct
 
@@ -30,12 +31,12 @@ _HEADED = re.compile(
     re.I,
 )
 _TAG = re.compile(r"<\s*(/?)\s*(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad)\s*>", re.I)
-# What somebody did. What somebody decided or wants may be a fact, so such words are not in here.
+# Actions. Decisions and preferences may be facts, so their verbs are excluded.
 _DID = (
     r"(?:(?!need|decided|agreed|preferred|used|called|named|based|owned|hired)[a-z]{2,}ed|read|ran|made|wrote|found|sent"
     r"|went|did|took|got|saw|told|said|tried|began|gave|met|looked|spent|broke)"
 )
-_TOLD = re.compile(
+_NARRATED = re.compile(
     rf"{_LEAD}(?:"
     r"the (?:user|human|operator|customer|assistant)(?: \w+)? (?:asked|wanted|requested|said|mentioned|reported"
     r"|confirmed|tried|then)\b|the conversation\b"
@@ -55,61 +56,64 @@ _STATE = re.compile(
 _STATE_WITHIN = re.compile(
     r"\b(?:currently|right now|at the moment|in this session|this session|in progress|still pending|just now"
     r"|so far today|today (?:i|we)|tomorrow)\b"
-    # How the tests went is news of a day.
+    # Test results are only valid for a day.
     r"|\b(?:tests?|checks?|builds?|suite)\b[^.;]{0,40}\b(?:pass|passes|passed|fail|fails|failed|green|red)\b"
     r"|\b\d+ (?:passed|failed|failures?)\b",
     re.I,
 )
 
 
-class Past(Struct, frozen=True):
-    """Lines that belong to a session, and why they are taken for that."""
+SessionReason = Literal["dated", "headed", "thinking", "narrative", "state"]
+
+
+class SessionEntry(Struct, frozen=True):
+    """Lines that belong to a session, and the reason for that judgement."""
 
     source: str
     first: int
     last: int
-    reason: str  # dated, headed, thinking, narrative or state
+    reason: SessionReason
 
 
-def find_past(document: Document) -> tuple[Past, ...]:
-    """Return what a text holds of single sessions."""
+def find_session_entries(document: Document) -> tuple[SessionEntry, ...]:
+    """Return the lines of a text that belong to single sessions."""
     found = [*_thinking(document), *_headed(document)]
-    taken = {number for one in found for number in range(one.first, one.last + 1)}
+    taken = {number for entry in found for number in range(entry.first, entry.last + 1)}
     for item in document.items:
         rows = [number for number in range(item.lines.first, item.lines.last + 1) if number not in taken]
-        if rows and (reason := reason_of("\n".join(map(document.row, rows)))):
-            found.append(Past(document.name, rows[0], rows[-1], reason))
-    return tuple(sorted(_once(found), key=lambda one: one.first))
+        if rows and (reason := session_reason("\n".join(map(document.row, rows)))):
+            found.append(SessionEntry(document.name, rows[0], rows[-1], reason))
+    return tuple(sorted(_without_nested(found), key=lambda entry: entry.first))
 
 
-def reason_of(text: str) -> str:
-    """Return why a line belongs to a session, empty when it does not."""
+def session_reason(text: str) -> SessionReason | None:
+    """Return why a line belongs to a session, None if it does not."""
     if _TAG.search(text):
         return "thinking"
     if _DATED.match(text):
         return "dated"
     if _STATE.match(text) or _STATE_WITHIN.search(text):
         return "state"
-    return "narrative" if _TOLD.match(text) else ""
+    return "narrative" if _NARRATED.match(text) else None
 
 
-def _headed(document: Document) -> Iterator[Past]:
+def _headed(document: Document) -> Iterator[SessionEntry]:
     last = 0
     for section in document.sections:
         if section.lines.first <= last or not _HEADED.search(section.title.strip("*_` :")):
             continue
-        # A heading below the one that is dated belongs to it; one of the same rank begins something else.
+        # Headings of a lower level belong to the dated section; one of the same level ends it.
         last = section.lines.last
         reason = "dated" if re.search(_DAY, section.title, re.I) else "headed"
-        yield Past(document.name, section.lines.first, last, reason)
+        yield SessionEntry(document.name, section.lines.first, last, reason)
 
 
-def _thinking(document: Document) -> Iterator[Past]:
+def _thinking(document: Document) -> Iterator[SessionEntry]:
     opened = 0
     for number, row in enumerate(document.rows, 1):
         for match in _TAG.finditer(row):
             if match[1]:
-                yield Past(document.name, opened or number, number, "thinking")
+                yield SessionEntry(document.name, opened or number, number, "thinking")
                 opened = 0
             elif not opened:
                 opened = number
@@ -118,13 +122,13 @@ def _thinking(document: Document) -> Iterator[Past]:
         starts = {number for number, _, _ in document.headings}
         while last < len(document.rows) and document.row(last + 1).strip() and last + 1 not in starts:
             last += 1
-        yield Past(document.name, opened, last, "thinking")
+        yield SessionEntry(document.name, opened, last, "thinking")
 
 
-def _once(found: list[Past]) -> Iterator[Past]:
+def _without_nested(found: list[SessionEntry]) -> Iterator[SessionEntry]:
     kept: list[Lines] = []
-    for one in sorted(found, key=lambda one: (one.first - one.last, one.first)):
-        lines = Lines(one.first, one.last)
+    for entry in sorted(found, key=lambda entry: (entry.first - entry.last, entry.first)):
+        lines = Lines(entry.first, entry.last)
         if not any(lines.overlap(other) == lines.length for other in kept):
             kept.append(lines)
-            yield one
+            yield entry

@@ -1,10 +1,10 @@
-"""The parts of a Markdown text, with their lines: sections, blocks, items, sentences, and fenced examples.
+"""Split a Markdown text into parts with line numbers: sections, blocks, items, sentences and fenced examples.
 
     ## Narration            section, to the line before the next heading of its level
     Say what you do:        block (lines without a gap), with this line as its title
     - Before a tool call.   item; each of its sentences is a part too
 
-A part knows the words it is compared by. Fenced code is no prose: it is found by `fences` and compared with nothing.
+A part has the terms it is compared by. Fenced code is not prose: it is in `fences` and never compared.
 """
 
 import re
@@ -28,7 +28,7 @@ _TITLE = re.compile(r"\s*(?:\*\*(.+?)\*\*:?|(.{1,80}):)\s*$")
 
 
 class Lines(NamedTuple):
-    """Lines from `first` to `last`, both included, counted from 1."""
+    """Lines from `first` to `last` inclusive, counted from 1."""
 
     first: int
     last: int
@@ -37,12 +37,12 @@ class Lines(NamedTuple):
         return f"L{self.first}" if self.first == self.last else f"L{self.first}-{self.last}"
 
     def overlap(self, other: "Lines") -> int:
-        """Return how many lines both have."""
+        """Return the number of common lines."""
         return max(0, min(self.last, other.last) - max(self.first, other.first) + 1)
 
     @property
     def length(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         return self.last - self.first + 1
 
 
@@ -58,7 +58,7 @@ class Part:
         self.text = text
         self.title = title
         self.terms = frozenset(terms_of(text))
-        self.subjects = _subjects(title)  # what the title says it is about
+        self.subjects = _subjects(title)  # the terms of its title
         self.children: list[Part] = []
         self.parent: Part | None = None
 
@@ -72,7 +72,7 @@ def _subjects(title: str) -> frozenset[str]:
 
 
 class Fence(NamedTuple):
-    """A fenced block: the lines with its fences, its language and what is in it."""
+    """A fenced block: its lines including the fences, its language and its content."""
 
     lines: Lines
     language: str
@@ -80,11 +80,11 @@ class Fence(NamedTuple):
 
 
 class Document:
-    """One text that goes into a prompt, in parts."""
+    """One text of a prompt, split into parts."""
 
     def __init__(self, name: str, text: str, role: Role = "instruction", *, by_line: bool = False) -> None:
         self.name = name
-        self._by_line = by_line  # each line says something of its own
+        self._by_line = by_line  # each line is an item
         self.text = text
         self.role: Role = role
         self.rows = text.split("\n")
@@ -110,19 +110,23 @@ class Document:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """Everything that is compared: no part stands in it twice under two kinds."""
+        """All parts that are compared, without those that equal their parent."""
         blocks = [block for block in self.blocks if len(block.children) > 1]
-        sentences = [one for one in self.sentences if one.parent and len(one.parent.children) > 1]
+        sentences = [sentence for sentence in self.sentences if sentence.parent and len(sentence.parent.children) > 1]
         return (*self.sections, *blocks, *self.items, *sentences)
 
     def block_at(self, lines: Lines) -> Part | None:
-        """Return the block that holds these lines."""
-        return next((one for one in self.blocks if one.lines.overlap(lines) == lines.length), None)
+        """Return the block that contains these lines."""
+        return next((block for block in self.blocks if block.lines.overlap(lines) == lines.length), None)
 
     def section_at(self, lines: Lines) -> Part | None:
-        """Return the innermost section that holds these lines."""
-        around = [one for one in self.sections if one.lines.first <= lines.first and lines.last <= one.lines.last]
-        return min(around, key=lambda one: one.lines.length, default=None)
+        """Return the innermost section that contains these lines."""
+        enclosing = [
+            section
+            for section in self.sections
+            if section.lines.first <= lines.first and lines.last <= section.lines.last
+        ]
+        return min(enclosing, key=lambda section: section.lines.length, default=None)
 
     def _headings(self) -> Iterator[tuple[int, int, str]]:
         for number, row in enumerate(self.rows, 1):
@@ -131,18 +135,18 @@ class Document:
 
     def _sections(self) -> Iterator[Part]:
         headings = self.headings
-        # One heading over the whole file is its name and no section.
-        named = len([level for _, level, _ in headings if level == 1]) == 1 and headings[0][1] == 1
+        # A single top-level heading is the title of the file, not a section.
+        titled = len([level for _, level, _ in headings if level == 1]) == 1 and headings[0][1] == 1
         for at, (number, level, title) in enumerate(headings):
-            if named and at == 0:
+            if titled and at == 0:
                 continue
             following = (start for start, depth, _ in headings[at + 1 :] if depth <= level)
             last = next(following, len(self.rows) + 1) - 1
             while last > number and not self.row(last).strip():
                 last -= 1
-            prose = [self.row(one) for one in range(number, last + 1) if one not in self._code]
+            prose = [self.row(line) for line in range(number, last + 1) if line not in self._code]
             section = Part("section", self.name, Lines(number, last), "\n".join(prose), title)
-            section.children = [one for one in self.items if section.lines.overlap(one.lines)]
+            section.children = [item for item in self.items if section.lines.overlap(item.lines)]
             yield section
 
     def _blocks(self) -> Iterator[Part]:
@@ -186,7 +190,7 @@ def _fences(rows: Sequence[str]) -> Iterator[Fence]:
 
 
 def _grouped(numbers: Sequence[int], rows: Sequence[str]) -> list[list[int]]:
-    """Put lines into items: a bullet or row of a table begins one, so does the line behind a title."""
+    """Group lines into items: a bullet, a table row and the line after a title begin an item."""
     groups: list[list[int]] = []
     for number, row in zip(numbers, rows, strict=True):
         begins = not groups or _BULLET.match(row) or _ROW.match(row)
@@ -212,7 +216,7 @@ def _sentences(item: Part) -> Iterator[Part]:
 
 
 def clauses_of(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield the words of a sentence, and of what stands between its colons, dashes and bold marks."""
+    """Yield the words of a sentence, and of each clause between its colons, dashes and bold marks."""
     whole = words_of(_BULLET.sub("", text, count=1))
     yield whole
     for clause in _CLAUSE_END.split(text):

@@ -1,7 +1,7 @@
-"""The texts that go into a prompt: a workspace's files, what daypack injects itself, and what others add.
+"""Read the texts of a prompt: a workspace's files, the sections daypack injects, and other files.
 
-Their order says who keeps a thing that two of them say: what is injected before files, AGENTS.md before SOUL.md,
-USER.md and TOOLS.md, and all of them before MEMORY.md and CONTEXT.md.
+Their order decides which text keeps a duplicated rule: injected texts before files, AGENTS.md before SOUL.md, USER.md
+and TOOLS.md, and all of them before MEMORY.md and CONTEXT.md.
 """
 
 import os
@@ -16,21 +16,21 @@ from daypack.upkeep.lint.passages import Document, Role
 
 STATE = "CONTEXT.md"
 MEMORY = "MEMORY.md"
-BLOCKS = ("provenance", "voice")  # they ship with daypack; a session switches them on
+BLOCKS = ("provenance", "voice")  # shipped with daypack, switched on per session
 _ROLES: dict[str, Role] = {MEMORY: "memory", STATE: "state"}
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 def read_workspace(folder: str) -> list[Document]:
-    """Return the files of a workspace that speak to an agent, without MEMORY.md's tail cut or anything added."""
+    """Return the prompt files of a workspace, complete and unchanged."""
     if not os.path.isdir(folder):
-        raise NotFound("no such folder", operation="lint", place=folder, hint="name the workspace")
-    found: list[Document] = []
+        raise NotFound("no such folder", operation="lint", place=folder, hint="give the folder of the workspace")
+    documents: list[Document] = []
     for name in (*WORKSPACE, STATE):
         text = read_text(os.path.join(folder, name))
         if text is not None and text.strip():
-            found.append(Document(name, text, _ROLES.get(name, "instruction")))
-    return found
+            documents.append(Document(name, text, _ROLES.get(name, "instruction")))
+    return documents
 
 
 def read_state(layout: Layout) -> Document | None:
@@ -40,38 +40,43 @@ def read_state(layout: Layout) -> Document | None:
 
 
 def injected(folder: str, layout: Layout, model: str | None, switches: Mapping[str, bool]) -> list[Document]:
-    """Return what daypack puts in itself: the identity section, and every block, also one that is switched off."""
-    found: list[Document] = []
+    """Return the texts that daypack injects: the identity section and all blocks, including those switched off."""
+    documents: list[Document] = []
     if switches.get("identity", True):
-        found += _documents(identity(model, folder, layout), by_line=True)
-    every = {**dict.fromkeys(BLOCKS, True), **dict.fromkeys((name for name, on in switches.items() if on), True)}
-    return found + _documents(switched(every, layout), by_line=False)
+        documents += _documents(identity(model, folder, layout), by_line=True)
+    blocks = {**dict.fromkeys(BLOCKS, True), **dict.fromkeys((name for name, on in switches.items() if on), True)}
+    return documents + _documents(switched(blocks, layout), by_line=False)
 
 
 def read_others(paths: Sequence[str]) -> list[Document]:
-    """Return other texts that go into the prompt; one that is not Markdown says something of its own in each line."""
-    found: list[Document] = []
+    """Return other prompt texts; in a file that is not Markdown each line is an item."""
+    documents: list[Document] = []
     for path in paths:
         text = read_text(os.path.realpath(path))
         if text is None:
-            raise BadInput("no such file", operation="lint", place=path, hint="name a readable file after --with")
+            raise BadInput("no such file", operation="lint", place=path, hint="give a readable file after --with")
         name = os.path.basename(path)
-        while any(name == one.name for one in found) or name in (*WORKSPACE, STATE, "identity", *BLOCKS):
+        while any(name == document.name for document in documents) or name in (*WORKSPACE, STATE, "identity", *BLOCKS):
             name = os.path.join(os.path.basename(os.path.dirname(os.path.abspath(path))), name)
-            if any(name == one.name for one in found):
+            if any(name == document.name for document in documents):
                 name = os.path.abspath(path)
-        found.append(Document(name, text, "injected", by_line=not path.endswith((".md", ".markdown"))))
-    return found
+        documents.append(Document(name, text, "injected", by_line=not path.endswith((".md", ".markdown"))))
+    return documents
 
 
 def read_text(path: str) -> str | None:
-    """Return the text of a file, None when there is none."""
+    """Return the text of a file, None if it does not exist."""
     real = os.path.realpath(path)
     data = atomic.read(real)
     if data is None:
         return None
-    if len(data) > _MOST_BYTES:
-        raise BadInput(f"has {len(data):,} bytes", operation="lint", place=path, hint="a prompt text is far smaller")
+    if len(data) > _MAX_BYTES:
+        raise BadInput(
+            f"too large: {len(data):,} bytes",
+            operation="lint",
+            place=path,
+            hint=f"prompt texts have at most {_MAX_BYTES:,} bytes",
+        )
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -79,5 +84,5 @@ def read_text(path: str) -> str | None:
 
 
 def _documents(items: Iterable[object], *, by_line: bool) -> list[Document]:
-    found = [item for item in items if isinstance(item, Item)]
-    return [Document(item.id.removeprefix("block:"), item.text, "injected", by_line=by_line) for item in found]
+    present = [item for item in items if isinstance(item, Item)]
+    return [Document(item.id.removeprefix("block:"), item.text, "injected", by_line=by_line) for item in present]

@@ -1,7 +1,7 @@
-"""What to take out of each text of a prompt, line by line, and why; the words around it stay as they are.
+"""Decide which lines to remove from each prompt text, and why; the text around them is unchanged.
 
-A line goes only when another text has it whole: its words, its paths and numbers, and its "never". A section that a
-switched block of daypack tells goes whole, because the switch decides whether those rules hold.
+A line is removed only if another text covers it completely: its terms, its paths and numbers, and its negation. A
+section that repeats a switchable block of daypack is removed as a whole, because the switch controls those rules.
 """
 
 import re
@@ -12,7 +12,7 @@ from msgspec import Struct
 from daypack.text.literals import literals, occurs
 from daypack.upkeep.lint.duplicates import find_matches
 from daypack.upkeep.lint.matches import Match, Weights, is_pointer
-from daypack.upkeep.lint.narrative import Past
+from daypack.upkeep.lint.narrative import SessionEntry
 from daypack.upkeep.lint.passages import Document, Lines, Part
 from daypack.upkeep.lint.prompt_texts import BLOCKS, MEMORY
 from daypack.upkeep.lint.stale_references import Stale
@@ -27,11 +27,11 @@ _FAMILY = re.compile(
     r"\b(?:opus|sonnet|haiku|claude|gpt|gemini|gemma|glm|zhipu|llama|mistral|qwen|deepseek|kimi|grok|flash|ultra)\b",
     re.I,
 )
-_ENOUGH = 0.62  # of a line that must stand elsewhere for it to go
+_MIN_COVERAGE = 0.62  # of a line's weight that another text must contain
 
 
 class Removal(Struct, frozen=True):
-    """Lines to take out of a text; `words` is what goes when it is less than the whole line."""
+    """Lines to remove from a text; `words` is set if only a part of the line is removed."""
 
     source: str
     first: int
@@ -40,8 +40,8 @@ class Removal(Struct, frozen=True):
     words: str = ""
 
 
-class Keeper:
-    """Knows who keeps what two texts say."""
+class RemovalPlanner:
+    """Decides which text keeps a rule that two texts state."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self.documents = {document.name: document for document in documents}
@@ -49,19 +49,19 @@ class Keeper:
         self._weights = Weights(documents)
         self._rank = {name: rank for rank, name in enumerate(_ranked(documents))}
 
-    def memory_removals(self, past: Sequence[Past]) -> list[Removal]:
-        """Return what leaves MEMORY.md: sessions, and what the instructions say already."""
+    def memory_removals(self, entries: Sequence[SessionEntry]) -> list[Removal]:
+        """Return the removals from MEMORY.md: session history, and rules that the instructions already state."""
         document = self.documents.get(MEMORY)
         if document is None:
             return []
-        found = [Removal(MEMORY, one.first, one.last, f"session history ({one.reason})") for one in past]
-        gone = {number for one in found for number in range(one.first, one.last + 1)}
+        found = [Removal(MEMORY, entry.first, entry.last, f"session history ({entry.reason})") for entry in entries]
+        removed = {number for removal in found for number in range(removal.first, removal.last + 1)}
         for item in document.items:
-            if item.lines.first not in gone:
-                found += self._of_item(item)
+            if item.lines.first not in removed:
+                found += self._item_removals(item)
         return found
 
-    def _of_item(self, item: Part) -> Iterator[Removal]:
+    def _item_removals(self, item: Part) -> Iterator[Removal]:
         if reason := self._kept_elsewhere(item):
             yield Removal(MEMORY, item.lines.first, item.lines.last, reason)
             return
@@ -73,7 +73,7 @@ class Keeper:
         for sentence in item.children if len(item.children) > 1 else ():
             for match in self._exact_at(sentence.lines):
                 if self._is_whole(sentence, match):
-                    yield Removal(MEMORY, *sentence.lines, f"{_other(match, MEMORY)} says it", sentence.text)
+                    yield Removal(MEMORY, *sentence.lines, f"stated in {_other(match, MEMORY)}", sentence.text)
                     break
 
     def _exact_at(self, lines: Lines) -> Iterator[Match]:
@@ -83,13 +83,13 @@ class Keeper:
                 yield match
 
     def _nearly_exact(self, item: Part) -> Iterator[Removal]:
-        """A line goes when its rule stands elsewhere word for word and the rest of it says next to nothing."""
+        """Yield a line whose rule occurs verbatim in another text and whose other terms are all common."""
         for match in self._exact_at(item.lines):
             other = match.large if match.small.source == MEMORY else match.small
             rest = [term for term in item.terms - other.terms if not is_common(term)]
-            told = [one.text for one in literals(item.text) if not occurs(one.text, other.text)]
-            if self.documents[other.source].role == "instruction" and not rest and not told:
-                yield Removal(MEMORY, *item.lines, f"{other.source} says it")
+            missing = [literal.text for literal in literals(item.text) if not occurs(literal.text, other.text)]
+            if self.documents[other.source].role == "instruction" and not rest and not missing:
+                yield Removal(MEMORY, *item.lines, f"stated in {other.source}")
                 return
 
     def _is_whole(self, sentence: Part, match: Match) -> bool:
@@ -98,33 +98,35 @@ class Keeper:
         return part.text == sentence.text and self.documents[other.source].role == "instruction"
 
     def _kept_elsewhere(self, item: Part) -> str:
-        """Return who says all of an item, empty when nobody does."""
+        """Return a reason if another text covers all of an item, else an empty string."""
         for document in self.documents.values():
             if document.role not in ("instruction", "injected") or document.name == "TOOLS.md":
                 continue
             places = [_side(match, document.name) for match in self.matches if _about(match, item, document.name)]
             for place in places:
                 if self._covers(document, place, item):
-                    return f"{document.name} {place} says it"
+                    return f"stated in {document.name} {place}"
         return ""
 
     def _covers(self, document: Document, place: Lines, item: Part) -> bool:
-        said = "\n".join(document.rows[place.first - 1 : place.last])
-        part = Part("block", document.name, place, said)
+        text = "\n".join(document.rows[place.first - 1 : place.last])
+        part = Part("block", document.name, place, text)
         shared = self._weights.total(item.terms & part.terms)
-        if shared < _ENOUGH * self._weights.total(item.terms):
+        if shared < _MIN_COVERAGE * self._weights.total(item.terms):
             return False
         missing = [
-            one.text for one in literals(item.text) if not occurs(one.text, said) and not _MODEL_ID.match(one.text)
+            literal.text
+            for literal in literals(item.text)
+            if not occurs(literal.text, text) and not _MODEL_ID.match(literal.text)
         ]
-        if [one for one in missing if one.lower() not in said.lower()]:
+        if [literal for literal in missing if literal.lower() not in text.lower()]:
             return False
         if NEGATION in item.terms:
-            return any(NEGATION in one.terms and len(one.terms & item.terms) > 1 for one in _lines(document, place))
+            return any(NEGATION in line.terms and len(line.terms & item.terms) > 1 for line in _lines(document, place))
         return True
 
     def _vendor_ids(self, item: Part) -> str:
-        """A line that only lists a vendor's model ids goes when AGENTS.md says which model does what."""
+        """Return a reason to remove a line of model ids if AGENTS.md has the model hierarchy, else an empty string."""
         ids = _MODEL_ID.findall(item.text)
         rules = self.documents.get("AGENTS.md")
         if not ids or rules is None or len(set(map(str.lower, _FAMILY.findall(rules.text)))) < 2:
@@ -141,13 +143,16 @@ class Keeper:
         return "model ids: AGENTS.md has the hierarchy" if len(subjects - names) <= 2 else ""
 
     def other_removals(self, stale: Sequence[Stale]) -> list[Removal]:
-        """Return what leaves the other files: what is stale, and what is told better elsewhere."""
-        found = [Removal(one.source, one.first, one.last, f"stale: no {one.sort} {one.name}") for one in stale]
+        """Return the removals from the other files: stale references and duplicates."""
+        found = [
+            Removal(reference.source, reference.first, reference.last, f"stale: no {reference.sort} {reference.name}")
+            for reference in stale
+        ]
         for match in self.matches:
-            found += self._of_match(match)
+            found += self._match_removals(match)
         return found
 
-    def _of_match(self, match: Match) -> Iterator[Removal]:
+    def _match_removals(self, match: Match) -> Iterator[Removal]:
         names = (match.small.source, match.large.source)
         roles = {name: self.documents[name].role for name in names}
         if not set(roles.values()) <= {"instruction", "injected"} or is_pointer(match.small) or is_pointer(match.large):
@@ -159,24 +164,24 @@ class Keeper:
         if match.kind == "cross-reference":
             if match.small.source == loses or roles[match.small.source] == "instruction":
                 pointer = match.small
-                yield Removal(pointer.source, *match.small_lines, f"points to {match.large.source}", _words(pointer))
+                yield Removal(pointer.source, *match.small_lines, f"refers to {match.large.source}", _words(pointer))
         elif keeps in BLOCKS and self.documents[loses].section_at(lines) and lines.length > 4:
-            yield Removal(loses, *lines, f"the switch {keeps} brings it")
+            yield Removal(loses, *lines, f"provided by the switch {keeps}")
         else:
-            yield from self._doubled(self.documents[loses], lines, keeps)
+            yield from self._covered_items(self.documents[loses], lines, keeps)
 
-    def _doubled(self, document: Document, lines: Lines, keeps: str) -> Iterator[Removal]:
-        """Yield the items that another text has whole."""
+    def _covered_items(self, document: Document, lines: Lines, keeps: str) -> Iterator[Removal]:
+        """Yield the items that another text covers completely."""
         other = self.documents[keeps]
         for item in document.items:
-            places = [_side(one, keeps) for one in self.matches if _about(one, item, keeps)]
+            places = [_side(match, keeps) for match in self.matches if _about(match, item, keeps)]
             if item.lines.overlap(lines) and any(self._covers(other, place, item) for place in places):
-                yield Removal(document.name, *item.lines, f"{keeps} says it")
+                yield Removal(document.name, *item.lines, f"stated in {keeps}")
 
 
 def _ranked(documents: Sequence[Document]) -> list[str]:
-    first = [one.name for one in documents if one.role == "injected"]
-    return first + [one.name for one in documents if one.role != "injected"]
+    first = [document.name for document in documents if document.role == "injected"]
+    return first + [document.name for document in documents if document.role != "injected"]
 
 
 def _words(part: Part) -> str:
@@ -193,7 +198,7 @@ def _other(match: Match, source: str) -> str:
 
 
 def _about(match: Match, item: Part, source: str) -> bool:
-    """Whether a match is between an item and this text."""
+    """Return True if a match connects an item with this text."""
     names = {match.small.source, match.large.source}
     return names == {item.source, source} and bool(_side(match, item.source).overlap(item.lines))
 

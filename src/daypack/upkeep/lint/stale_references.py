@@ -1,16 +1,17 @@
-"""What a prompt text tells of and nobody has any more, by a list of what there is.
+"""Find references to tools or layers that no longer exist, given a list of those that do.
 
     [tools]
     read_file
     [layers]
     Working memory
 
-A name counts as a tool or layer when it stands where other names of that sort stand: in a list, or among headings, one
-of which is declared. So a list of pens is not taken for a list of tools.
+A name counts as a tool or layer if it is in a list, or among headings, of which at least one entry is declared. So a
+list of pens is not mistaken for a list of tools.
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
@@ -18,7 +19,8 @@ from daypack.errors import BadInput
 from daypack.upkeep.lint.passages import Document, Lines, Part
 from daypack.upkeep.lint.vocabulary import terms_of
 
-_SORTS = ("tools", "layers")
+Sort = Literal["tool", "layer"]
+_SECTIONS = ("tools", "layers")
 _NAME = re.compile(
     r"\s*(?:[-*+•]|\d{1,3}[.)]|\|)?\s*(?:\*\*(.+?)\*\*|`([^`]+)`|([^:|—–(→]{2,60}?)\s*(?::\s|[|—–(→]|\s-\s))"
 )
@@ -27,59 +29,60 @@ _IDENTIFIER = re.compile(r"`?[a-z][a-z0-9]*(?:[_.-][a-z0-9]+)*(?:\(.*\))?`?")
 
 
 class Declared(Struct, frozen=True):
-    """What there is."""
+    """The tools and layers that exist."""
 
     tools: tuple[str, ...] = ()
     layers: tuple[str, ...] = ()
 
 
 class Stale(Struct, frozen=True):
-    """Lines of a text about something that is not declared."""
+    """Lines of a text about a tool or layer that is not declared."""
 
     source: str
     first: int
     last: int
     name: str
-    sort: str  # tool or layer
+    sort: Sort
 
 
 def read_declared(text: str, place: str = "") -> Declared:
-    """Read a list of what there is: names, one in a line, under [tools] and [layers]."""
-    names: dict[str, list[str]] = {sort: [] for sort in _SORTS}
-    sort = ""
+    """Parse a list of names, one per line, under [tools] and [layers]."""
+    names: dict[str, list[str]] = {section: [] for section in _SECTIONS}
+    section = ""
     for number, row in enumerate(text.splitlines(), 1):
         line = row.strip().removeprefix("- ").strip(" `*")
         if not line or line.startswith("#"):
             continue
         if line.startswith("[") and line.endswith("]"):
-            sort = line[1:-1].strip().lower()
-            if sort not in names:
-                hint = "use [tools] and [layers], and one name in each line below"
+            section = line[1:-1].strip().lower()
+            if section not in names:
+                hint = "use [tools] and [layers], with one name per line below"
                 where = f"{place}, line {number}"
-                raise BadInput(f"no section {line}", operation="read declarations", place=where, hint=hint)
-        elif not sort:
-            hint = "begin with [tools] or [layers]"
+                raise BadInput(f"unknown section {line}", operation="read declarations", place=where, hint=hint)
+        elif not section:
+            hint = "start with [tools] or [layers]"
             where = f"{place}, line {number}"
-            raise BadInput("a name without a section", operation="read declarations", place=where, hint=hint)
+            raise BadInput("name outside of a section", operation="read declarations", place=where, hint=hint)
         else:
-            names[sort].append(line)
+            names[section].append(line)
     return Declared(tuple(names["tools"]), tuple(names["layers"]))
 
 
 def find_stale(documents: Sequence[Document], declared: Declared) -> tuple[Stale, ...]:
-    """Return what is told of a tool or layer that does not exist."""
+    """Return the lines about tools or layers that are not declared."""
     found: list[Stale] = []
     for document in documents:
         if document.role != "instruction":
             continue
-        for sort, names in (("layer", declared.layers), ("tool", declared.tools)):
+        kinds: tuple[tuple[Sort, tuple[str, ...]], ...] = (("layer", declared.layers), ("tool", declared.tools))
+        for sort, names in kinds:
             if names:
                 found += _stale_sections(document, names, sort)
                 found += _stale_items(document, names, sort)
-    return tuple(_once(found))
+    return tuple(_without_overlaps(found))
 
 
-def _stale_items(document: Document, names: Sequence[str], sort: str) -> Iterator[Stale]:
+def _stale_items(document: Document, names: Sequence[str], sort: Sort) -> Iterator[Stale]:
     for block in document.blocks:
         named = [(item, _name(item)) for item in block.children]
         named = [(item, name) for item, name in named if name]
@@ -92,26 +95,26 @@ def _stale_items(document: Document, names: Sequence[str], sort: str) -> Iterato
                 yield Stale(document.name, item.lines.first, item.lines.last, name.strip("`"), sort)
 
 
-def _stale_sections(document: Document, names: Sequence[str], sort: str) -> Iterator[Stale]:
+def _stale_sections(document: Document, names: Sequence[str], sort: Sort) -> Iterator[Stale]:
     levels = {number: level for number, level, _ in document.headings}
     for section in document.sections:
         name = section.title.strip("`* ")
         if _exists(name, names) or len(name.split()) > (4 if sort == "layer" else 1):
             continue
         level = levels[section.lines.first]
-        siblings = [one for one in document.sections if levels[one.lines.first] == level and one is not section]
-        if any(_exists(one.title, names) for one in siblings) and _is_name(section, sort):
+        siblings = [other for other in document.sections if levels[other.lines.first] == level and other is not section]
+        if any(_exists(sibling.title, names) for sibling in siblings) and _is_name(section, sort):
             yield Stale(document.name, section.lines.first, section.lines.last, name, sort)
 
 
-def _is_name(section: Part, sort: str) -> bool:
-    """Whether a heading is a name of the sort, and not a heading of another kind among them."""
+def _is_name(section: Part, sort: Sort) -> bool:
+    """Return True if a heading is the name of a tool or layer, not another heading among them."""
     if sort == "tool":
         return bool(_IDENTIFIER.fullmatch(section.title.strip("* ")))
     return bool(_LAYER.search(section.text))
 
 
-def _about_layers(document: Document, block: Part, sort: str) -> bool:
+def _about_layers(document: Document, block: Part, sort: Sort) -> bool:
     return sort == "layer" and bool(re.search(r"\b(?:layer|tier)s?\b", _title_at(document, block), re.I))
 
 
@@ -121,27 +124,29 @@ def _title_at(document: Document, block: Part) -> str:
 
 
 def _name(item: Part) -> str:
-    """Return the name an item begins with: bold, in backquotes, or before a colon."""
+    """Return the name at the start of an item: bold, in backquotes, or before a colon."""
     match = _NAME.match(item.text)
-    return next((one.strip(" :") for one in match.groups() if one), "") if match else ""
+    return next((group.strip(" :") for group in match.groups() if group), "") if match else ""
 
 
 def _exists(name: str, names: Sequence[str]) -> bool:
-    said = _spellings(name)
-    return any(one == meant or meant < one for one in said for other in names for meant in _spellings(other))
+    declared = [spelling for other in names for spelling in _spellings(other)]
+    return any(expected <= spelling for spelling in _spellings(name) for expected in declared)
 
 
 def _spellings(name: str) -> list[frozenset[str]]:
-    """Return what a name may be known by: without what stands in brackets, that alone, without the word memory."""
+    """Return the terms of a name without its brackets and of each bracket, without words such as "memory"."""
     texts = [re.sub(r"\(.*?\)", "", name), *re.findall(r"\((.*?)\)", name)]
     found = [frozenset(terms_of(text)) - {"memory", "layer", "tool"} or frozenset(terms_of(text)) for text in texts]
-    return [one for one in found if one]
+    return [terms for terms in found if terms]
 
 
-def _once(found: Sequence[Stale]) -> Iterator[Stale]:
+def _without_overlaps(found: Sequence[Stale]) -> Iterator[Stale]:
     kept: list[Stale] = []
-    for one in sorted(found, key=lambda one: (one.source, one.first - one.last)):
-        lines = Lines(one.first, one.last)
-        if not any(other.source == one.source and lines.overlap(Lines(other.first, other.last)) for other in kept):
-            kept.append(one)
-    yield from sorted(kept, key=lambda one: (one.source, one.first))
+    for reference in sorted(found, key=lambda reference: (reference.source, reference.first - reference.last)):
+        lines = Lines(reference.first, reference.last)
+        if not any(
+            other.source == reference.source and lines.overlap(Lines(other.first, other.last)) for other in kept
+        ):
+            kept.append(reference)
+    yield from sorted(kept, key=lambda reference: (reference.source, reference.first))

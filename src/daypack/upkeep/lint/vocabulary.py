@@ -93,22 +93,22 @@ def terms_of(text: str) -> tuple[str, ...]:
 
 
 def is_concept(term: str) -> bool:
-    """Whether a term stands for a rule of behaviour, and so says more than another word."""
+    """Return True if a term names a rule of behaviour, and so weighs more than other words."""
     return term in _HEADS
 
 
 def is_file(term: str) -> bool:
-    """Whether a term is the name of a text: MEMORY.md."""
+    """Return True if a term is the name of a prompt file, such as MEMORY.md."""
     return term.endswith("xmd")
 
 
 def names_concept(text: str, terms: frozenset[str]) -> bool:
-    """Whether a text has a word that stands for one of these concepts and for little else."""
+    """Return True if a text has a word that names one of these concepts and little else."""
     return any(concept_of(word) in terms and word not in _WEAK for word in _WORD.findall(_folded(text)))
 
 
 def is_common(term: str) -> bool:
-    """Whether a term says next to nothing."""
+    """Return True if a term carries almost no meaning."""
     return term in _COMMON_TERMS
 
 

@@ -1,18 +1,17 @@
-"""Which facts, decisions and core blocks of sessions are worth keeping: those that came again, or were confirmed.
+"""Choose facts, decisions and core blocks of sessions for promotion: those that recur or were confirmed.
 
     {"type":"fact.confirmed","data":{"id":"f3"}}
 
-Came again: at least two of the sessions have it, or two compactions of one session read it in different messages (what
-is merely carried from one to the next came once). Confirmed: an event says
-so, or the user wrote "remember: …" with most of its words. A fact must still stand in its session; what was superseded
-or undone is not promoted. A core block that a model keeps for itself is a candidate like the others, and no more: it
-comes again in another session only, because a model repeats what it sees.
+Recurring: at least two sessions have it, or two compactions of one session read it in different messages (a fact that
+is only carried over counts once). Confirmed: an event confirms it, or the user wrote "remember: …" with most of its
+words. A fact must still be active in its session; superseded and undone facts are not promoted. A core block that a
+model keeps is a candidate too, but recurs only if another session has it, because a model repeats what it sees.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -24,7 +23,7 @@ from daypack.text.literals import literals, occurs
 from daypack.text.redact.redact import redact
 from daypack.types.compaction import Records
 from daypack.upkeep.lint.duplicates import find_matches
-from daypack.upkeep.lint.narrative import reason_of
+from daypack.upkeep.lint.narrative import session_reason
 from daypack.upkeep.lint.passages import Document
 from daypack.upkeep.lint.vocabulary import terms_of
 
@@ -32,7 +31,10 @@ CONFIRMED = "fact.confirmed"
 _REMEMBER = re.compile(r"^\W*(?:please\s+|always\s+)?(?:remember|keep in mind|note|don'?t forget|never forget)\b", re.I)
 _MAX_ID_CHARS = 64
 _NUMBER = re.compile(r"(?<!\w)\d+(?:[.,:]\d+)*(?!\w)")
-_SAID_SHARE = 0.7  # of a fact's words that a confirming message has
+_CONFIRMED_SHARE = 0.7  # of a fact's terms that a confirming message contains
+
+
+PromotionReason = Literal["sessions", "compactions", "confirmed"]
 
 
 class Origin(Struct, frozen=True):
@@ -44,11 +46,11 @@ class Origin(Struct, frozen=True):
 
 
 class Candidate(Struct, frozen=True):
-    """A fact or decision, everything it was read from, and why it is kept."""
+    """A fact, decision or core block, its origins, and why it is worth promoting."""
 
     text: str
     origins: tuple[Origin, ...]
-    why: str  # sessions, compactions or confirmed; empty: it is not kept
+    why: PromotionReason | None  # None: it occurred once
 
 
 class Refused(Struct, frozen=True):
@@ -59,70 +61,74 @@ class Refused(Struct, frozen=True):
 
 
 def find_candidates(sessions: Sequence[tuple[str, History]]) -> list[Candidate]:
-    """Return the facts and decisions of some sessions, each once, in the order in which they were met."""
-    found: dict[frozenset[str], list[_Seen]] = defaultdict(list)
+    """Return the distinct facts, decisions and core blocks of some sessions, in order of occurrence."""
+    readings: dict[frozenset[str], list[_Reading]] = defaultdict(list)
     for name, history in sessions:
         accepted = fold(history, history.events.records()).accepted
         recorded = _recorded(accepted[-1].records) if accepted else []
-        known = {one.id for one in recorded}
+        known = {entry.id for entry in recorded}
         blocks = _core_blocks(history)
         confirmed = _confirmed(history) if recorded or blocks else {}
-        for one in (*recorded, *blocks):
-            # A model names its blocks itself: one that has the id of a record is not meant by who confirms that.
-            meant = one in recorded or one.id not in known
-            sure = (meant and one.id in confirmed) or _said(one.text, confirmed.values())
-            found[_key(one.text)].append(_Seen(one.text, Origin(name, one.id, one.source), one.again, sure))
-    return [_candidate(seen) for key, seen in found.items() if key]
+        for entry in (*recorded, *blocks):
+            # Models choose the ids of blocks: confirming a record does not confirm a block with the same id.
+            unambiguous = entry in recorded or entry.id not in known
+            is_confirmed = (unambiguous and entry.id in confirmed) or _states(confirmed.values(), entry.text)
+            readings[_key(entry.text)].append(
+                _Reading(entry.text, Origin(name, entry.id, entry.source), entry.recurrence, is_confirmed)
+            )
+    return [_candidate(group) for key, group in readings.items() if key]
 
 
-class _Seen(NamedTuple):
+class _Reading(NamedTuple):
     text: str
     origin: Origin
-    again: str  # in what it came more than once; empty: it came once
-    sure: bool
+    recurrence: PromotionReason | None
+    confirmed: bool
 
 
-def _candidate(seen: Sequence[_Seen]) -> Candidate:
-    why = next((one.again for one in seen if one.again), "")
-    if any(one.sure for one in seen):
+def _candidate(readings: Sequence[_Reading]) -> Candidate:
+    why: PromotionReason | None = next((reading.recurrence for reading in readings if reading.recurrence), None)
+    if any(reading.confirmed for reading in readings):
         why = "confirmed"
-    elif len({one.origin.session for one in seen}) > 1:
+    elif len({reading.origin.session for reading in readings}) > 1:
         why = "sessions"
-    return Candidate(seen[0].text, tuple(one.origin for one in seen), why)
+    return Candidate(readings[0].text, tuple(reading.origin for reading in readings), why)
 
 
 def choose(candidates: Iterable[Candidate], documents: Sequence[Document]) -> tuple[list[Candidate], list[Refused]]:
-    """Return what is promoted, and what is not: state, narrative, secrets, and what a text of the workspace has."""
-    given = [(one, _objection(one)) for one in candidates]
-    fit = [one for one, reason in given if not reason]
-    said = _said_by([one.text for one in fit], documents)
-    refused = [Refused(one.text, reason) for one, reason in given if reason]
-    refused += [Refused(one.text, f"{said[one.text]} says it") for one in fit if one.text in said]
-    return [one for one in fit if one.text not in said], refused
+    """Split candidates into promoted and refused: state, narrative, secrets, and facts the workspace already states."""
+    judged = [(candidate, _objection(candidate)) for candidate in candidates]
+    fit = [candidate for candidate, reason in judged if not reason]
+    stated = _stated_in([candidate.text for candidate in fit], documents)
+    refused = [Refused(candidate.text, reason) for candidate, reason in judged if reason]
+    refused += [
+        Refused(candidate.text, f"stated in {stated[candidate.text]}") for candidate in fit if candidate.text in stated
+    ]
+    return [candidate for candidate in fit if candidate.text not in stated], refused
 
 
-def _objection(one: Candidate) -> str:
-    if not one.why:
-        return "it came once"
-    if reason := reason_of(one.text):
-        return f"it belongs to a session ({reason})"
-    if redact(one.text).kinds:
-        return "it holds a secret"
-    if not one.text.isprintable():
-        return "it holds characters that cannot be seen"
-    if len(one.text.splitlines()) > 1 or len(terms_of(one.text)) < 2:
-        return "it is not one sentence"
+def _objection(candidate: Candidate) -> str:
+    if not candidate.why:
+        return "occurred only once"
+    if reason := session_reason(candidate.text):
+        return f"belongs to a single session ({reason})"
+    if redact(candidate.text).kinds:
+        return "contains a secret"
+    if not candidate.text.isprintable():
+        return "contains invisible characters"
+    if len(candidate.text.splitlines()) > 1 or len(terms_of(candidate.text)) < 2:
+        return "not a single sentence"
     return ""
 
 
-def _said_by(texts: Sequence[str], documents: Sequence[Document]) -> dict[str, str]:
-    """Return which document says a text; one that lacks a number, path or name of it does not."""
+def _stated_in(texts: Sequence[str], documents: Sequence[Document]) -> dict[str, str]:
+    """Return the document that states each text, including all its numbers, paths and names."""
     offered = Document("(offered)", "\n".join(f"- {text}" for text in texts), "memory")
     by_name = {document.name: document.text for document in documents}
     found: dict[str, str] = {}
     for document in documents:
         plain = " ".join(document.text.casefold().split())
-        # Too short to be compared by its words, but there it stands.
+        # Short texts cannot be compared by terms, but they may occur verbatim.
         found |= {text: document.name for text in texts if " ".join(text.casefold().split()) in plain}
     for match in find_matches([*documents, offered]) if texts else ():
         sides = {match.small.source: match.small_lines, match.large.source: match.large_lines}
@@ -131,42 +137,45 @@ def _said_by(texts: Sequence[str], documents: Sequence[Document]) -> dict[str, s
             continue
         name = next(iter(sides))
         for text in texts[lines.first - 1 : lines.last]:
-            if all(occurs(one.text, by_name[name]) for one in literals(text)):
+            if all(occurs(literal.text, by_name[name]) for literal in literals(text)):
                 found.setdefault(text, name)
     return found
 
 
-class _Offered(NamedTuple):
+class _Entry(NamedTuple):
     id: str
     text: str
     source: str
-    again: str
+    recurrence: PromotionReason | None
 
 
-def _recorded(records: Records) -> list[_Offered]:
-    facts = [(one.id, one.text, one.source, one.confirmed) for one in records.facts]
-    both = [*facts, *((one.id, one.decision, one.source, one.confirmed) for one in records.decisions)]
-    return [_Offered(identity, text, source, "compactions" if came else "") for identity, text, source, came in both]
+def _recorded(records: Records) -> list[_Entry]:
+    facts = [(fact.id, fact.text, fact.source, fact.confirmed) for fact in records.facts]
+    both = [
+        *facts,
+        *((decision.id, decision.decision, decision.source, decision.confirmed) for decision in records.decisions),
+    ]
+    return [_Entry(entry_id, text, source, "compactions" if count else None) for entry_id, text, source, count in both]
 
 
-def _core_blocks(history: History) -> list[_Offered]:
-    """Return the core blocks that are shown now, with the event that brought them.
+def _core_blocks(history: History) -> list[_Entry]:
+    """Return the core blocks that are currently shown, with the event that introduced them.
 
-    They never came again by themselves: a model sees its blocks, and sends them again because it saw them.
+    Repetition within a session does not count: a model sends its blocks again because it sees them.
     """
     sources: dict[str, str] = {}
     store = Store()
     for event, accepted in accepted_among(history.events.records()):
         merge(store, accepted)
-        standing = store.blocks["core"]
-        sources = {key: sources.get(key, f"events:{event.id}") for key in standing}
+        active = store.blocks["core"]
+        sources = {key: sources.get(key, f"events:{event.id}") for key in active}
     place = history.layout.home.config
     shown = project(store, store.round, read_policies(from_file(place), place)).core
-    return [_Offered(_name(one.id), store.blocks["core"][one.id].content, sources[one.id], "") for one in shown]
+    return [_Entry(_name(block.id), store.blocks["core"][block.id].content, sources[block.id], None) for block in shown]
 
 
 def _name(block_id: str) -> str:
-    """Return the id of a block as it may stand in a bullet: one short word that closes no bracket."""
+    """Return the id of a block as a short word that is safe in a bullet's brackets."""
     return re.sub(r"[^\w.:-]+", "-", redact(block_id).text).strip("-")[:_MAX_ID_CHARS] or "block"
 
 
@@ -176,18 +185,18 @@ def _key(text: str) -> frozenset[str]:
 
 def _confirmed(history: History) -> dict[str, str]:
     """Return the ids that events confirm, and the texts of messages that begin with "remember"."""
-    found = {str(one.data.get("id")): "" for one in history.events.records() if one.type == CONFIRMED}
+    found = {str(event.data.get("id")): "" for event in history.events.records() if event.type == CONFIRMED}
     for message in history.messages.records():
         if message.role == "user" and _REMEMBER.match(message.text):
             found[message.id] = message.text
     return found
 
 
-def _said(text: str, messages: Iterable[str]) -> bool:
-    """Whether a message says most of a text, and every number, path and name of it."""
-    key, exact = _key(text), [one.text for one in literals(text)] + _NUMBER.findall(text)
+def _states(messages: Iterable[str], text: str) -> bool:
+    """Return True if a message contains most terms of a text and all its numbers, paths and names."""
+    key, exact = _key(text), [literal.text for literal in literals(text)] + _NUMBER.findall(text)
     return any(
-        len(key & _key(said)) >= _SAID_SHARE * len(key) and all(occurs(one, said) for one in exact)
-        for said in messages
-        if said
+        len(key & _key(message)) >= _CONFIRMED_SHARE * len(key) and all(occurs(literal, message) for literal in exact)
+        for message in messages
+        if message
     )

@@ -1,10 +1,10 @@
-"""The reflector: the only writer of MEMORY.md, the memory that lasts.
+"""The reflector: the only writer of MEMORY.md, the durable memory of a workspace.
 
     - Printer 3 prints 0.2 mm too large. [default/work f3]
 
-Two things make it write: facts that sessions proved (`reflect`), and a memory that holds what does not belong there
-(`rewrite`). Bullets written by hand stay as they are unless they are said elsewhere. The former text is kept under
-`home/<uid>/memory/workspace/<digest>/`, beside `promoted.json`, which says where each promoted bullet comes from.
+It promotes facts of sessions (`reflect`) and removes lines that do not belong in a memory (`rewrite`). Bullets written
+by hand are unchanged unless another file states them. The previous text is kept under
+`home/<uid>/memory/workspace/<digest>/`, beside `promoted.json`, which lists the origin of each promoted bullet.
 """
 
 import os
@@ -26,11 +26,11 @@ from daypack.upkeep.reflect.promotion import Candidate, Refused, choose, find_ca
 
 MAX_BULLETS = 200
 _TITLE = "# Memory\n\n"
-_KEEPERS = ("AGENTS.md", "SOUL.md", "USER.md", MEMORY)
+_COMPARED = ("AGENTS.md", "SOUL.md", "USER.md", MEMORY)
 
 
 class Written(Struct, frozen=True):
-    """What became of MEMORY.md; `backup` is where its former text is, None when there was none or nothing changed."""
+    """A change to MEMORY.md; `backup` is the path of the previous text, None if there was none or nothing changed."""
 
     path: str
     diff: str
@@ -38,7 +38,7 @@ class Written(Struct, frozen=True):
 
 
 class Reflected(Struct, frozen=True):
-    """What a reflection promoted, what it did not, and what became of MEMORY.md."""
+    """The promoted and refused candidates, and the change to MEMORY.md."""
 
     promoted: tuple[Candidate, ...]
     refused: tuple[Refused, ...]
@@ -56,31 +56,33 @@ class Reflector:
         self.origins = os.path.join(self.folder, "promoted.json")
 
     def rewrite(self, before: str, after: str) -> Written:
-        """Put a text in the place of another one; refused when MEMORY.md is not that one any more."""
-        with self._alone():
+        """Replace the text of MEMORY.md; refused if it is no longer `before`."""
+        with self._locked():
             if self._read() != before:
-                hint = "look at it again"
-                raise BadInput("it was changed meanwhile", operation="rewrite", place=self.path, hint=hint)
+                hint = "run the command again"
+                raise BadInput("the file was changed in the meantime", operation="rewrite", place=self.path, hint=hint)
             return self._write(before, after)
 
     def reflect(
         self, sessions: Sequence[tuple[str, History]], *, max_bullets: int = MAX_BULLETS, dry_run: bool = False
     ) -> Reflected:
-        """Promote what these sessions proved; a dry run writes nothing and says the same."""
+        """Promote facts of these sessions; a dry run writes nothing and returns the same result."""
         candidates = find_candidates(sessions)
-        with self._alone():
+        with self._locked():
             before = self._read()
-            documents = [one for one in read_workspace(self.workspace) if one.name in _KEEPERS]
+            documents = [document for document in read_workspace(self.workspace) if document.name in _COMPARED]
             chosen, refused = choose(candidates, documents)
             room = max(0, max_bullets - _count(before))
-            refused += [Refused(one.text, f"MEMORY.md is full: {max_bullets} bullets") for one in chosen[room:]]
+            refused += [
+                Refused(candidate.text, f"MEMORY.md is full: {max_bullets} bullets") for candidate in chosen[room:]
+            ]
             chosen = chosen[:room]
-            after = _with_bullets(before, [_bullet(one) for one in chosen])
+            after = _with_bullets(before, [_bullet(candidate) for candidate in chosen])
             if dry_run or not chosen:
                 written = Written(self.path, diff(MEMORY, before or "", after))
             else:
-                # Where they come from first: a bullet without its origin would be worse than the other way round.
-                self._note(chosen)
+                # Origins first: after a crash, an origin without its bullet is harmless.
+                self._record_origins(chosen)
                 written = self._write(before, after)
         return Reflected(tuple(chosen), tuple(refused), written)
 
@@ -92,11 +94,11 @@ class Reflector:
             return Written(self.path, "")
         if os.path.islink(self.path):
             raise StorageFailed("is a symbolic link", operation="rewrite", place=self.path, hint="replace the link")
-        backup = self._keep(before) if before is not None else None
+        backup = self._back_up(before) if before is not None else None
         atomic.publish(self.path, after.encode())
         return Written(self.path, diff(MEMORY, before or "", after), backup)
 
-    def _keep(self, text: str) -> str:
+    def _back_up(self, text: str) -> str:
         atomic.make_folders(self.folder)
         data = text.encode()
         name = f"{MEMORY}.{blobs.name_of(data).removeprefix('sha256-')[:8]}.bak"
@@ -104,18 +106,21 @@ class Reflector:
         atomic.create(path, data)
         return path
 
-    def _note(self, chosen: Sequence[Candidate]) -> None:
+    def _record_origins(self, chosen: Sequence[Candidate]) -> None:
         atomic.make_folders(self.folder)
         data = atomic.read(self.origins)
-        noted: dict[str, Any] = msgspec.json.decode(data) if data else {"workspace": self.workspace, "bullets": {}}
-        bullets: Mapping[str, Any] = noted["bullets"]
-        new = {_bullet(one): {"why": one.why, "origins": msgspec.to_builtins(one.origins)} for one in chosen}
-        noted["bullets"] = {**bullets, **new}
-        atomic.replace(self.origins, msgspec.json.format(msgspec.json.encode(noted)) + b"\n")
+        record: dict[str, Any] = msgspec.json.decode(data) if data else {"workspace": self.workspace, "bullets": {}}
+        bullets: Mapping[str, Any] = record["bullets"]
+        new = {
+            _bullet(candidate): {"why": candidate.why, "origins": msgspec.to_builtins(candidate.origins)}
+            for candidate in chosen
+        }
+        record["bullets"] = {**bullets, **new}
+        atomic.replace(self.origins, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
 
     @contextmanager
-    def _alone(self) -> Generator[None]:
-        """Hold the lock of the workspace's folder: it leaves no file behind, and is gone with its process."""
+    def _locked(self) -> Generator[None]:
+        """Hold a lock on the workspace folder; it needs no lock file and ends with the process."""
         import fcntl  # noqa: PLC0415 — only a writer needs it
 
         try:
@@ -134,10 +139,10 @@ class Reflector:
             os.close(fd)
 
 
-def _bullet(one: Candidate) -> str:
-    """Return a promoted line: the words, and the shortest name of where they come from."""
-    first = one.origins[0]
-    return f"- {' '.join(one.text.split())} [{first.session} {first.id}]"
+def _bullet(candidate: Candidate) -> str:
+    """Return a promoted line: the text and its first origin."""
+    first = candidate.origins[0]
+    return f"- {' '.join(candidate.text.split())} [{first.session} {first.id}]"
 
 
 def _count(text: str | None) -> int:

@@ -1,4 +1,4 @@
-"""A client of `daypack mcp`: a process of its own, one JSON message per line."""
+"""A client of `daypack mcp`, which runs as a subprocess; one JSON message per line."""
 
 import json
 import os
@@ -23,10 +23,10 @@ class Server:
 
     def tools(self) -> list[str]:
         """Return the names of the tools it offers."""
-        return [one["name"] for one in self._request("tools/list", {})["tools"]]
+        return [tool["name"] for tool in self._request("tools/list", {})["tools"]]
 
     def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Call a tool; what it refuses is an error."""
+        """Call a tool; raise RuntimeError if it reports an error."""
         result = self._request("tools/call", {"name": name, "arguments": arguments})
         if result.get("isError"):
             raise RuntimeError(result["content"][0]["text"])
@@ -57,10 +57,10 @@ class Server:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate()  # it ends when nobody speaks to it any more
+        self._process.communicate()  # the server exits at the end of its input
 
 
 def environment() -> dict[str, str]:
-    """Return the environment without settings of daypack, and without models that happen to be here."""
+    """Return the environment without daypack settings and without local models."""
     outside = {name: value for name, value in os.environ.items() if not name.startswith("DAYPACK_")}
     return outside | {"DAYPACK_EMBEDDING_MODEL": "none", "DAYPACK_COMPACTION_MODEL": "none"}
