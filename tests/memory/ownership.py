@@ -1,11 +1,11 @@
-"""Whose a memory is: what every store must keep apart, hide, remove and count."""
+"""Ownership in a store: memories of users are separate, hidden when deleted, erased and counted."""
 
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from memory.store.storing import ME, OTHER, draft, everything, fill, make, seqs, usage
+from memory.store.stores import ME, OTHER, everything, fill, make, new_entry, seqs, usage
 
 from daypack.errors import DaypackError, EntryMissing, MemoryMissing, QuotaExceeded
 from daypack.memory.store.port import EntryRange, NewDocument, Newest, NewMemory, Profile, Store, Token
@@ -19,7 +19,7 @@ def operations(store: Store, memory: str, entry: str) -> dict[str, Callable[[str
         "delete": lambda user: store.delete(user, memory),
         "restore": lambda user: store.restore(user, memory),
         "erase": lambda user: store.erase(user, memory),
-        "add": lambda user: store.add(user, memory, (draft("theirs"),)),
+        "add": lambda user: store.add(user, memory, (new_entry("theirs"),)),
         "find_key": lambda user: store.find_key(user, memory, "k"),
         "seq_of": lambda user: store.seq_of(user, memory, entry),
         "page": lambda user: store.page(user, memory, EntryRange(limit=1)),
@@ -67,7 +67,7 @@ class Owners:
         with pytest.raises(MemoryMissing):
             store.memory(ME, memory)
         with pytest.raises(MemoryMissing):
-            store.add(ME, memory, (draft("a"),))
+            store.add(ME, memory, (new_entry("a"),))
 
     def test_each_user_sees_only_what_is_theirs(self, store: Store) -> None:
         mine, theirs = make(store), make(store, OTHER)
@@ -107,7 +107,7 @@ class Deletion:
         before = usage(store)
         for hide in (False, True):
             memory = make(store)
-            store.add(ME, memory, (draft("mine", client_key="k", tags=("t",)),))
+            store.add(ME, memory, (new_entry("mine", client_key="k", tags=("t",)),))
             if hide:
                 store.delete(ME, memory)
             store.erase(ME, memory)
@@ -124,7 +124,9 @@ class Deletion:
         memory = make(store)
         fill(store, memory, "one")
         before = store.memory(ME, memory).stats, usage(store)
-        kept = store.add(ME, memory, (draft("two ü", "sum", client_key="k", tags=("t", "ü"), author="Jo", at="x"),))[0]
+        kept = store.add(
+            ME, memory, (new_entry("two ü", "sum", client_key="k", tags=("t", "ü"), author="Jo", at="x"),)
+        )[0]
         store.erase_entry(ME, memory, kept.entry_id)
         assert (store.memory(ME, memory).stats, usage(store)) == before
         assert store.find_key(ME, memory, "k") is None
@@ -132,7 +134,7 @@ class Deletion:
         assert store.newest(ME, memory) == Newest(1, 1, 2)
         with pytest.raises(EntryMissing):
             store.erase_entry(ME, memory, kept.entry_id)
-        assert store.add(ME, memory, (draft("three"),))[0].seq == 3
+        assert store.add(ME, memory, (new_entry("three"),))[0].seq == 3
         assert [entry.raw_entry for entry in everything(store, memory)] == ["one", "three"]
 
 
@@ -141,7 +143,7 @@ class Accounts:
 
     def test_usage_counts_what_is_stored(self, store: Store) -> None:
         memory = store.load(ME, NewMemory(title="t"), (NewDocument("dü"),), ()).memory_id
-        store.add(ME, memory, (draft("räw", "sum", author="Jo", tags=("t1",)), draft("same")))
+        store.add(ME, memory, (new_entry("räw", "sum", author="Jo", tags=("t1",)), new_entry("same")))
         size = len("dü".encode()) + len("räw".encode()) + len("sum") + len("Jot1") + len("same")
         assert usage(store) == Usage(1, 2, size)
         stats = store.memory(ME, memory).stats
@@ -213,5 +215,5 @@ class Accounts:
         assert store.accounts.tokens() == (two,)
 
 
-class Owning(Owners, Deletion, Accounts):
+class OwnershipConformance(Owners, Deletion, Accounts):
     """All of it."""

@@ -3,7 +3,7 @@
 from typing import cast
 
 import pytest
-from memory.recording import NOW, Recording, failure, once
+from memory.recording_tools import NOW, RecordingTools, failure, once
 
 from daypack.errors import BadInput, ServerFailed, StorageFailed, TooLong, WriteFailed
 from daypack.memory.document.document import initial_document
@@ -31,7 +31,7 @@ def talk(keeper: Keeper, count: int, start: int = 0) -> None:
 
 @pytest.mark.requirement("T6", "S2-R7.1", "S2-R7.1c", "S2-R7.2", "S2-S1", "S2-S2", "X3", "S2-X1")
 def test_a_new_memory_is_read_then_written_then_its_entries_are_listed() -> None:
-    tools = Recording()
+    tools = RecordingTools()
     document = Keeper(tools, "m", persona="I am a helpful agent.").start()
     assert tools.calls == ["get_context", "put_context", "list_entries"]
     assert tools.limits == [10]
@@ -49,7 +49,7 @@ def test_a_document_that_is_there_is_kept_and_what_it_misses_is_merged() -> None
         raw_entry="I'm allergic to nuts.",
         summary="Port 9999.",
     )
-    tools = Recording("My own text.\n", (entry,))
+    tools = RecordingTools("My own text.\n", (entry,))
     keeper = Keeper(tools, "m", persona="ignored")
     assert keeper.start() == "My own text.\n\n## Facts\n- User is allergic to nuts\n"
     assert keeper.start() == keeper.document
@@ -69,14 +69,14 @@ def test_a_document_that_is_there_is_kept_and_what_it_misses_is_merged() -> None
     ],
 )
 def test_only_the_placeholder_is_overwritten(document: str, new: bool) -> None:
-    tools = Recording(document)
+    tools = RecordingTools(document)
     Keeper(tools, "m").start()
     assert ("put_context" in tools.calls) == new
 
 
 @pytest.mark.requirement("T6", "S2-R5", "S2-R5.2", "S2-R5.4", "S2-R5.5", "X5", "X6", "S2-S4", "S2-S5", "S2-E2", "S2-E3")
 def test_the_sixth_entry_brings_the_barrier_and_then_the_document() -> None:
-    tools = Recording("text")
+    tools = RecordingTools("text")
     keeper = Keeper(tools, "m")
     talk(keeper, 5)
     assert tools.calls == [*START, *["add_entry"] * 5]
@@ -89,7 +89,7 @@ def test_the_sixth_entry_brings_the_barrier_and_then_the_document() -> None:
 
 @pytest.mark.requirement("X5")
 def test_the_cadence_can_be_set_and_only_entries_that_were_stored_count() -> None:
-    tools = Recording("text")
+    tools = RecordingTools("text")
     tools.fails = lambda raw: StorageFailed("full") if "TH-1 " in f"{raw[:-1]} " else None
     keeper = Keeper(tools, "m", flush_every=3)
     talk(keeper, 3)
@@ -104,7 +104,7 @@ def test_the_cadence_can_be_set_and_only_entries_that_were_stored_count() -> Non
 @pytest.mark.parametrize("text", [END_SESSION, f"  {END_SESSION}\n"])
 def test_the_end_of_the_session_repeats_barrier_and_document_once(text: str) -> None:
     assert END_SESSION == "<END_SESSION>"
-    tools = Recording("text")
+    tools = RecordingTools("text")
     keeper = Keeper(tools, "m")
     talk(keeper, 1)
     assert keeper.observe("user", text) is None
@@ -117,14 +117,14 @@ def test_the_end_of_the_session_repeats_barrier_and_document_once(text: str) -> 
 
 
 def test_a_text_that_only_mentions_the_end_does_not_end() -> None:
-    tools = Recording("text")
+    tools = RecordingTools("text")
     assert Keeper(tools, "m").observe("user", f"What does {END_SESSION} do?") is not None
     assert "put_context" not in tools.calls
 
 
 @pytest.mark.requirement("S2-S7")
 def test_what_remains_is_added_before_the_last_barrier() -> None:
-    tools = Recording("text")
+    tools = RecordingTools("text")
     tools.fails = once("TH-0")
     with Keeper(tools, "m") as keeper:
         talk(keeper, 2)
@@ -137,7 +137,7 @@ def test_what_remains_is_added_before_the_last_barrier() -> None:
 
 
 def test_leaving_the_keeper_finishes_it_and_the_first_error_is_the_one_told() -> None:
-    tools = Recording("text")
+    tools = RecordingTools("text")
     tools.put_fails = lambda number: ServerFailed("gone")
     keeper = Keeper(tools, "m")
     with pytest.raises(ValueError, match="mine") as caught, keeper:
@@ -148,7 +148,7 @@ def test_leaving_the_keeper_finishes_it_and_the_first_error_is_the_one_told() ->
 
 @pytest.mark.requirement("S2-S7")
 def test_what_cannot_be_stored_is_told_and_kept() -> None:
-    tools = Recording("text")
+    tools = RecordingTools("text")
     tools.fails = lambda raw: StorageFailed("disk full") if "TH-1" in raw else None
     keeper = Keeper(tools, "m", flush_every=2)
     talk(keeper, 3)
@@ -162,7 +162,7 @@ def test_what_cannot_be_stored_is_told_and_kept() -> None:
 
 
 def test_what_is_refused_is_not_tried_again() -> None:
-    tools = Recording("text")
+    tools = RecordingTools("text")
     tools.fails = lambda raw: TooLong("9001 bytes")
     keeper = Keeper(tools, "m")
     assert keeper.observe("user", "hello there") is None
@@ -173,7 +173,7 @@ def test_what_is_refused_is_not_tried_again() -> None:
 
 
 def test_a_write_that_the_barrier_reports_is_made_again_under_its_key_before_the_document() -> None:
-    tools = Recording("text")
+    tools = RecordingTools("text")
     keeper = Keeper(tools, "m", flush_every=2)
     keeper.observe("user", "The port is 8080.", client_key="k1")
     tools.keys.clear()
@@ -187,7 +187,7 @@ def test_a_write_that_the_barrier_reports_is_made_again_under_its_key_before_the
 
 
 def test_a_timeout_of_the_barrier_is_told() -> None:
-    tools = Recording("text")
+    tools = RecordingTools("text")
     tools.answers = [
         Consistency(status="timeout", level="visible", token="", search_index=False, problem="3 entries to index")
     ]
@@ -198,7 +198,7 @@ def test_a_timeout_of_the_barrier_is_told() -> None:
 
 
 def test_a_document_that_cannot_be_written_is_written_with_the_next_entry() -> None:
-    tools = Recording("text")
+    tools = RecordingTools("text")
     tools.put_fails = lambda number: ServerFailed("gone") if number == 1 else None
     keeper = Keeper(tools, "m", flush_every=2)
     talk(keeper, 2)
@@ -223,18 +223,18 @@ def test_a_document_that_cannot_be_written_is_written_with_the_next_entry() -> N
 def test_a_policy_decides_what_is_stored(role: str, text: str, under_all: bool, under_decide: bool) -> None:
     policies: tuple[tuple[Policy, bool], ...] = (("all", under_all), ("decide", under_decide))
     for policy, stored in policies:
-        tools = Recording("text")
+        tools = RecordingTools("text")
         added = Keeper(tools, "m", policy=policy).observe(role, text)
         assert (added is not None) == stored
         assert ("add_entry" in tools.calls) == stored
-    tools = Recording("text")
+    tools = RecordingTools("text")
     Keeper(tools, "m", policy=lambda role, text: role == "tool").observe(role, text)
     assert ("add_entry" in tools.calls) == (role == "tool")
 
 
 @pytest.mark.requirement("S2-R5.1", "S2-R3.2", "S2-R3.1", "X45")
 def test_an_entry_goes_in_with_what_is_known_and_a_summary_that_fits() -> None:
-    tools = Recording("## Participants\n- Ana (user)\n")
+    tools = RecordingTools("## Participants\n- Ana (user)\n")
     keeper = Keeper(tools, "m")
     keeper.observe("user", "I moved it.", at="2025-05-08", session="s", source="messages:12", client_key="k")
     keeper.observe("assistant", "The limit of it is 30 seconds. " * 200, author="Bot")
@@ -251,7 +251,7 @@ def test_the_document_grows_from_what_was_said_and_not_from_summaries() -> None:
     entry = Entry(
         entry_id="e", memory_id="m", seq=1, created_at=NOW, role="user", raw_entry="Hello.", summary="The id is ZZ-9."
     )
-    tools = Recording(entries=(entry,))
+    tools = RecordingTools(entries=(entry,))
     keeper = Keeper(tools, "m")
     keeper.start()
     keeper.observe("user", "The port of it is 8080.")
@@ -263,7 +263,7 @@ def test_the_document_grows_from_what_was_said_and_not_from_summaries() -> None:
 @pytest.mark.requirement("X45", "S2-R6.1", "S2-R6.1a")
 def test_a_document_is_trimmed_before_it_is_sent() -> None:
     facts = "\n".join(f"- fact {number} {'x' * 60}" for number in range(70))
-    tools = Recording(f"## Decisions\n- We decided on tabs\n\n## Facts\n{facts}\n```mermaid\npie\n a: 3\n```\n")
+    tools = RecordingTools(f"## Decisions\n- We decided on tabs\n\n## Facts\n{facts}\n```mermaid\npie\n a: 3\n```\n")
     assert len(tools.documents[0]) > DOCUMENT_MAX_CHARS
     Keeper(tools, "m").finish()
     assert len(tools.documents[-1]) <= DOCUMENT_MAX_CHARS
@@ -273,7 +273,7 @@ def test_a_document_is_trimmed_before_it_is_sent() -> None:
 
 def test_what_daypack_put_into_the_window_is_not_stored() -> None:
     block = wrap("note", "1f3a9c02", "The port is 9999.", ' name="memory"')
-    tools = Recording("text")
+    tools = RecordingTools("text")
     keeper = Keeper(tools, "m")
     keeper.observe("user", f"What is the port?\n\n{block}\n\nCurrent time: 2025-05-08T10:00:00Z")
     assert keeper.observe("user", block) is None
@@ -283,7 +283,7 @@ def test_what_daypack_put_into_the_window_is_not_stored() -> None:
 
 
 def test_a_message_longer_than_an_entry_becomes_several() -> None:
-    tools = Recording("text")
+    tools = RecordingTools("text")
     text = "Wörter in langer Reihe, immer weiter. " * 800
     Keeper(tools, "m").observe("user", text, client_key="k")
     assert "".join(entry.raw_entry for entry in tools.entries).strip() == text.strip()
@@ -292,7 +292,7 @@ def test_a_message_longer_than_an_entry_becomes_several() -> None:
 
 
 def test_done_ticks_what_was_asked_for_in_the_message_before() -> None:
-    keeper = Keeper(Recording("text"), "m")
+    keeper = Keeper(RecordingTools("text"), "m")
     keeper.observe("user", "Please update the tracker.")
     assert "- [ ] Update the tracker" in keeper.document
     keeper.observe("assistant", "Done!")
@@ -300,7 +300,7 @@ def test_done_ticks_what_was_asked_for_in_the_message_before() -> None:
 
 
 def test_another_keeper_in_between_is_noticed_and_its_entries_are_read_again() -> None:
-    tools = Recording("text")
+    tools = RecordingTools("text")
     keeper = Keeper(tools, "m", flush_every=2)
     talk(keeper, 1)
     other = Keeper(tools, "m", flush_every=1)
@@ -313,7 +313,7 @@ def test_another_keeper_in_between_is_noticed_and_its_entries_are_read_again() -
 
 @pytest.mark.requirement("S2-TS", "S2-P1")
 def test_prompts_are_those_of_the_memory_type_and_of_the_tool() -> None:
-    tools = Recording("text")
+    tools = RecordingTools("text")
     keeper = Keeper(tools, "m")
     keeper.prompts_folder = ""
     prompt = keeper.prompts("put_context")
@@ -381,4 +381,4 @@ def test_of_two_keepers_the_slower_one_loses_nothing_of_the_other(memories: Memo
 
 def test_a_policy_that_is_none_is_refused() -> None:
     with pytest.raises(BadInput, match="everything"):
-        Keeper(Recording(), "m", policy=cast(Policy, "everything"))
+        Keeper(RecordingTools(), "m", policy=cast(Policy, "everything"))

@@ -185,32 +185,32 @@ class Archive:
         _moment(header.created_at)
         return header
 
-    def _document(self, given: _Document) -> NewDocument:
-        content = check_document(given.content, self._limits)
-        return NewDocument(content, _checked_id(given.document_id, "document_id"), _moment(given.created_at))
+    def _document(self, line: _Document) -> NewDocument:
+        content = check_document(line.content, self._limits)
+        return NewDocument(content, _checked_id(line.document_id, "document_id"), _moment(line.created_at))
 
-    def _entry(self, given: _Entry) -> NewEntry:
-        raw = check_raw(given.raw_entry, self._limits)
+    def _entry(self, line: _Entry) -> NewEntry:
+        raw = check_raw(line.raw_entry, self._limits)
         about = About(
-            session=given.session,
-            role=given.role,
-            author=given.author,
-            at=given.at,
-            tags=given.tags,
-            source=given.source,
+            session=line.session,
+            role=line.role,
+            author=line.author,
+            at=line.at,
+            tags=line.tags,
+            source=line.source,
         )
         about = check_about(about, self._limits)
-        if given.summary is None:
+        if line.summary is None:
             document = self.documents[-1].content if self.documents else ""
             summary = self._summarise(raw, about, document)
         else:
-            summary = check_summary(given.summary, self._limits)
+            summary = check_summary(line.summary, self._limits)
         return NewEntry(
             raw=raw,
             summary=summary,
             about=about,
-            entry_id=_checked_id(given.entry_id, "entry_id"),
-            created_at=_moment(given.created_at),
+            entry_id=_checked_id(line.entry_id, "entry_id"),
+            created_at=_moment(line.created_at),
         )
 
     def store(self, store: Store, user: str, title: str | None = None) -> Memory:
@@ -228,10 +228,10 @@ class Archive:
         return store.load(user, new, self.documents or (NewDocument(PLACEHOLDER),), self.entries)
 
 
-def _checked_id(given: str | None, field: str) -> str | None:
-    if given is not None and not (is_id(given) and split_id(given)[1]):
+def _checked_id(text: str | None, field: str) -> str | None:
+    if text is not None and not (is_id(text) and split_id(text)[1]):
         raise BadInput(f"{field} is not a valid id", hint="leave it out to have one assigned")
-    return given
+    return text
 
 
 def _moment(text: str | None) -> int | None:

@@ -46,12 +46,12 @@ class Users:
 
     def find(self, user: str) -> User:
         """Return an existing profile, or raise UserMissing."""
-        found = self._accounts.find(check_name(user, "user"))
-        if found is None:
+        profile = self._accounts.find(check_name(user, "user"))
+        if profile is None:
             raise UserMissing(
                 "there is no such user", operation="find user", place=user, hint=f"create it with `daypack user {user}`"
             )
-        return found
+        return profile
 
     def list(self) -> tuple[User, ...]:
         """Return all users."""

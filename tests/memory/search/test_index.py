@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from memory.search.feeding import Knowing, ListFeed, answers, document, entry, many, seqs
+from memory.search.feeds import Knowing, ListFeed, answers, document, entry, many, seqs
 
 from daypack.memory.search import index as module
 from daypack.memory.search.index import Index, IndexProgress, erase_index
@@ -188,7 +188,7 @@ def test_a_deadline_that_has_passed_leaves_the_rest_for_later(folder: str) -> No
 
 KILLED = """
 import sys
-from memory.search.feeding import Knowing, ListFeed, many
+from memory.search.feeds import Knowing, ListFeed, many
 from daypack.memory.search import index, vectors
 index._BATCH, vectors._BATCH = 50, 8
 one = index.Index(sys.argv[1], ListFeed(many(400)), Knowing())

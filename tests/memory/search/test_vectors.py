@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from memory.search.feeding import Knowing, ListFeed, document, entry, many, seqs, vectors_in
+from memory.search.feeds import Knowing, ListFeed, document, entry, many, seqs, vectors_in
 
 from daypack.memory.search import vectors as module
 from daypack.memory.search.index import Index, IndexProgress

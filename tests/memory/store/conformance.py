@@ -1,7 +1,7 @@
-"""What every store of memories must do with what it is given. A store's tests inherit this and give a `store`."""
+"""The behaviour every memory store must have; the tests of a store inherit it and provide a `store` fixture."""
 
 import pytest
-from memory.store.storing import ME, OTHER, TEXTS, draft, everything, fill, make, seqs, usage
+from memory.store.stores import ME, OTHER, TEXTS, everything, fill, make, new_entry, seqs, usage
 
 from daypack.errors import DaypackError, EntryMissing, KeyConflict
 from daypack.memory.store.port import EntryRange, NewDocument, NewEntry, NewMemory, Store, StoreFeed
@@ -13,7 +13,9 @@ class Entries:
 
     def test_what_is_read_is_what_was_written(self, store: Store) -> None:
         memory = make(store)
-        kept = store.add(ME, memory, [draft(text, summary) for text in TEXTS for summary in (text[:512], "said so")])
+        kept = store.add(
+            ME, memory, [new_entry(text, summary) for text in TEXTS for summary in (text[:512], "said so")]
+        )
         read = everything(store, memory)
         assert [entry.raw_entry for entry in read] == [text for text in TEXTS for _ in range(2)]
         assert [entry.summary for entry in read] == [one for text in TEXTS for one in (text[:512], "said so")]
@@ -28,7 +30,7 @@ class Entries:
         about = About(
             session="s-1", role="user", author="Zoë", at="last Tuesday", tags=("plan", "café au lait"), source="m:1"
         )
-        store.add(ME, memory, (NewEntry(raw="one", summary="sum", about=about), draft("two")))
+        store.add(ME, memory, (NewEntry(raw="one", summary="sum", about=about), new_entry("two")))
         first, second = everything(store, memory)
         assert {name: getattr(first, name) for name in About.__struct_fields__} == {
             name: getattr(about, name) for name in About.__struct_fields__
@@ -50,14 +52,14 @@ class Entries:
 
     def test_all_entries_are_stored_or_none(self, store: Store) -> None:
         memory = make(store)
-        store.add(ME, memory, (draft("first", client_key="k"),))
+        store.add(ME, memory, (new_entry("first", client_key="k"),))
         before = usage(store)
         with pytest.raises(KeyConflict):
-            store.add(ME, memory, (draft("new", tags=("t",)), draft("other", client_key="k")))
+            store.add(ME, memory, (new_entry("new", tags=("t",)), new_entry("other", client_key="k")))
         assert [entry.raw_entry for entry in everything(store, memory)] == ["first"]
         assert usage(store) == before
         assert store.find(ME, memory, Where(tags=("t",))) == frozenset()
-        assert store.add(ME, memory, (draft("next"),))[0].seq == 2
+        assert store.add(ME, memory, (new_entry("next"),))[0].seq == 2
 
     def test_a_clock_that_is_set_back_does_not_turn_times_around(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
@@ -86,7 +88,7 @@ class Entries:
         assert page(limit=100) == list(range(10, 0, -1))
 
     def test_pages_can_be_asked_for_by_time(self, store: Store) -> None:
-        entries = [draft(str(number), created_at=1_000 * number) for number in range(1, 7)]
+        entries = [new_entry(str(number), created_at=1_000 * number) for number in range(1, 7)]
         memory = store.load(ME, NewMemory(title="t"), (NewDocument("d"),), entries).memory_id
         assert seqs(store.page(ME, memory, EntryRange(limit=2, before_time=5_000))) == [4, 3]
         assert seqs(store.page(ME, memory, EntryRange(limit=2, after_time=2_000))) == [4, 3]
@@ -120,7 +122,7 @@ class Keys:
 
     def test_the_same_again_answers_as_the_first_time(self, store: Store) -> None:
         memory = make(store)
-        one = draft("said", "sum", client_key="k", author="Jo", tags=("a", "b"))
+        one = new_entry("said", "sum", client_key="k", author="Jo", tags=("a", "b"))
         first = store.add(ME, memory, (one,))[0]
         again = store.add(ME, memory, (one,))[0]
         assert again == first._replace(replayed=True)
@@ -129,40 +131,40 @@ class Keys:
 
     def test_a_summary_that_was_made_is_not_compared(self, store: Store) -> None:
         memory = make(store)
-        first = store.add(ME, memory, (draft("said", "made", client_key="k", summary_given=False),))[0]
-        again = store.add(ME, memory, (draft("said", "made otherwise", client_key="k", summary_given=False),))[0]
+        first = store.add(ME, memory, (new_entry("said", "made", client_key="k", summary_given=False),))[0]
+        again = store.add(ME, memory, (new_entry("said", "made otherwise", client_key="k", summary_given=False),))[0]
         assert again == first._replace(replayed=True)
         with pytest.raises(KeyConflict):
-            store.add(ME, memory, (draft("said", "stated", client_key="k"),))
+            store.add(ME, memory, (new_entry("said", "stated", client_key="k"),))
 
     @pytest.mark.parametrize(
         "other",
         [
-            draft("said!", "sum", client_key="k"),
-            draft("said", "other", client_key="k"),
-            draft("said", "sum", client_key="k", role="user"),
-            draft("said", "sum", client_key="k", tags=("a",)),
+            new_entry("said!", "sum", client_key="k"),
+            new_entry("said", "other", client_key="k"),
+            new_entry("said", "sum", client_key="k", role="user"),
+            new_entry("said", "sum", client_key="k", tags=("a",)),
         ],
     )
     def test_another_payload_is_refused(self, store: Store, other: NewEntry) -> None:
         memory = make(store)
-        store.add(ME, memory, (draft("said", "sum", client_key="k"),))
+        store.add(ME, memory, (new_entry("said", "sum", client_key="k"),))
         with pytest.raises(KeyConflict, match="a different entry"):
             store.add(ME, memory, (other,))
         assert [entry.raw_entry for entry in everything(store, memory)] == ["said"]
 
     def test_keys_repeat_within_one_batch_too(self, store: Store) -> None:
         memory = make(store)
-        one = draft("said", client_key="k")
+        one = new_entry("said", client_key="k")
         first, second = store.add(ME, memory, (one, one))
         assert second == first._replace(replayed=True)
         with pytest.raises(KeyConflict):
-            store.add(ME, memory, (draft("a", client_key="j"), draft("b", client_key="j")))
+            store.add(ME, memory, (new_entry("a", client_key="j"), new_entry("b", client_key="j")))
 
     def test_each_memory_has_keys_of_its_own(self, store: Store) -> None:
         one, two = make(store), make(store)
-        store.add(ME, one, (draft("here", client_key="k"),))
-        assert not store.add(ME, two, (draft("there", client_key="k"),))[0].replayed
+        store.add(ME, one, (new_entry("here", client_key="k"),))
+        assert not store.add(ME, two, (new_entry("there", client_key="k"),))[0].replayed
         found = store.find_key(ME, one, "k")
         assert found is not None
         assert found.raw_entry == "here"
@@ -189,11 +191,13 @@ class Filters:
     @pytest.fixture
     def memory(self, store: Store) -> str:
         drafts = [
-            draft("1", role="user", author="Jo", session="a", at="2025-08-17", tags=("plan",)),
-            draft("2", role="assistant", author="Sam", session="a", at="2025-08-17T12:00:00+02:00", tags=("plan", "x")),
-            draft("3", role="user", author="Sam", session="b", at="2025-08-18T00:00:00Z", tags=("x",)),
-            draft("4", role="user", at="some day", created_at=1_000),
-            draft("5", created_at=2_000),
+            new_entry("1", role="user", author="Jo", session="a", at="2025-08-17", tags=("plan",)),
+            new_entry(
+                "2", role="assistant", author="Sam", session="a", at="2025-08-17T12:00:00+02:00", tags=("plan", "x")
+            ),
+            new_entry("3", role="user", author="Sam", session="b", at="2025-08-18T00:00:00Z", tags=("x",)),
+            new_entry("4", role="user", at="some day", created_at=1_000),
+            new_entry("5", created_at=2_000),
         ]
         return store.load(ME, NewMemory(title="t"), (NewDocument("d"),), drafts).memory_id
 
@@ -228,9 +232,9 @@ class Loading:
         new = NewMemory(title="t", memory_type="task", description="d", memory_id="a" * 32, created_at=5_000)
         documents = (NewDocument("one", "b" * 24 + "00000001", 6_000), NewDocument("two", "c" * 24 + "00000002", 7_000))
         drafts = (
-            draft("one", entry_id="d" * 24 + "00000002", created_at=8_000),
-            draft("two", entry_id="e" * 24 + "00000005", created_at=9_000),
-            draft("three"),
+            new_entry("one", entry_id="d" * 24 + "00000002", created_at=8_000),
+            new_entry("two", entry_id="e" * 24 + "00000005", created_at=9_000),
+            new_entry("three"),
         )
         memory = store.load(ME, new, documents, drafts)
         assert (memory.memory_id, memory.memory_type, memory.created_at) == (
@@ -249,16 +253,16 @@ class Loading:
         again = store.load(ME, new, documents, drafts[:2])
         assert again == memory
         assert everything(store, "a" * 32) == read
-        more = (*drafts[:2], draft("four", entry_id="f" * 24 + "00000009"))
+        more = (*drafts[:2], new_entry("four", entry_id="f" * 24 + "00000009"))
         assert store.load(ME, new, documents, more).stats.entries == 4
 
     def test_an_entry_in_the_place_of_another_is_refused(self, store: Store) -> None:
         new = NewMemory(title="t", memory_id="a" * 32)
-        store.load(ME, new, (NewDocument("d"),), (draft("one", entry_id="d" * 24 + "00000001"),))
+        store.load(ME, new, (NewDocument("d"),), (new_entry("one", entry_id="d" * 24 + "00000001"),))
         before = usage(store)
         with pytest.raises(KeyConflict):
-            store.load(ME, new, (), (draft("new"), draft("other", entry_id="e" * 24 + "00000001")))
-        back = [draft("new", entry_id="d" * 24 + ending) for ending in ("00000009", "00000008")]
+            store.load(ME, new, (), (new_entry("new"), new_entry("other", entry_id="e" * 24 + "00000001")))
+        back = [new_entry("new", entry_id="d" * 24 + ending) for ending in ("00000009", "00000008")]
         with pytest.raises(DaypackError, match="ascending order"):
             store.load(ME, new, (), back)
         with pytest.raises(KeyConflict):
@@ -277,7 +281,7 @@ class Loading:
         assert store.memory(ME, memory).title == "Launch"
 
 
-class Keeping(Entries, Keys, Documents, Filters, Loading):
+class StoreConformance(Entries, Keys, Documents, Filters, Loading):
     """All of it."""
 
     def test_a_store_has_an_id_that_stays(self, store: Store) -> None:

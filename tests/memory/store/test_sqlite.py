@@ -14,9 +14,9 @@ import pytest
 from campaigns import Campaign
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from memory.ownership import Owning
-from memory.store.conformance import Keeping
-from memory.store.storing import ME, TEXTS, draft, everything, fill, make, usage
+from memory.ownership import OwnershipConformance
+from memory.store.conformance import StoreConformance
+from memory.store.stores import ME, TEXTS, everything, fill, make, new_entry, usage
 
 from daypack.errors import Damaged, StorageFailed
 from daypack.memory.store.erasure import clean
@@ -40,7 +40,7 @@ def store(path: Path) -> Iterator[SqliteStore]:
     store.close()
 
 
-class TestSqliteStore(Keeping, Owning):
+class TestSqliteStore(StoreConformance, OwnershipConformance):
     """The store in a file is a store."""
 
 
@@ -56,7 +56,7 @@ def raw(path: Path, statement: str) -> list[tuple[object, ...]]:
 
 def test_raw_is_stored_as_its_exact_bytes_and_a_summary_only_when_it_differs(store: SqliteStore, path: Path) -> None:
     memory = make(store)
-    store.add(ME, memory, [draft(text, text) for text in TEXTS] + [draft("one", "two")])
+    store.add(ME, memory, [new_entry(text, text) for text in TEXTS] + [new_entry("one", "two")])
     rows = raw(path, "SELECT raw, summary FROM texts ORDER BY number")
     assert rows == [*((text.encode(), None) for text in TEXTS), (b"one", "two")]
 
@@ -65,7 +65,7 @@ def test_raw_is_stored_as_its_exact_bytes_and_a_summary_only_when_it_differs(sto
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_read_as_it_was_written(store: SqliteStore, pairs: list[tuple[str, str]]) -> None:
     memory = make(store)
-    store.add(ME, memory, [draft(text, summary, author=summary) for text, summary in pairs])
+    store.add(ME, memory, [new_entry(text, summary, author=summary) for text, summary in pairs])
     assert [(one.raw_entry, one.summary, one.author) for one in everything(store, memory)] == [
         (text, summary, summary) for text, summary in pairs
     ]
@@ -107,7 +107,7 @@ def test_a_store_that_another_process_keeps_locked_is_refused_after_a_while(
 def test_an_entry_of_300_bytes_takes_less_than_600(store: SqliteStore, path: Path) -> None:
     memory = make(store)
     about = {"role": "user", "author": "Caroline", "session": "session-12", "at": "2025-08-17T10:00:00Z"}
-    store.add(ME, memory, [draft(f"{number:05}" + "x" * 295, "x", **about) for number in range(2_000)])
+    store.add(ME, memory, [new_entry(f"{number:05}" + "x" * 295, "x", **about) for number in range(2_000)])
     store.close()
     assert path.stat().st_size / 2_000 < 600
 
@@ -163,7 +163,7 @@ def test_a_broken_store_is_damage_and_is_never_begun_anew(store: SqliteStore, pa
         path.write_bytes(broken)
         other = SqliteStore(str(path))
         with pytest.raises(Damaged) as caught:
-            other.add(ME, memory, (draft("new"),))
+            other.add(ME, memory, (new_entry("new"),))
         assert "backup" in caught.value.hint
         other.close()
     path.write_bytes(whole)
@@ -175,7 +175,7 @@ def test_no_byte_of_what_was_erased_is_left_in_any_file(store: SqliteStore, path
     for number in range(300):  # pages are shared, split and written back in between
         fill(store, keep, f"keep {number} " + "y" * 100)
         about = {"author": SECRET, "session": SECRET, "source": SECRET, "at": SECRET, "tags": (SECRET,)}
-        one = draft(f"{SECRET} {number} " * 20, SECRET + "!", client_key=f"{SECRET} {number}", **about)
+        one = new_entry(f"{SECRET} {number} " * 20, SECRET + "!", client_key=f"{SECRET} {number}", **about)
         store.add(ME, gone, (one,))
         store.put_document(ME, gone, f"{SECRET} {number}")
     reader = SqliteStore(str(path))
@@ -313,7 +313,7 @@ def test_a_forked_child_uses_the_store_beside_its_parent(store: SqliteStore) -> 
 def test_bytes_that_another_process_erased_meanwhile_are_still_to_be_cleaned(path: Path) -> None:
     store = SqliteStore(str(path))
     memory_id = make(store)
-    ids = [one.entry_id for one in store.add(ME, memory_id, [draft("one"), draft("two")])]
+    ids = [one.entry_id for one in store.add(ME, memory_id, [new_entry("one"), new_entry("two")])]
     asked: list[str] = []
 
     class Between:

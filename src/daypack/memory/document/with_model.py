@@ -49,7 +49,7 @@ def _speaker_and_time(entry: RawEntry) -> Iterator[str]:
 
 
 class _Source:
-    """What supports a line: sentences of raw entries, and lines of the former document."""
+    """The text that may support a line: sentences of raw entries, and lines of the former document."""
 
     def __init__(self, document: str, entries: Sequence[RawEntry]) -> None:
         names = "\n".join(" ".join(_speaker_and_time(entry)) for entry in entries)

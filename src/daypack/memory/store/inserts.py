@@ -84,14 +84,14 @@ class EntryInserts:
         created = self._now if new.created_at is None else new.created_at
         moment = parse_time(about.at)
         raw = new.raw.encode()
-        own = None if new.summary == new.raw else new.summary
+        summary = None if new.summary == new.raw else new.summary
         self._number += 1
-        self._texts.append((self._number, raw, own, text_crc(raw, own)))
+        self._texts.append((self._number, raw, summary, text_crc(raw, summary)))
         row = (about.session, about.role, about.author, about.at, about.source, join_tags(about.tags))
         self._entries.append((memory, seq, self._number, stem, created, created if moment is None else moment, *row))
         if about.tags:
             self._tags.extend((memory, tag, seq) for tag in about.tags)
-        self._bytes += size_of(raw, own, about)
+        self._bytes += size_of(raw, summary, about)
         self._latest = max(self._latest, min(created, self._now))  # the clock of an archive may be ahead
         return StoredEntry(join_id(stem, seq), seq, created, new.summary)
 

@@ -29,7 +29,7 @@ from daypack.types.memory import (
 NOW = "2026-01-01T00:00:00Z"
 
 
-class Recording(MemoryTools):
+class RecordingTools(MemoryTools):
     """Tools that hold one memory in lists. `fails`: the error of an add; `answers`: the results of the barrier."""
 
     def __init__(self, document: str = PLACEHOLDER, entries: tuple[Entry, ...] = ()) -> None:

@@ -1,4 +1,4 @@
-"""What the tests of stores are made of."""
+"""Helpers for the tests of stores: users, texts, and a memory with entries."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ TEXTS = (
 )
 
 
-def draft(raw: str, summary: str | None = None, **fields: Any) -> NewEntry:
+def new_entry(raw: str, summary: str | None = None, **fields: Any) -> NewEntry:
     names = {name: fields.pop(name) for name in About.__struct_fields__ if name in fields}
     return NewEntry(raw=raw, summary=raw[:512] if summary is None else summary, about=About(**names), **fields)
 
@@ -30,7 +30,7 @@ def make(store: Store, user: str = ME, title: str = "Launch") -> str:
 
 
 def fill(store: Store, memory: str, *raws: str) -> list[str]:
-    return [kept.entry_id for kept in store.add(ME, memory, [draft(raw) for raw in raws])]
+    return [kept.entry_id for kept in store.add(ME, memory, [new_entry(raw) for raw in raws])]
 
 
 def seqs(entries: list[Entry]) -> list[int]:
