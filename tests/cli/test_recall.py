@@ -89,18 +89,18 @@ def test_json_tells_where_the_text_is_from(command: Command, talk: Session) -> N
 @pytest.mark.parametrize(
     ("args", "code", "text"),
     [
-        (("talk", "f99"), 1, "nothing here is called 'f99'"),
-        (("talk", "sha256-0123456789ab"), 1, "nothing here is called"),
-        (("talk", "sha256-01"), 1, "nothing here is called"),
-        (("talk", "child:none"), 1, "nothing here is called"),
+        (("talk", "f99"), 1, "no message, event, record, chunk or child has the id 'f99'"),
+        (("talk", "sha256-0123456789ab"), 1, "no message, event, record, chunk or child has the id"),
+        (("talk", "sha256-01"), 1, "no message, event, record, chunk or child has the id"),
+        (("talk", "child:none"), 1, "no message, event, record, chunk or child has the id"),
         (("talk", "\x1b[31m"), 1, "\\x1b"),
         (("talk", "msg-999"), 1, "the session has 41 messages"),
         (("talk", "tool:none"), 1, "no message has the result of that call"),
-        (("talk", "msg-3", "--lines", "9-2"), 2, "no lines of a text of 300"),
-        (("talk", "msg-3", "--lines", "0-2"), 2, "no lines of a text of 300"),
-        (("talk", "msg-3", "--lines", "301"), 2, "no lines of a text of 300"),
-        (("talk", "msg-3", "--lines", "few"), 2, "no lines of a text of 300"),
-        (("talk", "msg-3", "--lines", "1-2-3"), 2, "no lines of a text of 300"),
+        (("talk", "msg-3", "--lines", "9-2"), 2, "is not a range of lines; the text has 300"),
+        (("talk", "msg-3", "--lines", "0-2"), 2, "is not a range of lines; the text has 300"),
+        (("talk", "msg-3", "--lines", "301"), 2, "is not a range of lines; the text has 300"),
+        (("talk", "msg-3", "--lines", "few"), 2, "is not a range of lines; the text has 300"),
+        (("talk", "msg-3", "--lines", "1-2-3"), 2, "is not a range of lines; the text has 300"),
         (("none", "msg-1"), 1, "no such session"),
     ],
 )
@@ -119,7 +119,7 @@ def test_an_id_that_stands_for_other_words_now_is_damage(command: Command, talk:
     log.write_bytes(log.read_bytes().replace(b"harbour_0_7 = 7", b"harbour_0_7 = 8"))
     done = command("recall", "talk", name)
     assert (done.returncode, done.stdout) == (3, "")
-    assert "stood for messages:3, and these say something else now" in done.stderr
+    assert "was messages:3, and the text there has changed" in done.stderr
 
 
 def test_control_characters_and_secrets_do_not_come_back(command: Command, talk: Session) -> None:

@@ -65,8 +65,8 @@ def test_nothing_found_is_told_and_is_exit_code_1(command: Command, talk: Sessio
 @pytest.mark.parametrize(
     ("args", "code", "text"),
     [
-        (("talk", " "), 2, "nothing to search for"),
-        (("talk", "tide", "-k", "0"), 2, "0 results were asked for"),
+        (("talk", " "), 2, "the query is empty"),
+        (("talk", "tide", "-k", "0"), 2, "k must be at least 1, got 0"),
         (("talk", "tide", "-k", "some"), 2, "'some' is not a number"),
         (("talk",), 2, "required: query"),
         (("none", "tide"), 1, "no such session"),

@@ -87,7 +87,7 @@ def test_a_session_stays_bound_when_it_is_opened_again(bound: Session, home: str
         again.unbind_memory()
         again.refresh()
         assert "memory:document" not in {item.source for item in again.prepare(budget=8_000).items}
-    with daypack.open_session("work", home=home) as again, pytest.raises(MemoryMissing, match="bound to none"):
+    with daypack.open_session("work", home=home) as again, pytest.raises(MemoryMissing, match="not bound to a memory"):
         again.capture()
 
 

@@ -34,7 +34,7 @@ def test_each_dialect_has_both_tools_in_its_own_shape(home: str) -> None:
     assert [one["function"]["name"] for one in openai] == ["recall", "search_history"]
     assert [(one["type"], one["name"]) for one in responses] == [("function", "recall"), ("function", "search_history")]
     assert [one["input_schema"]["required"] for one in anthropic] == [["id"], ["query"]]
-    with pytest.raises(BadInput, match="no dialect"):
+    with pytest.raises(BadInput, match="not a dialect"):
         definitions("klingon")
     assert stage(home).tools("anthropic") == anthropic
 
@@ -53,7 +53,7 @@ def test_an_answer_is_marked_with_where_it_is_from(session: Session) -> None:
     found = session.call("search_history", {"query": "lamp of the violin", "k": 2})
     assert found.startswith(f"{RECALLED}a search for 'lamp of the violin']\nmessages:")
     assert found.count("messages:") >= 2
-    assert session.call("search_history", {"query": "xylophone"}).endswith("nothing was found")
+    assert session.call("search_history", {"query": "xylophone"}).endswith("no results")
 
 
 def test_a_long_answer_is_cut_and_says_which_lines_it_has(session: Session) -> None:

@@ -51,7 +51,7 @@ def test_every_target_has_an_assembly_of_its_own_that_replays(home: str, target:
 
 
 def test_an_unknown_target_is_refused(session: Session) -> None:
-    with pytest.raises(BadInput, match="is no target"):
+    with pytest.raises(BadInput, match="is not a target"):
         session.prepare(target="everybody")
 
 

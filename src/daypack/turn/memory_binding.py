@@ -1,6 +1,6 @@
-"""A session bound to a memory: its turns see the document and what a question finds; what was said can be captured.
+"""The binding of a session to a memory: turns search the memory, and `capture` stores messages in it.
 
-meta.json   "memory": {"memory_id": "…", "user": "local", "url": null, "captured": 12}
+meta.json   "memory": {"memory_id": "…", "user": "local", "url": null, "captured_through": 12}
 """
 
 from collections.abc import Callable, Iterator
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from daypack.memory.port import MemoryTools
 
 _CAPTURED_ROLES = ("user", "assistant")
-_SHOWN_CHARS = 1_500  # of an entry among the hits; of a longer one its summary is shown
-_MERELY_CLOSE = 3  # hits without a word of the question
-_OWN_SHARE = 3  # times as many hits are asked for, because those of this session are passed over
+_MAX_HIT_CHARS = 1_500  # of a longer entry the summary is shown
+_MAX_WITHOUT_WORDS = 3  # hits that share no word with the query
+_OVERSAMPLING = 3  # request this many times more hits, because those of this session are skipped
 
 
 class Binding(Struct, frozen=True):
-    """Which memory a session is bound to, and up to which message it was captured."""
+    """The memory a session is bound to, and the last message that was captured."""
 
     memory_id: str
     user: str = "local"
     url: str | None = None
-    captured: int = 0
+    captured_through: int = 0
 
 
 _OpenTools = Callable[[Binding], "MemoryTools"]
@@ -42,70 +42,71 @@ convert({"memory_id": ""}, Binding)  # here, by one thread: the first conversion
 
 
 def read_binding(meta: dict[str, Any]) -> Binding | None:
-    """Return what meta.json says; None for a session that is bound to nothing."""
+    """Return the binding in meta.json; None if the session is not bound."""
     try:
         return convert(meta["memory"], Binding) if meta.get("memory") else None
     except ValidationError as error:
-        hint = "`daypack memory bind` writes it anew"
+        hint = "bind the session again with `daypack memory bind`"
         raise BadInput(str(error), operation="read binding", place='"memory" in meta.json', hint=hint) from error
 
 
 def write_binding(history: History, binding: Binding | None) -> None:
-    """Bind a session, or let go of its memory; the change stands in its events too."""
-    told = to_builtins(binding) if binding else None
+    """Bind a session to a memory, or unbind it with None; the change is recorded as an event."""
+    value = to_builtins(binding) if binding else None
     with history.lock:
-        history.append_event(draft_event("memory.bound", {"memory": told}))
-        history.facets.write_meta({"memory": told})
+        history.append_event(draft_event("memory.bound", {"memory": value}))
+        history.facets.write_meta({"memory": value})
 
 
 class Bound:
-    """The port of a turn to the memory of its session, and the way from the session into the memory."""
+    """The memory of a session: turns read it, and `capture` adds the session's messages to it."""
 
     def __init__(self, history: History, name: str, open_tools: _OpenTools) -> None:
         self._history = history
-        self._name = name  # of the session, as entries tell where they are from
+        self._name = name  # of the session; stored with each entry
         self._open_tools = open_tools
         self._tools: MemoryTools | None = None
         self._keeper: Keeper | None = None
 
     @property
     def binding(self) -> Binding:
-        """What meta.json says now."""
+        """The current binding in meta.json."""
         binding = read_binding(self._history.facets.meta())
         if binding is None:
             hint = "`daypack memory bind SESSION MEMORY`, or session.bind_memory(memory_id)"
-            raise MemoryMissing("the session is bound to none", operation="open memory", place=self._name, hint=hint)
+            problem = "the session is not bound to a memory"
+            raise MemoryMissing(problem, operation="open memory", place=self._name, hint=hint)
         return binding
 
     def document(self) -> str | None:
-        """Return the memory's document; None while there is only what stands in a new memory."""
+        """Return the memory's document; None while it is the placeholder of a new memory."""
         from daypack.memory.document.document import is_placeholder  # noqa: PLC0415 — only for sessions with a memory
 
         content = self._opened().get_context(self.binding.memory_id).content
         return None if is_placeholder(content) else content
 
     def search(self, query: str, limit: int) -> list[Remembered]:
-        """Return what other sessions said; the past of this one is searched in its own history."""
-        asked = min(100, _OWN_SHARE * limit)
+        """Return entries of other sessions; this session's own past is searched in its history."""
+        asked = min(100, _OVERSAMPLING * limit)
         found = self._opened().search_memories(self.binding.memory_id, query, top_k=asked, explain=True)
         others = [hit for hit in found.entries if hit.session != self._name]
-        # Something is always the closest in meaning: of what shares no word with the question, only a few are shown.
-        merely_close = [hit for hit in others if not _shares_words(hit)][_MERELY_CLOSE:]
+        # A vector search always returns something. Of the hits that share no word with the query, keep only a few.
+        without_words = [hit for hit in others if not _shares_words(hit)][_MAX_WITHOUT_WORDS:]
         return [
-            Remembered(id=hit.entry_id, text=_shown(hit), score=hit.score, when=hit.at or hit.created_at)
-            for hit in [hit for hit in others if hit not in merely_close][:limit]
+            Remembered(id=hit.entry_id, text=_hit_text(hit), score=hit.score, when=hit.at or hit.created_at)
+            for hit in [hit for hit in others if hit not in without_words][:limit]
         ]
 
     def capture(self, *, end: bool = False) -> tuple[Added, ...]:
-        """Add what was said since the last time, each message once; with `end` also write the document.
+        """Add the messages since the last capture, each once; with `end` also update the document.
 
-        Raw messages go in, nothing that daypack put into a window: neither recalled text nor fenced blocks.
+        Only raw messages are stored, not what daypack put into a window: neither recalled text nor fenced blocks.
         """
         binding = self.binding
-        keeper = self._kept(binding)
+        keeper = self._open_keeper(binding)
         added: list[Added] = []
-        last = binding.captured
-        for message in self._news(binding):
+        last = binding.captured_through
+        for message in self._uncaptured(binding):
             last = message.seq
             answer = keeper.observe(
                 message.role,
@@ -123,27 +124,27 @@ class Bound:
                 self._keeper = None
                 keeper.finish()
         finally:
-            # What could not be stored is captured again the next time: its key makes it one entry.
-            missed = (one.about.source for one in keeper.remaining if one.about.source and not one.refused)
+            # Entries that could not be stored are captured again next time; the client key prevents duplicates.
+            missed = (entry.about.source for entry in keeper.remaining if entry.about.source and not entry.refused)
             last = min([last, *(int(source.partition(":")[2]) - 1 for source in missed)])
-            if last != binding.captured:
-                self._note(binding, last)
+            if last != binding.captured_through:
+                self._save_progress(binding, last)
         return tuple(added)
 
-    def _note(self, binding: Binding, captured: int) -> None:
-        """Remember how far it got; not if the session was bound anew meanwhile, or another process has noted more."""
+    def _save_progress(self, binding: Binding, captured: int) -> None:
+        """Store the last captured message, unless the binding changed or another process stored a later one."""
         with self._history.lock:
             if read_binding(self._history.facets.meta()) == binding:
-                self._history.facets.write_meta({"memory": to_builtins(replace(binding, captured=captured))})
+                self._history.facets.write_meta({"memory": to_builtins(replace(binding, captured_through=captured))})
 
-    def _news(self, binding: Binding) -> Iterator[Message]:
-        # What leaves this machine leaves it as everything does that is shown: without secrets.
+    def _uncaptured(self, binding: Binding) -> Iterator[Message]:
+        # Redact secrets before text leaves this machine.
         clearing = binding.url is not None and self._history.config.redaction == "on"
-        for message in self._history.messages.records(binding.captured + 1):
+        for message in self._history.messages.records(binding.captured_through + 1):
             if message.role in _CAPTURED_ROLES and message.text and not is_brought_back(message):
                 yield clear(message)[0] if clearing else message
 
-    def _kept(self, binding: Binding) -> "Keeper":
+    def _open_keeper(self, binding: Binding) -> "Keeper":
         if self._keeper is None:
             from daypack.memory.keeper import Keeper  # noqa: PLC0415
 
@@ -159,7 +160,7 @@ class Bound:
         return self._tools
 
     def close(self) -> None:
-        """Write the document when something was captured, and let go of the memory."""
+        """Update the document if something was captured, and close the memory."""
         try:
             if self._keeper is not None:
                 self._keeper.finish()
@@ -171,17 +172,17 @@ class Bound:
 
 
 def _shares_words(hit: Hit) -> bool:
-    """Whether an entry, or one beside it, has a word of the query."""
+    """True if an entry, or one next to it, contains a word of the query."""
     parts = hit.score_parts or {}
     return parts.get("lexical", 0.0) + parts.get("near", 0.0) > 0
 
 
-def _shown(entry: Entry) -> str:
-    text = entry.raw_entry if len(entry.raw_entry) <= _SHOWN_CHARS else entry.summary
+def _hit_text(entry: Entry) -> str:
+    text = entry.raw_entry if len(entry.raw_entry) <= _MAX_HIT_CHARS else entry.summary
     who = entry.author or entry.role
     return f"{who}: {text}" if who else text
 
 
 def _key(name: str, message: Message) -> str:
-    """Return a key that stands for this text at this place: another session of the same name has others."""
+    """Return a client key for this text at this place; it differs in another session of the same name."""
     return f"{name}#{message.seq}:{name_of(message.text.encode('utf-8', 'replace'))[7:19]}"

@@ -1,4 +1,4 @@
-"""Looking things up in a session's own history: search it with words, and bring back what left the window by its id."""
+"""Search a session's own history by words, and recall text that left the window by its id."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -24,17 +24,17 @@ from daypack.types.history import Event, Message
 from daypack.types.records import HistoryHit, SwapRecord
 from daypack.types.source import EventRef, Messages, Source, SwapRef, parse_source
 
-_AROUND = 240  # characters shown on either side of a verbatim find
-_CANDIDATES = 60  # places the index names; of these the lines decide
-_MOST_VERBATIM = 200  # characters of a query that is looked for word for word
-_LEAST_PREFIX = 8  # hexadecimal digits that name a swapped chunk
+_AROUND = 240  # characters shown on either side of a verbatim match
+_CANDIDATES = 60  # results of the index that are checked for verbatim matches
+_MAX_VERBATIM_CHARS = 200  # longer queries are not searched verbatim
+_MIN_ID_DIGITS = 8  # hexadecimal digits that identify a swapped chunk
 _BATCH = 512
-_MOST_LINES = 20_000  # of the log that are looked at for one string
+_MAX_LINES = 20_000  # lines of the log that one verbatim search decodes
 _PICKED = 64
 
 
 class Recalled(str):
-    """A text that was brought back, with where it is from and which of its lines these are."""
+    """A recalled text, with its source and the range of its lines."""
 
     source: str
     start: int
@@ -50,39 +50,39 @@ class Recalled(str):
 
 
 class Lookup:
-    """Search and recall. Secrets are out of whatever is returned."""
+    """Search and recall in one session. Secrets are redacted from everything that is returned."""
 
     def __init__(self, inputs: TurnInputs) -> None:
         self._inputs = inputs
         self._history = inputs.history
 
     def search(self, query: str, k: int = 5) -> tuple[HistoryHit, ...]:
-        """Return the places of history that say most about a query; those that say it word for word go first."""
+        """Return the parts of history that match a query best; verbatim matches come first."""
         if not isinstance(query, str) or not query.strip():  # pyright: ignore[reportUnnecessaryIsInstance] — the edge
-            hint = "give words to look for"
-            raise BadInput("there is nothing to search for", operation="search history", place="query", hint=hint)
+            hint = "give the words to search for"
+            raise BadInput("the query is empty", operation="search history", place="query", hint=hint)
         if k < 1:
-            hint = "ask for at least 1"
-            raise BadInput(f"{k} results were asked for", operation="search history", place="k", hint=hint)
+            hint = "use 1 or more"
+            raise BadInput(f"k must be at least 1, got {k}", operation="search history", place="k", hint=hint)
         wanted = query.strip()
         found = self._inputs.past.search(query, max(_CANDIDATES, 4 * k))
         verbatim = [hit for hit in found if occurs(wanted, hit.text)]
-        if not verbatim and len(query) <= _MOST_VERBATIM and not _is_prose(query):
+        if not verbatim and len(query) <= _MAX_VERBATIM_CHARS and not _is_prose(query):
             verbatim = self._verbatim(wanted, k)
-        said = {hit.source for hit in verbatim}
-        return tuple([*verbatim, *(hit for hit in found if hit.source not in said)][:k])
+        sources = {hit.source for hit in verbatim}
+        return tuple([*verbatim, *(hit for hit in found if hit.source not in sources)][:k])
 
     def recall(self, name: str, lines: "str | Sequence[int] | None" = None) -> Recalled:
-        """Return what an id stands for: of a swapped chunk, message, event, record, ref or child, or a reference."""
+        """Return the text of a swapped chunk, message, event, record, ref or child, by its id or a source reference."""
         source, text = self._find(name)
         if self._inputs.redacting:
             text = redact(text).text
-        whole = text.split("\n")
-        if len(whole) > 1 and not whole[-1]:
-            whole.pop()  # the end of the last line, not a line
-        start, stop = _line_range(lines, len(whole))
-        recalled = Recalled(text if lines is None else "\n".join(whole[start - 1 : stop]))
-        recalled.source, recalled.start, recalled.stop, recalled.lines = source, start, stop, len(whole)
+        all_lines = text.split("\n")
+        if len(all_lines) > 1 and not all_lines[-1]:
+            all_lines.pop()  # the text ends with a line break
+        start, stop = _line_range(lines, len(all_lines))
+        recalled = Recalled(text if lines is None else "\n".join(all_lines[start - 1 : stop]))
+        recalled.source, recalled.start, recalled.stop, recalled.lines = source, start, stop, len(all_lines)
         return recalled
 
     def _find(self, name: str) -> tuple[str, str]:
@@ -90,44 +90,44 @@ class Lookup:
             extent = range_of(record)
             if chunk_for(self._history, record) is None:
                 raise Damaged(
-                    f"{record.id} stood for {extent}, and these say something else now",
+                    f"{record.id} was {extent}, and the text there has changed",
                     operation="recall",
                     place=self._history.layout.messages,
-                    hint="a message was erased or damaged since; see `daypack doctor`",
+                    hint="a message was erased or is corrupt; see `daypack doctor`",
                 )
-            return str(extent), self._words(extent)
+            return str(extent), self._text_of(extent)
         if source := self._source(name):
             found = resolve(self._history, source)
             if isinstance(found, Event):
                 return str(source), text_of(found) or msgspec.json.format(msgspec.json.encode(found.data)).decode()
             extent = Messages(found[0].seq, found[-1].seq)
-            return str(extent), self._words(extent)
-        if ref := next((one for one in self._inputs.working.read().refs.values() if one.id == name), None):
+            return str(extent), self._text_of(extent)
+        if ref := next((ref for ref in self._inputs.working.read().refs.values() if ref.id == name), None):
             return self._of_child(ref.path) or (ref.path, ref.summary)
         if found := self._of_child(name):
             return found
         raise SourceMissing(
-            f"nothing here is called {name!r}",
+            f"no message, event, record, chunk or child has the id {name!r}",
             operation="recall",
             place=self._history.layout.name,
-            hint="give an id of a stub, pack or record: sha256-…, msg-12, messages:12-18, tool:<call>, f3, r2, ev-9",
+            hint="give the id in a stub, pack or record: sha256-…, msg-12, messages:12-18, tool:<call>, f3, r2, ev-9",
         )
 
     def _of_child(self, name: str) -> tuple[str, str] | None:
-        """Return what a child answered, by `child:<name>` or by the path of its result."""
+        """Return the result of a child, given as `child:<name>` or by the path of its result."""
         for child in read_children(self._history):
             if name in (f"child:{child.name}", f"context/child/{child.name}/result.md"):
                 return f"child:{child.name}", child.result or child.handoff or ""
         return None
 
     def _source(self, name: str) -> Source | None:
-        """Return the reference a name stands for: a message or event by its id, a record by its source."""
+        """Return the source reference of a message, event or record id."""
         if name.startswith("msg-") and name[4:].isdecimal():
             return Messages(int(name[4:]), int(name[4:]))
         if name.startswith("ev-"):
             return EventRef(name)
         folded = self._inputs.working.read()
-        for records in (one.records for one in reversed(folded.accepted)):  # also one that gave way since
+        for records in (compaction.records for compaction in reversed(folded.accepted)):  # also superseded records
             for record in (*records.decisions, *records.facts, *records.todos, *records.errors):
                 if record.id == name:
                     return parse_source(record.source)
@@ -141,17 +141,19 @@ class Lookup:
         return None if isinstance(source, SwapRef) else source
 
     def _swap_record(self, name: str) -> SwapRecord | None:
-        if not name.startswith("sha256-") or len(name) < 7 + _LEAST_PREFIX:
+        if not name.startswith("sha256-") or len(name) < 7 + _MIN_ID_DIGITS:
             return None
         swapped = self._inputs.working.read().swapped
-        found = [swapped[name]] if name in swapped else [one for key, one in swapped.items() if key.startswith(name)]
+        found = (
+            [swapped[name]] if name in swapped else [record for key, record in swapped.items() if key.startswith(name)]
+        )
         if len(found) > 1:
-            hint = f"give more of it: {', '.join(one.id[:24] for one in found[:4])}"
-            raise BadInput(f"{name} stands for {len(found)} chunks", operation="recall", place="id", hint=hint)
+            hint = f"give more digits: {', '.join(record.id[:24] for record in found[:4])}"
+            raise BadInput(f"{name} is the start of {len(found)} ids", operation="recall", place="id", hint=hint)
         return found[0] if found else self._unlisted(name)
 
     def _unlisted(self, name: str) -> SwapRecord | None:
-        """Find an output that stands in a tail as one line, and that no compaction has listed yet."""
+        """Find a tool output that the tail shows as one line and that no compaction has listed yet."""
         reader = self._history.messages.reader
         for stop in range(reader.count(), 0, -_BATCH):
             slots = reader.slots(max(0, stop - _BATCH), stop)
@@ -164,23 +166,23 @@ class Lookup:
                     )
         return None
 
-    def _words(self, extent: Messages) -> str:
+    def _text_of(self, extent: Messages) -> str:
         messages = self._history.messages.records(extent.start, extent.stop)
-        cleared = (clear(one)[0] if self._inputs.redacting else one for one in messages)
+        shown = (clear(message)[0] if self._inputs.redacting else message for message in messages)
         if extent.start == extent.stop:
-            return "\n".join(searchable(one) for one in cleared)
-        return "\n\n".join(f"[{one.seq} {one.role}] {searchable(one)}" for one in cleared)
+            return "\n".join(searchable(message) for message in shown)
+        return "\n\n".join(f"[{message.seq} {message.role}] {searchable(message)}" for message in shown)
 
     def _verbatim(self, query: str, k: int) -> list[HistoryHit]:
-        """Look for a string as it stands, newest first, in the bytes of the log."""
+        """Search the bytes of the log for a string, newest first."""
         once = msgspec.json.encode(query)[1:-1]
-        twice = msgspec.json.encode(once.decode())[1:-1]  # as arguments spell it
+        twice = msgspec.json.encode(once.decode())[1:-1]  # as in the arguments of a tool call
         hits: list[HistoryHit] = []
         for needle in dict.fromkeys((once, twice)):
-            lines = islice(self._lines_with(needle), _MOST_LINES)
-            while len(hits) < k and (few := list(islice(lines, _PICKED))):
-                messages = self._history.messages.reader.pick(few)  # which believes no damaged line
-                hits += [hit for one in messages if (hit := self._quote(one, query, once.decode()))]
+            lines = islice(self._lines_with(needle), _MAX_LINES)
+            while len(hits) < k and (seqs := list(islice(lines, _PICKED))):
+                messages = self._history.messages.reader.pick(seqs)  # it verifies the lines
+                hits += [hit for message in messages if (hit := self._quote(message, query, once.decode()))]
         return hits[:k]
 
     def _quote(self, message: Message, query: str, escaped: str) -> HistoryHit | None:
@@ -193,8 +195,8 @@ class Lookup:
         return HistoryHit(text=text[start:stop].strip(), source=f"messages:{message.seq}", score=1.0)
 
     def _lines_with(self, needle: bytes) -> Iterator[int]:
-        """Yield the numbers of the messages whose lines hold some bytes, newest first."""
-        import mmap  # noqa: PLC0415 — only for what the index does not know
+        """Yield the numbers of the messages whose lines contain the bytes, newest first."""
+        import mmap  # noqa: PLC0415 — only for strings that the index does not find
 
         path = self._history.layout.messages
         decoder = msgspec.json.Decoder(_Numbered)
@@ -216,17 +218,17 @@ class _Numbered(msgspec.Struct):
 
 
 def _is_part(before: bytes, after: bytes) -> bool:
-    """Whether what was found goes on in a longer word or number; an escaped line end before it is none of it."""
+    """True if a match is part of a longer word or number; an escaped line break before it does not count."""
     return after.isalnum() or (before[-1:].isalnum() and before[:1] != b"\\")
 
 
 def _is_prose(query: str) -> bool:
-    """Whether a query is a sentence rather than a name, a path or a number."""
+    """True if a query is a sentence rather than a name, a path or a number."""
     return len(query.split()) > 6
 
 
 def _line_range(lines: "str | Sequence[int] | None", count: int) -> tuple[int, int]:
-    """Return the first and the last line that is wanted, both from 1 and included."""
+    """Return the first and the last line, counted from 1, both inclusive."""
     if lines is None:
         return 1, count
     try:
@@ -241,5 +243,5 @@ def _line_range(lines: "str | Sequence[int] | None", count: int) -> tuple[int, i
 
 
 def _bad_lines(lines: object, count: int) -> BadInput:
-    problem = f"{lines!r} names no lines of a text of {count:,}"
+    problem = f"{lines!r} is not a range of lines; the text has {count:,}"
     return BadInput(problem, operation="recall", place="lines", hint="write 1-40 or 12")

@@ -1,6 +1,6 @@
-"""The two tools an agent can be given: `recall` and `search_history`, their definitions and their answers.
+"""The tools `recall` and `search_history` for agents: their definitions, and their results.
 
-What they answer begins with a mark, so that text that was brought back is never taken for something new.
+Every result starts with a mark, so that recalled text is never captured as new.
 """
 
 from collections.abc import Mapping
@@ -13,30 +13,30 @@ from daypack.text.injected import RECALLED
 from daypack.text.redact.redact import redact
 from daypack.turn.recall import Lookup
 
-_MOST_LINES = 400
-_MOST_CHARS = 24_000  # of one answer; the rest can be asked for by lines
+_MAX_LINES = 400
+_MAX_CHARS = 24_000  # of one result; the rest can be requested with `lines`
 
 _TOOLS: tuple[dict[str, Any], ...] = (
     {
         "name": "recall",
-        "description": "Bring back text that left the window, by its id (sha256-…, msg-12, messages:12-18, f3, r2).",
+        "description": "Return text that left the window, by its id (sha256-…, msg-12, messages:12-18, f3, r2).",
         "parameters": {
             "type": "object",
             "properties": {
                 "id": {"type": "string", "description": "the id in a stub, a record or a search result"},
-                "lines": {"type": "string", "description": "which lines, for instance 1-40; all when left out"},
+                "lines": {"type": "string", "description": "range of lines, for instance 1-40 (default: all)"},
             },
             "required": ["id"],
         },
     },
     {
         "name": "search_history",
-        "description": "Search everything said and done in this session, also what left the window.",
+        "description": "Search the whole history of this session, including what left the window.",
         "parameters": {
             "type": "object",
             "properties": {
                 "query": {"type": "string", "description": "words, a path, a number or a name"},
-                "k": {"type": "integer", "description": "how many results, 5 when left out"},
+                "k": {"type": "integer", "description": "number of results (default: 5)"},
             },
             "required": ["query"],
         },
@@ -48,27 +48,28 @@ def definitions(dialect: str = "openai") -> list[dict[str, Any]]:
     """Return the tools as a provider's request takes them: openai, responses or anthropic."""
     if dialect == "anthropic":
         return [
-            {"name": one["name"], "description": one["description"], "input_schema": one["parameters"]}
-            for one in _TOOLS
+            {"name": tool["name"], "description": tool["description"], "input_schema": tool["parameters"]}
+            for tool in _TOOLS
         ]
     if dialect == "responses":
-        return [{"type": "function", **one} for one in _TOOLS]
+        return [{"type": "function", **tool} for tool in _TOOLS]
     if dialect == "openai":
-        return [{"type": "function", "function": dict(one)} for one in _TOOLS]
+        return [{"type": "function", "function": dict(tool)} for tool in _TOOLS]
     hint = "use openai, responses or anthropic"
-    raise BadInput(f"{dialect!r} is no dialect", operation="define tools", place="dialect", hint=hint)
+    raise BadInput(f"{dialect!r} is not a dialect", operation="define tools", place="dialect", hint=hint)
 
 
 def answer(lookup: Lookup, name: str, arguments: "str | Mapping[str, Any]") -> str:
-    """Return what a call of one of the tools is answered with; what is wrong with it is told in words."""
+    """Return the result of a tool call; for a bad call the result is the error text."""
     try:
         text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments)
-        given = msgspec.json.decode(text, type=dict[str, Any])
+        parsed = msgspec.json.decode(text, type=dict[str, Any])
         if name == "recall":
-            return _recall(lookup, str(given.get("id", "")), given.get("lines"))
+            return _recall(lookup, str(parsed.get("id", "")), parsed.get("lines"))
         if name == "search_history":
-            return _search(lookup, str(given.get("query", "")), msgspec.convert(given.get("k") or 5, int, strict=False))
-        raise BadInput(f"there is no tool {name!r}", operation="call tool", hint="there are recall, search_history")
+            count = msgspec.convert(parsed.get("k") or 5, int, strict=False)
+            return _search(lookup, str(parsed.get("query", "")), count)
+        raise BadInput(f"unknown tool {name!r}", operation="call tool", hint="use recall or search_history")
     except (DaypackError, msgspec.DecodeError, msgspec.ValidationError, TypeError, ValueError) as error:
         problem = f"{error.problem} ({error.hint})" if isinstance(error, DaypackError) else str(error)
         return f"{RECALLED}nowhere] {problem}"
@@ -78,21 +79,21 @@ def _recall(lookup: Lookup, name: str, lines: Any) -> str:  # noqa: ANN401 — w
     found = lookup.recall(name, str(lines) if lines else None)
     shown, start = found.split("\n"), found.start
     kept, size = 0, 0
-    for line in shown[:_MOST_LINES]:
+    for line in shown[:_MAX_LINES]:
         size += len(line) + 1
-        if kept and size > _MOST_CHARS:
+        if kept and size > _MAX_CHARS:
             break
         kept += 1
     stop = min(start + kept - 1, found.stop)
     text = "\n".join(shown[:kept])
     part = "" if (start, stop) == (1, found.lines) else f", lines {start}-{stop} of {found.lines}"
-    if len(text) > _MOST_CHARS and kept == 1:
-        part += f", the first {_MOST_CHARS:,} of {len(text):,} characters of line {start}"
-        text = text[:_MOST_CHARS]
+    if len(text) > _MAX_CHARS and kept == 1:
+        part += f", the first {_MAX_CHARS:,} of {len(text):,} characters of line {start}"
+        text = text[:_MAX_CHARS]
     return f"{RECALLED}{found.source}{part}]\n{text}"
 
 
 def _search(lookup: Lookup, query: str, k: int) -> str:
     hits = lookup.search(query, min(k, 20))
-    lines = [f"{hit.source}: {hit.text}" for hit in hits] or ["nothing was found"]
+    lines = [f"{hit.source}: {hit.text}" for hit in hits] or ["no results"]
     return f"{RECALLED}a search for {redact(query).text!r}]\n" + "\n\n".join(lines)

@@ -1,4 +1,4 @@
-"""Compactions: what is read off history, what was lost on the way, and what an accepted one leaves behind.
+"""Compactions: the bullets read from history, the losses, and the records of an accepted compaction.
 
     {"type":"context.compaction.completed","data":{"source":"messages:1-120","model":"none","records":{…},…}}
 
@@ -23,7 +23,7 @@ class Bullet(Struct, frozen=True, omit_defaults=True):
     text: str
     source: str
     resolution: str | None = None  # of an error
-    weight: float = 0.0  # who gives way: small first
+    weight: float = 0.0  # the smallest are dropped first
 
 
 LossReason = Literal[
@@ -50,12 +50,12 @@ class Loss(Struct, frozen=True, omit_defaults=True):
 
 
 class Filled(Struct, frozen=True):
-    """What a model made of a range, as far as it can be believed, and its own words."""
+    """The bullets a model wrote for a range that passed the checks, and its raw outputs."""
 
     bullets: tuple[Bullet, ...]
     losses: tuple[Loss, ...]
     outputs: tuple[str, ...]
-    unread: int = 0  # the messages at the beginning that the model was not given
+    unread: int = 0  # messages at the start of the range that did not fit into the model's window
 
 
 class Records(Struct, frozen=True, omit_defaults=True):
@@ -79,14 +79,14 @@ class Compaction(Struct, frozen=True, omit_defaults=True, kw_only=True):
     method: CompactionMethod
     model: str
     before_tokens: int  # of the messages that left the window
-    after_tokens: int  # of CONTEXT.md and the refs a pack shows of them
+    after_tokens: int  # of CONTEXT.md and the refs that replace them in a pack
     coverage: dict[str, int] = {}  # messages, read, bullets offered, bullets kept, …
     losses: tuple[Loss, ...] = ()
     refresh: str = "when the window fills again"
     records: Records = Records()
-    refs: tuple[Ref, ...] = ()  # new or changed since the compaction before
+    refs: tuple[Ref, ...] = ()  # new or changed since the previous compaction
     swapped: tuple[SwapRecord, ...] = ()  # what left the window with it
-    output: dict[str, Any] | None = None  # where the model's own words are kept
+    output: dict[str, Any] | None = None  # where the model's raw outputs are stored
 
     @property
     def start(self) -> int:

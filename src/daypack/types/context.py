@@ -3,7 +3,7 @@
 Documents of other writers are welcome: unknown fields are skipped, open vocabularies are plain strings, and a
 record without `schema_version` reads as ours. What daypack writes always carries it.
 
-A `*_ref` or `*_refs` to one of the thirteen objects is its id; a `Link` leads out of the model.
+A `*_ref` or `*_refs` holds the ids of objects of the model; a `Link` points outside it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Visibility = Annotated[tuple[Target, ...], Meta(min_length=1)]
 
 
 class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What all thirteen objects carry."""
+    """The fields common to all thirteen objects."""
 
     # A factory, because a plain default would be left out when written.
     schema_version: str = field(default_factory=lambda: SCHEMA_VERSION)
@@ -47,7 +47,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class ContextEnvelope(Record, frozen=True, kw_only=True):
     """One portable snapshot for a turn, task, session, tool call, review or handoff.
 
-    It names its records by id; an export also holds them whole. A change makes a new envelope.
+    It refers to its records by id; an export also contains them. A change makes a new envelope.
     """
 
     context_id: str
@@ -87,7 +87,7 @@ class ContextEnvelope(Record, frozen=True, kw_only=True):
 
 
 class ContextSurface(Record, frozen=True, kw_only=True):
-    """The context that was available before selection; the one place where items stand whole."""
+    """The context that was available before selection; the only place that holds items in full."""
 
     surface_id: str
     scope: Scope
@@ -131,7 +131,7 @@ class ContextItem(Record, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The inline words; empty when the content is structured or elsewhere."""
+        """The inline text; empty if the content is structured or stored elsewhere."""
         return self.content if isinstance(self.content, str) else ""
 
 
@@ -187,13 +187,13 @@ class ContextBudget(Record, frozen=True, kw_only=True):
     max_bytes: Count | None = None
     max_items: Count | None = None
     max_ms: Count | None = None
-    # Only items that name one of these targets may be counted in.
+    # Only items that these targets may see count.
     visibility: tuple[Target, ...] = ()
     actual_tokens: Count | None = None
     actual_bytes: Count | None = None
     actual_items: Count | None = None
     actual_ms: Count | None = None
-    # How the tokens were counted: a number means little without it.
+    # The tokenizer or estimate: a count means little without it.
     token_method: str | None = None
     overflow_strategy: OverflowStrategy | None = None
     truncation_records: tuple[Truncation, ...] = ()
@@ -242,7 +242,7 @@ class ContextInjection(Record, frozen=True, kw_only=True):
     target: Target
     injection_point: InjectionPoint
     created_at: Timestamp
-    # The id the place itself uses: of a message, a request, a panel.
+    # The id that the injection point itself uses: of a message, a request, a panel.
     native_id: str | None = None
     visibility: tuple[Target, ...] = ()
     final_ref: Link | None = None

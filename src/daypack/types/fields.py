@@ -1,7 +1,7 @@
-"""Field types: the open vocabularies as strings, and the ranges numbers must keep.
+"""Field types: the open vocabularies as strings, and the ranges of numbers.
 
-The known members of a vocabulary appear in the schema as examples, so another value stays valid. These stand apart
-from `kinds` because the log, which every command reads, needs none of them.
+The known members of a vocabulary appear in the schema as examples, so other values stay valid. They are not in `kinds`
+because every command imports that module to read the log, and none of these types is needed for it.
 """
 
 from typing import Annotated

@@ -12,14 +12,14 @@ from daypack.types.kinds import Role
 
 
 class Text(Struct, frozen=True, tag_field="type", tag="text", omit_defaults=True):
-    """Words."""
+    """Plain text."""
 
     text: str
     meta: dict[str, Any] | None = None
 
 
 class Thinking(Struct, frozen=True, tag_field="type", tag="thinking", omit_defaults=True):
-    """A model's reasoning; `signature` is what its provider needs to accept it again."""
+    """A model's reasoning; its provider accepts it again only with the `signature`."""
 
     text: str
     signature: str | None = None
@@ -27,7 +27,7 @@ class Thinking(Struct, frozen=True, tag_field="type", tag="thinking", omit_defau
 
 
 class Image(Struct, frozen=True, tag_field="type", tag="image", omit_defaults=True):
-    """A picture by reference: a path, an address or a digest, never the bytes."""
+    """An image by reference: a path, a URL or a digest, never the bytes."""
 
     source: str
     media_type: str | None = None
@@ -43,7 +43,7 @@ class File(Struct, frozen=True, tag_field="type", tag="file", omit_defaults=True
 
 
 class Other(Struct, frozen=True, tag_field="type", tag="other"):
-    """A part of a type daypack does not know, kept whole in `value`."""
+    """A part of a type daypack does not know, stored unchanged in `value`."""
 
     value: dict[str, Any]
 
@@ -63,7 +63,7 @@ class ToolCall(Struct, frozen=True, omit_defaults=True):
 class Message(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """One line of `messages.jsonl`.
 
-    A line written by hand may leave out `seq`, `id`, `ts` and `crc`: readers fill in the first two by position.
+    A line written by hand may leave out `seq`, `id`, `ts` and `crc`: readers derive the first two from its position.
     """
 
     seq: int = 0
@@ -80,7 +80,7 @@ class Message(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The words of the content, without thinking, pictures and files."""
+        """The text of the content, without thinking, images and files."""
         if isinstance(self.content, str):
             return self.content
         return "\n".join(part.text for part in self.content if isinstance(part, Text))
@@ -99,7 +99,7 @@ class Event(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
 
 
 class Damage(Struct, frozen=True):
-    """A place in a log where the bytes are not what was written."""
+    """A corrupt place in a log."""
 
     path: str
     line: int

@@ -1,7 +1,7 @@
 """The vocabularies: closed ones as Literals, open ones as strings with a list of known members.
 
 A closed vocabulary is ours: another value is an error. An open one comes from a draft others may extend:
-another value is legal, `is_known` says that it is not listed, and the caller may warn.
+another value is legal, `is_known` returns False for it, and the caller may warn.
 """
 
 from typing import Literal, get_args
@@ -45,7 +45,7 @@ ContextKind = Literal[
 ]
 CONTEXT_KINDS: tuple[ContextKind, ...] = get_args(ContextKind)
 
-# Whose word counts more, highest first. What is made from several sources has the lowest of theirs.
+# Who the text comes from, highest authority first. A text made from several sources has the lowest of theirs.
 Authority = Literal["system", "user", "agent", "tool", "web"]
 AUTHORITIES: tuple[Authority, ...] = get_args(Authority)
 
@@ -106,7 +106,7 @@ PackKind = Literal[
 ]
 PACK_KINDS: tuple[PackKind, ...] = get_args(PackKind)
 
-# What an item of a pack is on the surface; three kinds need more than their name, see `context_kind_of`.
+# The context kind of each pack kind; three depend on more than the kind, see `context_kind_of`.
 PACK_CONTEXT_KINDS: dict[PackKind, ContextKind] = {
     "system": "developer_instruction",
     "context_doc": "thread_summary",
@@ -128,7 +128,7 @@ PACK_CONTEXT_KINDS: dict[PackKind, ContextKind] = {
     "custom": "custom",
 }
 
-# The mapping above is many to one; this metadata on the surface item tells the pack kinds apart again.
+# The mapping above is many to one; this metadata of the surface item distinguishes the pack kinds.
 PACK_METADATA: dict[PackKind, dict[str, str]] = {
     "facts": {"type": "fact"},
     "decisions": {"type": "decision"},
@@ -228,7 +228,7 @@ OVERFLOW_STRATEGIES = (
     "policy_block",
     "custom",
 )
-# The seven places the model names; the draft behind it knows five more.
+# The seven places of the model; the draft it is based on has five more.
 PLACES = (
     "system_prompt",
     "message_history",
@@ -318,7 +318,7 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
 
 
 def is_known(vocabulary: str, value: str) -> bool:
-    """Say whether an open vocabulary lists `value`; an unlisted one deserves a warning, never an error."""
+    """Return True if an open vocabulary lists `value`; an unlisted value deserves a warning, never an error."""
     return value in VOCABULARIES[vocabulary]
 
 
@@ -328,4 +328,4 @@ def check_target(name: str) -> Target:
         if target == name:
             return target
     hint = f"use one of {', '.join(TARGETS)}"
-    raise BadInput(f"{name!r} is no target", operation="prepare", place="target", hint=hint)
+    raise BadInput(f"{name!r} is not a target", operation="prepare", place="target", hint=hint)

@@ -9,7 +9,7 @@ from daypack.types.fields import Count, Timestamp
 TITLE_MAX_CHARS = 50
 DESCRIPTION_MAX_CHARS = 500
 SUMMARY_MAX_CHARS = 512
-SUMMARY_TOKENS = 80  # about what a summary should have; characters decide
+SUMMARY_TOKENS = 80  # recommended; the limit in characters is enforced
 DOCUMENT_MAX_CHARS = 5000
 ENTRY_MAX_BYTES = 9000
 LIST_MAX_ENTRIES = 50
@@ -22,7 +22,7 @@ Content = Annotated[str, Meta(max_length=DOCUMENT_MAX_CHARS)]
 Limit = Annotated[int, Meta(ge=1, le=LIST_MAX_ENTRIES)]
 Level = Literal["durable", "visible", "searchable"]
 
-# What a new memory holds until somebody writes its document (compared exactly).
+# The document of a new memory until its first put_context (compared exactly).
 PLACEHOLDER = (
     "This is default context that's created with the memory. "
     "Instructions for AI Agent: Provide relevant context as soon as it's available."
@@ -30,10 +30,10 @@ PLACEHOLDER = (
 
 
 class About(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What is known of a raw entry beside its text; search uses all of it.
+    """The facts about a raw entry other than its text; search uses all of them.
 
-    `at` is when it was said, as the caller writes times (ISO 8601 can be filtered by); `source` is where in a history
-    the message stands ("messages:12").
+    `at` is the time of the message, in the caller's format (only ISO 8601 can be filtered by); `source` is its place in
+    a history ("messages:12").
     """
 
     session: str | None = None
@@ -45,10 +45,10 @@ class About(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Where(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Which entries a search may return: all that is given must hold; an entry needs all the tags.
+    """A filter for search results: an entry must match every given field and have all the tags.
 
-    `since` and `until` are ISO 8601 times, both included; they look at `at`, where an entry has none or one that is no
-    ISO time at when it was stored.
+    `since` and `until` are ISO 8601 times, both inclusive. They apply to `at`, or to the time of storage if `at` is
+    missing or not an ISO time.
     """
 
     since: str | None = None
@@ -68,7 +68,7 @@ class Stats(Struct, frozen=True):
 
 
 class Memory(Struct, frozen=True, kw_only=True):
-    """What is known about a memory without reading it."""
+    """The description of a memory, without its entries."""
 
     memory_id: str
     title: Title
@@ -77,7 +77,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     description: Description = ""
     stats: Stats = Stats()
     deleted_at: Timestamp | None = None
-    # Of the write that made it; a memory that is only read has none.
+    # The token of the write that made it; None if the memory was only read.
     token: str | None = None
 
 
@@ -109,7 +109,7 @@ class RawEntry(Struct, frozen=True):
 
 
 class Added(Struct, frozen=True, kw_only=True):
-    """What `add_entry` did. `replayed`: the client key was known, this is the answer of the first time."""
+    """The result of `add_entry`. `replayed`: the client key was known, and this is the first result again."""
 
     memory_id: str
     entry_id: str
@@ -118,24 +118,24 @@ class Added(Struct, frozen=True, kw_only=True):
     summary: EntrySummary
     token: str
     replayed: bool = False
-    # What was stored all the same, and might be better: a summary of many tokens.
+    # Warnings about what was stored, for instance a summary of many tokens.
     notes: tuple[str, ...] = ()
 
 
 class ContextDocument(Struct, frozen=True, kw_only=True):
-    """The context document of a memory as one `put_context` left it; the latest is current, none is lost."""
+    """One version of a memory's context document; each `put_context` adds a version, and the latest is current."""
 
     document_id: str
     memory_id: str
     version: int
     created_at: Timestamp
     content: Content
-    # Of the write that made it; a document that is only read has none.
+    # The token of the write that made it; None if the document was only read.
     token: str | None = None
 
 
 class EntryPage(Struct, frozen=True, kw_only=True):
-    """Entries, newest first, with the cursors that lead on in both directions (each an entry id)."""
+    """Entries, newest first, with the cursors for the next page in both directions (each an entry id)."""
 
     memory_id: str
     entries: tuple[Entry, ...]
@@ -153,7 +153,7 @@ class Hit(Entry, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class SearchResult(Struct, frozen=True, kw_only=True):
-    """Ranked entries, best first, with the latest context document and the one that fits the query best."""
+    """Ranked entries, best first, with the latest context document and the version that matches the query best."""
 
     memory_id: str
     entries: tuple[Hit, ...]
@@ -163,7 +163,7 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     best_context: str | None = None
     best_context_timestamp: Timestamp | None = None
     best_context_score: float | None = None
-    # What the search had to do without: vectors that are not ready, an embedder that does not answer.
+    # What the search could not use: vectors that are not ready, an embedder that does not answer.
     notes: tuple[str, ...] = ()
 
 
@@ -177,10 +177,10 @@ class FailedWrite(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Consistency(Struct, frozen=True, kw_only=True):
-    """What a barrier found out about the writes before it. Only "consistent" says that all of them hold.
+    """The result of a barrier for the writes before it. Only "consistent" guarantees all of them.
 
-    `level` is what was asked for. `search_index` says whether a search finds them too; `problem` why it does not, or
-    what took too long.
+    `level` is the level the caller requested. `search_index` is True if a search finds the writes too; `problem` says
+    why it does not, or what timed out.
     """
 
     status: Literal["consistent", "failed", "timeout"]
@@ -192,7 +192,7 @@ class Consistency(Struct, frozen=True, kw_only=True):
 
 
 class Usage(Struct, frozen=True):
-    """What a user has stored so far."""
+    """How much a user has stored."""
 
     memories: Count = 0
     entries: Count = 0
@@ -200,7 +200,7 @@ class Usage(Struct, frozen=True):
 
 
 class Quotas(Struct, frozen=True):
-    """What a user may store; a missing number is no limit."""
+    """How much a user may store; None is no limit."""
 
     memories: Count | None = None
     entries: Count | None = None
@@ -209,7 +209,7 @@ class Quotas(Struct, frozen=True):
 
 
 class User(Struct, frozen=True, kw_only=True):
-    """A profile: who the memories belong to."""
+    """The profile of the user that memories belong to."""
 
     user_id: str
     name: str

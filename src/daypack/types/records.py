@@ -3,9 +3,9 @@
     facts.jsonl        {"id":"f1","text":"…","source":"messages:12-18"}
     swap/index.jsonl   {"id":"sha256-…","kind":"message_range","source":"messages.jsonl","range":"1-120",…}
 
-Records keep their id across compactions; `source` says which part of history they were read from, `compaction`
-which event recorded them, `weight` who stays when there is no room for all, `confirmed` how many later
-compactions read the same words again.
+Records keep their id across compactions. `source` is the part of history they were read from, `compaction` the event
+that recorded them. Of too many records those with the smallest `weight` are dropped; `confirmed` counts the later
+compactions that read the same words.
 """
 
 from msgspec import Struct, field
@@ -50,7 +50,7 @@ class Todo(Struct, frozen=True, omit_defaults=True):
 
 
 class ErrorRecord(Struct, frozen=True, omit_defaults=True):
-    """An error and how it was resolved, when it was; a line of `errors.jsonl`."""
+    """An error and its resolution, if there is one; a line of `errors.jsonl`."""
 
     id: str
     error: str
@@ -60,7 +60,7 @@ class ErrorRecord(Struct, frozen=True, omit_defaults=True):
 
 
 class Ref(Struct, frozen=True, omit_defaults=True):
-    """A file, artifact, tool output or swapped chunk that is named, not copied; a line of `refs.jsonl`."""
+    """A reference to a file, artifact, tool output or swapped chunk; a line of `refs.jsonl`."""
 
     id: str
     path: str
@@ -82,7 +82,7 @@ class Summary(Struct, frozen=True, omit_defaults=True):
 
 
 class ContextDoc(Struct, frozen=True, omit_defaults=True):
-    """What `CONTEXT.md` says: a task and four lists of one-sentence bullets."""
+    """The contents of `CONTEXT.md`: a task and four lists of one-sentence bullets."""
 
     task: str = ""
     decisions: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ class PackItem(Struct, frozen=True, omit_defaults=True, kw_only=True):
     tokens: Count
     context_kind: ContextKind | None = None
     item_ref: str | None = None
-    # What stands for the content until the item is chosen: then it is expanded.
+    # The digest of the content.
     hash: str | None = None
     refs: tuple[str, ...] = ()
 
@@ -155,7 +155,7 @@ class Pack(Struct, frozen=True, omit_defaults=True, kw_only=True):
     target: Target = "model"
     context_id: str | None = None
     token_method: str | None = None
-    # What the provider's prompt cache can reuse: the digest and size of the part that does not change.
+    # The part that the provider's prompt cache can reuse, because it does not change: its digest and size.
     prefix_sha256: str | None = None
     stable_tokens: Count | None = None
     expected_cached_tokens: Count | None = None

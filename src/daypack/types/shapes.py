@@ -14,11 +14,11 @@ from daypack.types.fields import (
 )
 from daypack.types.kinds import Target
 
-# A reference to something that is not one of the thirteen objects: an id, or whatever its owner describes it by.
+# A reference to something outside the thirteen objects: an id, or a description by its owner.
 Link = str | dict[str, Any]
-# Content that stands in the item itself: words, or structured data of another writer.
+# Content inside the item itself: text, or structured data of another writer.
 Inline = str | dict[str, Any] | tuple[Any, ...]
-# What each signal said about one candidate.
+# The value of each signal for one candidate.
 Ranking = dict[RankingSignal, float | bool]
 
 
@@ -40,7 +40,7 @@ class Omission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     item_ref: str
     reason: OmissionReason
     token_estimate: Count | None = None
-    # The id under which the content can be had back.
+    # The id that `recall` returns the content for.
     swap_ref: str | None = None
     # Its absence may change the answer.
     high_impact: bool = False
@@ -58,7 +58,7 @@ class Truncation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Segment(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A stretch of a window with its reserved and used space."""
+    """A part of a window with its reserved and used tokens."""
 
     segment_id: str
     role: str | None = None
@@ -85,7 +85,7 @@ class Block(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Coverage(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How much of its sources a summary stands for."""
+    """How much of its sources a summary covers."""
 
     items_covered: Count | None = None
     estimated_tokens_before: Count | None = None

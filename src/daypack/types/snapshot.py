@@ -16,7 +16,7 @@ PROTOCOL_VERSION = 2.3
 
 
 class Block(Struct, frozen=True, omit_defaults=True):
-    """One memory of a tier; the model writes it, the stable `id` lets it be updated."""
+    """One memory of a tier, written by the model; a block with the same `id` replaces it."""
 
     id: str
     type: str
@@ -25,11 +25,11 @@ class Block(Struct, frozen=True, omit_defaults=True):
     round: Count
     tags: tuple[str, ...]
     content: str
-    extra: dict[str, Any] = {}  # fields the protocol does not know; on the wire they stand beside the others
+    extra: dict[str, Any] = {}  # fields the protocol does not define; in the JSON they are next to the others
 
     @property
     def importance(self) -> float:
-        """1 for what matters most; on the wire this is decay 0, which reads like the opposite."""
+        """1 for the most important blocks; the protocol writes this as decay 0."""
         return 1 - self.decay
 
     @property
@@ -39,12 +39,12 @@ class Block(Struct, frozen=True, omit_defaults=True):
 
     @property
     def deletes(self) -> bool:
-        """Whether it says that the block with its id is to go: decay 1 or confidence 0."""
+        """True if the block deletes the block with its id: decay 1 or confidence 0."""
         return self.decay >= 1 or self.confidence <= 0
 
 
 class Runtime(Struct, frozen=True):
-    """The fields the system owns: a model may read them, never change them."""
+    """The fields that the host sets and a model must return unchanged."""
 
     round: Count
     workspace: str
@@ -52,10 +52,10 @@ class Runtime(Struct, frozen=True):
     startup_at: Count
 
 
-UNKNOWN = Runtime(0, "", "", 0)  # nobody said
+UNKNOWN = Runtime(0, "", "", 0)  # for a host that sent no runtime fields
 
 
-# A block under another key would be a memory nobody ages or shows, so it is refused instead of skipped.
+# Unknown keys are refused instead of skipped: blocks under another key would never be aged or shown.
 class Tiers(Struct, frozen=True, forbid_unknown_fields=True):
     """The three tiers of memory blocks, best block first."""
 
@@ -77,23 +77,23 @@ class Capability(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True, omit_defaults=True, eq=False):
-    """The whole state that travels with a response. It equals the JSON object it stands for."""
+    """The whole state in a response. It compares equal to its JSON object."""
 
     version: float
     runtime: Runtime
     memory: Tiers
     capabilities: tuple[Capability, ...] = ()
     active_task: str = ""
-    extra: dict[str, Any] = {}  # keys the protocol does not know; on the wire they stand beside the others
+    extra: dict[str, Any] = {}  # keys the protocol does not define; in the JSON they are next to the others
 
     def as_object(self) -> dict[str, Any]:
-        """Return the JSON object: all known keys, then those the protocol does not know."""
+        """Return the JSON object: the keys of the protocol, then the others."""
         memory = self.memory
         return {
             "version": self.version,
             "runtime": msgspec.structs.asdict(self.runtime),
-            "memory": {tier: [_block_object(one) for one in memory.of(tier)] for tier in _TIERS},
-            "capabilities": [{"name": one.name, "scope": one.scope} for one in self.capabilities],
+            "memory": {tier: [_block_object(block) for block in memory.of(tier)] for tier in _TIERS},
+            "capabilities": [{"name": capability.name, "scope": capability.scope} for capability in self.capabilities],
             "active_task": self.active_task,
             **self.extra,
         }
@@ -122,15 +122,15 @@ def _block_object(block: Block) -> dict[str, Any]:
 
 
 class TierPolicy(Struct, frozen=True, kw_only=True):
-    """What a tier shows: blocks at most so unimportant, at least so sure, so many, and so many rounds long."""
+    """The limits for the blocks that a tier shows: decay, confidence, number of blocks, and age in rounds."""
 
     max_decay: Fraction
     min_confidence: Fraction
     max_items: Count
-    max_rounds: Count | None = None  # None: a block stays
+    max_rounds: Count | None = None  # None: blocks never expire
 
     def shortfall(self, block: Block) -> tuple[str, str]:
-        """Return why a block is not good enough: a word for it and the figures; both empty when it is."""
+        """Return why a block is below the thresholds, as a reason and the figures; both empty if it is not."""
         if block.decay > self.max_decay:
             return "threshold_decay", f"decay {block.decay:g} is over {self.max_decay:g}"
         if block.confidence < self.min_confidence:

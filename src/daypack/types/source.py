@@ -4,8 +4,8 @@
     messages:tail:40   the newest forty       events:ev-9        one event
     swap:<id>          a swapped chunk        tool:<call id>     the result of a tool call
 
-`1-120` and `tail:40` are read as message references too. `user:latest` is read, and written as the number it
-stands for.
+`1-120` and `tail:40` are read as message references too. `user:latest` is read, and written as the number of the
+message.
 """
 
 import re
@@ -67,7 +67,7 @@ class ToolRef(Struct, frozen=True):
 
 
 class UserLatest(Struct, frozen=True):
-    """The newest user message, whichever that is when it is resolved."""
+    """The newest user message at the time the reference is resolved."""
 
     def __str__(self) -> str:
         return "user:latest"

@@ -128,9 +128,9 @@ def test_what_only_the_model_saw_is_not_in_the_evidence_of_its_turn(home: str) -
 
 def test_what_cannot_be_exported_is_refused(home: str) -> None:
     session = furnished(home)
-    with pytest.raises(BadInput, match="cannot be exported"):
+    with pytest.raises(BadInput, match="is not a scope"):
         export(session.turns, "galaxy")
-    with pytest.raises(BadInput, match="is no target"):
+    with pytest.raises(BadInput, match="is not a target"):
         export(session.turns, "session", target="everybody")
     with pytest.raises(SourceMissing):
         export(session.turns, "turn", event="ev-99")

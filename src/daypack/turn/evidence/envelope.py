@@ -1,6 +1,6 @@
-"""The envelope: one turn as a portable document, with every record of the model that the turn has.
+"""The envelope: one turn as a portable document of the envelope model.
 
-Items stand whole once, on the surface; everything behind it names them by id and digest.
+The surface contains each item in full, once; the later objects refer to items by id and digest.
 """
 
 from typing import Any
@@ -41,19 +41,19 @@ def envelope_of(turn: TurnView, *, scope: str = "turn", exported: bool = False) 
     missing = _missing(turn, scope)
     compactions, summaries = _compactions(turn, scope), _summaries(turn)
     events = _events(turn, compactions, exported=exported)
-    whole: list[tuple[str, Record]] = [
+    records: list[tuple[str, Record]] = [
         (surface.surface_id, surface),
         (selection.selection_id, selection),
         (budget.budget_id, budget),
         (window.window_id, window),
         (assembly.assembly_id, assembly),
-        *((one.injection_id, one) for one in injections),
-        *((one.missing_id, one) for one in missing),
-        *((one.compaction_id, one) for one in compactions),
-        *((one.summary_id, one) for one in summaries),
+        *((injection.injection_id, injection) for injection in injections),
+        *((context.missing_id, context) for context in missing),
+        *((compaction.compaction_id, compaction) for compaction in compactions),
+        *((summary.summary_id, summary) for summary in summaries),
     ]
     digests = {item.item_id: item.digest for item in items if item.digest}
-    digests |= {name: digest_text(msgspec.json.encode(one).decode()) for name, one in whole}
+    digests |= {name: digest_text(msgspec.json.encode(value).decode()) for name, value in records}
     return ContextEnvelope(
         context_id=ids,
         scope=scope,
@@ -67,9 +67,9 @@ def envelope_of(turn: TurnView, *, scope: str = "turn", exported: bool = False) 
         budget_ref=budget.budget_id,
         window_refs=(window.window_id,),
         assembly_refs=(assembly.assembly_id,),
-        injection_refs=tuple(one.injection_id for one in injections),
-        compaction_refs=tuple(one.compaction_id for one in compactions),
-        missing_context_refs=tuple(one.missing_id for one in missing),
+        injection_refs=tuple(injection.injection_id for injection in injections),
+        compaction_refs=tuple(compaction.compaction_id for compaction in compactions),
+        missing_context_refs=tuple(context.missing_id for context in missing),
         evidence_refs=tuple({"rendering": name, "digest": digest} for name, digest in record.sha256.items()),
         digests=digests,
         surfaces=(surface,),
@@ -89,7 +89,7 @@ def envelope_of(turn: TurnView, *, scope: str = "turn", exported: bool = False) 
 def _surface(turn: TurnView, items: tuple[ContextItem, ...], scope: str) -> ContextSurface:
     kind = {"turn": "turn_surface", "task": "task_surface", "session": "session_surface"}
     more = {"tool_invocation": "tool_surface", "review": "review_surface", "handoff": "handoff_surface"}
-    omitted = tuple(dict.fromkeys(one.item for one in turn.omitted))
+    omitted = tuple(dict.fromkeys(omission.item for omission in turn.omitted))
     return ContextSurface(
         surface_id=f"{turn.record.context_id}/surface",
         scope=scope,
@@ -106,27 +106,27 @@ def _selection(turn: TurnView, items: tuple[ContextItem, ...]) -> ContextSelecti
     selected = tuple(item.item_id for item in items)
     omitted = tuple(
         Omission(
-            item_ref=one.item,
-            reason=one.reason,
-            token_estimate=one.tokens,
-            swap_ref=one.swap,
-            high_impact=one.high_impact,
-            note=one.note,
+            item_ref=omission.item,
+            reason=omission.reason,
+            token_estimate=omission.tokens,
+            swap_ref=omission.swap,
+            high_impact=omission.high_impact,
+            note=omission.note,
         )
-        for one in turn.omitted
+        for omission in turn.omitted
     )
-    why = f"new epoch: {turn.new_epoch}" if turn.new_epoch else f"goes on since {record.epoch}"
+    why = f"new epoch: {turn.new_epoch}" if turn.new_epoch else f"continues epoch {record.epoch}"
     return ContextSelection(
         selection_id=f"{record.context_id}/selection",
         surface_id=f"{record.context_id}/surface",
         created_at=record.at,
         target=turn.target,
         query=f"messages:{record.user}" if record.user else None,
-        candidate_item_refs=tuple(dict.fromkeys((*selected, *(one.item for one in turn.omitted)))),
+        candidate_item_refs=tuple(dict.fromkeys((*selected, *(omission.item for omission in turn.omitted)))),
         selected_item_refs=selected,
         omitted_item_refs=omitted,
         ranking_signals=_signals(turn),
-        selection_policy="daypack: instructions, then recent messages, then what fits best",
+        selection_policy="daypack: instructions, then recent messages, then the best matches that fit",
         budget_ref=f"{record.context_id}/budget",
         rationale=f"{len(selected)} of {len(selected) + len(omitted)} candidates; {why}",
     )
@@ -134,19 +134,19 @@ def _selection(turn: TurnView, items: tuple[ContextItem, ...]) -> ContextSelecti
 
 def _signals(turn: TurnView) -> dict[str, Ranking]:
     signals: dict[str, Ranking] = {}
-    for item in (*turn.parts.epoch.prefix, *turn.parts.volatile):
-        own: Ranking = {"authority": item.priority, "token_cost": float(item.tokens)}
+    for item in turn.inserted:
+        ranking: Ranking = {"authority": item.priority, "token_cost": float(item.tokens)}
         if item.score is not None:
-            own = {"relevance": item.score, "token_cost": float(item.tokens)}
+            ranking = {"relevance": item.score, "token_cost": float(item.tokens)}
         if item.source.startswith("context/pinned/"):
-            own["user_pin"] = True
-        signals[item.id] = own
+            ranking["user_pin"] = True
+        signals[item.id] = ranking
     return signals
 
 
 def _budget(turn: TurnView) -> ContextBudget:
     record, limits, used = turn.record, turn.record.limits, turn.record.used
-    overflow = any(one.reason in ("budget_limit", "too_large") for one in turn.omitted)
+    overflow = any(omission.reason in ("budget_limit", "too_large") for omission in turn.omitted)
     return ContextBudget(
         budget_id=f"{record.context_id}/budget",
         target=turn.target,
@@ -162,7 +162,7 @@ def _budget(turn: TurnView) -> ContextBudget:
         actual_items=used.items,
         actual_ms=record.ms,
         token_method=record.tokenizer,
-        # What does not fit is left out whole and stays searchable; nothing is shortened.
+        # An item that does not fit is omitted as a whole and stays searchable; none is truncated.
         overflow_strategy="defer_to_retrieval" if overflow else "reject",
         window_ref=f"{record.context_id}/window",
     )
@@ -173,7 +173,7 @@ def _window(turn: TurnView) -> ContextWindow:
     after = record.used.tokens - stable.tokens
     parts = (
         ("prefix", stable.prefix_tokens, tuple(item.id for item in turn.parts.epoch.prefix)),
-        ("tail", stable.tokens - stable.prefix_tokens, tuple(message_ref(one) for one in turn.parts.messages)),
+        ("tail", stable.tokens - stable.prefix_tokens, tuple(message_ref(message) for message in turn.parts.messages)),
         ("after", after, tuple(item.id for item in turn.parts.volatile)),
     )
     segments = [
@@ -229,36 +229,36 @@ def _injections(turn: TurnView) -> tuple[ContextInjection, ...]:
             injection_id=f"{turn.record.context_id}/injection-{at}",
             assembly_id=f"{turn.record.context_id}/assembly",
             target=turn.target,
-            injection_point=one.point,
+            injection_point=injected.point,
             created_at=turn.record.at,
             native_id=turn.event_id,
             visibility=(turn.target,),
-            hash=one.hash,
-            metadata={"blocks": list(one.blocks)},
+            hash=injected.hash,
+            metadata={"blocks": list(injected.blocks)},
         )
-        for at, one in enumerate(turn.injections, 1)
+        for at, injected in enumerate(turn.injections, 1)
     )
 
 
 def _missing(turn: TurnView, scope: str) -> tuple[MissingContext, ...]:
     return tuple(
         MissingContext(
-            missing_id=one.id,
+            missing_id=missing.id,
             scope=scope,
-            question=one.question,
-            severity=one.severity,
-            status="requested" if one.requested else "open",
+            question=missing.question,
+            severity=missing.severity,
+            status="requested" if missing.requested else "open",
             created_at=turn.record.at,
-            needed_for=one.needed_for,
-            requested_from=one.requested,
-            candidate_sources=(one.requested,) if one.requested else (),
+            needed_for=missing.needed_for,
+            requested_from=missing.requested,
+            candidate_sources=(missing.requested,) if missing.requested else (),
         )
-        for one in turn.missing
+        for missing in turn.missing
     )
 
 
 def _compactions(turn: TurnView, scope: str) -> tuple[ContextCompaction, ...]:
-    """The compaction that a new epoch stands on, or the move of messages out of the window without one."""
+    """Return the compaction a new epoch is based on, or the removal of messages from the window without one."""
     if not turn.new_epoch:
         return ()
     brief = turn.parts.epoch.compaction
@@ -283,28 +283,29 @@ def _compactions(turn: TurnView, scope: str) -> tuple[ContextCompaction, ...]:
                 metadata={"model": brief.model},
             ),
         )
-    gone = tuple(one.item for one in turn.omitted if one.item.startswith("messages:") and one.reason == "budget_limit")
-    if turn.new_epoch != "overflow" or not gone:
+    over_budget = (omission.item for omission in turn.omitted if omission.reason == "budget_limit")
+    removed = tuple(item for item in over_budget if item.startswith("messages:"))
+    if turn.new_epoch != "overflow" or not removed:
         return ()
     return (
         ContextCompaction(
             compaction_id=f"{turn.record.context_id}/compaction",
             scope=scope,
-            source_item_refs=gone,
+            source_item_refs=removed,
             method="custom",
             created_at=turn.record.at,
             trigger="token_pressure",
-            coverage=Coverage(estimated_tokens_after=turn.stable_tokens, source=gone[0]),
-            loss_notes=("left the window without a summary; still searched for every question",),
+            coverage=Coverage(estimated_tokens_after=turn.stable_tokens, source=removed[0]),
+            loss_notes=("removed from the window without a summary; still searched for every question",),
             replacement_policy="window_only",
         ),
     )
 
 
 def _summaries(turn: TurnView) -> tuple[ContextSummary, ...]:
-    """CONTEXT.md with what it covers, when it stands in the pack."""
+    """Return CONTEXT.md with its coverage, if it is in the pack."""
     brief = turn.parts.epoch.compaction
-    item = next((one for one in turn.parts.epoch.prefix if one.kind == "context_doc"), None)
+    item = next((item for item in turn.parts.epoch.prefix if item.kind == "context_doc"), None)
     if not (brief and item):
         return ()
     return (
@@ -321,10 +322,10 @@ def _summaries(turn: TurnView) -> tuple[ContextSummary, ...]:
 
 
 def _redacted(turn: TurnView) -> list[str]:
-    """Name what secrets were taken out of."""
+    """Return the ids of messages and items that contained secrets."""
     shown = {message.seq for message in turn.parts.messages}
     seqs = sorted(int(seq) for seq in turn.record.redacted if seq != NOT_REDACTED)
-    items = [item.id for item in (*turn.parts.epoch.prefix, *turn.parts.volatile) if item.redacted]
+    items = [item.id for item in turn.inserted if item.redacted]
     return [*(f"messages:{seq}" for seq in seqs if seq in shown), *items]
 
 
@@ -332,14 +333,14 @@ def _events(turn: TurnView, compactions: tuple[ContextCompaction, ...], *, expor
     record = turn.record
     found: list[tuple[str, str, dict[str, Any]]] = [
         ("context.surface.created", "surface", {"items": len(turn.items)}),
-        ("context.selection.completed", "selection", {"left": len(turn.omitted)}),
+        ("context.selection.completed", "selection", {"omitted": len(turn.omitted)}),
         ("context.budget.applied", "budget", {"tokens": record.used.tokens}),
         ("context.assembly.created", "assembly", {"hash": turn.assembly.sha256}),
     ]
-    found += [("context.missing.detected", one.id, {"severity": one.severity}) for one in turn.missing]
+    found += [("context.missing.detected", missing.id, {"severity": missing.severity}) for missing in turn.missing]
     if redacted := _redacted(turn):
         found.append(("context.redaction.applied", "assembly", {"items": redacted}))
-    found += [("context.compaction.completed", one.compaction_id, {}) for one in compactions]
+    found += [("context.compaction.completed", compaction.compaction_id, {}) for compaction in compactions]
     if turn.event_id:
         found.append(("context.injection.applied", "injection-1", {"event": turn.event_id}))
     if exported:

@@ -1,4 +1,4 @@
-"""The contents of an envelope: the items and messages of a turn as items of the model, whole, each with its source."""
+"""The items of an envelope: the items and messages of a turn in full, each with its source."""
 
 from typing import Any
 
@@ -14,11 +14,11 @@ _AUTHORITY = {"user": "user", "assistant": "agent", "tool": "tool", "system": "s
 
 
 def contents_of(turn: TurnView) -> tuple[ContextItem, ...]:
-    """Return everything a turn shows, in its order."""
+    """Return everything a turn shows, in order."""
     return (
-        *(_item(turn, one) for one in turn.parts.epoch.prefix),
+        *(_item(turn, item) for item in turn.parts.epoch.prefix),
         *(_message(turn, message) for message in turn.parts.messages),
-        *(_item(turn, one) for one in turn.parts.volatile),
+        *(_item(turn, item) for item in turn.parts.volatile),
     )
 
 
@@ -48,7 +48,7 @@ def _item(turn: TurnView, item: Item) -> ContextItem:
         priority=item.priority,
         digest=item.digest or digest_text(item.text),
         created_at=turn.record.at,
-        metadata={"kind": item.kind, **PACK_METADATA.get(item.kind, {}), **_hidden(item.redacted)},
+        metadata={"kind": item.kind, **PACK_METADATA.get(item.kind, {}), **_redaction(item.redacted)},
     )
 
 
@@ -73,26 +73,26 @@ def _message(turn: TurnView, message: Message) -> ContextItem:
         item_id=ref,
         context_kind="user_message" if newest else "tool_result" if message.role == "tool" else "session_history",
         content_mode="inline",
-        visibility=_seen_by(message),
+        visibility=_visibility(message),
         content=text,
         source_refs=(source,),
         trust_level=_AUTHORITY[message.role],
         redaction_state="masked" if kinds else "none",
         digest=digest_text(text),
         created_at=message.ts or None,
-        metadata={"kind": "recent_messages", "role": message.role, **_hidden(kinds)},
+        metadata={"kind": "recent_messages", "role": message.role, **_redaction(kinds)},
     )
 
 
-def _hidden(kinds: tuple[str, ...]) -> dict[str, Any]:
+def _redaction(kinds: tuple[str, ...]) -> dict[str, Any]:
     return {"redacted": list(kinds)} if kinds else {}
 
 
 def message_ref(message: Message) -> str:
-    """Name one message of a tail; a result that was filled in goes by its call."""
+    """Return the id of a message; a placeholder for a missing tool result is named after its call."""
     return f"messages:{message.seq}" if message.id else f"messages:{message.seq}/{message.tool_call_id}"
 
 
-def _seen_by(message: Message) -> tuple[Target, ...]:
+def _visibility(message: Message) -> tuple[Target, ...]:
     inside: tuple[Target, ...] = ("model", "reviewer", "evidence_export")
     return inside if message.role == "system" else (*inside, "ui", "user", "peer_agent")

@@ -18,7 +18,7 @@ from daypack.types.context import ContextEnvelope
 from daypack.types.history import Message
 from daypack.types.kinds import check_target
 
-# What can be exported, and for whom when nobody says so.
+# What can be exported, with the default target.
 SCOPES = {
     "turn": "evidence_export",
     "task": "evidence_export",
@@ -44,10 +44,10 @@ class TurnSource(Protocol):
 def export(
     turns: TurnSource, scope: str, *, target: str | None = None, event: str | None = None, call: str | None = None
 ) -> ContextEnvelope:
-    """Return the envelope; it holds only what its target may see."""
+    """Return the envelope of a scope; it contains only what its target may see."""
     if scope not in SCOPES:
         hint = f"use one of {', '.join(SCOPES)}"
-        raise BadInput(f"{scope!r} cannot be exported", operation="export", place="scope", hint=hint)
+        raise BadInput(f"{scope!r} is not a scope", operation="export", place="scope", hint=hint)
     chosen = check_target(target or SCOPES[scope])
     if scope == "turn":
         turn = _turn(turns, chosen, event)
@@ -57,7 +57,7 @@ def export(
             since = turn.record.user or 0
             turn = _narrow(turn, lambda message: message.seq >= since, "before the task")
         elif scope == "tool_invocation":
-            turn = _of_call(turn, call)
+            turn = _only_call(turn, call)
     return envelope_of(turn, scope=scope, exported=True)
 
 
@@ -74,11 +74,11 @@ def _turn(turns: TurnSource, target: str, event: str | None) -> TurnView:
                 f"{event} is a turn for {turn.target}, not for {target}",
                 operation="export",
                 place=event,
-                hint=f"leave the event out: then an assembly for {target} is made",
+                hint=f"omit the event to export a new assembly for {target}",
             )
         if turn.target == target:
             return turn
-        # What another target saw is not for this one: only what both may see goes out.
+        # The turn was made for another target: export only what both targets may see.
         return _visible(turn, target)
     return turns.prepare(budget=None, target=target, dry_run=True)
 
@@ -94,36 +94,40 @@ def _visible(turn: TurnView, target: str) -> TurnView:
     ]
     parts = replace(turn.parts, epoch=replace(epoch, prefix=prefix), volatile=volatile)
     seen = TurnView(turn.parts, replace(turn.record, target=check_target(target)), turn.event_id)
-    return _again(seen, parts, (*turn.record.omitted, *hidden))
+    return _with_parts(seen, parts, (*turn.record.omitted, *hidden))
 
 
-def _of_call(turn: TurnView, call: str | None) -> TurnView:
-    known = [one.id for message in turn.parts.messages for one in message.tool_calls]
+def _only_call(turn: TurnView, call: str | None) -> TurnView:
+    known = [tool_call.id for message in turn.parts.messages for tool_call in message.tool_calls]
     if call not in known:
         raise SourceMissing(
-            f"no call {call!r} in this session" if call else "which call?",
+            f"no call {call!r} in this session" if call else "the id of a tool call is required",
             operation="export",
             place=turn.parts.session,
-            hint=f"name one with --call: {', '.join(known[-5:]) or 'there are none'}",
+            hint=f"give an id with --call; the newest are: {', '.join(known[-5:]) or 'none'}",
         )
     parts = replace(turn.parts, epoch=replace(turn.parts.epoch, prefix=()), volatile=())
-    narrowed = _again(turn, parts, turn.record.omitted)
+    narrowed = _with_parts(turn, parts, turn.record.omitted)
     return _narrow(
         narrowed,
-        lambda message: message.tool_call_id == call or any(one.id == call for one in message.tool_calls),
-        "not of this call",
+        lambda message: message.tool_call_id == call or any(tool_call.id == call for tool_call in message.tool_calls),
+        "not part of this call",
     )
 
 
 def _narrow(turn: TurnView, keep: Callable[[Message], bool], note: str) -> TurnView:
     kept = tuple(message for message in turn.parts.messages if keep(message))
-    gone = ranges(sorted({message.seq for message in turn.parts.messages if not keep(message)}))
-    omitted = [Omission(item=f"messages:{one}", reason="custom", note=note) for one in gone.split(", ")] if gone else []
-    return _again(turn, replace(turn.parts, messages=kept), (*turn.record.omitted, *omitted))
+    removed = ranges(sorted({message.seq for message in turn.parts.messages if not keep(message)}))
+    omitted = [
+        Omission(item=f"messages:{numbers}", reason="custom", note=note)
+        for numbers in (removed or "").split(", ")
+        if numbers
+    ]
+    return _with_parts(turn, replace(turn.parts, messages=kept), (*turn.record.omitted, *omitted))
 
 
-def _again(turn: TurnView, parts: Parts, omitted: tuple[Omission, ...]) -> TurnView:
-    """Return the turn with other parts, and a record that is true of them."""
+def _with_parts(turn: TurnView, parts: Parts, omitted: tuple[Omission, ...]) -> TurnView:
+    """Return the turn with other parts, and a record with their costs and digests."""
     scales = Scales(counter_named(turn.record.tokenizer))
     before = total(item.cost for item in parts.epoch.prefix)
     tail = total(weigh_message(message, scales.counter) for message in parts.messages)
