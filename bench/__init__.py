@@ -1,1 +1,1 @@
-"""Measured ratios: daypack beside a plain baseline and a peer, on the same disk, in the same run."""
+"""Benchmarks: daypack compared with a plain baseline and a peer, on the same disk, in the same run."""

@@ -47,13 +47,13 @@ PARTS: dict[str, Callable[[Histories], Section]] = {
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 QUICK_SIZES = SIZES[:2]
 _LEGEND = """\
-wall × and CPU ×: ours / beside within a round, and of that the median over the rounds; the middle half is that of the
-clock the target names. quiet ×: the same for the fastest tenth of all calls, those that nothing else held up.\
+wall × and CPU ×: daypack / baseline within a round, median over all rounds; the quartiles are those of the clock that
+the target names. fastest 10% ×: the same ratio for the fastest tenth of all calls, which other load delays least.\
 """
 
 
 def _set_environment(folder: str) -> None:
-    """Start processes as an installed daypack is started: with the default settings, and with compiled modules."""
+    """Run processes like an installed daypack: with default settings and compiled modules."""
     for name in list(os.environ):
         if name.startswith("DAYPACK_") or name == "PYTHONDONTWRITEBYTECODE":
             del os.environ[name]
@@ -65,16 +65,16 @@ def _end(_: int, __: object) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure the parts that were named, or all, and print them."""
+    """Measure the named parts, or all, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"one of {', '.join(PARTS)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="histories of 1,000 and 10,000 messages only")
     options = parser.parse_args(arguments)
     if unknown := [part for part in options.parts if part not in PARTS]:
-        parser.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    signal.signal(signal.SIGTERM, _end)  # so that the files are removed then too
+        parser.error(f"unknown part {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    signal.signal(signal.SIGTERM, _end)  # exit normally, so that the temporary files are removed
     start, load = time.monotonic(), os.getloadavg()[0]
-    # In the current folder: the disk is the one that is meant, and not a file system in memory.
+    # In the current folder: a real disk, not a file system in memory.
     with tempfile.TemporaryDirectory(prefix=".bench-", dir=os.getcwd()) as folder:
         _set_environment(folder)
         histories = Histories(folder, QUICK_SIZES if options.quick else SIZES)
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(_LEGEND)
     print(
         f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {load:.1f} at the start and"
-        f" {os.getloadavg()[0]:.1f} at the end, {time.monotonic() - start:.0f} seconds in all."
+        f" {os.getloadavg()[0]:.1f} at the end, {time.monotonic() - start:.0f} seconds in total."
     )
 
 

@@ -1,4 +1,4 @@
-"""Durable appends: one message, on disk when the call returns, at histories of every length."""
+"""Durable appends: one message, synced when the call returns, at several history lengths."""
 
 import asyncio
 import os

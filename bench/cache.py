@@ -1,4 +1,4 @@
-"""Prompt caches: real sessions of agents, lived through again call by call, and what a provider could have reused."""
+"""Prompt cache: real agent sessions replayed call by call, and the tokens a provider could have reused."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ class _Call(NamedTuple):
 
 @dataclass
 class _Run:
-    """What came of one transcript."""
+    """The result of one transcript."""
 
     name: str
     messages: int = 0

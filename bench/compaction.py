@@ -1,4 +1,4 @@
-"""Compaction: what of a long session with tools is still at hand once it has left the window, and what that costs."""
+"""Compaction: how much of a long session with tools is still reachable after it left the window, and at what cost."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Conversations like real ones: users, assistants and tools, in words of which few are common and most are rare."""
+"""Generated conversations of users, assistants and tools with a natural word distribution."""
 
 import random
 from collections.abc import Iterator

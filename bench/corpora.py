@@ -1,4 +1,4 @@
-"""Public conversations with questions whose evidence is labelled, read by path: LoCoMo dialogues and BEAM chats."""
+"""Readers for public conversations with labelled evidence: LoCoMo dialogues and BEAM chats."""
 
 import os
 import re

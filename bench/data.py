@@ -1,4 +1,4 @@
-"""Public data that is read where it lies and is no part of the project: $DAYPACK_DATA, or ../shared/data."""
+"""Location of public data that is not part of the project: $DAYPACK_DATA, or ../shared/data."""
 
 import os
 
@@ -8,6 +8,6 @@ ABSENT = "skipped: no data (name its folder in DAYPACK_DATA)"
 
 
 def find(*path: str) -> str | None:
-    """Return where a file or folder of the data is; None when it is not there."""
+    """Return the path of a data file or folder, None if it does not exist."""
     place = os.path.join(_FOLDER, *path)
     return place if os.path.exists(place) else None

@@ -1,4 +1,4 @@
-"""Entries of 300 bytes with words as unequal as those of a language, and ready-made vectors in groups."""
+"""Generated memory entries of 300 bytes with a natural word distribution, and clustered vectors."""
 
 import random
 from collections.abc import Iterator, Sequence

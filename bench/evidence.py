@@ -1,4 +1,4 @@
-"""The proof of a turn: how large its event is, in a session with tool loops, changing pins and items of the caller."""
+"""Evidence: the size of a turn's event in a session with tool loops, changing pins and caller items."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Another process that appends one message for each byte it is sent, so that a reader always finds a grown log."""
+"""A process that appends one message per byte it receives, so that a reader always finds a grown log."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Dialogues hidden among 100,000 entries of the same words: what a search that reads little of them still finds."""
+"""Search quality: dialogues hidden among 100,000 entries with the same vocabulary."""
 
 import os
 import random

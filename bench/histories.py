@@ -1,4 +1,4 @@
-"""Histories of a given length: ours, and a plain JSONL file with the same messages."""
+"""Histories of a given length: a daypack session, and a plain JSONL file with the same messages."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Taking times: contenders take turns in small blocks, so that whatever else the machine does hits all alike."""
+"""Timing: candidates alternate in small blocks, so that other load affects all of them equally."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""A memory: durable adds beside chroma, vector search beside numpy, bulk import, and bytes on disk."""
+"""Memory: durable adds compared with chroma, vector search compared with numpy, bulk import, and bytes on disk."""
 
 import os
 import time

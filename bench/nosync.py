@@ -1,4 +1,4 @@
-"""Appends that do not wait for the disk (durability="os"): what is left is the work of the runtime itself."""
+"""Appends without sync (durability="os"): the cost of the runtime itself."""
 
 import os
 from collections.abc import Callable

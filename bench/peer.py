@@ -1,4 +1,4 @@
-"""The peer: the SQLite session of the OpenAI Agents SDK, which keeps an agent's history in a database file."""
+"""The peer: the SQLite session of the OpenAI Agents SDK, which stores an agent's history in a database."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a compaction must not lose, read off the messages by plain rules of the benchmark's own: none is daypack's.
+"""Extract the facts that a compaction must keep, by rules that are independent of daypack's own.
 
 And the sessions it is looked for in: recorded ones, one after the other, or invented ones where there are none.
 """

@@ -1,4 +1,4 @@
-"""The hybrid protocol: a reply of 4 kB taken apart, whole and as a stream of small chunks."""
+"""The hybrid protocol: parse a reply of 4 kB, at once and as a stream of small chunks."""
 
 import json
 from typing import Any

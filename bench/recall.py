@@ -1,4 +1,4 @@
-"""Recall: how much of what a question needs stands in its pack, on conversations of months."""
+"""Recall: the share of a question's evidence that its pack contains, on conversations of several months."""
 
 import shutil
 import time

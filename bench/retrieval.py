@@ -1,4 +1,4 @@
-"""`python -m bench.retrieval DATA`: ask a memory every question of a public corpus and see where the evidence landed.
+"""`python -m bench.retrieval DATA`: ask a memory the questions of a public corpus and measure the rank of the evidence.
 
 No answer is generated and no model judges, so a run is deterministic and needs no network.
 """

@@ -1,4 +1,4 @@
-"""How others pack a window: read all they have, then cut it to size. The same messages, in their own shapes."""
+"""The way other systems pack a window: load the whole history, then truncate it."""
 
 import json
 import sqlite3

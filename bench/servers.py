@@ -1,4 +1,4 @@
-"""Memory servers: CPU time from the start of the process until it answers, beside a bare server of the official SDK."""
+"""Memory servers: CPU time from process start to the first answer, compared with a bare server of the official SDK."""
 
 import json
 import os

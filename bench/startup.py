@@ -1,4 +1,4 @@
-"""What a hook or a command costs: CPU time of whole processes, and what an install brings."""
+"""Start-up: CPU time of hook and command processes, and the size of an install."""
 
 import os
 import re

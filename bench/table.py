@@ -1,16 +1,16 @@
-"""The one table: a row per measure, its target and whether it was met."""
+"""The result table: one row per measurement, with its target and whether it was met."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bench.measure import Clock, Ratio, Series, ratio
 
-HEADS = ("", "history", "ours", "beside", "wall ×", "middle half", "quiet ×", "CPU ×", "target", "")
+HEADS = ("", "history", "daypack", "baseline", "wall ×", "quartiles", "fastest 10% ×", "CPU ×", "target", "")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One measure. Figures are texts already; an empty one was not measured or means nothing here."""
+    """One measurement; figures are formatted, and empty if not measured or not meaningful."""
 
     name: str
     history: int | None = None
@@ -23,7 +23,7 @@ class Row:
     met: bool | None = None
 
     def cells(self) -> tuple[str, ...]:
-        """Return the texts under `HEADS`."""
+        """Return the cells in the order of `HEADS`."""
         shown = self.cpu if self.target.startswith("CPU") else self.wall
         return (
             self.name,
@@ -41,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Section:
-    """What one part measured, and how."""
+    """The rows of one part of the benchmark, with notes on the method."""
 
     title: str
     rows: tuple[Row, ...]
@@ -60,7 +60,7 @@ class Limit:
 
 
 def compare(name: str, ours: Series, beside: Series, limit: Limit | None = None, history: int | None = None) -> Row:
-    """Return the row for two contenders that took turns."""
+    """Return the row for daypack and a baseline that were measured in alternation."""
     wall, cpu = ratio(ours.wall, beside.wall), ratio(ours.cpu, beside.cpu)
     clock = limit.clock if limit else "wall"
     return Row(
@@ -82,7 +82,7 @@ def times(value: float) -> str:
 
 
 def duration(nanoseconds: float) -> str:
-    """Return a time in the unit that reads best."""
+    """Return a time in a readable unit."""
     if nanoseconds < 1e6:
         return f"{nanoseconds / 1e3:.3g} µs"
     return f"{nanoseconds / 1e6:,.3g} ms" if nanoseconds < 1e9 else f"{nanoseconds / 1e9:.3g} s"

@@ -1,4 +1,4 @@
-"""The last 40 messages of a long history: in a process that stays, and in a new one."""
+"""Reading the last 40 messages of a long history, in a running process and in a new one."""
 
 import sys
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""Threads that append durably through one session share their syncs."""
+"""Group commit: threads that append durably through one session share their syncs."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""One turn: the whole `prepare`, with evidence and pack written, beside those who read everything and cut it."""
+"""One turn: a complete `prepare`, including evidence and pack, compared with loading everything and truncating."""
 
 import asyncio
 import os

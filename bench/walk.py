@@ -1,4 +1,4 @@
-"""The plain way to the last lines of a file: from its end, block by block.
+"""The baseline for reading the last lines of a file: from its end, block by block.
 
 Also a script, for a new process: it imports nothing but what it needs.
 """

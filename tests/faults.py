@@ -1,4 +1,4 @@
-"""Faults at file calls: the calls that daypack makes are counted, and the n-th fails, writes half or kills."""
+"""Fault injection at file calls: calls are counted, and the n-th fails, writes half its data or kills the process."""
 
 import errno
 import fcntl
@@ -31,7 +31,7 @@ Fault = Literal["error", "kill", "short"]
 
 
 class Faults:
-    """Hits the call number `at`, counted from 1, and with `persistent` all later ones; `calls` are the names so far."""
+    """Fails call number `at`, counted from 1, and with `persistent` all later ones; `calls` lists the names so far."""
 
     def __init__(self, at: int = 0, fault: Fault = "error", code: int = errno.EIO, *, persistent: bool = False) -> None:
         self.at = at
@@ -82,7 +82,7 @@ def injected(faults: Faults) -> Generator[Faults]:
 
 
 def calls_of(work: Callable[[], object], faults: Faults | None = None) -> list[str]:
-    """Do the work without a fault; return the names of its calls, in order."""
+    """Run `work` without a fault and return the names of its calls, in order."""
     with injected(faults or Faults()) as counting:
         work()
     return counting.calls

@@ -1,4 +1,4 @@
-"""A memory server in a process of its own, on a free port, and clients that call it."""
+"""A memory server as a subprocess on a free port, and clients that call it."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import httpx
 
 
 class Server(NamedTuple):
-    """One that runs. `told` is what it said when it started."""
+    """A running server; `told` is the JSON it printed at the start."""
 
     process: "subprocess.Popen[str]"
     told: dict[str, Any]
@@ -39,7 +39,7 @@ def run_daypack(home: str, *args: str) -> "subprocess.CompletedProcess[str]":
 
 @contextmanager
 def start_server(home: str, *options: str, before: str = "", quiet: bool = True) -> Generator[Server]:
-    """Start `daypack serve` and end it again. `before` is Python that is run first; `quiet`: it logs nothing."""
+    """Start `daypack serve` and stop it at the end; `before` is Python to run first, `quiet` asserts an empty log."""
     code = f"{before}\nimport sys; from daypack.cli.main import run; sys.exit(run(sys.argv[1:]))"
     command = [sys.executable, "-c", code, "serve", "--home", home, "--port", "0", "--json", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
@@ -52,11 +52,11 @@ def start_server(home: str, *options: str, before: str = "", quiet: bool = True)
         process.terminate()
         _, log = process.communicate(timeout=30)
     assert process.returncode == 0, log
-    assert not quiet or log == ""  # nothing was worth a line: no traceback, no complaint
+    assert not quiet or log == ""  # no traceback, no warning
 
 
 def environment() -> dict[str, str]:
-    """The environment without settings, and without a model that happens to be here."""
+    """Return the environment without daypack settings and without a local model."""
     outside = {name: value for name, value in os.environ.items() if not name.startswith("DAYPACK_")}
     return outside | {"DAYPACK_EMBEDDING_MODEL": "none"}
 

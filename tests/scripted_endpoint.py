@@ -1,4 +1,4 @@
-"""A server on this machine that answers as a script says: chat completions, refusals, files that break off."""
+"""A local HTTP server with scripted replies: chat completions, errors, truncated downloads."""
 
 import json
 import threading
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Seen(NamedTuple):
-    """A request that came in; the names of its headers in small letters."""
+    """A received request; header names are in lower case."""
 
     method: str
     path: str
@@ -22,7 +22,7 @@ class Seen(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What is answered. `cut_at` ends the connection after so many bytes of the body."""
+    """A scripted reply; `cut_at` closes the connection after that many bytes of the body."""
 
     body: bytes | dict[str, Any] | list[Any] = b""
     status: int = 200
@@ -35,7 +35,7 @@ NOT_FOUND = Reply({"error": {"message": "not found"}}, 404)
 
 
 class Endpoint:
-    """The server; everything it was asked is in `seen`."""
+    """The server; `seen` has every request it received."""
 
     def __init__(self, answer: Callable[[Seen], Reply]) -> None:
         self.seen: list[Seen] = []
@@ -50,8 +50,8 @@ class Endpoint:
 
     @property
     def asked(self) -> list[dict[str, Any]]:
-        """The questions put to the model, without what was asked about it."""
-        return [one.json for one in self.seen if one.path.endswith(("/chat/completions", "/api/chat"))]
+        """The bodies of chat requests, without requests about the model."""
+        return [request.json for request in self.seen if request.path.endswith(("/chat/completions", "/api/chat"))]
 
     def __enter__(self) -> "Endpoint":
         self._thread.start()
@@ -73,7 +73,7 @@ class Endpoint:
                 endpoint.seen.append(seen)
                 self.send(endpoint._answer(seen))
 
-            do_POST = do_GET  # noqa: N815 — the library wants it so
+            do_POST = do_GET  # noqa: N815 — the name http.server requires
 
             def send(self, reply: Reply) -> None:
                 body = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
@@ -85,28 +85,28 @@ class Endpoint:
                     self.end_headers()
                     self.wfile.write(body[: reply.cut_at])
                 except OSError:
-                    self.close_connection = True  # whoever asked has gone
+                    self.close_connection = True  # the client has disconnected
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-                """Say nothing."""
+                """Suppress the log."""
 
         return Connection
 
 
 def chat(text: str, finish: str = "stop", **more: Any) -> Reply:
-    """Answer a question as OpenAI does."""
+    """Return a chat completion."""
     usage = {"prompt_tokens": 12, "completion_tokens": 3}
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
     return Reply({"object": "chat.completion", "model": "scripted", "choices": [choice], "usage": usage, **more})
 
 
 def refuse(status: int, message: str, **headers: str) -> Reply:
-    """Refuse a question."""
+    """Return an error reply."""
     return Reply({"error": {"message": message}}, status, headers)
 
 
 def in_turn(*replies: Reply, told: Mapping[str, Reply] = {}) -> Callable[[Seen], Reply]:
-    """Answer questions with one reply after the other, the last one again and again; `told` answers other paths."""
+    """Answer chat requests with the replies in order, repeating the last; `told` has replies for other paths."""
     rest = list(replies)
 
     def answer(seen: Seen) -> Reply:

@@ -1,4 +1,4 @@
-"""The snapshot the protocol's own document shows."""
+"""The example snapshot of the protocol's specification."""
 
 TEMPLATE = """\
 {

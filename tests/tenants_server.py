@@ -1,4 +1,4 @@
-"""A server that wants tokens, with many users, and two ways to call it: the official MCP client, bare requests."""
+"""A memory server with tokens and many users, called by the official MCP client or by plain HTTP requests."""
 
 import json
 from collections.abc import AsyncGenerator, Callable
@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 from memory_server import Server
 
-NINE = [
+TOOL_NAMES = [
     "create_memory",
     "get_memory",
     "add_entry",
@@ -30,7 +30,7 @@ USERS = 50
 
 
 class Tenant(NamedTuple):
-    """A user with one memory in which a secret stands."""
+    """A user with one memory that contains a secret."""
 
     name: str
     token: str
@@ -40,8 +40,8 @@ class Tenant(NamedTuple):
     secret: str
 
 
-class House(NamedTuple):
-    """A server that wants tokens, and those who have one."""
+class TenantServer(NamedTuple):
+    """A server that requires tokens, and its users."""
 
     server: Server
     tenants: list[Tenant]
@@ -54,32 +54,34 @@ class House(NamedTuple):
 
 
 @asynccontextmanager
-async def connected(house: House, token: str, mode: str) -> AsyncGenerator[Client]:
+async def connected(shared_server: TenantServer, token: str, mode: str) -> AsyncGenerator[Client]:
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as http:
-        transport = streamable_http_client(house.server.told["mcp"], http_client=http)
+        transport = streamable_http_client(shared_server.server.told["mcp"], http_client=http)
         async with Client(transport, mode=mode) as client:  # pyright: ignore[reportArgumentType]
             yield client
 
 
-def in_client(house: House, work: Callable[[Client], Any], token: str | None = None, mode: str = "auto") -> Any:
-    """Do something with the official client."""
+def in_client(
+    shared_server: TenantServer, work: Callable[[Client], Any], token: str | None = None, mode: str = "auto"
+) -> Any:
+    """Run `work` with the official client."""
 
     async def run() -> Any:
-        async with connected(house, token or house.owner.token, mode) as client:
+        async with connected(shared_server, token or shared_server.owner.token, mode) as client:
             return await work(client)
 
     return anyio.run(run)
 
 
 def text_of(result: CallToolResult) -> str:
-    """Return the text a model reads."""
+    """Return the text of a tool result."""
     assert isinstance(result.content[0], TextContent)
     return result.content[0].text
 
 
-class Line:
-    """A kept connection of one caller, cheap enough for thousands of requests."""
+class Connection:
+    """A persistent connection of one caller, cheap enough for thousands of requests."""
 
     def __init__(self, server: Server, token: str | None) -> None:
         place = urlsplit(server.url)
@@ -93,21 +95,21 @@ class Line:
 
     def post(self, path: str, value: Any) -> tuple[int, bytes]:
         self.begin(path, value)
-        answered = self._connection.getresponse()
-        return answered.status, answered.read()
+        response = self._connection.getresponse()
+        return response.status, response.read()
 
-    def api(self, tool: str, given: dict[str, Any]) -> tuple[int, bytes]:
-        return self.post(f"/api/{tool}", given)
+    def api(self, tool: str, arguments: dict[str, Any]) -> tuple[int, bytes]:
+        return self.post(f"/api/{tool}", arguments)
 
-    def mcp(self, tool: str, given: dict[str, Any]) -> tuple[int, bytes]:
-        params = {"name": tool, "arguments": given}
+    def mcp(self, tool: str, arguments: dict[str, Any]) -> tuple[int, bytes]:
+        params = {"name": tool, "arguments": arguments}
         return self.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
 
     def read(self, uri: str) -> tuple[int, bytes]:
         return self.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}})
 
     @property
-    def doors(self) -> tuple[Callable[[str, dict[str, Any]], tuple[int, bytes]], ...]:
+    def routes(self) -> tuple[Callable[[str, dict[str, Any]], tuple[int, bytes]], ...]:
         return self.api, self.mcp
 
     def close(self) -> None:
