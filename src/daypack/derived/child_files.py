@@ -121,7 +121,7 @@ def place_all(root: str, children: Mapping[str, Files]) -> None:
 
 
 def _folders(folder: str, files: Mapping[str, bytes]) -> list[str]:
-    """Return the folders that files stand in, each after the one it is in."""
+    """Return the folders of files, parents first."""
     found = {folder: None}
     for file in files:
         above = folder
@@ -139,7 +139,7 @@ def _is_name(name: str) -> bool:
 
 
 def _put_back(path: str, former: bytes | None) -> None:
-    with suppress(DaypackError):  # the first failure is the one to tell of
+    with suppress(DaypackError):  # the first failure is the one to report
         if former is None:
             atomic.discard(path)
         else:

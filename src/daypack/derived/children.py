@@ -1,4 +1,4 @@
-"""Child agents of a session: what each was asked, what it answered, how it stands, and what it left behind.
+"""Child agents of a session: what each was asked, what it answered, its status and its artifacts.
 
     context/child/<name>/agent, session   who it is and where it works
     context/child/<name>/status           pending, active, done, error or cancelled
@@ -7,9 +7,9 @@
     context/child/<name>/refs.jsonl       {"id":"r1","path":"src/a.py","kind":"file","summary":"…"}
     context/child/<name>/artifact/        files
 
-The folder is derived. What `put_child` is given stands in a `child.updated` event as well, and the bytes of artifacts
-in the session's `blob/`, so that a deleted folder comes back; a file that somebody else put there does not. Nothing
-else in a child's folder is read, its messages least of all.
+The folder is derived. A `child.updated` event also records the input of `put_child`, and `blob/` of the session the
+bytes of artifacts, so that a deleted folder can be rebuilt; files that other programs put there cannot. Nothing
+else in a child's folder is read, least of all its messages.
 """
 
 import os
@@ -58,7 +58,7 @@ _decoder = msgspec.json.Decoder(Ref)
 class Child(Struct, frozen=True):
     """A child agent as its parent sees it; `artifacts` are paths relative to the session.
 
-    One whose status nobody stated is done when it has a result, else pending.
+    A child without a stated status is done if it has a result, else pending.
     """
 
     name: str
@@ -96,9 +96,9 @@ def put_child(
     result: str | None = None,
     refs: Sequence[Ref] = (),
 ) -> Event:
-    """Record what a child was asked, answered, left behind or refers to, all or none.
+    """Record the task, the answer, the artifacts or the refs of a child, all or none.
 
-    The three usual parts can be given beside an `update`; they go before its own. `notes_of` tells what is
+    The three usual parts can be given beside an `update` and take precedence over it. `notes_of` returns what is
     odd about a result that is recorded.
     """
     check_name(name, "child")
@@ -131,7 +131,7 @@ def put_child(
 
 
 def notes_of(event: Event) -> tuple[str, ...]:
-    """Return what is odd about a result that was recorded: it came after a cancellation, or nobody had asked."""
+    """Return what is odd about a recorded result: it came after a cancellation, or without a task."""
     return tuple(map(str, event.data.get("notes", ())))
 
 
@@ -154,7 +154,7 @@ def load_artifacts(paths: Iterable["str | os.PathLike[str]"]) -> dict[str, bytes
 def read_children(history: History, *, recorded: bool = True) -> tuple[Child, ...]:
     """Return the children in order of name; a deleted folder comes back from the events.
 
-    `recorded` false: the caller knows that no event tells of a child, and the events need not be read for it.
+    `recorded` false: no event mentions a child, so the events need not be read.
     """
     root = root_of(history)
     if not is_folder(root):
@@ -328,5 +328,5 @@ def _blob(history: History, name: str) -> bytes | None:
         return None
 
 
-def _warn(told: str) -> None:
-    warnings.warn(DamageWarning(told), stacklevel=4)
+def _warn(problem: str) -> None:
+    warnings.warn(DamageWarning(problem), stacklevel=4)

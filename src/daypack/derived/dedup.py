@@ -64,7 +64,7 @@ def _with_swapped(seen: Seen, swapped: Iterable[SwapRecord]) -> dict[str, list[s
             numbers.setdefault(f"messages:{seen.calls[ref]}" if ref in seen.calls else ref, []).append(name)
     found = {name: list(refs) for name, refs in seen.places.items()}
     for record in swapped:
-        with suppress(ValueError):  # a record of somebody else's, about no message
+        with suppress(ValueError):  # a record of another writer, without a message
             for name in numbers.get(str(range_of(record)), ()):
                 found[name].append(f"swap:{record.id}")
     return found
@@ -82,7 +82,7 @@ def refresh(
 ) -> tuple[DedupRecord, ...]:
     """Bring the files up to these numbers, reading only what is new, and return what the index says."""
     seen = _load(history, upto, events)
-    advance(history, seen, upto, events=events)  # without the lock: nobody waits for a long history to be read
+    advance(history, seen, upto, events=events)  # without the lock: other processes need not wait for a long read
     if not seen.places and not os.path.lexists(_folder(history)):
         return ()
     with history.lock:
@@ -95,7 +95,7 @@ def refresh(
 def write(
     history: History, records: Iterable[DedupRecord], calls: Mapping[str, int] | None = None
 ) -> tuple[DedupRecord, ...]:
-    """Put the blobs, then the index; return what stands in it. A content that history no longer has is left out.
+    """Write the blobs, then the index; return its records. A content that history no longer has is left out.
 
     `calls` says which message has which `tool:` ref; without it, history is read to find that out.
     """
@@ -109,7 +109,7 @@ def write(
         }
         lost = set(wanted)
         for name, data in _find(history, wanted, calls or {}):
-            # Index after blob: whoever can see the name can read the bytes.
+            # Index after blob: a reader that sees the name can read the bytes.
             atomic.replace(os.path.join(place, name), data, durable=False)
             lost.discard(name)
         stored = tuple(entry for entry in listed if entry.hash not in lost)
@@ -170,7 +170,7 @@ def _load(history: History, upto: int | None, events: int | None) -> Seen:
 
 
 def lookup(history: History, name: str) -> str:
-    """Return the text behind a hash (from its blob, else from history; proved by its digest) or behind a ref.
+    """Return the text of a hash (from its blob, else from history; verified by its digest) or of a ref.
 
     A ref is looked up in history, not in the index; only `swap:<id>` needs the index to name the hash.
     """

@@ -54,12 +54,12 @@ def write(history: History, folded: Folded, events: int | None = None) -> None:
     To be called with the session's lock. `events`: the number of the newest event about a compaction.
     """
     layout, current = history.layout, folded.current
-    # As far as the newest event knew: a rebuild gives the same bytes however much was said since.
+    # Counted up to the newest event: a rebuild gives the same bytes whatever was appended since.
     repeats = partial(dedup.refresh, history, folded.farthest, events=events, swapped=folded.swapped.values())
     mark = layout.derived("compaction")
     if current is None:
         if not folded.undone:
-            return  # what stands there was not made by a compaction
+            return  # these files were not made by a compaction
         for name in NAMES:
             _remove(layout.derived(name))
         _write_swap(history, folded, ())
@@ -121,12 +121,12 @@ def swap_refs(folded: Folded) -> list[Ref]:
     return [_ref_of(at, swap) for at, swap in enumerate((*ranges, *outputs[:_OUTPUT_REFS]), 1)]
 
 
-def _ref_of(at: int, one: SwapRecord) -> Ref:
-    whole = one.kind == "message_range"  # whose chunk stands there as a file
+def _ref_of(at: int, swap: SwapRecord) -> Ref:
+    whole = swap.kind == "message_range"  # its chunk is a file
     kind = "swap" if whole else "tool_output"
-    source = f"messages:{one.range}" if one.range else f"messages:{(one.event or '').removeprefix('msg-')}"
-    path = f"context/swap/chunk/{one.id}" if whole else f"swap:{one.id}"
-    return Ref(id=f"s{at}", path=path, kind=kind, summary=one.summary, source=source, tokens=one.tokens)
+    source = f"messages:{swap.range}" if swap.range else f"messages:{(swap.event or '').removeprefix('msg-')}"
+    path = f"context/swap/chunk/{swap.id}" if whole else f"swap:{swap.id}"
+    return Ref(id=f"s{at}", path=path, kind=kind, summary=swap.summary, source=source, tokens=swap.tokens)
 
 
 def _write_swap(history: History, folded: Folded, newest: Sequence[SwapRecord]) -> None:
@@ -139,7 +139,7 @@ def _write_swap(history: History, folded: Folded, newest: Sequence[SwapRecord]) 
     atomic.make_folders(chunks, durable=False)
     kept = {swap.id: chunk for swap in newest if swap.kind == "message_range" and (chunk := chunk_for(history, swap))}
     for name, chunk in kept.items():
-        # Index after chunk: whoever can see the name can read the bytes.
+        # Index after chunk: a reader that sees the name can read the bytes.
         _replace(os.path.join(chunks, name), chunk)
     _replace(index, _lines(folded.swapped.values()))
     for name in os.listdir(chunks):

@@ -35,7 +35,7 @@ class Seen(Struct):
 
 
 class Occurrence(Struct, frozen=True):
-    """One content at one place; `message` is 0 for what stands in an event."""
+    """One content at one place; `message` is 0 for a content of an event."""
 
     ref: str
     content: str
@@ -105,7 +105,7 @@ def all_of(history: History) -> Iterator[Occurrence]:
 
 
 def captured(history: History, kept: object) -> str | None:
-    """Return a captured text; None for what is none, or is lost, which `doctor` tells."""
+    """Return a captured text; None if it is no text, or lost (`doctor` reports that)."""
     if not isinstance(kept, Mapping) or "digest" not in kept:
         return None
     try:
@@ -114,14 +114,14 @@ def captured(history: History, kept: object) -> str | None:
         return None
 
 
-def _enter(seen: Seen, one: Occurrence) -> None:
-    data = one.content.encode()
+def _enter(seen: Seen, occurrence: Occurrence) -> None:
+    data = occurrence.content.encode()
     name = blobs.name_of(data)
     refs = seen.places.setdefault(name, [])
-    if one.ref in refs:
+    if occurrence.ref in refs:
         return
-    refs.append(one.ref)
+    refs.append(occurrence.ref)
     if len(refs) == MIN_REFS:
         from daypack.text.tokens import counter_named  # noqa: PLC0415 — only for what occurs again
 
-        seen.sizes[name] = len(data), counter_named(seen.tokenizer).count(one.content)
+        seen.sizes[name] = len(data), counter_named(seen.tokenizer).count(occurrence.content)

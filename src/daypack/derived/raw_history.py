@@ -14,7 +14,7 @@ OWN_TOOLS = frozenset({"recall", "search_history"})
 
 
 class Raw(Struct, frozen=True):
-    """Messages as they were said, cleared of secrets; without what daypack or another compactor put in."""
+    """Messages in their own words, cleared of secrets, without what daypack or another compactor added."""
 
     messages: tuple[Message, ...]
     start: int
@@ -38,12 +38,12 @@ def raw_of(messages: Iterable[Message], start: int, stop: int, *, redacting: boo
 
 
 def is_brought_back(message: Message) -> bool:
-    """Whether a message repeats the past: recalled text, or the summary of another agent's compaction."""
+    """Return True if a message repeats earlier ones: recalled text, or the summary of another agent's compaction."""
     if message.meta and message.meta.get("foreign_summary"):
         return True
     return is_recalled(message)
 
 
 def is_recalled(message: Message) -> bool:
-    """Whether a message is what one of our own tools answered."""
+    """Return True if a message is the answer of a tool that daypack itself provides."""
     return message.role == "tool" and message.text.startswith(RECALLED)

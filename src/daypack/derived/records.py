@@ -1,4 +1,4 @@
-"""Records: what the accepted compactions of a session say together, with ids that stay.
+"""Records: the typed content of all accepted compactions, with stable ids.
 
     {"type":"context.compaction.completed","data":{"source":"messages:1-120","through":120,"records":{…},"refs":[…],…}}
     {"type":"context.compaction.undone","data":{"compaction":"ev-40"}}
@@ -24,20 +24,20 @@ from daypack.types.records import ContextDoc, Decision, ErrorRecord, Fact, Ref, 
 
 COMPACTED = "context.compaction.completed"
 UNDONE = "context.compaction.undone"
-INLINE_BYTES = 1 << 16  # a compaction up to here stands in its event, above it in blob/
+INLINE_BYTES = 1 << 16  # a compaction of at most this size is stored in its event, a larger one in blob/
 _BULK = ("records", "refs", "swapped")
 _PREDICATES = frozenset(
     ("is", "are", "was", "were", "=", "to", "at", "on", "in", "uses", "use", "runs", "listens", "has", "takes", "needs")
 )
 _VALUE = re.compile(r"[~$€£]?v?\d[\d.,:%]*[a-zµ%]{0,3}[.,;]?")  # a number, perhaps with its unit: no path, no name
-_AGEING = 0.93  # what is left of a record's weight with every compaction that does not confirm it
+_AGEING = 0.93  # applied to a record's weight with every compaction that does not confirm it
 _NEWER = 0.1  # what is new goes before what is as good and old
 
 
 class Folded(Struct):
-    """What the compactions so far amount to."""
+    """The fold of all compactions so far."""
 
-    accepted: list[Compaction] = []  # those that stand, oldest first
+    accepted: list[Compaction] = []  # not undone, oldest first
     undone: list[str] = []
     refs: dict[str, Ref] = {}  # by path
     swapped: dict[str, SwapRecord] = {}  # by id
@@ -46,7 +46,7 @@ class Folded(Struct):
     ids: dict[str, str] = {}  # letter and words -> the id they had, also when their record gave way since
 
     def copied(self) -> "Folded":
-        """Return a fold that can go on by itself."""
+        """Return an independent copy of a fold."""
         return Folded(
             [*self.accepted],
             [*self.undone],
@@ -59,12 +59,12 @@ class Folded(Struct):
 
     @property
     def current(self) -> Compaction | None:
-        """The compaction that counts."""
+        """The newest compaction."""
         return self.accepted[-1] if self.accepted else None
 
     @property
     def records(self) -> Records:
-        """The records that count."""
+        """The records of the newest compaction."""
         return self.accepted[-1].records if self.accepted else Records()
 
     @property
@@ -81,7 +81,7 @@ def fold(history: History, events: Iterable[Event], onto: Folded | None = None) 
             try:
                 compaction = load(history, event)
             except (DaypackError, msgspec.ValidationError, msgspec.DecodeError, KeyError, TypeError):
-                continue  # of another writer, or damaged: `doctor` tells
+                continue  # of another writer, or damaged: `doctor` reports it
             folded.accepted.append(compaction)
             folded.farthest = max(folded.farthest, compaction.through)
             _count(folded, compaction)
@@ -110,7 +110,7 @@ def store(history: History, compaction: Compaction) -> dict[str, Any]:
 
 
 def load(history: History, event: Event) -> Compaction:
-    """Return the compaction an event tells of."""
+    """Return the compaction of an event."""
     data: dict[str, Any] = {**event.data, "id": event.id, "at": event.ts}
     if kept := data.pop("bulk", None):
         data |= msgspec.json.decode(history.captured(kept))
@@ -151,7 +151,7 @@ Weigh = Callable[[str, Section], float]
 
 
 def carry(folded: Folded, bullets: Sequence[Bullet], weigh: Weigh, finished: frozenset[str] = frozenset()) -> Carried:
-    """Join what was just read to what stands: same words, same record; `finished`: ids of open work that is done.
+    """Join new bullets to the current records: same words, same record; `finished`: ids of open work that is done.
 
     Ten of each at most. What is older gives way unless it weighs more; a new value of the same subject replaces the
     former. Nothing is merged because it merely looks alike: similar sentences often differ in a "not".
@@ -223,7 +223,7 @@ def number_refs(folded: Folded, found: Iterable[Ref], join: Callable[[Ref, Ref],
 
 
 def with_compaction(records: Records, event_id: str) -> Records:
-    """Name the event in the records it brings; those that stand already keep theirs."""
+    """Set the event id in new records; older records keep theirs."""
 
     def marked(ones: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(record if record.compaction else replace(record, compaction=event_id) for record in ones)
@@ -264,7 +264,7 @@ class _Pool:
                 weights[one.id] = (bullet.weight or self._weigh(bullet.text, shape.section)) + _NEWER
                 fresh.append(one.id)
             else:
-                # Said again: the record stands as it is, and is as good as new.
+                # Found again: the record is unchanged and counts as new.
                 weights[same.id] = max(weights.get(same.id, 0.0), bullet.weight) + _NEWER
                 if isinstance(same, ErrorRecord) and bullet.resolution and not same.resolution:
                     kept[same.id] = replace(same, resolution=bullet.resolution)
@@ -297,10 +297,10 @@ class _Pool:
 
 
 def tells_a_change(former: str, later: str) -> bool:
-    """Whether two sentences say another value of the same thing: "the port is 8080", "the port is 9090".
+    """Return True if two sentences give different values of one thing: "the port is 8080", "the port is 9090".
 
-    All words are the same but one, which is a value and stands behind what is said of the subject. Where it stands
-    before that, it names another subject: "ticket 4711 is open", "ticket 4712 is open".
+    All words but one are the same, and that one is a value after the predicate. A value before the
+    predicate names another subject: "ticket 4711 is open", "ticket 4712 is open".
     """
     first, second = _plain(former).split(), _plain(later).split()
     if len(first) != len(second):
@@ -345,5 +345,5 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(".!;:")
 
 
-# Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
+# Created at import: the library creates decoders without a lock, and two threads at once crash it.
 _WARM = msgspec.json.Decoder(Compaction)

@@ -12,19 +12,19 @@ import msgspec
 from daypack.derived.raw_history import is_brought_back
 from daypack.types.history import Message, Text
 
-LARGE_BYTES = 2048  # a smaller content costs about as much as saying where it stands
+LARGE_BYTES = 2048  # a smaller content costs about as much as a reference to it
 _MARKS = ("→", "\t")  # between the number and the line
-_REMINDER = "<system-reminder>", "</system-reminder>"  # what an agent puts behind a file it shows
+_REMINDER = "<system-reminder>", "</system-reminder>"  # appended by an agent to a file it shows
 _MAX_DEPTH = 3  # how deep in the arguments of a call file contents are looked for
 
 
 def content_of(text: str) -> str:
-    """Return what is compared: a whole file without its line numbers, any other text as it is; no line end behind."""
+    """Return what is compared: a file without its line numbers, any other text as it is, without final line ends."""
     return _without_numbers(text).rstrip("\n")
 
 
 def is_large(content: str) -> bool:
-    """Whether a content is worth a reference."""
+    """Return True if a content is large enough for a reference."""
     if len(content) >= LARGE_BYTES:
         return True
     return len(content) * 4 >= LARGE_BYTES and not content.isascii() and len(content.encode()) >= LARGE_BYTES

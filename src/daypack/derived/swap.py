@@ -1,11 +1,11 @@
-"""Swap: what has left the window, each under an id by which it comes back.
+"""Swap: ids under which messages and outputs that left the window can be recalled.
 
     context/swap/index.jsonl  {"id":"sha256-…","kind":"message_range","source":"messages.jsonl","range":"1-120",…}
     context/swap/chunk/<id>   {"source":"messages.jsonl","start_event":"msg-1","end_event":"msg-120","hash":"sha256:…"}
 
-A chunk refers to raw history and holds no copy of it; its id is the digest of the chunk, so an id names the words it
-stood for when it was made. Only the chunk of the newest range is kept as a file: any other is made again from history
-when it is asked for, and its id proves it.
+A chunk refers to raw history and holds no copy of it; its id is the digest of the chunk, so an id proves the
+words. Only the chunk of the newest range is kept as a file: the others are computed again from history
+on demand.
 """
 
 import re

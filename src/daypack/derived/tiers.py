@@ -1,4 +1,4 @@
-"""The three tiers of a session: what its snapshots amount to, and what of that is shown.
+"""The three tiers of a session: the fold of its snapshots, and the blocks a turn shows.
 
 {"type":"context.snapshot","data":{"message":"msg-12","round":3,"snapshot":{"memory":{"core":[…]}},"below_threshold":{},"violation_counts":{}}}
 
@@ -48,7 +48,7 @@ Policies = Mapping[Tier, TierPolicy]
 
 
 class Accepted(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The data of a `context.snapshot` event: what a reply's section came to. `snapshot` None: nothing usable."""
+    """The data of a `context.snapshot` event: the section of a reply. `snapshot` is None if nothing was usable."""
 
     message: Annotated[str, msgspec.Meta(pattern=r"^msg-[0-9]{1,15}$")]
     round: int
@@ -62,7 +62,7 @@ class Accepted(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Store(Struct, omit_defaults=True):
-    """What all snapshots amount to."""
+    """The fold of all snapshots."""
 
     message: int = 0  # the newest message whose section was taken in
     round: int = 0
@@ -114,7 +114,7 @@ class Projection(Struct, frozen=True, kw_only=True):
 
 
 def find_below_threshold(snapshot: Snapshot, policies: Policies) -> dict[Tier, tuple[str, ...]]:
-    """Return the ids of blocks that are not good enough; they do not take the place of one that is."""
+    """Return the ids of blocks below the thresholds; they do not replace better blocks."""
     found: dict[Tier, tuple[str, ...]] = {}
     for tier in TIERS:
         poor = [block.id for block in _once(snapshot.memory.of(tier)) if policies[tier].shortfall(block)[0]]
@@ -124,7 +124,7 @@ def find_below_threshold(snapshot: Snapshot, policies: Policies) -> dict[Tier, t
 
 
 def merge(store: Store, accepted: Accepted) -> None:
-    """Take a snapshot in. An id that is left out, an empty tier and a rejected one change nothing."""
+    """Add a snapshot. An omitted id, an empty tier and a rejected snapshot change nothing."""
     store.message = max(store.message, int(accepted.message.rpartition("-")[2]))
     store.round = max(store.round, accepted.round)
     store.refused += accepted.refused
@@ -174,7 +174,7 @@ def _stored(block: Block) -> Block:
     identity = " ".join(_UNSEEN.sub("", block.id).split())
     content = _UNSEEN.sub("", block.content)
     return Block(
-        id=identity if len(identity) <= MAX_ID_CHARS else "",  # nobody could name it
+        id=identity if len(identity) <= MAX_ID_CHARS else "",  # too long to be used as an id
         type=_seen(block.type, _STORED_CHARS),
         decay=block.decay,
         confidence=block.confidence,
@@ -199,9 +199,9 @@ def _aged(block: Block, former: Block | None, current: int) -> Block:
 
 
 def _make_room(blocks: dict[str, Block], tier: Tier, current: int) -> bool:
-    """Let the oldest block go that is no longer shown, where the store is full; else no new one is taken.
+    """Drop the oldest block that is no longer shown if the store is full; return False if there is none.
 
-    So no flood of new blocks erases a standing one.
+    So a flood of new blocks does not erase older ones.
     """
     if len(blocks) < _STORED_ITEMS[tier]:
         return True
@@ -220,7 +220,7 @@ def _remembered(blocks: dict[str, Block], tier: Tier, current: int) -> dict[str,
 
 
 def accepted_among(events: Iterable[Event]) -> Iterator[tuple[Event, Accepted]]:
-    """Yield the events that tell of snapshots; one of another writer that only shares the name is passed over."""
+    """Yield the events of snapshots; events of other writers with the same name are skipped."""
     for event in events:
         if event.type == SNAPSHOT:
             with suppress(msgspec.ValidationError):
@@ -349,5 +349,5 @@ def _set(policy: _Policy) -> dict[str, Any]:
     return {name: value for name, value in msgspec.structs.asdict(policy).items() if value is not None}
 
 
-# Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
+# Created at import: the library creates decoders without a lock, and two threads at once crash it.
 _WARM = tuple(map(msgspec.json.Decoder, (Accepted, Store)))

@@ -123,7 +123,7 @@ def _loss(what: str, reason: LossReason, detail: str) -> Loss:
 
 
 def _without_thinking(text: str, losses: list[Loss]) -> str:
-    """Drop what stands between thinking tags, however they are nested or mixed; after an open one all of the rest."""
+    """Drop everything between thinking tags, nested or mixed; after an unclosed tag all of the rest."""
     tags = [(match.start(), match.end(), _opens(match)) for match in _TAG.finditer(text)]
     if not tags:
         return text

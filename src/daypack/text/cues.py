@@ -1,4 +1,4 @@
-"""Cues: what the words of a sentence tell about the sentence, in six languages, without understanding any."""
+"""Cues: what kind of sentence the words of a sentence suggest, from phrase tables in six languages."""
 
 import re
 from functools import lru_cache
@@ -15,7 +15,7 @@ _OPENERS = frozenset(
 )
 _QUESTIONS = ("?", "？", "吗", "嗎", "か。", "か")
 _TABLES = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
-# A question that asks somebody to do something, and not to say something.
+# A question that asks for work, not for an answer.
 _POLITE = re.compile(
     r"\b(?:can|could|would|will) (?:you|we) (?:please )?(?!tell|remind|recall|remember|confirm|explain|say|see|still)|"
     r"\bplease (?!tell|remind|confirm|say)|\bhelp\b|\b(?:peux|pouvez|pourrais|pourriez)\b|"
@@ -47,7 +47,7 @@ class Cues(NamedTuple):
 
 
 class _Phrase(NamedTuple):
-    rest: list[str]  # behind its first two words
+    rest: list[str]  # the words after the first two
     kind: Kind
     weight: float
     first: bool
@@ -62,20 +62,20 @@ def words_of(text: str) -> list[str]:
 
 
 def is_acknowledgement(text: str) -> bool:
-    """Whether a message is nothing but "ok", "continue", "thanks" and the like."""
+    """Return True if a message is nothing but "ok", "continue", "thanks" and the like."""
     words = words_of(text)
     return len(words) <= 6 and all(word in _acknowledgements() for word in words)
 
 
 def commands(text: str, cues: Cues) -> bool:
-    """Whether a sentence asks for work: no question for an answer, no rule that is to be kept, no news."""
+    """Return True if a sentence asks for work: not for an answer, and not to follow a rule."""
     if cues.request - cues.chatter < _ASKS_FOR_WORK or cues.order >= _ASKS_FOR_WORK or cues.decisions >= 1.0:
         return False
     return _TELLING.match(text) is None and (not cues.asks or _POLITE.search(text) is not None)
 
 
 def find_cues(text: str, language: str = "", words: list[str] | None = None) -> Cues:
-    """Return what the words of a sentence tell; its language and words are found out unless they are given."""
+    """Return the cues of a sentence; its language and words are computed unless they are given."""
     words = words_of(text) if words is None else words
     found: dict[Kind, float] = {}
     index = _index(language or language_of(words))

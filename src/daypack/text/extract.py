@@ -1,6 +1,6 @@
 """Extraction: which sentences of a text are worth keeping, from the text alone.
 
-A sentence counts for the literals in it, for where it stands, and for how much of what the text is about it names.
+A sentence scores for its literals, its position, and how many of the frequent words of the text it has.
 """
 
 import re
@@ -37,7 +37,7 @@ _MAX_SIGN_SHARE = 0.12
 
 
 class Scored(NamedTuple):
-    """A sentence, where it stands in the prose of its text, and how much it counts, from 0 to 1."""
+    """A sentence, its position in the prose of its text, and its score, from 0 to 1."""
 
     text: str
     start: int
@@ -48,7 +48,7 @@ class Scored(NamedTuple):
 def prose(text: str) -> str:
     """Return a text without what is not prose: code, diffs, tables, logs, JSON, encoded data.
 
-    What is left stands as it stood; where something went, sentences end.
+    The rest is unchanged; a removed part ends a sentence.
     """
     kept: list[str] = []
     fenced = indented = False
@@ -73,7 +73,7 @@ def prose(text: str) -> str:
 
 
 def is_data(line: str) -> bool:
-    """Whether a line is code, a log, a table or the like rather than words."""
+    """Return True if a line is code, a log, a table or the like rather than words."""
     if _DATA_LINE.match(line) or _CODE_END.search(line) or _CODE_LINE.match(line):
         return not _BULLET.match(line) or _CODE_END.search(line) is not None
     return (len(line) > 90 and _DATA_WORD.search(line) is not None) or (
@@ -157,5 +157,5 @@ def _shape(text: str) -> float:
 
 
 def _is_indented(line: str, before: str) -> bool:
-    """Whether a line begins a block of code by its indentation; in a list, lines are indented too."""
+    """Return True if a line begins an indented code block; list items are indented too, and are none."""
     return line.startswith(("    ", "\t")) and not before.strip() and _BULLET.match(line) is None

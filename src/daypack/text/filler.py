@@ -1,9 +1,9 @@
-"""Filler: greetings, thanks and words to think with, which a sentence or a message can lose without saying less."""
+"""Filler: greetings, thanks and interjections, which can be removed without losing information."""
 
 import re
 
 NAME = r"[A-Z][A-Za-zÀ-ɏ'’-]+"
-# What stands before the news.
+# Lead-ins before the content of a sentence.
 _LEADS = """
 hi|hello|hey|dear|good (?:morning|afternoon|evening)|thanks(?: so much| a lot)?|thank you|well|so|also|oh|ok|okay|yeah
 sure|of course|actually|btw|by the way|anyway|wow|haha|hmm|um|ah|yes|yep|no|nope|great|cool|awesome|perfect|absolutely
@@ -53,7 +53,7 @@ _LEAD_IN = re.compile(
     re.IGNORECASE,
 )
 _FILLER = re.compile(rf"(?P<courtesy>{_any_of(_COURTESY)})\b|(?P<short>{_any_of(_SHORT)})\b", re.IGNORECASE)
-# What a courtesy does not have: news in a second clause, or a "no" that somebody has to mind.
+# A courtesy has no second clause with information, and no "no" that matters.
 _NEWS = re.compile(
     r"\b(?:not|never|no|but|because|unless|until|nothing|without|that [a-z]+)\b|n['’]t\b|[,;:–—] +\S+ +\S",
     re.IGNORECASE,
@@ -70,7 +70,7 @@ _FIRST_WORDS = frozenset(re.findall(r"(?:^|\|)([a-z]+)", f"{_LEADS}{_SHORT}{_COU
 
 
 def strip_lead_in(text: str) -> tuple[str, str]:
-    """Return a sentence without what stands before the news, and the name of whom it is said to, if it is there."""
+    """Return a sentence without its lead-in, and the name of the addressee if it has one."""
     name = ""
     while _may_be(text) and (lead := _LEAD_IN.match(text)) is not None:
         name = name or lead["name"] or ""
@@ -82,7 +82,7 @@ def strip_lead_in(text: str) -> tuple[str, str]:
 
 
 def is_filler(text: str) -> bool:
-    """Whether a sentence says nothing but a courtesy."""
+    """Return True if a sentence is nothing but a courtesy."""
     if text.startswith(_UNSPACED):
         return len(text) <= _UNSPACED_CHARS and _GOES_ON.search(text) is None
     if len(text) > _COURTESY_CHARS or not _may_be(text):

@@ -1,15 +1,15 @@
-"""What daypack itself puts into a window, and how it is told from what somebody said.
+"""Text that daypack itself adds to a window, and how it is recognised.
 
     <note id="1f3a9c02" name="memory 2025-05-08">     a block, fenced by a mark its text cannot contain
     …
     </note 1f3a9c02>
 
     [recalled from messages:12]                       the answer of a tool: all of it
-    [swapped out: sha256-1f3a9c02…]                   what stands for a message in the window: all of it
+    [swapped out: sha256-1f3a9c02…]                   the stub of a message in the window: all of it
     [the same text as in msg-12 above: …]
     Current time: 2025-05-08T10:00:00Z                the last line
 
-Whoever shows text with these marks takes them from here; whoever stores what was said leaves out what bears them.
+Code that shows text with these marks imports them from here; code that stores messages strips them.
 """
 
 import re
@@ -17,7 +17,7 @@ from typing import Literal, get_args
 
 Fence = Literal["instructions", "note", "data", "past"]
 
-RECALLED = "[recalled from "  # begins every text that was brought back, so that it is not taken for news
+RECALLED = "[recalled from "  # begins every recalled text, so that it is not stored as a new one
 SWAPPED = "[swapped out: "
 SAME = "[the same text as in msg-"
 TIME = "Current time: "
@@ -32,14 +32,14 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 def wrap(fence: Fence, mark: str, text: str, attributes: str = "") -> str:
-    """Return a text between fences; `mark` must not stand in it."""
+    """Return a text between fences; `mark` must not occur in it."""
     return f'<{fence} id="{mark}"{attributes}>\n{text}\n</{fence} {mark}>'
 
 
 def strip_injected(text: str) -> str:
-    """Return a text without what daypack put there; one that it put nothing into is returned as it is.
+    """Return a text without what daypack added to it; the same text if that is nothing.
 
-    A block ends at the mark it began with, and only there: what has no such end is somebody's own words.
+    A block ends at the mark it began with; an opening mark without its end is part of the message.
     """
     if _ANSWER.match(text):
         return ""

@@ -1,4 +1,4 @@
-"""The language of a text, told by its function words."""
+"""The language of a text, recognised by its function words."""
 
 import re
 

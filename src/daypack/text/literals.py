@@ -5,7 +5,7 @@
 
 Paths, addresses, numbers, versions, identifiers and quoted names. One pattern runs over the text, skips plain words
 inside the pattern, and stops at words that may be literals; what each is, is asked once per word. No quantifier gives
-back what it took, so the work is linear in the text, whoever wrote it.
+back what it took, so the work is linear in the text, even in a hostile one.
 
 A literal in quotation marks or backticks is given without them. `text[start:stop]` is always the literal. In text that
 holds JSON text, an escaped line break or tab ends a word as the real one does.
@@ -122,12 +122,12 @@ def literals(text: str) -> list[Found]:
 
 
 def occurs(literal: str, source: str) -> bool:
-    """Whether a literal stands in a text verbatim, and not as a part of a longer path, number or word."""
+    """Return True if a literal occurs in a text verbatim, and not as a part of a longer path, number or word."""
     return next(places(literal, source), None) is not None
 
 
 def places(literal: str, source: str) -> Iterator[int]:
-    """Yield every position at which a literal stands in a text, see `occurs`."""
+    """Yield every position of a literal in a text, see `occurs`."""
     if not literal:
         return
     at = source.find(literal)
@@ -155,7 +155,7 @@ def _read(group: str, word: str) -> tuple[_Span, ...]:
 
 
 def _read_quoted(inner: str, kind: str) -> tuple[_Span, ...]:
-    """Return a quoted name, or the path, number … that alone stands between the quotation marks."""
+    """Return a quoted name, or the path, number … if there is nothing else between the quotation marks."""
     if inner != inner.strip() or not _ALNUM.search(inner):
         return ()
     if not _SPACE.search(inner):
@@ -285,7 +285,7 @@ def _has_ending(word: str) -> bool:
 
 
 def _is_name(word: str) -> bool:
-    """Whether a word without digits and dots is an identifier: snake_case, camelCase, SCREAMING_CASE."""
+    """Return True if a word without digits and dots is an identifier: snake_case, camelCase, SCREAMING_CASE."""
     if "_" in word:
         return any(char.isalpha() for char in word)
     return _HUMP.search(word) is not None
@@ -297,7 +297,7 @@ _FILE_LINE = re.compile(r"[A-Za-z]:\Z")
 
 
 def _goes_on_before(source: str, at: int, first: str) -> bool:
-    """Whether what stands before a position belongs to the same word."""
+    """Return True if the character before a position belongs to the same word."""
     if not at:
         return False
     char = source[at - 1]
@@ -319,7 +319,7 @@ def _goes_on_before(source: str, at: int, first: str) -> bool:
 
 
 def _goes_on_after(source: str, at: int, stop: int) -> bool:
-    """Whether what stands behind a literal belongs to the same word."""
+    """Return True if the text after a literal belongs to the same word."""
     if stop >= len(source):
         return False
     char, last = source[stop], source[stop - 1]

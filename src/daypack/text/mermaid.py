@@ -1,4 +1,4 @@
-"""Mermaid: how many nodes a diagram has, when that can be told for certain.
+"""Mermaid: the number of nodes of a diagram, if it is certain.
 
 Flow charts, state and sequence diagrams are read, strictly: what this reader does not know, or what Mermaid itself
 refuses (a bracket in a label that is not quoted), has no count.
@@ -50,7 +50,7 @@ _MESSAGE = re.compile(
 
 
 def count_nodes(source: str) -> int | None:
-    """Return how many nodes the diagram of a Mermaid text has; None when it cannot be told."""
+    """Return the number of nodes of a Mermaid diagram; None if it is not certain."""
     lines = [line for part in source.split("\n") if (line := part.partition("%%")[0].strip().rstrip(";").strip())]
     head = _HEAD.fullmatch(lines[0]) if lines else None
     if head is None:
@@ -71,7 +71,7 @@ def count_nodes(source: str) -> int | None:
 
 
 def blocks(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield where each Mermaid block of a Markdown text begins and ends, and what is in it; one not closed goes on."""
+    """Yield start, stop and text of each Mermaid block of a Markdown text; an unclosed block ends with the text."""
     at = 0
     while (opened := FENCED.search(text, at)) is not None:
         closing = re.compile(rf"^[ \t]*{re.escape(opened['fence'])}[`~]*[ \t]*$", re.MULTILINE)

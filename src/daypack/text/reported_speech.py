@@ -30,7 +30,7 @@ OTHERS = "and others"  # "we" are the speaker and people who are not named
 
 
 class Voices(NamedTuple):
-    """Who speaks, to whom ("you"), and the only other person "he" or "she" can mean; empty if unknown."""
+    """The speaker, the listener ("you"), and the only other person "he" or "she" can mean; empty if unknown."""
 
     speaker: str
     listener: str = ""

@@ -1,6 +1,6 @@
 """Sentences of a text as people and programs write it.
 
-- Prose is split at the ends of sentences, also Chinese and Japanese ones; a line that goes on on the next is one piece.
+- Prose is split at the ends of sentences, also Chinese and Japanese ones; a wrapped line continues its sentence.
 - A bullet, a heading, a line of code, of a log or of a table is one sentence; its marker is not part of it.
 - A full stop inside a path, an address, a number, a version or an abbreviation ends nothing.
 
@@ -73,7 +73,7 @@ def _lines(text: str) -> list[tuple[int, int]]:
 
 
 def _goes_on(text: str, end: int, start: int) -> bool:
-    """Whether the sentence of the line that ends at `end` goes on in the line that begins at `start`."""
+    """Return True if the sentence of the line that ends at `end` continues in the line that begins at `start`."""
     if start != end + 1:
         return False
     before = text[text.rfind("\n", 0, end) + 1 : end].rstrip()
@@ -107,7 +107,7 @@ def _is_end(text: str, start: int, match: re.Match[str]) -> bool:
     last = word[0]
     if last.casefold() in _SHORT:
         return False
-    # An initial, or the number of a list that stands in a line.
+    # An initial, or the number of a list item inside a line.
     return not (len(last) == 1 and last.isupper()) and not (last.isdigit() and len(last) < 3 and word.start() == start)
 
 

@@ -39,7 +39,7 @@ from daypack.types.history import Message, Other, Part, Text, Thinking
 
 # Pictures and files are references: neither size nor page count is known. This is the dearest picture we know of
 # (Claude 4.7: 3.75 megapixels at 750 pixels a token), and as much as a dense page sent as text and picture.
-# A file of many pages costs more: whoever puts its text into a call counts that text.
+# A file of many pages costs more: a caller that sends its text counts that text.
 MEDIA_TOKENS = 5_000
 
 # What providers call pictures, documents and sound in their own shapes.
@@ -222,7 +222,7 @@ def _count_part(counter: Counter, part: Part) -> int:
 
 
 def _named_in_table(name: str) -> str | None:
-    """Return the counter of the longest beginning of `name` that stands in the table and ends where a word ends."""
+    """Return the counter of the longest beginning of `name` that is in the table and ends where a word ends."""
     name = re.sub(r"^(?:[a-z-]+\.)+", "", name)  # "us.anthropic.claude-…"
     name = re.sub(r"(?<=[a-z])-(?=\d)", "", name)  # "llama-3.1" is "llama3.1"
     for end in range(len(name), 0, -1):
@@ -232,7 +232,7 @@ def _named_in_table(name: str) -> str | None:
 
 
 def _ends_word(last: str, following: str) -> bool:
-    """A digit ends a word unless its number or version goes on: gpt4 is not in gpt4o, nor qwen3 in qwen3.5."""
+    """A digit ends a word unless a number or version continues: gpt4 is not in gpt4o, nor qwen3 in qwen3.5."""
     if last.isdigit():
         return not following.isalnum() and following != "."
     return not (last.isalpha() and following.isalpha())

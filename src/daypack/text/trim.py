@@ -11,7 +11,7 @@ _LEAST_CLAUSE_SHARE = 0.4
 _CLAUSE_END = re.compile(r"[,;:](?=\s)|[、，；：]|\s[–—-](?=\s)|(?<=\S)\s(?=\()|(?<=[)\]”»])(?=\s)")
 _LOOSE_ENDS = " \t\r\n\f\v,;:、，；：–—-([{“«"
 _JOINER = "\u200d"
-_AHEAD_CHARS = 200  # how far behind the cut a sentence may end and still be known to go on
+_AHEAD_CHARS = 200  # how far after the cut the end of a sentence is searched for
 
 
 def trim(text: str, max_chars: int) -> str:
@@ -33,7 +33,7 @@ def trim(text: str, max_chars: int) -> str:
 
 
 def is_cut_within_a_word(kept: str, text: str) -> bool:
-    """Whether `trim` had to end in the middle of a word of `text`: what is left of it may be no literal any more."""
+    """Return True if `trim` had to end in the middle of a word of `text`: the rest may be no literal any more."""
     rest = text.strip()[len(kept) :]
     return bool(rest) and rest[0].isalnum() and kept[-1:].isascii() and kept[-1:].isalnum()
 
@@ -54,7 +54,7 @@ def _clause_end(text: str, max_chars: int) -> int:
 
 
 def _is_open(text: str, end: int) -> bool:
-    """Whether a bracket or a code span is open there."""
+    """Return True if a bracket or a code span is open there."""
     head = text[:end]
     return head.count("(") > head.count(")") or head.count("[") > head.count("]") or head.count("`") % 2 == 1
 

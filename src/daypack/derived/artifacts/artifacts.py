@@ -315,7 +315,7 @@ def _keys(call: _Call, touches: Sequence[Touch]) -> tuple[tuple[str, ...], str]:
 
 
 def _seq_of(touch: Touch, call: _Call, result: Message | None) -> int:
-    """Return which message shows what was done: what was read stands in the result, what was written in the call."""
+    """Return the message that shows what was done: the result for a read, the call for a write."""
     return result.seq if result and touch.verb == "read" else call.seq
 
 

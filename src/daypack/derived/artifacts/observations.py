@@ -61,7 +61,7 @@ class TestRun(Struct, frozen=True, omit_defaults=True):
 
 
 class UrlSeen(Struct, frozen=True, omit_defaults=True):
-    """An address that a call fetched, a search found, or somebody wrote."""
+    """An address that a call fetched, a search found, or a message contains."""
 
     url: str
     fetched: Seqs = ()

@@ -87,7 +87,7 @@ _SIGNS = (
     "Segmentation fault",
 )
 _ANSI = re.compile(r"\x1b\[[0-9;?]{0,16}[A-Za-z]")
-# From the most telling kind of line to the least.
+# From the most informative kind of line to the least.
 _LINES = (
     re.compile(
         r"^FAILED \S.*$|^E   +\w.*$|^--- FAIL: .*$|^ +\d{1,4}\) test .*$|^test \S+ \.\.\. FAILED$", re.MULTILINE
@@ -122,8 +122,8 @@ class Outcome(NamedTuple):
     text: str  # of the output, without its wrapping
     exit: int | None = None
     failed: bool | None = None  # None: the result does not tell
-    cancelled: bool = False  # it was not tried, or somebody stopped it
-    running: bool = False  # it goes on in the background
+    cancelled: bool = False  # it was not tried, or it was stopped
+    running: bool = False  # it still runs in the background
 
 
 def read_outcome(text: str, meta: Mapping[str, Any] | None, *, shell: bool, speaks: bool = False) -> Outcome:
@@ -171,15 +171,15 @@ def is_benign(programs: tuple[str, ...], code: int | None) -> bool:
 
 
 def shows_failure(text: str, programs: tuple[str, ...]) -> bool:
-    """Say whether an output without a telling exit code shows that its command failed."""
+    """Return True if an output without a clear exit code shows that its command failed."""
     if programs and programs[0] in _SHOWS:
-        return False  # what it prints is somebody else's error
+        return False  # the errors it prints are not its own
     ends = text if len(text) <= _HEAD_CHARS + _TAIL_CHARS else f"{text[:_HEAD_CHARS]}\n{text[-_TAIL_CHARS:]}"
     return any(sign in ends for sign in _SIGNS) or ends.startswith(("fatal: ", "panic: "))
 
 
 def error_line(text: str) -> str:
-    """Return the line of an output that words the error best, as it stands there."""
+    """Return the line of an output that describes the error best, unchanged."""
     ends = text if len(text) <= _HEAD_CHARS + _TAIL_CHARS else f"{text[:_HEAD_CHARS]}\n{text[-_TAIL_CHARS:]}"
     ends = _ANSI.sub("", ends)
     for at, pattern in enumerate(_LINES):
@@ -193,7 +193,7 @@ def error_line(text: str) -> str:
 
 
 def says_what(line: str) -> bool:
-    """Whether a line tells what is wrong: more than that something is, and no lead-in to what follows."""
+    """Return True if a line says what is wrong: not only that something is, and no lead-in to other lines."""
     return bool(line) and not line.endswith((":", "：")) and _VAGUE.fullmatch(line) is None
 
 
@@ -216,7 +216,7 @@ def _telling(line: str, output: str) -> str:
 
 
 def _is_informative(line: str, *, first: bool) -> bool:
-    """Whether a line could stand alone: it is worded as an error, or follows at once and has a few words."""
+    """Return True if a line is clear by itself: worded as an error, or the next line with a few words."""
     if line.startswith(("[", "{", "---", "Please ")):
         return False
     if "Error: " in line or "Exception: " in line or any(pattern.match(line) for pattern in _LINES):

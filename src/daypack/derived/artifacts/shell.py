@@ -44,7 +44,7 @@ class Redirect(NamedTuple):
 
 
 class Heredoc(NamedTuple):
-    """A text that stands in a script; `literal` when the shell puts nothing in it."""
+    """A here-document; `literal` if the shell expands nothing in it."""
 
     body: str
     literal: bool

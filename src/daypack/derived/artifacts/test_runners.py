@@ -52,7 +52,7 @@ _SCRIPT = re.compile(r"test\b|test:")
 _EVERYTHING = frozenset((".", "./...", "...", "./", "tests", "tests/", "test", "test/"))
 _NARROWING = frozenset(("-k", "-m", "-run", "--run", "-t", "--grep", "--filter", "-e", "-E", "-p", "--package"))
 _IGNORED = frozenset(("-n", "-j", "-c", "-W", "-o", "--maxfail", "--timeout", "-count", "-timeout", "--seed"))
-_TAIL_CHARS = 6000  # of an output: summaries stand at the end
+_TAIL_CHARS = 6000  # of an output: summaries come last
 
 _COUNTS = re.compile(
     r"(\d{1,9})\)? (?:tests? |examples?, )?(passed|failed|failures?|errors?|passing|failing|pass|fail)\b", re.IGNORECASE
@@ -84,7 +84,7 @@ class Count(NamedTuple):
 
     @property
     def verdict(self) -> bool | None:
-        """Whether it went well; None when the output does not tell."""
+        """True if all tests passed; None if the output does not say."""
         if self.failed:
             return False
         return True if self.failed == 0 or self.passed else None

@@ -1,4 +1,4 @@
-"""What the arguments of tools mean: one row per tool, and a guess for tools nobody has listed.
+"""The meaning of tool arguments: one row per tool, and a guess for unknown tools.
 
     "read": ToolShape("read", start=("offset",), count=("limit",))
 
@@ -253,7 +253,7 @@ def shape_of(name: str) -> ToolShape:
 
 
 def speaks_for_itself(name: str, *, names_files: bool) -> bool:
-    """Whether what a tool answers is its own report, and neither a text it shows nor what it found."""
+    """Return True if a tool answers with its own report, not with a text it shows or results it found."""
     last, words = _names(name)
     if fold(name) in TOOL_SHAPES or last in TOOL_SHAPES or words & _FINDING:
         return False

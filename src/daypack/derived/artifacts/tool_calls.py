@@ -200,7 +200,7 @@ def _moved(shape: ToolShape, name: str, verb: Verb) -> Verb:
 
 
 def _named_paths(fields: dict[str, Any], shape: ToolShape, depth: int) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield argument, path and the object it stands in, for every argument that names files."""
+    """Yield argument, path and the enclosing object for every argument that names files."""
     moving = shape.moves or shape.copies
     for name, value in fields.items():
         sure = name in _PATHS or name in shape.paths or (moving and (name in _SOURCES or name in _TARGETS))

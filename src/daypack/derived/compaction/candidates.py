@@ -1,4 +1,4 @@
-"""Candidates: the sentences of a conversation with what speaks for each, and the choice of the best that differ."""
+"""Candidates: the sentences of a conversation with their scores, and the choice of the best that differ."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ _BEFORE = re.compile(
 )
 _POOL = 8  # so many times what is asked for is looked at
 _LOOK_BACK = 200  # sentences, for what a correction is about
-_REPEATING = 0.5  # what a sentence loses when all its words were said by a better one
+_REPEATING = 0.5  # lost by a sentence whose words all occur in a better one
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _LEAST_WORDS = 3
 _LEAST_LABELLED = 5  # "Depends on: task 1" is a label
@@ -119,55 +119,55 @@ class Context(NamedTuple):
     pending: float = 0.0
     doubt: float = 0.0
     request: float = 0.0  # the items are what is asked for
-    mended: bool = False  # what is said to be wrong is put right in the sentences after it
+    mended: bool = False  # the sentences after it correct what it calls wrong
 
 
 class Spot(NamedTuple):
-    """Where a sentence was said: in which utterance, and how near the end, from 0 to 1."""
+    """The place of a sentence: its utterance, and how near the end it is, from 0 to 1."""
 
-    said: Utterance
+    utterance: Utterance
     place: float
 
 
 class Candidate:
-    """One sentence somebody said."""
+    """A sentence of an utterance."""
 
     def __init__(self, text: str, cues: Cues, spot: Spot, context: Context, box: str) -> None:
         self.text = text
         self.cues = cues
-        self.said = spot.said
+        self.utterance = spot.utterance
         self.place = spot.place
         self.context = context
         self.box = box  # of a checkbox: " " open, "x" done, nothing when there is none
 
     @cached_property
     def density(self) -> float:
-        """How much of it is literal."""
+        """The share of literals."""
         return literal_density(self.text)
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """What it speaks of."""
+        """The content words."""
         return frozenset(content_words(self.text))
 
     @cached_property
     def literals(self) -> frozenset[str]:
-        """What in it must not be mixed up with anything else."""
+        """The literals, which must match exactly."""
         return frozenset(literal.text for literal in literals(self.text))
 
 
 class Ranked(NamedTuple):
-    """A candidate and what it is worth for a section."""
+    """A candidate and its score for a section."""
 
     candidate: Candidate
     value: float
 
 
 def candidates(utterances: Sequence[Utterance]) -> Iterator[Candidate]:
-    """Return the sentences of a conversation that could stand for themselves, oldest first."""
+    """Return the sentences of a conversation that are complete by themselves, oldest first."""
     last = max(1, len(utterances) - 1)
-    for at, said in enumerate(utterances):
-        yield from _of_one(Spot(said, at / last))
+    for at, utterance in enumerate(utterances):
+        yield from _of_one(Spot(utterance, at / last))
 
 
 def tidy(text: str) -> str:
@@ -222,19 +222,19 @@ def newest_only(ranked: Sequence[Ranked]) -> list[Ranked]:
         newest = ranked[group[-1]].candidate
         by_message: dict[int, list[int]] = {}
         for at in group:
-            by_message.setdefault(ranked[at].candidate.said.seq, []).append(at)
+            by_message.setdefault(ranked[at].candidate.utterance.seq, []).append(at)
         # Who names several at once has several.
         gone.update(
             at
             for seq, own in by_message.items()
             for at in own
-            if seq < newest.said.seq and len(own) == 1 and ranked[at].candidate.literals != newest.literals
+            if seq < newest.utterance.seq and len(own) == 1 and ranked[at].candidate.literals != newest.literals
         )
     return [candidate for at, candidate in enumerate(ranked) if at not in gone]
 
 
 def _corrected(line: Candidate, ranked: Sequence[Ranked], stop: int, gone: set[int]) -> list[int]:
-    """Return which sentence a correction is about: the newest before it that speaks of the same."""
+    """Return the sentences that a correction is about: the newest before it with the same subject."""
     words = _plain_words(line)
     for at in range(stop - 1, max(-1, stop - _LOOK_BACK), -1):
         other = ranked[at].candidate
@@ -262,7 +262,7 @@ def _subject(text: str) -> str:
 
 
 def is_same(first: Candidate, second: Candidate) -> bool:
-    """Whether two sentences say the same: the same words, and no literal and no "not" that only one has."""
+    """Return True if two sentences say the same: equal words, no literal and no "not" that only one of them has."""
     if first.text.casefold() == second.text.casefold():
         return True
     if bool(first.cues.denied) != bool(second.cues.denied) or first.literals != second.literals:
@@ -272,12 +272,12 @@ def is_same(first: Candidate, second: Candidate) -> bool:
 
 
 def _of_one(spot: Spot) -> Iterator[Candidate]:
-    said, context = spot.said, Context()
-    language = language_of(words_of(said.text[:LANGUAGE_CHARS]))
+    utterance, context = spot.utterance, Context()
+    language = language_of(words_of(utterance.text[:LANGUAGE_CHARS]))
     asked = 0.0
-    every = sentences(said.text)
+    every = sentences(utterance.text)
     for at, sentence in enumerate(every):
-        marker, box = _list_marks(said.text, sentence.start)
+        marker, box = _list_marks(utterance.text, sentence.start)
         text = tidy(sentence.text[: 4 * MAX_SENTENCE_CHARS])
         if marker == "#" or text.rstrip("*_").endswith((":", "：")):
             context = _context(text)
@@ -288,7 +288,7 @@ def _of_one(spot: Spot) -> Iterator[Candidate]:
             context, asked = Context(), 0.0 if _NOTED.search(text) else cues.request
         if says_something(text, words):
             around = context._replace(request=max(context.request, asked)) if marker else context
-            if said.voice == "assistant" and _is_mended(text, every[at + 1 : at + 1 + _MENDED_WITHIN]):
+            if utterance.voice == "assistant" and _is_mended(text, every[at + 1 : at + 1 + _MENDED_WITHIN]):
                 around = around._replace(mended=True)
             yield Candidate(text, cues, spot, around, box)
 
@@ -300,14 +300,14 @@ def _is_mended(text: str, after: Sequence[Sentence]) -> bool:
 
 
 def as_finding(line: Candidate) -> str:
-    """Return the words of a sentence that stand for themselves as a fact; nothing when it tells none."""
-    text, assistant = line.text, line.said.voice == "assistant"
-    if line.said.scripted or line.context.mended or line.cues.asks or not _is_certain(text):
+    """Return the words of a sentence that make a fact by themselves, or an empty text."""
+    text, assistant = line.text, line.utterance.voice == "assistant"
+    if line.utterance.scripted or line.context.mended or line.cues.asks or not _is_certain(text):
         return ""
     if not assistant and line.context.request >= 0.8 and not _STATED.search(text):
-        return ""  # an item of what somebody asks for
+        return ""  # an item of a request
     if _BACKWARD.match(text):
-        # "Also, the port is 8081": without its first word it needs nobody.
+        # "Also, the port is 8081" is complete without its first word.
         light = _LIGHT.match(text)
         text = text[light.end() :] if light and line.density else ""
         text = "" if _CONDITION.match(text) else text
@@ -317,17 +317,17 @@ def as_finding(line: Candidate) -> str:
 
 
 def leans_back(text: str) -> bool:
-    """Whether a sentence begins with a word that points to the one before it."""
+    """Return True if a sentence begins with a word that refers to the sentence before it."""
     return _BACKWARD.match(text) is not None
 
 
 def _is_certain(text: str) -> bool:
-    """Whether a sentence says what is, and neither what may be nor what is to be done."""
+    """Return True if a sentence states a fact, neither a possibility nor a plan."""
     return not (text.endswith(("?", "？")) or _HEDGED.search(text) or _INTENDED.search(text))
 
 
 def _is_narration(text: str, *, dense: bool) -> bool:
-    """Whether an assistant tells what it does, did or will do, and nothing that it found; `dense`: it has literals."""
+    """Return True if an assistant narrates its work and reports no finding; `dense`: the sentence has literals."""
     if _OWN_PLAN.search(text):
         return True
     if _OWN_DEED.match(text):
@@ -355,7 +355,7 @@ def _context(text: str) -> Context:
 
 
 def says_something(text: str, words: Sequence[str]) -> bool:
-    """Whether a text is long enough for a sentence, and more than a label."""
+    """Return True if a text is long enough for a sentence, and more than a label."""
     spaced = text.isascii() or not _UNSPACED.search(text)
     if spaced:
         if len(text) < _LEAST_CHARS or len(words) < _LEAST_WORDS:

@@ -1,7 +1,7 @@
 """Compaction: what left the window becomes typed records, refs and swap records. History stays as it is.
 
-`compact` reads, and returns a value that is recorded as one event. The model's words are part of it, so that whoever
-doubts a record can look.
+`compact` only reads, and returns a value that is recorded as one event. The model's output is part of it, so that
+every record can be checked.
 """
 
 from collections import Counter
@@ -39,27 +39,27 @@ from daypack.types.history import Message
 from daypack.types.records import Ref, SwapRecord, Todo
 
 NO_MODEL = "none"
-MAX_LOSSES = 60  # told one by one; the others are counted
+MAX_LOSSES = 60  # reported one by one; the others are counted
 _OFFERED = 20  # bullets of a section that are looked at; ten stay
 _SLAB_BYTES = 4 << 20  # of a long range that is read at once
 
 
 class Ask(Struct, frozen=True, kw_only=True):
-    """What is to be compacted, and for whom."""
+    """The input of a compaction."""
 
     start: int
     through: int
     trigger: str = "manual"
     redacting: bool = True
-    masked: tuple[int, ...] = ()  # outputs of the messages that stay which stand there as one line
+    masked: tuple[int, ...] = ()  # outputs that the remaining messages show as one line
     unread: str = ""  # messages before the range that are left for a longer compaction
-    reader_tokens: int = 128_000  # the window of whoever reads the result
+    reader_tokens: int = 128_000  # the window of the model that reads the result
 
 
 def compact(
     history: History, folded: Folded, ask: Ask, counter: TokenCounter, completer: Completer | None = None
 ) -> Compaction:
-    """Return the compaction of a range, on top of those that stand. Nothing is written."""
+    """Return the compaction of a range, on top of the earlier ones. Nothing is written."""
     reading = _Reading(history, ask)
     for raw in reading.slabs():
         reading.take(raw)
@@ -194,14 +194,14 @@ class _Reading:
 
 
 def _is_only_asked(folded: Folded, bullets: Sequence[Bullet]) -> bool:
-    """Whether the range asks something in between, and the work that was asked for before goes on."""
+    """Return True if the range only asks a question in between, and the earlier task continues."""
     former = folded.records.task
     task = next((bullet for bullet in bullets if bullet.section == "task"), None)
     return bool(task and former and 0 < task.weight <= QUESTION_WEIGHT < former.weight)
 
 
 def _limited(bullets: Sequence[Bullet]) -> tuple[list[Bullet], list[Loss]]:
-    """Keep ten of each section, the best; tell of the others."""
+    """Keep the best ten of each section; report the others as losses."""
     kept: list[Bullet] = []
     over: list[Loss] = []
     for section in SECTIONS:
@@ -212,7 +212,7 @@ def _limited(bullets: Sequence[Bullet]) -> tuple[list[Bullet], list[Loss]]:
 
 
 def _says_something(text: str) -> bool:
-    """Whether a model's line is more than a number or a word: small ones fill lines with anything."""
+    """Return True if a model's line is more than a number or a word: small models fill lines with anything."""
     return len(content_words(text)) > 1
 
 

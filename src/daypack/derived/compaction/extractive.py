@@ -1,7 +1,7 @@
 """The compactor without a model: it picks sentences, and makes none.
 
-Every bullet is a sentence or a clause that stands so in one message: what it says can be wrong only where the speaker
-was. What a sentence is for is read off its cues, its literals, who said it and when; tool output is no source of
+Every bullet is a sentence or a clause of one message, verbatim: it can be wrong only where the speaker
+was. What a sentence is for is read off its cues, its literals, its speaker and its place; tool output is no source of
 sentences, since what matters of it is in the artifacts.
 """
 
@@ -25,7 +25,7 @@ from daypack.derived.compaction.candidates import (
     shorten,
     tidy,
 )
-from daypack.derived.compaction.utterances import ESSAY_CHARS, Said, Step, Utterance, listen
+from daypack.derived.compaction.utterances import ESSAY_CHARS, Conversation, Step, Utterance, read_conversation
 from daypack.derived.raw_history import Raw
 from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS
 from daypack.text.cues import Cues, commands, find_cues, is_acknowledgement, words_of
@@ -47,7 +47,7 @@ _ANSWER_WEIGHT = 0.95
 _LEANING = re.compile(r"(?:it|this|that|these|those|they|he|she|which|also|then|if|when|but|so)\b", re.IGNORECASE)
 _SELF = re.compile(r"\b(?:let me|i should)\b", re.IGNORECASE)  # what an assistant says to itself
 _POINTING = re.compile(r"\b(?:the following|here's the|here is the|as follows|below)\b", re.IGNORECASE)
-_NEXT = re.compile(r"(?:let's|we'll|we will|i'll|i will|now)\b", re.IGNORECASE)  # of somebody at work: the next step
+_NEXT = re.compile(r"(?:let's|we'll|we will|i'll|i will|now)\b", re.IGNORECASE)  # an assistant's next step
 # Of an assistant: what it means to do, once the step at hand is done.
 _INTENDING = re.compile(
     r"(?:(?P<later>then|next|after that|afterwards|later|finally|after this),?\s+)?"
@@ -55,23 +55,25 @@ _INTENDING = re.compile(
     re.IGNORECASE,
 )
 _MOST_RESOLVED = 3
-QUESTION_WEIGHT = 0.45  # at most, of a task that nobody asked for in so many words; what is asked for weighs more
-_RECENT_SHARE = 0.8  # where a conversation's end begins: what is said to come next there has not come yet
+QUESTION_WEIGHT = 0.45  # at most, for a task without an explicit request; a request weighs more
+_RECENT_SHARE = 0.8  # the end of a conversation: a next step mentioned there is still open
 
 
 def extract(raw: Raw, artifacts: Artifacts, most: int = MAX_BULLETS) -> tuple[Bullet, ...]:
     """Return the bullets for CONTEXT.md, best first in each section, `most` of each at most."""
-    said = listen(raw)
-    lines = list(candidates(said.utterances))
-    task = _task(said.utterances, lines)
+    conversation = read_conversation(raw)
+    lines = list(candidates(conversation.utterances))
+    task = _task(conversation.utterances, lines)
     bullets = [task] if task else []
     taken = set[str]()
-    bullets += _section("decisions", _ranked("decisions", lines), taken, _answers(said)[:most], most)
+    bullets += _section("decisions", _ranked("decisions", lines), taken, _answers(conversation)[:most], most)
     if task:
         taken.add(task.text)
-    bullets += _section("pending", _ranked("pending", _open(lines, said.steps)), taken, _steps(said.plan)[:most], most)
+    bullets += _section(
+        "pending", _ranked("pending", _open(lines, conversation.steps)), taken, _steps(conversation.plan)[:most], most
+    )
     facts = _section("facts", _ranked("facts", lines), taken, [], most)
-    bullets += facts or _fallback(said.utterances, lines, taken)[:most]
+    bullets += facts or _fallback(conversation.utterances, lines, taken)[:most]
     bullets += _errors(artifacts.errors, most)
     return tuple(bullets)
 
@@ -85,8 +87,8 @@ def weigh(text: str, section: Section) -> float:
 
 def finished(todos: Iterable[Todo], raw: Raw) -> frozenset[str]:
     """Return the ids of open work that these messages say is done."""
-    said = listen(raw)
-    reports = _reports(list(candidates(said.utterances)), said.steps)
+    conversation = read_conversation(raw)
+    reports = _reports(list(candidates(conversation.utterances)), conversation.steps)
     return frozenset(todo.id for todo in todos if not todo.done and _is_reported(0, todo.text, reports))
 
 
@@ -96,15 +98,15 @@ def _ranked(section: Section, lines: Iterable[Candidate]) -> list[Ranked]:
     if section == "pending":
         return ranked
     if section == "facts":
-        told = [(choice, as_finding(choice.candidate)) for choice in ranked]
-        ranked = [Ranked(_worded(choice.candidate, text), choice.value) for choice, text in told if text]
+        findings = [(choice, as_finding(choice.candidate)) for choice in ranked]
+        ranked = [Ranked(_worded(choice.candidate, text), choice.value) for choice, text in findings if text]
     return newest_only(ranked)
 
 
 def _worded(line: Candidate, text: str) -> Candidate:
     if text == line.text:
         return line
-    return Candidate(text, line.cues, Spot(line.said, line.place), line.context, line.box)
+    return Candidate(text, line.cues, Spot(line.utterance, line.place), line.context, line.box)
 
 
 def _section(
@@ -118,7 +120,7 @@ def _section(
         if not text or text in taken or len(bullets) >= most:
             continue
         taken.add(text)
-        bullets.append(_bullet(section, text, choice.candidate.said.seq, choice.value))
+        bullets.append(_bullet(section, text, choice.candidate.utterance.seq, choice.value))
     return bullets
 
 
@@ -159,72 +161,72 @@ def _strength(section: Section, cues: Cues) -> float:
 
 
 def _is_beside(line: Candidate, section: Section) -> bool:
-    """Whether a sentence has no place in a section: an aside, or what was asked for among the facts."""
-    aside = line.said.voice == "assistant" and _is_aside(line.text, section)
-    return aside or (section == "facts" and line.said.voice != "assistant" and commands(line.text, line.cues))
+    """Return True if a sentence has no place in a section: an aside, or a request among the facts."""
+    aside = line.utterance.voice == "assistant" and _is_aside(line.text, section)
+    return aside or (section == "facts" and line.utterance.voice != "assistant" and commands(line.text, line.cues))
 
 
 def _worth(line: Candidate, section: Section) -> float:
-    """Return what a sentence is worth for a section, with who said it, when, and under which heading."""
-    cues, said = line.cues, line.said
+    """Return what a sentence is worth for a section, with its speaker, its place and its heading."""
+    cues, utterance = line.cues, line.utterance
     context = getattr(line.context, section)
-    if not context and not line.box and _strength(section, cues) < _least(said, section):
+    if not context and not line.box and _strength(section, cues) < _least(utterance, section):
         return 0.0  # most sentences, and most of the time
-    if said.scripted or _is_beside(line, section):
+    if utterance.scripted or _is_beside(line, section):
         return 0.0
     intended = section == "pending" and _is_intention(line)
     if intended:
         cues = cues._replace(pending=1.0, talk=0.0)
-    elif said.voice == "assistant":
+    elif utterance.voice == "assistant":
         # An imperative of the assistant is advice, not an order.
         cues = cues._replace(order=0.0, doubt=max(cues.doubt, line.context.doubt))
-        if said.working and _NEXT.match(line.text):
+        if utterance.working and _NEXT.match(line.text):
             cues = cues._replace(talk=1.0)
     else:
         # Among friends an imperative is a good wish.
-        cues = cues._replace(talk=0.0, order=0.4 * cues.order if said.chatting else cues.order)
+        cues = cues._replace(talk=0.0, order=0.4 * cues.order if utterance.chatting else cues.order)
     if context:
         cues = cues._replace(**{section: max(0.8 * context, getattr(cues, section))})
     if cues.pending >= 1.0 and section == "decisions":
         cues = cues._replace(order=0.0)  # "don't forget to …"
     if section == "pending" and line.box:
         cues = cues._replace(pending=1.0 if line.box == " " else 0.0, talk=0.0)
-    if _strength(section, cues) < _least(said, section):
+    if _strength(section, cues) < _least(utterance, section):
         return 0.0
     value = _value(section, cues, line.density, len(line.text))
     if not intended and _LEANING.match(line.text) and section != "decisions":
         value *= 0.85
     if line.text.endswith("!") and section != "facts":
         value *= 0.8
-    return value * _trust(said, section) * _age(line, section, cues)
+    return value * _trust(utterance, section) * _age(line, section, cues)
 
 
 def _is_aside(text: str, section: Section) -> bool:
-    """Whether an assistant talks to itself, or of what it has just said."""
+    """Return True if an assistant talks to itself, or about its last message."""
     return _SELF.search(text) is not None or (section == "decisions" and leans_back(text))
 
 
 def _is_intention(line: Candidate) -> bool:
-    """Whether an assistant says what it will have to do, and is not about to do it in the same message."""
-    if line.said.voice != "assistant" or line.cues.asks:
+    """Return True if an assistant announces work that it does not start in the same message."""
+    if line.utterance.voice != "assistant" or line.cues.asks:
         return False
     found = _INTENDING.match(line.text)
-    return found is not None and (found["later"] is not None or not line.said.acting)
+    return found is not None and (found["later"] is not None or not line.utterance.acting)
 
 
-def _least(said: Utterance, section: Section) -> float:
+def _least(utterance: Utterance, section: Section) -> float:
     """Return how plain a cue has to be to count at all."""
     if section == "decisions":
-        return 1.0 if said.chatting else 0.5 if said.voice == "user" else 0.7
+        return 1.0 if utterance.chatting else 0.5 if utterance.voice == "user" else 0.7
     return 0.5 if section == "pending" else 0.3
 
 
-def _trust(said: Utterance, section: Section) -> float:
-    if said.voice == "user":
-        return 1.0 if said.size < 6000 else 0.75
-    if said.working:
-        return (0.85 if section == "decisions" else 0.92) * (1.08 if said.closing else 1.0)
-    if said.size <= ESSAY_CHARS // 2:
+def _trust(utterance: Utterance, section: Section) -> float:
+    if utterance.voice == "user":
+        return 1.0 if utterance.size < 6000 else 0.75
+    if utterance.working:
+        return (0.85 if section == "decisions" else 0.92) * (1.08 if utterance.closing else 1.0)
+    if utterance.size <= ESSAY_CHARS // 2:
         return 0.85
     return 0.3 if section == "decisions" else 0.4
 
@@ -233,7 +235,7 @@ def _age(line: Candidate, section: Section, cues: Cues) -> float:
     if section != "pending":
         return 0.85 + 0.15 * line.place
     # "I need to …" is what comes next, and a request has been answered; only at the end that is not yet so.
-    passing = cues.pending < 1.0 and (line.said.voice == "assistant" or cues.request >= 0.8)
+    passing = cues.pending < 1.0 and (line.utterance.voice == "assistant" or cues.request >= 0.8)
     if passing and line.place < _RECENT_SHARE:
         return 0.3
     return 0.7 + 0.3 * line.place
@@ -242,7 +244,7 @@ def _age(line: Candidate, section: Section, cues: Cues) -> float:
 def _task(utterances: Sequence[Utterance], lines: Sequence[Candidate]) -> Bullet | None:
     """Return what the newest request of substance asks for; no remark, question or news changes the task.
 
-    They do once it is reported as done, and where nobody has asked for work.
+    They do once it is reported as done, and where there is no request for work.
     """
     working = any(utterance.working for utterance in utterances)
     asked = [
@@ -250,27 +252,27 @@ def _task(utterances: Sequence[Utterance], lines: Sequence[Candidate]) -> Bullet
     ]
     others: list[_Request] = []
     question: Bullet | None = None  # or a statement: the newest of substance
-    for said in reversed(asked):
-        best = _request(said)
+    for utterance in reversed(asked):
+        best = _request(utterance)
         if best is None:
             continue
-        if not _is_substantial(said, best.request, working=working):
+        if not _is_substantial(utterance, best.request, working=working):
             others.append(best)
-        elif said.chatting:
+        elif utterance.chatting:
             return best.bullet
         elif best.commands:
-            return question if question and _is_completed(best.bullet, said.seq, lines) else best.bullet
+            return question if question and _is_completed(best.bullet, utterance.seq, lines) else best.bullet
         elif question is None:
             question = best.bullet
     if question:
         return question
-    # Nobody asked for anything: what is spoken of at the end comes nearest to a task.
+    # There is no request: the subject at the end is nearest to a task.
     newest = others[:_TALK_MESSAGES]
     return max(newest, key=lambda weighed: weighed.bullet.weight).bullet if newest else None
 
 
 def _is_completed(task: Bullet, seq: int, lines: Sequence[Candidate]) -> bool:
-    closing = [line for line in lines if line.said.closing or line.said.voice == "user"]
+    closing = [line for line in lines if line.utterance.closing or line.utterance.voice == "user"]
     return _is_reported(seq, task.text, _reports(closing, ()))
 
 
@@ -280,12 +282,12 @@ class _Request(NamedTuple):
     commands: bool  # it asks for work, not for an answer
 
 
-def _request(said: Utterance) -> _Request | None:
+def _request(utterance: Utterance) -> _Request | None:
     """Return the sentence of a message that asks."""
     best: tuple[float, str, float, bool] | None = None
-    language = language_of(words_of(said.text[:LANGUAGE_CHARS]))
+    language = language_of(words_of(utterance.text[:LANGUAGE_CHARS]))
     headed, bonus = 0.0, 0.3  # for the line below "Issue:", once
-    for at, sentence in enumerate(sentences(said.text)[:_REQUEST_SENTENCES]):
+    for at, sentence in enumerate(sentences(utterance.text)[:_REQUEST_SENTENCES]):
         text = shorten(tidy(sentence.text), MAX_BULLET_CHARS)
         if text.rstrip("*_").endswith((":", "：")) or _POINTING.search(text):
             headed = bonus
@@ -309,22 +311,22 @@ def _request(said: Utterance) -> _Request | None:
     if best is None:
         return None
     weight = 0.5 + 0.5 * best[0] if best[3] else QUESTION_WEIGHT * min(1.0, best[0])
-    return _Request(_bullet("task", best[1], said.seq, weight), best[2], best[3])
+    return _Request(_bullet("task", best[1], utterance.seq, weight), best[2], best[3])
 
 
-def _is_substantial(said: Utterance, request: float, *, working: bool) -> bool:
-    words = len(set(content_words(said.text[:2000])))
-    if said.chatting:
-        return request >= 0.8 and words >= 8 and literal_density(said.text[:400]) > 0
+def _is_substantial(utterance: Utterance, request: float, *, working: bool) -> bool:
+    words = len(set(content_words(utterance.text[:2000])))
+    if utterance.chatting:
+        return request >= 0.8 and words >= 8 and literal_density(utterance.text[:400]) > 0
     if request >= 0.8:
-        return words >= 3 or (words >= 2 and literal_density(said.text[:400]) > 0)
+        return words >= 3 or (words >= 2 and literal_density(utterance.text[:400]) > 0)
     return words >= 8 and working
 
 
-def _answers(said: Said) -> list[Bullet]:
-    """Return what somebody chose when an agent asked, newest first; a choice means nothing without its question."""
+def _answers(conversation: Conversation) -> list[Bullet]:
+    """Return what the user chose when an agent asked, newest first; a choice means nothing without its question."""
     found: list[Bullet] = []
-    for seq, answer in said.answers:
+    for seq, answer in conversation.answers:
         text = shorten(answer, MAX_BULLET_CHARS)
         if text == answer:
             found.append(_bullet("decisions", text, seq, _ANSWER_WEIGHT))
@@ -343,31 +345,31 @@ def _steps(plan: Sequence[Step]) -> list[Bullet]:
 def _open(lines: Sequence[Candidate], steps: Sequence[Step]) -> list[Candidate]:
     """Return the sentences that no later one says to be done."""
     reports = _reports(lines, steps)
-    # "Now let me add the test": whoever meant to has begun.
-    begun = [(action.said.seq, action.words) for action in lines if action.cues.talk and action.said.acting]
+    # "Now let me add the test": the step has begun.
+    begun = [(action.utterance.seq, action.words) for action in lines if action.cues.talk and action.utterance.acting]
     return [
         line
         for line in lines
         if (line.cues.pending or line.context.pending or line.box)
-        and not _is_reported(line.said.seq, line.text, reports + begun if _is_intention(line) else reports)
+        and not _is_reported(line.utterance.seq, line.text, reports + begun if _is_intention(line) else reports)
     ]
 
 
 def _reports(lines: Sequence[Candidate], steps: Sequence[Step]) -> list[tuple[int, frozenset[str]]]:
-    """Return what is said to be done: when, and in which words."""
-    told = [
-        (line.said.seq, line.words)
+    """Return reports of finished work: message number and words."""
+    reported = [
+        (line.utterance.seq, line.words)
         for line in lines
         if (line.cues.done and not line.cues.denied and not line.cues.asks and line.cues.pending < 1.0)
         or line.box in ("x", "X", "✓")
     ]
-    return told + [(step.seq, frozenset(content_words(step.text))) for step in steps if step.done]
+    return reported + [(step.seq, frozenset(content_words(step.text))) for step in steps if step.done]
 
 
 def _is_reported(seq: int, text: str, reports: Sequence[tuple[int, frozenset[str]]]) -> bool:
     words = frozenset(content_words(text))
     least = max(2, round(0.6 * len(words))) if len(words) > 1 else 1
-    return any(told > seq and len(words & done) >= least for told, done in reports)
+    return any(at > seq and len(words & done) >= least for at, done in reports)
 
 
 def _errors(errors: Sequence[ErrorSeen], most: int) -> list[Bullet]:
@@ -391,13 +393,13 @@ def _fallback(utterances: Sequence[Utterance], lines: Sequence[Candidate], taken
     """Return the sentences that score best by place and literals alone: of a language without cues, say."""
     found: list[tuple[float, int, str]] = []
     seen = taken | {line.text for line in lines if not as_finding(line)}
-    for said in utterances[::-1][:_FALLBACK_MESSAGES]:
-        for scored in score(said.text)[:_REQUEST_SENTENCES]:
+    for utterance in utterances[::-1][:_FALLBACK_MESSAGES]:
+        for scored in score(utterance.text)[:_REQUEST_SENTENCES]:
             text = shorten(tidy(scored.text), MAX_BULLET_CHARS)
             if text in seen or not says_something(text, words_of(text)) or is_acknowledgement(text):
                 continue
             seen.add(text)
-            if said.voice == "user" or not find_cues(text).talk:
-                found.append((scored.score * (1.0 if said.voice == "user" else 0.7), said.seq, text))
+            if utterance.voice == "user" or not find_cues(text).talk:
+                found.append((scored.score * (1.0 if utterance.voice == "user" else 0.7), utterance.seq, text))
     found.sort(key=lambda pair: (-pair[0], -pair[1]))
     return [_bullet("facts", text, seq, 0.5 * value) for value, seq, text in found[:_FALLBACK_FACTS]]

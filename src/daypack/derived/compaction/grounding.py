@@ -1,12 +1,12 @@
 """Grounding: a bullet stays only if history says it.
 
-- Every path, number, id, address and quoted name of a bullet stands in the messages verbatim.
+- Every path, number, id, address and quoted name of a bullet occurs in the messages verbatim.
 - At least `MIN_SHARE` of its content words come from one sentence of one message, or nearly all from two that follow
-  each other; its numbers stand in the same place, and so does the word with which a decision or an open task begins,
+  each other; its numbers occur in the same place, and so does the word with which a decision or an open task begins,
   which says what to do.
 - It does not say the opposite of that sentence, is no answer made of a question, and no certainty made of a guess.
 
-A bullet that fails goes, and its loss says why: better a fact that has to be looked up than one that was never said.
+A bullet that fails is dropped and reported as a loss: a missing fact can be looked up, an invented one misleads.
 """
 
 import re
@@ -54,7 +54,7 @@ _CLAUSE = re.compile(
 
 
 class _Piece(NamedTuple):
-    """A sentence of a message: whose it is and where it stands in the whole text."""
+    """A sentence of a message and its position in the whole text."""
 
     message: int
     text: str
@@ -96,7 +96,7 @@ def _offered(doc: ContextDoc) -> Iterator[tuple[Section, str]]:
 
 
 def _ground_one(section: Section, text: str, history: "_History") -> tuple[Bullet, Loss | None] | Loss:
-    # Prompts for large readers ask for the message a bullet was read from; where it truly stands is found out here.
+    # Prompts for large readers ask for the message a bullet was read from; its true place is found here.
     text = _REFERENCE.sub("", text).rstrip() or text
     parts = _RESOLUTION.split(text, maxsplit=1) if section == "errors" else [text]
     what = parts[0].rstrip(" ,;")
@@ -164,10 +164,10 @@ class _History:
             supports = self._near_key(key, supports)
         if not supports:
             return "no sentence says it"
-        said = [candidate for candidate in supports if not _missing(numbers, candidate.text)]
-        if not said:
+        grounded = [candidate for candidate in supports if not _missing(numbers, candidate.text)]
+        if not grounded:
             return _missing(numbers, supports[0].text)
-        support = max(said, key=lambda sentence: (sentence.share >= said[0].share - _NEAR_BEST, sentence.first))
+        support = max(grounded, key=lambda sentence: (sentence.share >= grounded[0].share - _NEAR_BEST, sentence.first))
         if against := _speaks_against(value, support.text, section):
             return against
         if section in ("decisions", "pending") and (other := _other_deed(bare, support.text)):
@@ -179,7 +179,7 @@ class _History:
         return tuple(messages)
 
     def _spots(self, literal: str) -> list[int]:
-        """Return where a literal stands; a call is looked for with whatever it is called with."""
+        """Return where a literal occurs; a call matches with any arguments."""
         found = self._known.get(literal)
         if found is None:
             name = literal.removesuffix(")") if literal.endswith("()") else literal
@@ -223,7 +223,7 @@ class _History:
         return masks
 
     def _near_key(self, key: str, found: list[_Support]) -> list[_Support]:
-        """Of a line key=value, at least half of the key's words must stand in the message that has the value."""
+        """Return the places where at least half of the words of a key occur in the message that has its value."""
         words = stems_of(key)
         per_message: dict[int, set[str]] = {}
         for word in words:
@@ -233,7 +233,7 @@ class _History:
 
 
 def _numbers(raw: Raw) -> list[int]:
-    """Return the number of each message; one without lies where it stands in the range."""
+    """Return the number of each message; a message without a number has its position in the range."""
     return [min(max(message.seq or raw.start + at, raw.start), raw.stop) for at, message in enumerate(raw.messages)]
 
 
@@ -284,25 +284,25 @@ def _without(text: str, found: Sequence[Found]) -> str:
 
 
 def _missing(numbers: Sequence[Found], text: str) -> str:
-    """Return the first of the numbers that does not stand in a text."""
+    """Return the first of the numbers that does not occur in a text."""
     return next((number.text for number in numbers if next(places(number.text, text), None) is None), "")
 
 
-def _speaks_against(text: str, said: str, section: Section) -> str:
+def _speaks_against(text: str, source: str, section: Section) -> str:
     """Say what of a sentence is turned into something else by a bullet: its negation, question or guess."""
-    said_line = said.rstrip()
-    if section in ("decisions", "facts") and said_line.endswith(("?", "？")) and not text.endswith(("?", "？")):
+    source_line = source.rstrip()
+    if section in ("decisions", "facts") and source_line.endswith(("?", "？")) and not text.endswith(("?", "？")):
         return "question"
-    guess = None if section in ("task", "pending") else _GUESS.search(said)
+    guess = None if section in ("task", "pending") else _GUESS.search(source)
     # Who decides says "I think" too.
     if guess and not _GUESS.search(text) and not (section == "decisions" and guess[0].casefold() == "i think"):
         return "uncertain"
-    if content_words(text) == content_words(said):
+    if content_words(text) == content_words(source):
         return ""  # word for word
-    said = NO_NEGATION.sub("", said)
+    source = NO_NEGATION.sub("", source)
     clauses = [
         (stems, count_negations(part))
-        for part in _CLAUSE.split(said)
+        for part in _CLAUSE.split(source)
         if (stems := stems_of(part)) or count_negations(part)
     ]
     bare = sum(count for stems, count in clauses if not stems)  # "Never, under any …" is about all that follows
@@ -317,10 +317,10 @@ def _speaks_against(text: str, said: str, section: Section) -> str:
     return ""
 
 
-def _other_deed(text: str, said: str) -> str:
-    """Return the first word of a bullet, when it is not what was said."""
+def _other_deed(text: str, source: str) -> str:
+    """Return the first word of a bullet if the source does not contain it."""
     first = next((word for word in content_words(text) if not is_negation(word) and stem(word) not in _FRAME), "")
-    return first if first and stem(first) not in stems_of(said) else ""
+    return first if first and stem(first) not in stems_of(source) else ""
 
 
 _FRAME = frozenset(stem(word) for word in _FRAME_TEXT.split())

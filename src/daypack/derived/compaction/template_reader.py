@@ -159,7 +159,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 def _markdown_lines(text: str, taken: _Taken) -> Iterator[tuple[Section, str]]:
-    """Yield the bullets of a text with headings, each with its section; what stands under none is a loss."""
+    """Yield the bullets of a text with headings, each with its section; a bullet without a heading is a loss."""
     section: Section | None = None
     outside: list[str] = []
     pending: tuple[Section, str] | None = None

@@ -1,4 +1,4 @@
-"""Utterances: what was said in a conversation, by whom, without what agents and tools put between the words."""
+"""Utterances: the words of a conversation and their speakers, without what agents and tools put in between."""
 
 import re
 from collections.abc import Iterable
@@ -12,10 +12,10 @@ from daypack.types.history import Message, ToolCall
 
 Voice = Literal["user", "assistant"]
 
-MAX_SAID_CHARS = 24_000  # of one message: beyond it is pasted, and its head and tail say what it is
+MAX_SPOKEN_CHARS = 24_000  # of one message: beyond it is pasted, and its head and tail say what it is
 _CHAT_REPLIES = 4
 _CHAT_CHARS = 400
-ESSAY_CHARS = 1_500  # an answer longer than this without work behind it explains things in general
+ESSAY_CHARS = 1_500  # a longer answer without any work explains things in general
 # Blocks that agents write into a user's message: reminders, notices, output of local commands, the state of an editor.
 _INJECTED = re.compile(
     r"<(system[-_]reminder|local-command-\w+|command-(?:name|message|contents)|task-notification|"
@@ -24,7 +24,7 @@ _INJECTED = re.compile(
     r"context_window_\w+|available_\w+|thinking|think|antml:\w+)\b[^>]{0,200}>.*?(?:</\1>|\Z)",
     re.DOTALL,
 )
-# Tags at the ends of a line mark what is between them; inside a line they are part of what is said.
+# Tags at the ends of a line mark what is between them; inside a line they are part of the sentence.
 _TAGS = r"(?:</?[A-Za-z][\w:-]{0,40}(?: [^<>\n]{0,200})?/?>){1,4}"
 _EDGES = re.compile(rf"^[ \t]*{_TAGS}|{_TAGS}[ \t]*$", re.MULTILINE)
 _NOTICE = re.compile(
@@ -72,10 +72,10 @@ class Utterance(NamedTuple):
     seq: int
     voice: Voice
     text: str
-    working: bool  # tools were used since the user last spoke: what is said is a report of work
+    working: bool  # tools were used since the last user message: the text reports work
     size: int  # of the message, in characters
     closing: bool = False  # the assistant's last word before the user speaks again, or at the end
-    chatting: bool = False  # nobody works or explains at length: two people talk
+    chatting: bool = False  # small talk: no work and no long explanations
     acting: bool = False  # tools are called in the same message
     scripted: bool = False  # a harness wrote it: it may say what the work is, and nothing else
 
@@ -88,8 +88,8 @@ class Step(NamedTuple):
     done: bool
 
 
-class Said(NamedTuple):
-    """A conversation as a reader would tell it: the words, the answers somebody chose, the last plan."""
+class Conversation(NamedTuple):
+    """A conversation: the utterances, the answers the user chose, and the last plan."""
 
     utterances: tuple[Utterance, ...]
     answers: tuple[tuple[int, str], ...]
@@ -97,8 +97,8 @@ class Said(NamedTuple):
     plan: tuple[Step, ...]
 
 
-def listen(raw: Raw) -> Said:
-    """Return what was said in a range of messages."""
+def read_conversation(raw: Raw) -> Conversation:
+    """Return the utterances of a range of messages."""
     found: list[Utterance] = []
     answers: list[tuple[int, str]] = []
     steps: list[Step] = []
@@ -120,37 +120,37 @@ def listen(raw: Raw) -> Said:
             working = True
             continue
         working = working or bool(message.tool_calls)
-        said = words_said(message, MAX_SAID_CHARS if working or message.role == "user" else ESSAY_CHARS)
-        if not said:
+        words = spoken_words(message, MAX_SPOKEN_CHARS if working or message.role == "user" else ESSAY_CHARS)
+        if not words:
             continue
         voice: Voice = "assistant" if message.role == "assistant" else "user"
         working = working and voice == "assistant"
         acting = bool(message.tool_calls) or bool(message.meta and message.meta.get("action"))
-        one = Utterance(message.seq, voice, said, working, len(message.text), acting=acting)
-        heard = one if voice == "assistant" else _without_script(one)
+        utterance = Utterance(message.seq, voice, words, working, len(message.text), acting=acting)
+        heard = utterance if voice == "assistant" else _without_script(utterance)
         if heard:
             found.append(heard)
     _mark_forms(found)
-    return Said(tuple(_with_setting(found)), tuple(answers), tuple(steps), tuple(plan))
+    return Conversation(tuple(_with_setting(found)), tuple(answers), tuple(steps), tuple(plan))
 
 
-def _without_script(said: Utterance) -> Utterance | None:
-    """Return a message of the user without what a harness tells every agent; nothing of one that asks for a summary."""
-    text = said.text
+def _without_script(utterance: Utterance) -> Utterance | None:
+    """Return a user message without the standard text of a harness; None for a request for a summary."""
+    text = utterance.text
     marks = {word.casefold() for word in _HARNESS.findall(text)}
     if not marks or (len(text) < _HARNESS_CHARS and len(marks) < 2 and not _SUMMING.search(text)):
-        return said
+        return utterance
     if _SUMMING.search(text):
         return None
     issue = _ISSUE.search(text)
     if issue and issue[1].strip():
         # The lead-in stays: what follows it is the title.
-        return said._replace(text=text[issue.start() : issue.end()].strip("\n"))
-    return said._replace(scripted=True)
+        return utterance._replace(text=text[issue.start() : issue.end()].strip("\n"))
+    return utterance._replace(scripted=True)
 
 
 def _mark_forms(found: list[Utterance]) -> None:
-    """Take note of the messages of the user that are said again and again, word for word."""
+    """Find user messages that are repeated word for word."""
     times: dict[str, int] = {}
     for utterance in found:
         if utterance.voice == "user" and len(utterance.text) >= _HARNESS_CHARS:
@@ -160,7 +160,7 @@ def _mark_forms(found: list[Utterance]) -> None:
             found[at] = utterance._replace(scripted=True)
 
 
-def words_said(message: Message, max_chars: int = MAX_SAID_CHARS) -> str:
+def spoken_words(message: Message, max_chars: int = MAX_SPOKEN_CHARS) -> str:
     """Return the prose of a message of the user or the assistant; nothing for what is not their own words.
 
     Of a longer message head and tail are read.
@@ -222,7 +222,7 @@ def _step(item: object, seq: int) -> Step | None:
 
 
 def _is_put_in(message: Message) -> bool:
-    """Whether an agent wrote a message in the user's place: the text of a command, a demonstration."""
+    """Return True if an agent wrote a message in the user's place: the text of a command, a demonstration."""
     meta = message.meta
     if not meta:
         return False

@@ -151,7 +151,7 @@ def _document(bullets: Sequence[Bullet]) -> ContextDoc:
 
 
 def _without_pointers(doc: ContextDoc) -> ContextDoc:
-    """Take off the message numbers a model was asked to put behind its bullets: sources are found, not believed."""
+    """Remove the message numbers that a model appends to its bullets: sources are found by search, not believed."""
 
     def bare(texts: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(_POINTER.sub("", text) for text in texts)

@@ -18,7 +18,7 @@ _WORD_END = rb"(?![A-Za-z0-9_])"
 def _free(anchor: bytes, word: bytes = rb"A-Za-z0-9") -> bytes:
     """A pattern for an anchor that begins a word; an escape sequence (backslash n, %22, a colour) is not part of one.
 
-    The anchor stands first and is looked at again from behind: a literal beginning makes the search fast.
+    The anchor comes first, followed by a lookbehind: a literal beginning makes the search fast.
     """
     before = (
         rb"(?<![\]" + word + rb"]",
@@ -37,7 +37,7 @@ def _free(anchor: bytes, word: bytes = rb"A-Za-z0-9") -> bytes:
 FORMATS: tuple[tuple[str, tuple[bytes, ...], bytes], ...] = (
     ("anthropic-key", (b"sk-ant-",), rb"sk-ant-" + _T + rb"{20,300}+"),
     (
-        "openai-key",  # and whoever copied the prefix: OpenRouter, DeepSeek, Moonshot …
+        "openai-key",  # also OpenRouter, DeepSeek, Moonshot … with the same prefix
         (b"sk-",),
         _free(rb"sk-")
         + rb"(?:(?:proj|svcacct|admin|None|or-v1)-"

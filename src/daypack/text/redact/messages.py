@@ -59,7 +59,7 @@ def _clear_calls(calls: Sequence[ToolCall], kinds: set[str]) -> tuple[ToolCall, 
 
 
 def _unescaped(found: Redacted) -> Redacted:
-    """Look behind the escapes of JSON: a dialect that takes arguments as objects would send what they spell."""
+    """Redact inside the escapes of JSON: a dialect that takes arguments as objects would send the decoded text."""
     try:
         value, kinds = redact_value(msgspec.json.decode(found.text))
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -7,12 +7,12 @@ Redaction happens where text leaves (injection, export), never in history. `RULE
 - A format is known by its prefix, its shape, or the name it is assigned to. Nothing is found by entropy alone: digests,
   UUIDs, git shas and base64 pictures stay. So a secret without a known format or name stays too.
 - Placeholders stay: `YOUR_API_KEY`, `${TOKEN}`, `xxxx`, `sk-...`, and the example keys of AWS's documentation.
-- A marker holds no part of the secret, and no quote, backslash or line break: it can stand inside JSON text.
+- A marker holds no part of the secret, and no quote, backslash or line break: it is valid inside JSON text.
 - No rule reads across a marker or takes what touches one for the end of a word: redacted text is left as it is.
 
 Text is searched as ASCII bytes, one for each character (others become `?`), so that positions in both are the same and
 every search runs over one byte a character. No quantifier is unbounded, and long ones never give back what they took:
-the work is linear in the text, whoever wrote it.
+the work is linear in the text, even in a hostile one.
 """
 
 import re
@@ -198,7 +198,7 @@ def _key_blocks(data: bytes) -> Iterator[_Span]:
 
 
 def _is_key(body: bytes) -> bool:
-    """Whether this is a key. Code that looks for keys holds both labels too, but little like a key between them."""
+    """Return True for a real key. Code that looks for keys has both labels too, but little like a key in between."""
     size = len(body.translate(None, b" \t\r\n"))
     return size > 0 and b"[redacted:" not in body and 2 * sum(map(len, pattern_of("lines").findall(body))) >= size
 
@@ -233,7 +233,7 @@ def _special_kind(before: bytes, value: bytes) -> str | None:
 
 
 def _is_option(before: bytes) -> bool:
-    """Whether the value follows after a space: the name is that of an option, or in a `.netrc`."""
+    """Return True if the value follows after a space: the name is that of an option, or in a `.netrc`."""
     dashes = before.rfind(b"--")
     return (
         (dashes >= 0 and before[dashes:].replace(b"-", b"").isalnum()) or before.endswith(b"--") or b"login " in before
@@ -255,7 +255,7 @@ def _is_placeholder(value: bytes, min_distinct: int = 6) -> bool:
 
 
 def _looks_random(value: bytes, min_chars: int) -> bool:
-    """Whether a value changes between letters, digits and case more often than words, versions and dates do."""
+    """Return True if a value changes between letters, digits and case more often than words, versions and dates do."""
     if len(value) < min_chars or value.isalpha() or value.isdigit():
         return False
     if _is_placeholder(value) or pattern_of("ordinary").match(value):
