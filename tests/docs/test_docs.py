@@ -207,7 +207,7 @@ def commands() -> list[argparse.ArgumentParser]:
 
 
 @pytest.mark.parametrize("command", [parser.prog for parser in commands()])
-def test_the_help_of_a_command_stands_in_the_reference_word_for_word(
+def test_the_reference_has_the_help_of_a_command_word_for_word(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
@@ -218,12 +218,12 @@ def test_the_help_of_a_command_stands_in_the_reference_word_for_word(
     assert flowing(text) in pasted, f"paste the output of `COLUMNS=100 {command} --help`:\n{text}"
 
 
-def test_the_overview_of_commands_stands_in_the_reference_word_for_word(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_reference_has_the_overview_of_commands_word_for_word(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     assert capsys.readouterr().out in read("docs/cli.md")
 
 
-def test_every_command_has_a_chapter_and_every_option_is_told_of() -> None:
+def test_every_command_has_a_chapter_and_every_option_is_documented() -> None:
     page = read("docs/cli.md")
     assert [name for name in COMMANDS if f"\n## daypack {name}\n" not in page] == []
     options = {
@@ -236,13 +236,13 @@ def test_every_command_has_a_chapter_and_every_option_is_told_of() -> None:
     assert [option for option in sorted(options) if f"`{option}" not in prose(page)] == []
 
 
-def test_every_setting_is_told_of_with_its_variable() -> None:
+def test_every_setting_is_documented_with_its_variable() -> None:
     page = prose(read("docs/cli.md"))
     names = [name for setting in Config.__struct_fields__ for name in (f"`{setting}`", f"`DAYPACK_{setting.upper()}`")]
     assert [name for name in names if name not in page] == []
 
 
-def test_every_variable_the_source_reads_is_told_of() -> None:
+def test_every_variable_the_source_reads_is_documented() -> None:
     page = prose(read("docs/cli.md"))
     source = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
     variables = set(re.findall(r"\bDAYPACK_[A-Z]+\b", source))
@@ -266,7 +266,7 @@ def test_everything_a_session_offers_is_in_the_design() -> None:
     assert [name for name in public if not re.search(rf"`{name}\b", page)] == []
 
 
-def test_every_module_stands_once_in_the_map() -> None:
+def test_every_module_is_listed_once_in_the_map() -> None:
     modules = [path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")]
     named = re.findall(r"\| `([\w/]+\.py)` \|$", read("docs/map.md"), re.MULTILINE)
     assert Counter(named) == Counter(modules)
@@ -287,7 +287,7 @@ def anchors(page: str) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_links_of_a_page_lead_somewhere(page: str) -> None:
+def test_the_links_of_a_page_work(page: str) -> None:
     broken: list[str] = []
     for link in re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", prose(read(page))):
         if re.match(r"[a-z]+:", link):
