@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from upkeep.lint.scenery import compact
+from upkeep.lint.workspaces import compact
 
 from daypack.session import open_session
 

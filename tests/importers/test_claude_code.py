@@ -221,9 +221,14 @@ def test_files_of_sub_agents_become_children_with_sessions_of_their_own(
     write(f"{SESSION}/subagents/agent-empty.jsonl", [])
     for new in ([1, 4, 4], [0, 0, 0]):
         reports = import_file("claude-code", path, Destination(home))
-        assert [one.new for one in reports] == new
+        assert [report.new for report in reports] == new
         assert reports[0].children == ["abc"]
-    assert [one.text for one in messages(opened, f"{SESSION}--abc")] == ["Task of abc", "", "found", "Result of abc"]
+    assert [message.text for message in messages(opened, f"{SESSION}--abc")] == [
+        "Task of abc",
+        "",
+        "found",
+        "Result of abc",
+    ]
     assert len(messages(opened, f"{SESSION}--acompact-1")) == 4
     assert children_of(opened) == [("abc", "Task of abc", "Result of abc")]
     assert sum(one.type == "child.updated" for one in opened(SESSION).events()) == 1
@@ -257,7 +262,7 @@ def test_side_rows_among_those_of_the_session_become_children(write: Write, brin
     path = write(f"{SESSION}.jsonl", rows)
     report = bring("claude-code", path)
     assert (report.children, report.messages) == (["abc", "old-root"], 8)
-    assert [one.text for one in messages(opened)] == ["Begin", "Main"]
+    assert [message.text for message in messages(opened)] == ["Begin", "Main"]
     assert children_of(opened) == [("abc", "Task of abc", "Result of abc"), ("old-root", "Old task", "Old result")]
     (name,) = (opened(f"{SESSION}--old-root").path / "blob").iterdir()
     assert name.read_bytes() == PICTURE
@@ -274,8 +279,8 @@ def test_side_files_with_large_results_are_kept(write: Write, bring: Bring, open
     bring("claude-code", path)
     bring("claude-code", path)
     session = opened(SESSION)
-    kept = {one.data["file"]: one.data for one in session.events() if one.type == "import.file"}
-    assert sum(one.type == "import.file" for one in session.events()) == 2
+    kept = {event.data["file"]: event.data for event in session.events() if event.type == "import.file"}
+    assert sum(event.type == "import.file" for event in session.events()) == 2
     assert kept["small.txt"]["text"] == "a result"
     assert (session.path / "blob" / kept["large.txt"]["blob"]).read_bytes() == b"\xff" + b"x" * 100_000
 
@@ -292,7 +297,7 @@ def test_the_session_is_named_by_its_id_and_has_the_folder_and_model_of_its_agen
 
 def test_an_answer_that_is_bare_text_is_read(write: Write, bring: Bring, opened: Opened) -> None:
     bring("claude-code", write("x.jsonl", [row("assistant", "a", {"role": "assistant", "content": "plain"})]))
-    assert [(one.role, one.content) for one in messages(opened)] == [("assistant", "plain")]
+    assert [(message.role, message.content) for message in messages(opened)] == [("assistant", "plain")]
 
 
 @pytest.mark.parametrize(

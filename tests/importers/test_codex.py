@@ -38,7 +38,7 @@ CONTEXT = row("turn_context", model="gpt-5-codex", cwd="/work/project")
 
 
 def kept_in(session: Session) -> list[Any]:
-    return [one.data["row"] for one in session.events() if one.type == "import.row"]
+    return [event.data["row"] for event in session.events() if event.type == "import.row"]
 
 
 def test_what_the_model_did_in_one_go_is_one_message(write: Write, bring: Bring, opened: Opened) -> None:
@@ -116,13 +116,13 @@ def test_a_compaction_is_an_event_and_everything_before_it_stays(write: Write, b
         write(FILE, [META, said("user", "One"), said("assistant", "Two"), compacted, said("assistant", "Three")]),
     )
     session = opened(ID)
-    assert [one.text for one in session.messages()] == ["One", "Two", "Three"]
+    assert [message.text for message in session.messages()] == ["One", "Two", "Three"]
     assert kept_in(session) == [META, compacted]
 
 
 def rolled_back(session: Session) -> list[tuple[int, str]]:
-    events = [one.data for one in session.events() if one.type == "import.rolled_back"]
-    return [(one["turns"], one["messages"]) for one in events]
+    events = [event.data for event in session.events() if event.type == "import.rolled_back"]
+    return [(event["turns"], event["messages"]) for event in events]
 
 
 def test_turns_that_were_rolled_back_stay_and_an_event_names_them(write: Write, bring: Bring, opened: Opened) -> None:
@@ -212,7 +212,7 @@ def test_files_of_2025_with_bare_items_are_read(write: Write, bring: Bring, open
     rows.append({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]})
     bring("codex", write(FILE, rows))
     session = opened(ID)
-    assert [one.text for one in session.messages()] == ["Hi", "Hello"]
+    assert [message.text for message in session.messages()] == ["Hi", "Hello"]
     assert kept_in(session) == [head, state]
 
 
@@ -284,4 +284,4 @@ def test_a_compressed_file_is_read_where_a_module_can(
     monkeypatch.setitem(sys.modules, "backports.zstd", None)
     monkeypatch.setitem(sys.modules, "zstandard", module)
     bring("codex", write(f"{FILE}.zst", b"\x28\xb5\x2f\xfd"))
-    assert [one.text for one in opened(ID).messages()] == ["Hi"]
+    assert [message.text for message in opened(ID).messages()] == ["Hi"]

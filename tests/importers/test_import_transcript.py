@@ -48,11 +48,11 @@ def talk(turns: int) -> list[dict[str, Any]]:
 
 
 def words_of(session: Session) -> list[str]:
-    return [one.text for one in session.messages()]
+    return [message.text for message in session.messages()]
 
 
 def kept_in(session: Session) -> list[Any]:
-    return [one.data.get("row", one.data.get("text")) for one in session.events() if one.type == "import.row"]
+    return [event.data.get("row", event.data.get("text")) for event in session.events() if event.type == "import.row"]
 
 
 def whole(turns: int) -> list[str]:
@@ -120,13 +120,13 @@ def test_bad_lines_are_named_and_kept_and_the_rest_is_read(write: Write, bring: 
     bad = [b"{broken", b'{"type":"user" \xff}', b""]
     path = write(FILE, b"\n".join((good[0], *bad, good[1])) + b"\n")
     report = bring("claude-code", path)
-    assert [one.line for one in report.problems] == [2, 3]
+    assert [problem.line for problem in report.problems] == [2, 3]
     session = opened(NAME)
     assert words_of(session) == ["one", "two"]
-    events = [one.data for one in session.events() if one.type == "import.row"]
+    events = [event.data for event in session.events() if event.type == "import.row"]
     assert events[0]["text"] == "{broken"
     assert (session.path / "blob" / events[1]["blob"]).read_bytes() == bad[1]
-    assert all("not JSON" in one["problem"] for one in events)
+    assert all("not JSON" in event["problem"] for event in events)
     assert bring("claude-code", path).new_rows == 0
 
 
@@ -147,7 +147,7 @@ def test_what_is_nested_too_deeply_is_kept_as_text(write: Write, bring: Bring, o
     report = bring("claude-code", write(FILE, json.dumps(user("a", "one")) + f"\n{line}\n"))
     assert words_of(opened(NAME)) == ["one"]
     assert kept_in(opened(NAME)) == [line]
-    assert [one.line for one in report.problems] == [2]
+    assert [problem.line for problem in report.problems] == [2]
 
 
 def test_a_message_that_cannot_be_stored_is_kept_as_rows(write: Write, bring: Bring, opened: Opened) -> None:
@@ -167,8 +167,8 @@ def test_an_edited_file_is_reported_and_only_what_is_new_is_added(write: Write, 
     assert (report.new, report.changed) == (1, 1)
     session = opened(NAME)
     assert words_of(session) == [*whole(3), "inserted"]
-    events = [one.data for one in session.events() if one.type == "import.row"]
-    assert [one["row"] for one in events if one.get("changed")] == [changed[0]]
+    events = [event.data for event in session.events() if event.type == "import.row"]
+    assert [event["row"] for event in events if event.get("changed")] == [changed[0]]
     assert len(events) == 4
     again = bring("claude-code", write(FILE, changed))
     assert (again.new, again.new_rows, again.changed, again.problems) == (0, 0, 0, [])
@@ -210,7 +210,7 @@ def test_a_long_file_is_stored_in_groups_that_end_between_messages(
     bring("claude-code", write(FILE, talk(20)))
     session = opened(NAME)
     assert words_of(session) == whole(20)
-    lines = [one.data["lines"] for one in session.events() if one.type == "import.progress"]
+    lines = [event.data["lines"] for event in session.events() if event.type == "import.progress"]
     assert len(lines) > 5
     assert lines == sorted(lines)
     assert lines[-1] == 80

@@ -31,11 +31,11 @@ CHAT: list[dict[str, Any]] = [
 
 
 def texts(session: Session) -> list[tuple[str, str]]:
-    return [(one.role, one.text) for one in session.messages()]
+    return [(message.role, message.text) for message in session.messages()]
 
 
 def kept_in(session: Session) -> list[Any]:
-    return [one.data.get("row", one.data.get("text")) for one in session.events() if one.type == "import.row"]
+    return [event.data.get("row", event.data.get("text")) for event in session.events() if event.type == "import.row"]
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_a_conversation_per_line_becomes_a_session_each(write: Write, home: str,
     write("train.jsonl", "".join(f"{json.dumps(one)}\n" for one in lines) + "{broken\n\n")
     for new in ([0, 5, 0], [0, 0, 0]):
         reports = import_file("openai", path, Destination(home))
-        assert [one.new for one in reports] == new
-    assert [one.session for one in reports] == ["train-1", "train-2", "train-3"]
-    assert [one.path for one in reports] == [f"{path}:{number}" for number in (1, 2, 3)]
+        assert [report.new for report in reports] == new
+    assert [report.session for report in reports] == ["train-1", "train-2", "train-3"]
+    assert [report.path for report in reports] == [f"{path}:{number}" for number in (1, 2, 3)]
     assert len(opened("train-2").messages()) == 5
     assert kept_in(opened("train-3")) == ["{broken"]
 
@@ -163,6 +163,6 @@ def test_items_of_the_responses_interface_are_read(write: Write, bring: Bring, o
     user, called, answered, last = opened("items").messages()
     assert user.text == "List"
     assert called.content == (Thinking("", "enc", {"id": "rs"}),)
-    assert [one.id for one in called.tool_calls] == ["c1"]
+    assert [call.id for call in called.tool_calls] == ["c1"]
     assert (answered.tool_call_id, answered.text) == ("c1", "a.py")
     assert last.content == (Text("a.py", {"id": "m"}),)

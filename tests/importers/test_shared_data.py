@@ -112,7 +112,7 @@ def test_sub_agents_are_children_of_their_sessions(home: str, opened: Opened) ->
     for path in parents:
         reports = import_file("claude-code", str(path), Destination(home))
         children = read_children(opened(path.stem).history)
-        assert [one.name for one in children] == reports[0].children
+        assert [child.name for child in children] == reports[0].children
         assert children
         for child in children:
             words = claude_words(path.parent / path.stem / "subagents" / f"agent-{child.name}.jsonl")
@@ -129,7 +129,7 @@ def test_every_word_of_a_swe_agent_run_is_there(bring: Bring, opened: Opened, pa
     messages = list(session.messages())
     assert [(one.role, one.text) for one in messages] == [(one["role"], one["content"]) for one in run["history"]]
     check_calls(messages)
-    kept = [one.data["row"] for one in session.events() if one.type == "import.row"]
+    kept = [event.data["row"] for event in session.events() if event.type == "import.row"]
     assert [one["trajectory"] for one in kept[:-1]] == [unrepeated(one, run["history"]) for one in run["trajectory"]]
     assert kept[-1] == {name: value for name, value in run.items() if name not in ("history", "trajectory")}
     assert bring("swe-agent", str(path)).new == 0
@@ -149,7 +149,7 @@ def test_the_log_of_a_screen_gives_its_answers_and_keeps_its_rows(bring: Bring, 
     session = opened(report.session)
     told = [row["payload"].get("msg", {}) for row in rows if row["kind"] == "codex_event"]
     answers = [one["message"] for one in told if one["type"] == "agent_message"]
-    assert [one.text for one in session.messages()] == answers
-    kept = [one.data["row"] for one in session.events() if one.type == "import.row"]
+    assert [message.text for message in session.messages()] == answers
+    kept = [event.data["row"] for event in session.events() if event.type == "import.row"]
     assert kept == [row for row in rows if row.get("payload", {}).get("msg", {}).get("type") != "agent_message"]
     assert bring("codex", str(SCREEN)).new == 0

@@ -42,7 +42,7 @@ def run_of(history: list[dict[str, Any]], steps: list[dict[str, Any]], **info: A
 
 
 def kept_in(session: Session) -> list[Any]:
-    return [one.data["row"] for one in session.events() if one.type == "import.row"]
+    return [event.data["row"] for event in session.events() if event.type == "import.row"]
 
 
 def test_the_history_becomes_messages_and_the_rest_events(write: Write, bring: Bring, opened: Opened) -> None:
@@ -51,12 +51,18 @@ def test_the_history_becomes_messages_and_the_rest_events(write: Write, bring: B
     report = bring("swe-agent", path)
     session = opened("run-1")
     system, issue, called, answered, last = session.messages()
-    assert [one.text for one in session.messages()] == ["SETTING", "ISSUE", "I look.", "a.py", "Then\n```\nsubmit\n```"]
-    assert [one.role for one in session.messages()] == ["system", "user", "assistant", "tool", "assistant"]
+    assert [message.text for message in session.messages()] == [
+        "SETTING",
+        "ISSUE",
+        "I look.",
+        "a.py",
+        "Then\n```\nsubmit\n```",
+    ]
+    assert [message.role for message in session.messages()] == ["system", "user", "assistant", "tool", "assistant"]
     assert (system.meta or {})["message_type"] == "system_prompt"
     assert (issue.meta or {})["is_demo"] is True
     assert "thought" not in (called.meta or {})
-    assert [(one.id, one.name, one.arguments) for one in called.tool_calls] == [("c1", "bash", '{"command":"ls"}')]
+    assert [(call.id, call.name, call.arguments) for call in called.tool_calls] == [("c1", "bash", '{"command":"ls"}')]
     assert answered.tool_call_id == "c1"
     assert (last.meta or {})["action"] == "submit"
     assert kept_in(session) == [
@@ -97,5 +103,8 @@ def test_what_is_no_message_is_kept(write: Write, bring: Bring, opened: Opened) 
     odd = {"role": "narrator", "content": "…"}
     alone = {"role": "tool", "content": "no call"}
     bring("swe-agent", write("odd.traj", run_of([HISTORY[0], odd, alone], [])))
-    assert [(one.role, one.text) for one in opened("odd").messages()] == [("system", "SETTING"), ("user", "no call")]
+    assert [(message.role, message.text) for message in opened("odd").messages()] == [
+        ("system", "SETTING"),
+        ("user", "no call"),
+    ]
     assert kept_in(opened("odd"))[0] == odd

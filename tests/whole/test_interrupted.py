@@ -57,7 +57,7 @@ def test_an_agent_that_is_killed_again_and_again_tells_the_whole_story_once(home
         died, told = run_until_killed(home, at)
         acknowledged |= told
         with open_story(home) as session:
-            assert acknowledged.items() <= {one.seq: digest(one) for one in session.messages()}.items()
+            assert acknowledged.items() <= {message.seq: digest(message) for message in session.messages()}.items()
         if not died:
             break
         assert died == signal.SIGKILL
@@ -66,12 +66,14 @@ def test_an_agent_that_is_killed_again_and_again_tells_the_whole_story_once(home
     with open_story(home) as session:
         session.prepare()  # the last kill may have hit between an answer and its event: the next turn makes up for that
         messages = list(session.messages())
-        assert [one.text for one in messages if one.role == "user"] == [step.says for step in STEPS[:TURNS]]
-        calls = [call.id for one in messages for call in one.tool_calls]
-        assert [one.tool_call_id for one in messages if one.role == "tool"] == calls
+        assert [message.text for message in messages if message.role == "user"] == [step.says for step in STEPS[:TURNS]]
+        calls = [call.id for message in messages for call in message.tool_calls]
+        assert [message.tool_call_id for message in messages if message.role == "tool"] == calls
         assert len(set(calls)) == len(calls) == sum(len(batch) for step in STEPS[:TURNS] for batch in step.batches)
         assert len(proofs.replay_all(session)) >= len(calls)
-        assert [one.type for one in session.events()].count(SNAPSHOT) == TURNS  # each answer's memory is taken in, once
+        assert [event.type for event in session.events()].count(
+            SNAPSHOT
+        ) == TURNS  # each answer's memory is taken in, once
         assert [one.id for one in (*session.tiers.core, *session.tiers.working)] == ["core-001", "work-001"]
         assert session.damage == []
         assert proofs.problems(session) == []

@@ -62,7 +62,7 @@ class Watch:
         self._former: Turn | None = None
 
     def __call__(self, number: int, turn: Turn) -> None:
-        newest = next(one for one in self.session.messages() if one.client_key == f"turn-{number}")
+        newest = next(message for message in self.session.messages() if message.client_key == f"turn-{number}")
         check_window(turn, Limits(WINDOW), newest)  # three dialects, validated; the budget; every call with its results
         check_left(turn)
         assert turn.event_id
@@ -88,14 +88,16 @@ def snapshot_of(session: Session, number: int) -> dict[str, Any]:
 
 
 def final(session: Session, number: int) -> Message:
-    asked = next(one for one in session.messages() if one.client_key == f"turn-{number}")
-    return next(one for one in session.messages(asked.seq) if one.role == "assistant" and not one.tool_calls)
+    asked = next(message for message in session.messages() if message.client_key == f"turn-{number}")
+    return next(
+        message for message in session.messages(asked.seq) if message.role == "assistant" and not message.tool_calls
+    )
 
 
 def check_history(session: Session) -> None:
     """Everything the story says stands in the log, once, in order, word for word."""
     messages = list(session.messages())
-    assert [one.seq for one in messages] == list(range(1, len(messages) + 1))
+    assert [message.seq for message in messages] == list(range(1, len(messages) + 1))
     rest = iter(messages)
     for number, step in enumerate(STEPS, 1):
         user = next(rest)
@@ -106,7 +108,7 @@ def check_history(session: Session) -> None:
         answer = next(rest)
         if answer.tool_calls:
             assert fact
-            assert [one.name for one in answer.tool_calls] == ["search_history"]
+            assert [call.name for call in answer.tool_calls] == ["search_history"]
             assert next(rest).tool_call_id == answer.tool_calls[0].id
             answer = next(rest)
         check_answer(answer, step, stated(fact) if fact else step.answers)
@@ -115,7 +117,7 @@ def check_history(session: Session) -> None:
 
 def check_batch(rest: Iterator[Message], calls: list[tuple[str, dict[str, Any]]]) -> None:
     asking = next(rest)
-    assert [(one.name, json.loads(one.arguments)) for one in asking.tool_calls] == calls
+    assert [(call.name, json.loads(call.arguments)) for call in asking.tool_calls] == calls
     for call, (name, given) in zip(asking.tool_calls, calls, strict=True):
         result = next(rest)
         assert (result.role, result.tool_call_id) == ("tool", call.id)
@@ -201,7 +203,7 @@ def test_sixty_turns_survive_everything_and_every_call_can_be_made_again(
         assert killed.signal == 9
         assert len(killed.acknowledged) >= 9
         session = open_story(home)
-        there = {one.seq: digest(one) for one in session.messages()}
+        there = {message.seq: digest(message) for message in session.messages()}
         assert killed.acknowledged.items() <= there.items()
         assert Path(session.history.layout.messages).read_bytes().startswith(before)
         agent = Agent(session, remember)
@@ -237,8 +239,8 @@ def check_child(session: Session, home: str) -> None:
     assert "30 November" in (child.result or "")
     with open_session(child.session or "", agent=CHILD, home=home, create=False) as own:
         assert len(own.messages()) == 6
-        assert any(CHILD_SECRET in one.text for one in own.messages())
-    assert not any(CHILD_SECRET in one.text for one in session.messages())
+        assert any(CHILD_SECRET in message.text for message in own.messages())
+    assert not any(CHILD_SECRET in message.text for message in session.messages())
 
 
 def check_facts(session: Session, calls: list[Turn]) -> None:
@@ -282,7 +284,7 @@ def check_rebuilt(session: Session, sent: dict[str | None, str]) -> None:
 def check_memory(session: Session, call: Tool, memory: str) -> None:
     """What was said reaches the memory once, and is found from outside."""
     added = session.capture(end=True)
-    said = [one for one in session.messages() if one.role in ("user", "assistant") and one.text]
+    said = [message for message in session.messages() if message.role in ("user", "assistant") and message.text]
     assert len(added) == len(said)
     assert session.capture() == ()
     found = call("search_memories", memory_id=memory, query="Who is the mechanic of the Lunde?")["entries"]

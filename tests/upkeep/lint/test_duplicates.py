@@ -4,7 +4,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
-from upkeep.lint.scenery import WORKSPACES, report, table, texts
+from upkeep.lint.workspaces import WORKSPACES, report, table, texts
 
 from daypack.upkeep.lint.duplicates import find_duplicates
 from daypack.upkeep.lint.passages import Document, Role

@@ -51,7 +51,7 @@ def test_what_a_session_did_is_history(line: str, reason: str) -> None:
 
 def test_a_heading_takes_what_is_under_it_and_no_more() -> None:
     text = "# M\n- Fact one.\n## Session 4\nSome words.\n### Detail\n- More words.\n## Facts\n- Fact two.\n"
-    assert [(one.first, one.last, one.reason) for one in find_session_entries(Document("MEMORY.md", text))] == [
+    assert [(entry.first, entry.last, entry.reason) for entry in find_session_entries(Document("MEMORY.md", text))] == [
         (3, 6, "headed")
     ]
 
@@ -71,6 +71,6 @@ def test_headings_of_facts_are_none(title: str) -> None:
 
 def test_thinking_goes_from_tag_to_tag_also_when_it_is_not_closed() -> None:
     closed = "- a fact\n<thinking>\nhm\n\nhm\n</thinking>\n- another\n"
-    assert [(one.first, one.last) for one in find_session_entries(Document("M", closed))] == [(2, 6)]
+    assert [(entry.first, entry.last) for entry in find_session_entries(Document("M", closed))] == [(2, 6)]
     unclosed = "- a fact\n<think>\nhm\nhm\n\n- another\n"
-    assert [(one.first, one.last) for one in find_session_entries(Document("M", unclosed))] == [(2, 4)]
+    assert [(entry.first, entry.last) for entry in find_session_entries(Document("M", unclosed))] == [(2, 4)]

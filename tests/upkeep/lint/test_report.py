@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from upkeep.lint.scenery import DECLARED, WORKSPACES, copy, report, texts
+from upkeep.lint.workspaces import DECLARED, WORKSPACES, copy, report, texts
 
 import daypack
 from daypack.derived.template import problems
@@ -32,7 +32,7 @@ def fixed(folder: Path, home: str) -> Report:
 
 @pytest.mark.requirement("S1-I3")
 def test_one_look_says_what_leaves_each_file(found: Report) -> None:
-    lines = {(one.source, one.first, one.last) for one in found.removals}
+    lines = {(removal.source, removal.first, removal.last) for removal in found.removals}
     assert {("MEMORY.md", 5, 5), ("TOOLS.md", 90, 90), ("AGENTS.md", 55, 81)} <= lines
     assert {name for name, _ in found.texts.items()} == {"AGENTS.md", "SOUL.md", "TOOLS.md", "MEMORY.md", "CONTEXT.md"}
 
@@ -49,7 +49,7 @@ def test_the_memory_keeps_its_facts_and_loses_what_agents_has_and_what_sessions_
 
 @pytest.mark.requirement("S1-D5.1", "S1-D5.2")
 def test_layers_that_nobody_has_are_stale(found: Report) -> None:
-    assert [(one.name, one.first, one.last) for one in found.stale] == [
+    assert [(reference.name, reference.first, reference.last) for reference in found.stale] == [
         ("Observations", 90, 90),
         ("Semantic retrieval", 91, 92),
     ]

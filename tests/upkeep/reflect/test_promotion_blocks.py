@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from turn.scenes import SECRET, close_all
 from turn.snapshot_replies import block, exchange, kept_of, taken_in, talking
-from upkeep.lint.scenery import compact
+from upkeep.lint.workspaces import compact
 
 from daypack.history.layout import Home
 from daypack.session import Session
@@ -38,7 +38,7 @@ def reflect(workspace: Path, home: str, *sessions: Session) -> Reflected:
 
 
 def refused(found: Reflected) -> list[tuple[str, str]]:
-    return [(one.text, one.reason) for one in found.refused]
+    return [(candidate.text, candidate.reason) for candidate in found.refused]
 
 
 def lens(number: int = 1, **fields: Any) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def test_a_block_of_two_sessions_is_promoted(home: str, workspace: Path) -> None
     exchange(one, core=[lens()])
     exchange(two, core=[block("core-007", "The laser’s lens is cleaned with **alcohol**, never with water")])
     [promoted] = reflect(workspace, home, one, two).promoted
-    assert (promoted.why, [(one.session, one.id) for one in promoted.origins]) == (
+    assert (promoted.why, [(candidate.session, candidate.id) for candidate in promoted.origins]) == (
         "sessions",
         [("default/one", "core-001"), ("default/two", "core-007")],
     )
@@ -129,7 +129,7 @@ def test_a_confirmed_block_is_promoted_at_once(home: str, workspace: Path, how: 
     else:
         session.append("user", f"Remember: {LENS}")
     found = reflect(workspace, home, session)
-    assert [(one.text, one.why) for one in found.promoted] == [(LENS, "confirmed")]
+    assert [(candidate.text, candidate.why) for candidate in found.promoted] == [(LENS, "confirmed")]
     assert refused(found) == [(FUSE, "occurred only once")]
 
 
@@ -208,7 +208,7 @@ def confirmed(home: str, text: str, identity: str = "core-001") -> Session:
 def test_secrets_and_state_stay_out_however_sure_they_are(home: str, workspace: Path, text: str) -> None:
     found = reflect(workspace, home, confirmed(home, text))
     assert found.promoted == ()
-    assert [one.reason for one in found.refused] != ["occurred only once"]
+    assert [candidate.reason for candidate in found.refused] != ["occurred only once"]
     assert not (workspace / "MEMORY.md").exists()
 
 
@@ -220,7 +220,10 @@ def test_a_block_of_several_lines_is_not_promoted(home: str, workspace: Path) ->
 def test_a_text_with_what_cannot_be_printed_is_refused(home: str, workspace: Path, sign: str) -> None:
     text = f"The laser's lens is cleaned{sign} with alcohol, never with water."
     found = reflect(workspace, home, confirmed(home, text))
-    assert (found.promoted, [one.reason for one in found.refused]) == ((), ["contains invisible characters"])
+    assert (found.promoted, [candidate.reason for candidate in found.refused]) == (
+        (),
+        ["contains invisible characters"],
+    )
     assert not (workspace / "MEMORY.md").exists()
 
 

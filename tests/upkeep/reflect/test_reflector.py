@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from turn.scenes import SECRET, close_all, stage
-from upkeep.lint.scenery import compact
+from upkeep.lint.workspaces import compact
 
 from daypack.errors import BadInput, DaypackError
 from daypack.files import atomic
@@ -57,7 +57,7 @@ def test_what_is_merely_carried_from_one_compaction_to_the_next_came_once(home: 
     compact(session, [LENS])
     compact(session, [LENS])
     found = reflect(workspace, home, session)
-    assert (found.promoted, [one.reason for one in found.refused]) == ((), ["occurred only once"])
+    assert (found.promoted, [candidate.reason for candidate in found.refused]) == ((), ["occurred only once"])
 
 
 def test_a_short_fact_is_promoted_once(home: str, workspace: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_short_fact_is_promoted_once(home: str, workspace: Path) -> None:
 @pytest.mark.parametrize("text", ["All 123 tests pass now.", "Tests fail: 3 failed, 120 passed.", "The build is red."])
 def test_how_the_tests_went_is_not_promoted(home: str, workspace: Path, text: str) -> None:
     found = reflect(workspace, home, twice(home, text))
-    assert [one.reason.startswith("belongs to a single session") for one in found.refused] == [True]
+    assert [candidate.reason.startswith("belongs to a single session") for candidate in found.refused] == [True]
 
 
 @pytest.mark.requirement("S1-L1", "S1-L1.1", "S1-L1.2")
@@ -82,10 +82,10 @@ def test_a_fact_of_two_sessions_becomes_a_bullet_with_its_origin(home: str, work
     compact(two, ["The laser’s lens is cleaned with **alcohol**, never with water"])
     found = reflect(workspace, home, one, two)
     assert (workspace / "MEMORY.md").read_text() == f"# Memory\n\n- {LENS} [default/one f1]\n"
-    assert [(one.why, [origin.session for origin in one.origins]) for one in found.promoted] == [
+    assert [(candidate.why, [origin.session for origin in candidate.origins]) for candidate in found.promoted] == [
         ("sessions", ["default/one", "default/two"])
     ]
-    assert [one.reason for one in found.refused] == ["occurred only once"]
+    assert [candidate.reason for candidate in found.refused] == ["occurred only once"]
     noted = msgspec.json.decode(Path(reflector(workspace, home).origins).read_bytes())
     origins = noted["bullets"][f"- {LENS} [default/one f1]"]["origins"]
     assert origins[0] == {"session": "default/one", "id": "f1", "source": "messages:1"}
@@ -94,7 +94,7 @@ def test_a_fact_of_two_sessions_becomes_a_bullet_with_its_origin(home: str, work
 def test_a_fact_or_decision_of_two_compactions_is_promoted(home: str, workspace: Path) -> None:
     session = twice(home, LENS, decisions=("Bolts are metric, M3 to M12.",))
     found = reflect(workspace, home, session)
-    assert [(one.text, one.why) for one in found.promoted] == [
+    assert [(candidate.text, candidate.why) for candidate in found.promoted] == [
         (LENS, "compactions"),
         ("Bolts are metric, M3 to M12.", "compactions"),
     ]
@@ -106,7 +106,7 @@ def test_a_confirmed_fact_is_promoted_at_once(home: str, workspace: Path) -> Non
     session.append_event(CONFIRMED, {"id": "f2"})
     session.append("user", "Remember: SKF delivers on Tuesdays, always.")
     found = reflect(workspace, home, session)
-    assert [(one.text, one.why) for one in found.promoted] == [
+    assert [(candidate.text, candidate.why) for candidate in found.promoted] == [
         (FUSE, "confirmed"),
         ("SKF delivers on Tuesdays.", "confirmed"),
     ]
@@ -128,7 +128,7 @@ def test_what_a_file_says_already_is_not_promoted(home: str, workspace: Path, na
     (workspace / name).write_text("# X\n\n- Clean the lens of the laser with alcohol, never with water!\n")
     found = reflect(workspace, home, twice(home, LENS, "The laser's lens is cleaned with alcohol and never with water"))
     assert found.promoted == ()
-    assert {one.reason for one in found.refused} == {f"stated in {name}"}
+    assert {candidate.reason for candidate in found.refused} == {f"stated in {name}"}
 
 
 def test_a_fact_with_a_number_of_its_own_is_said_by_nobody_else(home: str, workspace: Path) -> None:
@@ -184,8 +184,8 @@ def written(path: Path) -> tuple[int, int, int]:
 def test_a_full_memory_takes_no_more(home: str, workspace: Path) -> None:
     (workspace / "MEMORY.md").write_text("- One lathe.\n- Two mills.\n")
     found = reflect(workspace, home, twice(home, LENS, FUSE), max_bullets=3)
-    assert [one.text for one in found.promoted] == [LENS]
-    assert [one.reason for one in found.refused] == ["MEMORY.md is full: 3 bullets"]
+    assert [candidate.text for candidate in found.promoted] == [LENS]
+    assert [candidate.reason for candidate in found.refused] == ["MEMORY.md is full: 3 bullets"]
 
 
 def test_a_dry_run_writes_nothing_and_says_the_same(home: str, workspace: Path) -> None:

@@ -1,4 +1,4 @@
-"""Workspaces for the tests of hygiene: three that repeat themselves in different words, and sessions with records."""
+"""Workspaces for the lint tests, with duplicated rules in different words, and sessions with records."""
 
 import shutil
 from collections.abc import Sequence
