@@ -1,1 +1,1 @@
-"""What is made from history and can be made again: everything under `context/`."""
+"""Derived files: everything under `context/`, rebuildable from history."""

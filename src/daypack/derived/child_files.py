@@ -25,7 +25,7 @@ def root_of(history: History) -> str:
 
 
 def is_folder(path: str) -> bool:
-    """Say whether there is a folder; refuse to go through a link."""
+    """Return True if there is a folder; refuse to follow a link."""
     if os.path.islink(path):
         raise UnsafePath("is a symbolic link", operation="read children", place=path, hint="replace the link")
     return os.path.isdir(path)

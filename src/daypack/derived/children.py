@@ -76,7 +76,7 @@ class Child(Struct, frozen=True):
 
 
 class ChildUpdate(Struct, frozen=True, kw_only=True):
-    """What is to be recorded of a child; what is left out stays as it was."""
+    """The change to a child; omitted fields stay as they are."""
 
     handoff: str | None = None
     result: str | None = None
@@ -152,7 +152,7 @@ def load_artifacts(paths: Iterable["str | os.PathLike[str]"]) -> dict[str, bytes
 
 
 def read_children(history: History, *, recorded: bool = True) -> tuple[Child, ...]:
-    """Return the children in order of name; a deleted folder comes back from the events.
+    """Return the children in order of name; a deleted folder is rebuilt from the events.
 
     `recorded` false: no event mentions a child, so the events need not be read.
     """

@@ -23,7 +23,7 @@ _MAX_CALL_CHARS = 255  # of a call id in a source reference
 
 
 class Seen(Struct):
-    """What the logs said up to a place: digests and where they were met, no texts."""
+    """The contents found in the logs so far: digests and places, no texts."""
 
     messages: int = 0  # the number of the last message that was read
     events: int = 0

@@ -188,7 +188,7 @@ def document(records: Records) -> ContextDoc:
 
 
 def _error_line(record: ErrorRecord) -> str:
-    """Say an error and what resolved it, the latter only where both fit into a bullet."""
+    """Return an error with its resolution if both fit into a bullet, else the error."""
     if not record.resolution:
         return record.error
     from daypack.text.sentences import sentences  # noqa: PLC0415 — 5 ms that a turn need not pay

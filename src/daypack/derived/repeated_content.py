@@ -31,7 +31,7 @@ def is_large(content: str) -> bool:
 
 
 def printed(message: Message) -> str | None:
-    """Return the content of a large tool output; None for anything else, and for what was brought back."""
+    """Return the content of a large tool output; None for anything else, and for recalled text."""
     if message.role != "tool" or is_brought_back(message):
         return None
     text = message.text
@@ -48,7 +48,7 @@ def written(message: Message) -> Iterator[str]:
 
 
 def same_as(messages: Iterable[Message]) -> dict[int, int]:
-    """Say which tool outputs of a window repeat an earlier one, or what an earlier call wrote: number -> first number.
+    """Return the tool outputs of a window that repeat an earlier output or write: number -> first number.
 
     The messages are those of one window, in order and as they will be shown: the answer for a message depends on those
     before it alone, so it stays when the window grows. A message with pictures or files is never a repeat, and nor is

@@ -52,7 +52,7 @@ def parse(text: str) -> ContextDoc:
 
 
 def problems(text: str) -> list[str]:
-    """Say what is wrong with a CONTEXT.md; nothing when it is valid."""
+    """Return the problems of a CONTEXT.md, none if it is valid."""
     from daypack.text.sentences import sentences  # noqa: PLC0415 — 5 ms that a turn need not pay
 
     try:

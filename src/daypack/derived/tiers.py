@@ -86,7 +86,7 @@ class Dropped(Struct, frozen=True):
 
 
 class Projection(Struct, frozen=True, kw_only=True):
-    """What is shown of the tiers, best block first, and what is not."""
+    """The blocks a turn shows, best first, and the omitted ones."""
 
     round: int
     core: tuple[Block, ...] = ()
@@ -324,7 +324,7 @@ def _clear_quoted(text: str) -> str:
 
 
 class _Policy(Struct, forbid_unknown_fields=True):
-    """What [tiers.NAME] may say."""
+    """The settings of a [tiers.NAME] table."""
 
     max_decay: float | None = None
     min_confidence: float | None = None

@@ -30,7 +30,7 @@ _ASKS_FOR_WORK = 0.8
 
 
 class Cues(NamedTuple):
-    """What a sentence seems to be, each from 0 (no sign of it) to 1."""
+    """The kinds of sentence that the words suggest, each from 0 to 1."""
 
     decisions: float = 0.0
     facts: float = 0.0

@@ -246,7 +246,7 @@ class _Reader:
                 self._texts.read(touch.path, text)
 
     def _follow_editor(self, text: str) -> None:
-        """Take note of the file that is open after a command."""
+        """Record the file that is open after a command."""
         found = _OPEN.findall(text[-600:])
         if not found:
             return

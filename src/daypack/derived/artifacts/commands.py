@@ -1,4 +1,4 @@
-"""What shell commands do: the files they read and write, the tests they run, the addresses they fetch."""
+"""Effects of shell commands: files read and written, tests run, addresses fetched."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +51,7 @@ _KEY_WORDS, _KEY_CHARS = 6, 120
 
 
 class Done(NamedTuple):
-    """What a script does, as far as it can be read."""
+    """The effects of a script, as far as they can be read."""
 
     touches: tuple[Touch, ...] = ()
     tests: tuple[Test, ...] = ()
@@ -226,5 +226,5 @@ _SPECIAL: dict[str, Callable[[tuple[str, ...]], Iterator[Touch]]] = {
 
 
 def is_path(word: str) -> bool:
-    """Say whether a word can be the path of one file: no variable, no pattern, no number."""
+    """Return True if a word can be the path of one file: no variable, no pattern, no number."""
     return 0 < len(word) <= 4096 and not _UNREAL.search(word)

@@ -14,13 +14,13 @@ _REDACTED = "[redacted:"
 
 
 class FileTexts:
-    """What is known of each file's text, call after call."""
+    """The known text of each file, updated call by call."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
 
     def apply(self, touch: Touch) -> None:
-        """Take note of a change that was made."""
+        """Apply a change to the known text."""
         if touch.verb in ("listed", "read"):
             return
         text = self._texts.pop(touch.path, None)
@@ -36,13 +36,13 @@ class FileTexts:
             self._texts[touch.path] = text
 
     def read(self, path: str, result: str) -> None:
-        """Take note of what a numbered listing shows, when it is the whole file."""
+        """Record the text of a numbered listing if it is the whole file."""
         text = whole_text(result)
         if text is not None:
             self._texts[path] = text
 
     def say(self, path: str, text: str) -> None:
-        """Take note of a file's text."""
+        """Record the text of a file."""
         self._texts[path] = text
 
     def digests(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What tool calls and their results show: small values that can be added up, range after range."""
+"""Observations from tool calls and results: small values that can be merged range by range."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -123,7 +123,7 @@ def merge(earlier: Artifacts, later: Artifacts) -> Artifacts:
 
 
 def resolve(artifacts: Artifacts) -> Artifacts:
-    """Say of every error which later step, if any, did what had failed."""
+    """Return the errors with the later step that resolved each, if any."""
     if not artifacts.errors:
         return artifacts
     successes = _Successes(artifacts)
@@ -136,7 +136,7 @@ def key_of_tests(runner: str, target: str = "") -> str:
 
 
 class _Successes:
-    """When what succeeded, and in what words."""
+    """The successful steps, by key."""
 
     def __init__(self, artifacts: Artifacts) -> None:
         self._times: dict[str, list[tuple[int, str]]] = {}

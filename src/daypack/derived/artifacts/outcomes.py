@@ -1,4 +1,4 @@
-"""What a result says about its call: exit code, success or failure, and the line that words an error."""
+"""Outcomes of tool calls: exit code, success or failure, and the line that describes the error."""
 
 import re
 from collections.abc import Mapping
@@ -117,7 +117,7 @@ _FRAME = re.compile(
 
 
 class Outcome(NamedTuple):
-    """What became of a call."""
+    """The outcome of a call."""
 
     text: str  # of the output, without its wrapping
     exit: int | None = None
@@ -166,7 +166,7 @@ def exit_code(text: str) -> int | None:
 
 
 def is_benign(programs: tuple[str, ...], code: int | None) -> bool:
-    """Say whether an exit code is an answer (nothing found, files differ) and no error."""
+    """Return True if an exit code is an answer (nothing found, files differ) and no error."""
     return code == 1 and bool(programs) and programs[-1] in _BENIGN
 
 

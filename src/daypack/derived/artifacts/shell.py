@@ -37,7 +37,7 @@ def word_set(text: str) -> frozenset[str]:
 
 
 class Redirect(NamedTuple):
-    """Where output goes or input comes from."""
+    """A redirection of input or output."""
 
     operator: str  # without the number before it
     target: str

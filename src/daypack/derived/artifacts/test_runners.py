@@ -77,7 +77,7 @@ class Test(NamedTuple):
 
 
 class Count(NamedTuple):
-    """What a run of tests said: numbers as far as it named them."""
+    """The numbers that a test run printed."""
 
     passed: int | None
     failed: int | None

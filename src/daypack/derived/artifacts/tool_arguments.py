@@ -49,7 +49,7 @@ URLS = ("url", "urls", "uri", "link", "href", "address", "website")
 
 
 class ToolShape(Struct, frozen=True):
-    """What a tool does with its arguments; the names of arguments are folded, the first that is there counts."""
+    """The meaning of the arguments of a tool; names are folded, and the first one present counts."""
 
     verb: Verb | None = None  # what happens to the files that are named
     paths: tuple[str, ...] = ()  # arguments that name files, beside those of `PATHS`

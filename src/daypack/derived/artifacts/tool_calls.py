@@ -1,4 +1,4 @@
-"""One tool call: what its arguments say it does, whatever state they are in."""
+"""Tool calls: the effects their arguments describe, even if the arguments are broken JSON."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _LINES = re.compile(r"(\d{1,9})(?:[:,-](\d{1,9}))?")
 
 
 class CallRead(NamedTuple):
-    """What a call does, as far as it says."""
+    """The effects of a call, as far as its arguments describe them."""
 
     shape: ToolShape
     touches: tuple[Touch, ...] = ()

@@ -112,7 +112,7 @@ _FILLING = frozenset(["now", "currently", "the", "a", "an", "still", "actually",
 
 
 class Context(NamedTuple):
-    """What the line before a list says about its items."""
+    """The meaning that the line before a list gives to its items."""
 
     decisions: float = 0.0
     facts: float = 0.0

@@ -140,7 +140,7 @@ class _Reading:
         self.read += len(messages)
         for message in messages:
             tokens = self._tokens.get(message.seq)
-            if tokens is None:  # a sidecar that was made anew knows no counts yet
+            if tokens is None:  # a rebuilt sidecar has no counts yet
                 tokens = self._tokens[message.seq] = self._history.count_tokens(message)
             if message.role == "tool" and tokens > LARGE_TOKENS:
                 self._swap(message, tokens)
@@ -173,7 +173,7 @@ class _Reading:
         self.last = raw
 
     def ask_model(self, completer: Completer | None) -> Filled:
-        """Let a model read the newest slab; without one, or when it cannot be reached, there is nothing of it."""
+        """Let a model read the newest slab; return nothing without a model, or if it cannot be reached."""
         if completer is None or self.last is None:
             return Filled((), (), ())
         from daypack.derived.compaction.with_model import fill  # noqa: PLC0415 — only for those who have a model
@@ -217,7 +217,7 @@ def _says_something(text: str) -> bool:
 
 
 def _counted(losses: Iterable[Loss]) -> tuple[Loss, ...]:
-    """Tell the same loss once, with how often it came."""
+    """Return equal losses once, with their count."""
     counts = Counter(losses)
     return tuple(
         loss

@@ -289,7 +289,7 @@ def _missing(numbers: Sequence[Found], text: str) -> str:
 
 
 def _speaks_against(text: str, source: str, section: Section) -> str:
-    """Say what of a sentence is turned into something else by a bullet: its negation, question or guess."""
+    """Return how a bullet contradicts its source: a lost negation, question or guess."""
     source_line = source.rstrip()
     if section in ("decisions", "facts") and source_line.endswith(("?", "？")) and not text.endswith(("?", "？")):
         return "question"

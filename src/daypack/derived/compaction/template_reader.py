@@ -81,7 +81,7 @@ def read_filled(text: str) -> tuple[ContextDoc, tuple[Loss, ...]]:
 
 
 class _Taken:
-    """What was taken over so far, and what was not."""
+    """The bullets and losses read so far."""
 
     def __init__(self) -> None:
         self.texts: dict[Section, list[str]] = {section: [] for section in SECTIONS}

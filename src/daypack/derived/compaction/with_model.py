@@ -73,7 +73,7 @@ def transcript(raw: Raw, room_chars: int) -> str:
 
 
 class _Run:
-    """One compaction's calls: what was lost and what the model said."""
+    """The model calls of one compaction: their losses and outputs."""
 
     def __init__(self, completer: Completer, prompts: "_Prompts") -> None:
         self._completer = completer

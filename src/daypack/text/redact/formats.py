@@ -1,4 +1,4 @@
-"""What secrets look like: their formats, the names they are assigned to, and the patterns that find them.
+"""Secret formats: their shapes, the names they are assigned to, and the patterns that find them.
 
 Prefixes and lengths are those their issuers document, or that public scanners (gitleaks above all) agree on. Lengths
 are open at the top where an issuer said that they may grow.
