@@ -43,6 +43,7 @@ from daypack.history.draft import draft_event
 from daypack.history.layout import check_name
 from daypack.history.session import History
 from daypack.text.redact.redact import redact
+from daypack.types.digest import digest_bytes
 from daypack.types.history import Event
 from daypack.types.records import Ref
 
@@ -187,7 +188,7 @@ def merged(child: Child) -> tuple[Ref, ...]:
     """Return what the parent's refs name of a child: its result, with how that begins, and its artifacts; no ids."""
     found: list[Ref] = []
     if child.result is not None:
-        path, digest = f"context/child/{child.name}/{FILES['result']}", blobs.digest_bytes(child.result.encode())
+        path, digest = f"context/child/{child.name}/{FILES['result']}", digest_bytes(child.result.encode())
         found.append(Ref(id="", path=path, kind="child_result", summary=_summary(child), hash=digest))
     made = f"made by child {child.name}"
     found += [Ref(id="", path=path, kind="artifact", summary=made) for path in child.artifacts]
@@ -257,7 +258,7 @@ def _notes(given: ChildUpdate, former: Child | None) -> list[str]:
 def _keep(history: History, path: str, data: bytes) -> dict[str, Any]:
     atomic.make_folders(history.layout.blob)
     blob = blobs.put(history.layout.blob, data)
-    return {"name": path, "digest": blobs.digest_bytes(data), "blob": blob, "bytes": len(data)}
+    return {"name": path, "digest": digest_bytes(data), "blob": blob, "bytes": len(data)}
 
 
 def _refused(problem: str, place: str, hint: str) -> BadInput:

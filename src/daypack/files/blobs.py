@@ -7,19 +7,12 @@ import os
 
 from daypack.errors import Damaged, SourceMissing
 from daypack.files import atomic
-from daypack.types.digest import digest_of
+from daypack.types.digest import digest_bytes
 
 
 def name_of(data: bytes) -> str:
     """Return the file name of these bytes."""
-    from hashlib import sha256  # noqa: PLC0415 — 2 ms that reading a log need not pay
-
-    return f"sha256-{sha256(data).hexdigest()}"
-
-
-def digest_bytes(data: bytes) -> str:
-    """Return the digest of bytes as fields spell it."""
-    return digest_of(name_of(data))
+    return f"sha256-{digest_bytes(data)[7:]}"
 
 
 def put(folder: str, data: bytes, *, durable: bool = True) -> str:

@@ -21,6 +21,7 @@ from daypack.history.keys import ClientKeys
 from daypack.history.layout import Layout
 from daypack.history.lines import CALLS, KEYED, ROLE_SHIFT
 from daypack.history.log import Log
+from daypack.types.digest import digest_bytes
 from daypack.types.history import Event, Message
 from daypack.types.kinds import ROLES, SESSION_STATES, SessionState
 
@@ -115,7 +116,7 @@ class History:
 
     def capture(self, data: bytes) -> dict[str, Any]:
         """Keep text from outside, whatever becomes of its file; the answer belongs into an event."""
-        digest = blobs.digest_bytes(data)
+        digest = digest_bytes(data)
         if len(data) <= INLINE_BYTES:
             return {"digest": digest, "text": data.decode()}
         atomic.make_folders(self.layout.blob)

@@ -21,7 +21,7 @@ from daypack.files import atomic, blobs
 from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.importers.transcript import EXTRA_ROWS, Origin, RawRow, Row, time_of
-from daypack.types.digest import digest_of
+from daypack.types.digest import digest_bytes, digest_of
 from daypack.types.history import Event, File, Image, Message
 from daypack.types.source import Messages, parse_source
 
@@ -135,7 +135,7 @@ class ImportLog:
         for path in paths:
             with open(path, "rb") as file:
                 data = file.read()
-            name, digest = os.path.basename(path), blobs.digest_bytes(data)
+            name, digest = os.path.basename(path), digest_bytes(data)
             if (name, digest) not in self._files:
                 self.record(FILE, {"file": name, "digest": digest, **self._capture(data)})
 

@@ -3,6 +3,18 @@
 from daypack.errors import BadSource
 
 
+def digest_bytes(data: bytes) -> str:
+    """Return the digest of bytes, `sha256:<hex>`."""
+    from hashlib import sha256  # noqa: PLC0415 — 2 ms that reading a log need not pay
+
+    return f"sha256:{sha256(data).hexdigest()}"
+
+
+def digest_text(text: str) -> str:
+    """Return the digest of a text's UTF-8 bytes."""
+    return digest_bytes(text.encode("utf-8", "replace"))
+
+
 def digest_of(text: str) -> str:
     """Return the spelling for fields, `sha256:<hex>`."""
     return f"sha256:{_hex(text)}"

@@ -9,10 +9,11 @@ from msgspec import Struct
 from daypack.config import Config
 from daypack.derived.children import read_children
 from daypack.errors import DaypackError
-from daypack.files import atomic, blobs
+from daypack.files import atomic
 from daypack.history.layout import Home, Layout
 from daypack.history.session import History
 from daypack.turn.prepare import Turns
+from daypack.types.digest import digest_bytes
 from daypack.upkeep.gc.apply import APPLIED
 from daypack.upkeep.gc.policy import restore_policy
 
@@ -92,7 +93,7 @@ def _digests(layout: Layout) -> dict[str, str]:
         for file in files or ([path] if os.path.isfile(path) else []):
             data = None if os.path.basename(file).startswith(atomic.TEMPORARY) else atomic.read(file)
             if data is not None:
-                digests[os.path.relpath(file, layout.folder)] = blobs.digest_bytes(data)
+                digests[os.path.relpath(file, layout.folder)] = digest_bytes(data)
     return digests
 
 
@@ -109,8 +110,8 @@ def rebuild(history: History, turns: Turns) -> Rebuilt:
     pins = len(history.pins())
     folded = turns.inputs.ledger.read()
     children = len(read_children(history, recorded=folded.children))
-    turns.inputs.working.write()
-    compactions = len(turns.inputs.working.read().accepted)
+    turns.inputs.working_state.write()
+    compactions = len(turns.inputs.working_state.read().accepted)
     path = layout.derived("budget")
     restore_policy(history, history.events.records())
     if folded.budget is not None and not os.path.lexists(path):

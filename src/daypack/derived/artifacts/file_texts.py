@@ -3,7 +3,7 @@
 import re
 
 from daypack.derived.artifacts.patches import Touch
-from daypack.files.blobs import digest_bytes
+from daypack.types.digest import digest_bytes
 
 _MOST_LINES = 2000  # a result with more was cut, or may have been
 _MOST_LINE_CHARS = 2000

@@ -19,9 +19,9 @@ from msgspec import Struct
 
 from daypack.errors import BadConfig, DaypackError
 from daypack.files import atomic
-from daypack.files.blobs import digest_bytes
 from daypack.history.draft import draft_event
 from daypack.history.session import History
+from daypack.types.digest import digest_bytes
 from daypack.types.history import Event
 
 POLICY = "gc.policy"
