@@ -10,7 +10,7 @@ from daypack.derived.tiers import SNAPSHOT, Accepted, read_accepted
 from daypack.files import atomic
 from daypack.session import Session
 from daypack.turn.dialects import NAMES, encode
-from daypack.turn.items import Item
+from daypack.turn.items import Excerpt, Item
 from daypack.turn.turn import Turn
 from daypack.types.history import Message
 from daypack.upkeep.doctor import examine_session
@@ -79,7 +79,7 @@ def trace(session: Session, turns: Sequence[Turn], fact: Fact) -> Found:
 
 
 def _place(item: Item) -> str:
-    if item.span is not None:
+    if isinstance(item, Excerpt):
         return f"quoted from message {item.id.rpartition(':')[2]}"
     return _PLACES.get(item.kind, "from the memory" if item.kind.startswith("memory") else item.source)
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from daypack.turn.compaction import Compacted
     from daypack.turn.limits import Limits
     from daypack.turn.memory_binding import Binding, Bound
-    from daypack.turn.ports import MemoryPort
     from daypack.turn.prepare import Turns
     from daypack.turn.recall import Lookup, Recalled
+    from daypack.turn.survey.memory import MemoryPort
     from daypack.turn.turn import Turn
     from daypack.types.compaction import Compaction
     from daypack.types.context import ContextItem

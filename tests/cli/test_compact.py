@@ -71,7 +71,7 @@ def test_json_tells_everything_of_the_compaction(command: Command, talk: Session
     assert done["document"] == document_of(talk)
 
 
-NOTHING = "no message would leave the window; what stays can be made less (--keep, keep_tokens)"
+NOTHING = "no message would leave the window; keep fewer tokens (--keep, keep_tokens)"
 
 
 def test_nothing_to_compact_is_told_and_no_failure(command: Command, talk: Session) -> None:
@@ -142,7 +142,7 @@ def test_a_refused_request_makes_room_at_once(command: Command, talk: Session) -
         (("talk", "--keep", "-5"), 2, "'-5' is not a number"),
         (("talk", "--keep", "many"), 2, "'many' is not a number"),
         (("talk", "--model", "best"), 2, "is no choice of a model [best]"),
-        (("talk", "--model", "llama:/none/model.gguf"), 1, "there is no such model file"),
+        (("talk", "--model", "llama:/none/model.gguf"), 1, "the model file does not exist"),
         (("none",), 1, "no such session"),
         (("../talk",), 2, "has a path separator"),
     ],

@@ -79,7 +79,7 @@ def test_one_that_was_taken_back_is_named_last(command: Command, talk: Session) 
     assert command("compactions", "talk").stdout.splitlines()[2:] == [f"taken back: {second.id}"]
     talk.undo()
     assert command("compactions", "talk").stdout.splitlines() == [
-        "no compaction stands",
+        "no compaction is in effect",
         f"taken back: {second.id}, {first.id}",
     ]
     told = json.loads(command("compactions", "talk", "--json").stdout)
@@ -88,7 +88,7 @@ def test_one_that_was_taken_back_is_named_last(command: Command, talk: Session) 
 
 def test_a_session_without_any_says_so(command: Command) -> None:
     command("append", "small", "hello")
-    assert command("compactions", "small").stdout == "no compaction stands\n"
+    assert command("compactions", "small").stdout == "no compaction is in effect\n"
     assert json.loads(command("compactions", "small", "--json").stdout) == {"compactions": [], "undone": []}
 
 

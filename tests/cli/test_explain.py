@@ -46,7 +46,7 @@ def test_one_item_goes_by_its_id_its_source_or_its_message(command: Command, tal
     turn = talk.prepare(budget=2500)
     newest, (start, *_) = turn.record.user, [message.seq for message in turn.parts.messages]
     quoted = next(item.range for item in turn.items if item.context_kind == "retrieval_result")
-    gone = next(number for number in range(1, start) if f"past:{number}" not in {one.item_ref for one in turn.items})
+    gone = next(number for number in range(1, start) if f"excerpt:{number}" not in {one.item_ref for one in turn.items})
     answers = {
         name: command("explain", "talk", name).stdout
         for name in ("context/pinned/rules.md", f"messages:{newest}", f"msg-{newest}", f"msg-{quoted}", f"msg-{gone}")
@@ -54,7 +54,7 @@ def test_one_item_goes_by_its_id_its_source_or_its_message(command: Command, tal
     assert answers["context/pinned/rules.md"].startswith("included: pin:rules.md, ")
     assert answers[f"messages:{newest}"] == answers[f"msg-{newest}"]
     assert answers[f"msg-{newest}"].startswith(f"included: messages:{newest}, in the tail")
-    assert answers[f"msg-{quoted}"].startswith(f"included: past:{quoted}, ")
+    assert answers[f"msg-{quoted}"].startswith(f"included: excerpt:{quoted}, ")
     assert answers[f"msg-{gone}"].startswith("omitted: messages:1-")
 
 

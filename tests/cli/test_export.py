@@ -200,7 +200,7 @@ def test_two_of_five_candidates_that_do_not_fit_are_left_out_with_a_reason(
         (("--force",), 2, "--force is for --out"),
         (("--scope", "everything"), 2, "invalid choice"),
         (("--target", "nobody"), 2, "invalid choice"),
-        (("--event", "latest"), 1, "no turn for model was recorded yet"),
+        (("--event", "latest"), 1, "no turn for model is recorded yet"),
         (("--scope", "tool_call", "--call", "call-9"), 1, "no call 'call-9'"),
         (("--out", "nowhere/e.json"), 1, "No such file"),
     ],

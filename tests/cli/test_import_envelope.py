@@ -66,7 +66,7 @@ def test_words_that_do_not_match_their_digest_are_told_and_not_kept(
     done = command("import-envelope", "bad.json")
     assert done.returncode == 3
     assert "verified  2 of 3 digests" in done.stdout
-    assert "warning   messages:2: its words do not match its digest" in done.stdout
+    assert "warning   messages:2: content does not match its digest" in done.stdout
     refused = command("import-envelope", "bad.json", "--session", "talk")
     assert refused.returncode == 2
     assert "nothing was stored" in refused.stderr
@@ -81,7 +81,7 @@ def test_words_of_another_vocabulary_are_a_warning(command: Command, talk: Sessi
     done = command("import-envelope", "odd.json", "--session", "talk")
     assert done.returncode == 0
     assert "scope 'galaxy" in done.stdout
-    assert "1 items are named and not in it: lost" in done.stdout
+    assert "1 referenced items are not in the document: lost" in done.stdout
     assert "\x1b" not in done.stdout
     assert len(talk.events()) == 1
 

@@ -188,8 +188,8 @@ def test_another_model_is_counted_in_its_own_way(command: Command, talk: Session
         (("talk", "--budget", "1.5"), 2, "is no budget"),
         (("talk", "--budget", "[1]"), 2, "is no budget"),
         (("talk", "--budget", '{"token": 1}'), 2, "unknown field `token`"),
-        (("talk", "--budget", "0"), 2, "a budget of 0 holds nothing"),
-        (("talk", "--budget", "4"), 2, "does not fit"),
+        (("talk", "--budget", "0"), 2, "a budget of 0 has no space"),
+        (("talk", "--budget", "4"), 2, "raise the budget to at least"),
         (("talk", "--dialect", "latin"), 2, "invalid choice"),
     ],
 )
@@ -204,7 +204,7 @@ def test_without_a_user_message_there_is_nothing_to_answer(command: Command) -> 
     command("session", "new", "empty")
     done = command("pack", "empty")
     assert done.returncode == 1
-    assert "append the user's message before the turn" in done.stderr
+    assert "append the user's message first" in done.stderr
 
 
 def test_control_characters_from_data_never_reach_the_terminal(command: Command, talk: Session) -> None:

@@ -72,7 +72,7 @@ def test_a_difference_is_told_and_exits_with_3(command: Command, talk: Session) 
     forge(talk)
     done = command("replay", "talk", "ev-2")
     assert (done.returncode, done.stdout) == (3, "")
-    assert "ev-2 gives other bytes than it did" in done.stderr
+    assert "replay digest mismatch for ev-2" in done.stderr
 
 
 def test_all_turns_are_counted(command: Command, talk: Session) -> None:
@@ -112,7 +112,7 @@ def test_an_event_that_cannot_be_read_is_damage_also_when_the_others_verify(comm
 @pytest.mark.parametrize(
     ("args", "code", "text"),
     [
-        (("ev-1",), 1, "ev-1 is no turn"),
+        (("ev-1",), 1, "ev-1 is not a turn"),
         (("ev-99",), 1, "ev-99"),
         (("ev-2", "--all"), 2, "--all goes with no event"),
         (("--all", "--dialect", "openai"), 2, "--all goes with no event"),
@@ -128,5 +128,5 @@ def test_a_session_without_turns_says_how_to_make_one(command: Command) -> None:
     command("append", "new", "hello")
     done = command("replay", "new")
     assert done.returncode == 1
-    assert "make one with `daypack pack new`" in done.stderr
+    assert "prepare one with `daypack pack new`" in done.stderr
     assert command("replay", "new", "--all").stdout == "0 turns verified, 0 failed\n"

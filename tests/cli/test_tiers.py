@@ -202,7 +202,7 @@ def test_a_bad_setting_is_told_with_what_there_is(command: Command, talk: Sessio
 
 
 @pytest.mark.requirement("G1")
-def test_limits_in_the_users_config_count(command: Command, talk: Session) -> None:
+def test_parse_budget_file_the_users_config_count(command: Command, talk: Session) -> None:
     with open(talk.history.layout.home.config, "w", encoding="utf-8") as file:
         file.write("[tiers.core]\nmax_decay = 0.05\n\n[tiers.ephemeral]\nmax_rounds = 9\n")
     found = json.loads(command("tiers", "talk", "--json").stdout)

@@ -14,17 +14,17 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_many_of_a_family_have_one_name_and_few_keep_theirs() -> None:
-    ids = ["identity", *(f"past:{number}" for number in (12, 7, 840, 9)), "memory:a", "memory:b", "pin:past:1"]
+    ids = ["identity", *(f"excerpt:{number}" for number in (12, 7, 840, 9)), "memory:a", "memory:b", "pin:excerpt:1"]
     assert group(ids) == [
         ("identity", [0]),
         ("4 excerpts from messages 7-840", [1, 2, 3, 4]),
         ("memory:a", [5]),
         ("memory:b", [6]),
-        ("pin:past:1", [7]),
+        ("pin:excerpt:1", [7]),
     ]
     assert short([f"memory:{number}" for number in range(1000)]) == "1,000 entries of memory"
     assert short([f"import:ctx-1:{number}" for number in "abcd"]) == "4 items of import:ctx-1"
-    assert short(["import:ctx-1:a", "import:ctx-2:a", "past:1"]) == "import:ctx-1:a, import:ctx-2:a, past:1"
+    assert short(["import:ctx-1:a", "import:ctx-2:a", "excerpt:1"]) == "import:ctx-1:a, import:ctx-2:a, excerpt:1"
 
 
 def test_an_id_that_comes_twice_is_named_twice() -> None:

@@ -63,7 +63,9 @@ def test_the_older_one_takes_the_newer_one_with_it(command: Command, talk: Sessi
     assert talk.compactions == ()
 
 
-@pytest.mark.parametrize(("args", "text"), [(("ev-99",), "no compaction ev-99 stands"), (("x\x1b",), "x\\x1b stands")])
+@pytest.mark.parametrize(
+    ("args", "text"), [(("ev-99",), "no compaction ev-99 is in effect"), (("x\x1b",), "x\\x1b is in effect")]
+)
 def test_one_that_does_not_stand_is_refused(command: Command, talk: Session, args: tuple[str, ...], text: str) -> None:
     first, second = talk.compactions
     count = len(talk.events())
@@ -80,7 +82,7 @@ def test_nothing_is_taken_back_twice(command: Command, talk: Session) -> None:
     count = len(talk.events())
     done = command("undo", "talk")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "no compaction stands" in done.stderr
+    assert "no compaction is in effect" in done.stderr
     assert len(talk.events()) == count
 
 

@@ -21,7 +21,7 @@ from daypack.derived.records import COMPACTED
 from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS, parse, problems
 from daypack.session import Session
 from daypack.turn.limits import Limits
-from daypack.turn.pack.tail_start import TARGET_SHARE
+from daypack.turn.policy import EPOCH_SHARE
 from daypack.types.records import Decision, Fact, Ref
 
 
@@ -151,7 +151,7 @@ def test_a_newest_message_that_is_larger_than_its_share_stays_in_the_window(home
     turn = session.prepare(budget=BUDGET)
     assert turn.new_epoch == "overflow"
     assert in_tail(turn)[-1] == session.tail(1)[0].seq
-    assert turn.stable_tokens > TARGET_SHARE * turn.record.limits.room.tokens
+    assert turn.stable_tokens > EPOCH_SHARE * turn.record.limits.room.tokens
     check_window(turn, Limits(BUDGET), session.tail(1)[0])
 
 
@@ -208,9 +208,9 @@ def test_so_much_of_the_newest_messages_stays_as_was_asked_for(home: str, keep: 
     kept = [message for message in turn.parts.messages if message.seq >= done.kept_from]
     assert kept
     newest = session.tail(1)[0]
-    scales = session.turns.inputs.scales(session.turns.inputs.counter(None))
+    scales = session.turns.inputs.meter(None)
     tokens = turn.record.stable.tokens - turn.record.stable.prefix_tokens
-    assert tokens <= max(keep, session.turns.inputs.recent(scales).weigh(newest).cost.tokens)
+    assert tokens <= max(keep, session.turns.inputs.messages(scales).measure(newest).cost.tokens)
 
 
 def test_a_dry_run_says_the_same_and_writes_nothing_at_all(home: str) -> None:
@@ -273,7 +273,7 @@ def test_a_provider_that_said_the_window_was_exceeded_gets_a_smaller_one_each_ti
     assert (done.changed, done.model, done.trigger) == (True, "none", "provider_context_editing")
     after = session.prepare(budget=BUDGET)
     assert after.new_epoch == "compaction"
-    assert after.stable_tokens - after.record.stable.prefix_tokens <= TARGET_SHARE / 2 * after.record.limits.room.tokens
+    assert after.stable_tokens - after.record.stable.prefix_tokens <= EPOCH_SHARE / 2 * after.record.limits.room.tokens
     assert after.stable_tokens < before.stable_tokens
     times = 0
     while session.compact_on_overflow().changed:
@@ -285,7 +285,7 @@ def test_a_provider_that_said_the_window_was_exceeded_gets_a_smaller_one_each_ti
 def test_what_is_too_long_for_a_turn_is_told_and_read_by_the_next_compaction(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("daypack.turn.compaction._AT_ONCE_BYTES", 3000)
+    monkeypatch.setattr("daypack.turn.compaction.MAX_INLINE_COMPACTION_BYTES", 3000)
     session = stage(home)
     fill(session, 1)
     [first] = session.compactions

@@ -27,8 +27,8 @@ from turn.scenes import Clock, digest, in_tail, logs, outputs, stage, turn_event
 from daypack.derived.records import COMPACTED, UNDONE
 from daypack.errors import SourceMissing
 from daypack.session import Session
-from daypack.turn.compaction import uncovered
-from daypack.turn.pack.tail_start import SOFT_SHARE, TARGET_SHARE
+from daypack.turn.compaction import first_uncompacted
+from daypack.turn.policy import EPOCH_SHARE, SOFT_SHARE
 from daypack.upkeep.rebuild import rebuild
 
 
@@ -81,7 +81,7 @@ def test_all_can_be_undone_and_then_there_is_nothing_left_to_undo(home: str) -> 
     fill(session, 3)
     names = [one.id for one in session.compactions]
     assert [session.undo().id for _ in names] == names[::-1]
-    with pytest.raises(SourceMissing, match="no compaction stands"):
+    with pytest.raises(SourceMissing, match="no compaction is in effect"):
         session.undo()
     assert session.compactions == ()
     assert document_of(session) == ""
@@ -98,8 +98,8 @@ def test_a_named_compaction_is_undone_with_what_was_built_on_it(home: str) -> No
     first, second, _ = session.compactions
     assert session.undo(second.id).id == second.id
     assert session.compactions == (first,)
-    assert uncovered(folded_of(session)) == first.through + 1
-    with pytest.raises(SourceMissing, match=f"no compaction {second.id} stands"):
+    assert first_uncompacted(folded_of(session)) == first.through + 1
+    with pytest.raises(SourceMissing, match=f"no compaction {second.id} is in effect"):
         session.undo(second.id)
     check_files(session)
     turn_after(session, number)
@@ -162,7 +162,7 @@ def test_twenty_compactions_in_a_row_keep_files_and_window_bounded_and_ids_stabl
     assert document_of(session).count("## Task") == 1
     assert list(workspace.iterdir()) == []
     turn = session.prepare()
-    assert turn.stable_tokens <= TARGET_SHARE * turn.record.limits.room.tokens
+    assert turn.stable_tokens <= EPOCH_SHARE * turn.record.limits.room.tokens
 
 
 def test_over_many_full_windows_each_new_epoch_is_as_small_as_the_first(home: str) -> None:
@@ -188,7 +188,7 @@ def test_a_window_that_was_just_compacted_takes_two_fifths_of_the_room_at_most(h
     number = 0
     for _ in range(3):
         turn, number = fill(session, 1, number)
-        assert turn.stable_tokens <= TARGET_SHARE * turn.record.limits.room.tokens
+        assert turn.stable_tokens <= EPOCH_SHARE * turn.record.limits.room.tokens
 
 
 def test_words_that_come_again_after_their_record_gave_way_have_the_id_they_had(home: str) -> None:

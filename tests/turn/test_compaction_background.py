@@ -29,8 +29,7 @@ from daypack.derived.records import COMPACTED
 from daypack.derived.template import parse, problems
 from daypack.session import Session
 from daypack.turn.compaction import FAILED
-from daypack.turn.pack.fit import HARD_SHARE
-from daypack.turn.pack.tail_start import SOFT_SHARE
+from daypack.turn.policy import HARD_SHARE, SOFT_SHARE
 from daypack.turn.turn import Turn
 
 FILLED = """# Context

@@ -8,6 +8,7 @@ import pytest
 from turn.windows import answer, call, check_left, check_window, furnish, open_work, say, user, words_of
 
 from daypack.turn.dialects import NAMES
+from daypack.turn.items import Excerpt
 from daypack.turn.limits import Limits
 from daypack.turn.turn import Turn
 
@@ -65,7 +66,7 @@ def test_all_components_fit_into_the_window(home: str, tmp_path: Path, window: i
         files = {path.name: path.read_text().strip() for path in workspace.iterdir()}
     present = {item.id for item in (*turn.parts.epoch.prefix, *turn.parts.volatile)}
     assert present >= COMPONENTS, sorted(COMPONENTS - present)
-    assert any(item.span for item in turn.parts.volatile), "something of the past"
+    assert any(isinstance(item, Excerpt) for item in turn.parts.volatile), "something of the past"
     assert len(turn.parts.messages) > 3, "a tail"
     assert not any(one.high_impact for one in turn.omitted)
     assert all(text in turn.system for text in files.values())

@@ -8,7 +8,8 @@ from turn.windows import open_work, say, user
 
 from daypack.errors import BadConfig, BadInput, BudgetTooSmall, NoUserMessage
 from daypack.session import Session
-from daypack.turn.limits import DEFAULT_TOKENS, Limits, limits_from, limits_in
+from daypack.turn.limits import Limits, limits_from, parse_budget_file
+from daypack.turn.policy import DEFAULT_BUDGET_TOKENS
 
 
 def write_budget(session: Session, text: str | bytes) -> str:
@@ -47,7 +48,7 @@ def test_a_budget_of_nothing_that_a_caller_gives_fails(home: str, budget: Any) -
 @pytest.mark.requirement("X44")
 def test_no_budget_means_what_the_file_says(home: str) -> None:
     with open_work(home, [user("Hello.")]) as session:
-        assert session.prepare(dry_run=True).budget_tokens == DEFAULT_TOKENS
+        assert session.prepare(dry_run=True).budget_tokens == DEFAULT_BUDGET_TOKENS
         write_budget(session, "777\n")
         assert session.prepare(dry_run=True).budget_tokens == 777
         assert session.prepare(budget=None, dry_run=True).budget_tokens == 777
@@ -63,7 +64,7 @@ def test_a_file_that_says_0_or_nothing_sets_no_limit(home: str, text: str) -> No
     assert turn.record.limits == Limits()
     assert turn.budget_tokens is None
     assert len(turn.parts.messages) == 601
-    assert turn.tokens > DEFAULT_TOKENS
+    assert turn.tokens > DEFAULT_BUDGET_TOKENS
 
 
 @pytest.mark.requirement("X32", "S4-PK13")
@@ -76,9 +77,9 @@ def test_the_file_may_limit_tokens_bytes_items_and_time_and_targets_may_have_the
         )
         model, ui = session.prepare(dry_run=True), session.prepare(target="ui", dry_run=True)
     assert model.record.limits == Limits(900, 1500, 9, 5000)
-    assert model.record.used.within(model.record.limits.room)
+    assert model.record.used.fits(model.record.limits.room)
     assert ui.record.limits == Limits(400, 1500, None, 5000)
-    assert ui.record.used.within(ui.record.limits.room)
+    assert ui.record.used.fits(ui.record.limits.room)
     assert len(model.parts.messages) > 1
     assert len(ui.parts.messages) > 1
 
@@ -139,10 +140,10 @@ def test_a_file_that_cannot_be_understood_is_named(home: str, text: str | bytes)
 
 
 def test_the_text_of_the_file_is_read_the_same_by_itself() -> None:
-    assert limits_in(" 32000 ", "model", "place") == Limits(32_000)
-    assert limits_in('{"tokens": 10, "targets": {"model": {"tokens": 0}}}', "model", "place") == Limits()
+    assert parse_budget_file(" 32000 ", "model", "place") == Limits(32_000)
+    assert parse_budget_file('{"tokens": 10, "targets": {"model": {"tokens": 0}}}', "model", "place") == Limits()
     with pytest.raises(BadConfig, match="place"):
-        limits_in("?", "model", "place")
+        parse_budget_file("?", "model", "place")
 
 
 def test_a_session_without_a_question_has_nothing_to_answer(home: str) -> None:

@@ -9,6 +9,7 @@ from turn.scenes import Clock, FakeMemory, converse, item, lost, reasons, sent, 
 
 from daypack.errors import BadInput, NotFound
 from daypack.session import Session
+from daypack.turn.items import Excerpt
 from daypack.turn.turn import Turn
 from daypack.types.memory import Remembered
 from daypack.types.records import Ref
@@ -231,9 +232,9 @@ def test_a_deadline_that_has_passed_is_recorded_and_replayed(home: str) -> None:
     ticking = iter(range(1000))
     session.history.clock = lambda: clock.now + next(ticking)
     turn = session.prepare(budget={"tokens": 900, "ms": 50})
-    assert {one.id: one.severity for one in turn.missing} == {"past": "info", "memory": "info"}
-    assert lost(turn, "past").requested.startswith("messages:1-")
-    assert not any(one.span for one in turn.parts.volatile)
+    assert {one.id: one.severity for one in turn.missing} == {"excerpts": "info", "memory": "info"}
+    assert lost(turn, "excerpts").requested.startswith("messages:1-")
+    assert not any(isinstance(one, Excerpt) for one in turn.parts.volatile)
     session.history.clock = clock
     again = session.replay(turn.event_id or "")
     assert again.missing == turn.missing
@@ -242,4 +243,4 @@ def test_a_deadline_that_has_passed_is_recorded_and_replayed(home: str) -> None:
     assert in_time.envelope.budgets[0].max_ms == 50
     assert in_time.envelope.budgets[0].actual_ms is not None
     assert in_time.missing == ()
-    assert any(one.span for one in in_time.parts.volatile)
+    assert any(isinstance(one, Excerpt) for one in in_time.parts.volatile)

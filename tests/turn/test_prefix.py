@@ -272,7 +272,9 @@ def test_an_instruction_that_did_not_fit_an_epoch_is_told_in_every_turn_of_it(ho
         session.pin("law.md", "Never lie. " * 600)
         for _ in range(2):
             turn = session.prepare(budget=1000)
-            assert [(one.item, one.high_impact) for one in turn.omitted if one.item != "past"] == [("pin:law.md", True)]
+            assert [(one.item, one.high_impact) for one in turn.omitted if one.item != "excerpts"] == [
+                ("pin:law.md", True)
+            ]
             session.append("user", "Go on.")
 
 

@@ -258,8 +258,8 @@ def test_a_turn_of_another_version_is_not_shown_with_its_secrets(home: str, monk
     session = stage(home)
     in_message(session, Path())
     turn = session.prepare()
-    monkeypatch.setattr("daypack.turn.prepare.VERSION", "1.2")
-    assert SECRET not in given_out(session.turns.replay(turn.event_id or "", verify=False))
+    monkeypatch.setattr("daypack.turn.evidence.record.VERSION", "1.2")
+    assert SECRET not in given_out(session.turns.replay(turn.event_id or "", verify_digests=False))
     assert session.prepare().new_epoch == "renderer_changed"
 
 

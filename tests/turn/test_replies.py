@@ -13,7 +13,7 @@ from daypack.files import blobs
 from daypack.protocol import SEPARATOR, parse
 from daypack.session import Session
 from daypack.turn.dialects import NAMES, dialect
-from daypack.types.digest import file_name_of
+from daypack.types.digest import digest_bytes, file_name_of
 from daypack.types.history import Message, Text, Thinking
 
 WORDS = "  Done ✅\n\n请看 — the *boat*\tis red. \n"
@@ -46,7 +46,7 @@ def test_the_words_are_the_message_and_what_was_cut_stands_beside_them(home: str
             "section": {
                 "at": len(WORDS),
                 "turn": turn.event_id,
-                "digest": blobs.digest_bytes(reply[len(WORDS) :].encode()),
+                "digest": digest_bytes(reply[len(WORDS) :].encode()),
                 "text": reply[len(WORDS) :],
             }
         }

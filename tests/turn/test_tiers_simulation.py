@@ -218,7 +218,7 @@ def saved(session: Session) -> tuple[Path, dict[str, Any]]:
     return path, msgspec.json.decode(path.read_bytes())
 
 
-@pytest.mark.parametrize("change", ["fold", "older", "blocks", "below_threshold", "nothing"])
+@pytest.mark.parametrize("change", ["version", "older", "blocks", "below_threshold", "nothing"])
 def test_a_ledger_of_another_version_or_without_a_tier_is_folded_anew(home: str, change: str) -> None:
     session = talking(home)
     exchange(session, core=[block()], working=[block("w", "The bay is deep.")])
@@ -226,10 +226,10 @@ def test_a_ledger_of_another_version_or_without_a_tier_is_folded_anew(home: str,
     path, data = saved(session)
     tiers = data["tiers"]
     tiers["violation_counts"] = {"S0-R1": 77}  # to see whether the file was believed
-    if change == "fold":
-        data["fold"] += 1
+    if change == "version":
+        data["version"] += 1
     elif change == "older":
-        del data["fold"]
+        del data["version"]
     elif change in ("blocks", "below_threshold"):
         tiers[change] = {"core": {}, "working": {}}
     path.write_bytes(msgspec.json.encode(data))

@@ -17,7 +17,7 @@ from daypack.derived.documents import made_from
 from daypack.derived.records import COMPACTED, UNDONE
 from daypack.errors import StorageFailed
 from daypack.session import Session
-from daypack.turn.evidence.record import brief_of
+from daypack.turn.surface import info_of
 from daypack.types.compaction import Compaction
 from daypack.upkeep.rebuild import rebuild
 
@@ -45,10 +45,10 @@ def test_the_fold_is_brought_up_to_date_by_what_others_recorded(compacted: Sessi
 
 def test_a_brief_says_what_turns_repeat(compacted: Session) -> None:
     [done] = compacted.compactions
-    brief = brief_of(done)
+    brief = info_of(done)
     assert (brief.id, brief.through, brief.model) == (done.id, done.through, "none")
     assert brief.swap in folded_of(compacted).swapped
-    assert compacted.turns.inputs.working.brief() == brief
+    assert compacted.turns.inputs.working_state.info() == brief
     assert len(brief.losses) <= 5
 
 
@@ -118,7 +118,7 @@ def test_a_full_disk_refuses_the_compaction_and_nothing_changes(compacted: Sessi
 def test_one_that_was_begun_on_top_of_another_is_not_recorded(compacted: Session) -> None:
     [done] = compacted.compactions
     before = logs(compacted)
-    working = compacted.turns.inputs.working
+    working = compacted.turns.inputs.working_state
     assert working.commit(msgspec.structs.replace(done, id="", at=""), working.newest_seq - 1) is None
     assert working.commit(msgspec.structs.replace(done, id="", at=""), 0) is None
     assert logs(compacted) == before

@@ -198,7 +198,7 @@ def check_window(turn: Turn, limits: Limits, newest: Message | None) -> None:
             assert bytes_of(name, body) <= limits.bytes, name
     if limits.items is not None:
         assert len(turn.parts.epoch.prefix) + len(given.messages) + len(turn.parts.volatile) <= limits.items
-    assert turn.record.used.within(limits.room)
+    assert turn.record.used.fits(limits.room)
     assert given.messages[0].role == "user"
     assert newest is not None
     assert [one.content for one in given.messages if one.seq == newest.seq] == [newest.content]
@@ -229,7 +229,7 @@ def check_left(turn: Turn) -> None:
         assert len(told) <= 1 or turn.target != "model", (seq, told)
     present = [item.id for item in (*turn.parts.epoch.prefix, *turn.parts.volatile)]
     assert len(set(present)) == len(present)
-    left = [one.item for one in turn.omitted if one.item != "past"]
+    left = [one.item for one in turn.omitted if one.item != "excerpts"]
     assert not set(left) & set(present)
     assert len(set(left)) == len(left)
 

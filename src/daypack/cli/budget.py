@@ -10,7 +10,8 @@ from daypack.cli.pack import read_budget
 from daypack.cli.terminal import json_text
 from daypack.files import atomic
 from daypack.session import Session
-from daypack.turn.limits import DEFAULT_TOKENS, Limits, limits_in
+from daypack.turn.limits import Limits, parse_budget_file
+from daypack.turn.policy import DEFAULT_BUDGET_TOKENS
 from daypack.types.kinds import TARGETS
 
 
@@ -45,8 +46,10 @@ def _limits(session: Session) -> tuple[dict[str, Limits], Any]:
     data = atomic.read(path)
     text = session.turns.inputs.ledger.read().budget if data is None else data.decode("utf-8", "replace")
     if text is None:
-        return dict.fromkeys(TARGETS, Limits(DEFAULT_TOKENS)), None
-    return {target: limits_in(text, target, path) for target in TARGETS}, msgspec.json.decode(text.strip() or "0")
+        return dict.fromkeys(TARGETS, Limits(DEFAULT_BUDGET_TOKENS)), None
+    return {target: parse_budget_file(text, target, path) for target in TARGETS}, msgspec.json.decode(
+        text.strip() or "0"
+    )
 
 
 def _told(limits: Limits) -> str:

@@ -36,14 +36,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print two lines for each that stands, the newest last."""
+    """Print two lines for each compaction in effect, the newest last."""
     with open_named(args) as session:
         folded = session.turns.compactions.read()
     if args.json:
         print(json_text({"compactions": [_as_json(one) for one in folded.accepted], "undone": folded.undone}))
         return 0
     if not folded.accepted:
-        print("no compaction stands")
+        print("no compaction is in effect")
     for one in folded.accepted:
         print(_told(one))
         for loss in one.losses if args.losses else ():

@@ -8,9 +8,9 @@ from daypack.cli.terminal import counted, json_text, safe_line
 from daypack.cli.turn_summary import event_named, print_document
 from daypack.errors import BadInput
 from daypack.files import atomic
-from daypack.files.blobs import digest_bytes
 from daypack.turn.evidence.export import SCOPES, encode, export
 from daypack.turn.ledger import EXPORTED
+from daypack.types.digest import digest_bytes
 from daypack.types.kinds import TARGETS
 
 _ALIASES = {"tool_call": "tool_invocation"}

@@ -48,7 +48,7 @@ def read_turn(session: Session, event: str) -> tuple[Turn, bool]:
         return session.replay(event), True
     except ReplayMismatch as error:
         say(f"not verified: {safe_line(error.problem)}")
-        return session.turns.replay(event, verify=False), False
+        return session.turns.replay(event, verify_digests=False), False
 
 
 def print_turn(turn: Turn, args: argparse.Namespace, **more: object) -> None:
@@ -127,7 +127,7 @@ def short(ids: Sequence[str]) -> str:
 def _family(item: str) -> str:
     """Return what items can be many of: excerpts, entries of memory, items of one imported envelope."""
     kind, _, rest = item.partition(":")
-    if kind in ("past", "memory", "tool") and rest:
+    if kind in ("excerpt", "memory", "tool") and rest:
         return kind
     return f"import:{rest.partition(':')[0]}" if kind == "import" else item
 
@@ -135,9 +135,9 @@ def _family(item: str) -> str:
 def _family_name(family: str, members: Sequence[str]) -> str:
     if family in ("memory", "tool"):
         return f"{len(members):,} {'entries of memory' if family == 'memory' else 'tool outputs'}"
-    if family != "past":
+    if family != "excerpt":
         return f"{len(members):,} items of {family}"
-    numbers = [int(one.removeprefix("past:")) for one in members]
+    numbers = [int(one.removeprefix("excerpt:")) for one in members]
     return f"{len(members):,} excerpts from messages {min(numbers)}-{max(numbers)}"
 
 

@@ -1,7 +1,4 @@
-"""What people write into context/ by hand, the budget and pins: history takes it in, and a deleted folder is no loss.
-
-An event is appended when a file says something else than the events do.
-"""
+"""Files in context/ that people edit: budget and pins. Edits become events, so a deleted folder loses nothing."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,72 +7,59 @@ import msgspec
 
 from daypack.errors import BadInput
 from daypack.files import atomic
-from daypack.files.blobs import digest_bytes
 from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.turn.ledger import BUDGET, Ledger
-from daypack.turn.limits import DEFAULT_TOKENS, Limits, limits_in
+from daypack.turn.limits import Limits, parse_budget_file
+from daypack.turn.policy import DEFAULT_BUDGET_TOKENS
+from daypack.types.digest import digest_text
 from daypack.types.kinds import Target
 
 
-class Edits:
+class HandEdits:
     """The files of one session that people edit."""
 
     def __init__(self, history: History, ledger: Ledger) -> None:
         self._history = history
         self._ledger = ledger
+        self._path = history.layout.derived("budget")
 
     def limits(self, target: Target) -> Limits:
-        """Return the limits of context/budget; a deleted folder's come from the events."""
+        """Return the limits of context/budget; if the file was deleted, those of the newest event."""
         text = self._budget()
         if text is None:
             text = self._ledger.read().budget
-        return Limits(DEFAULT_TOKENS) if text is None else limits_in(text, target, self._path)
+        return Limits(DEFAULT_BUDGET_TOKENS) if text is None else parse_budget_file(text, target, self._path)
 
     def set_budget(self, budget: int | Mapping[str, Any] | None) -> None:
         """Write context/budget and record it."""
         try:
             text = msgspec.json.encode(budget or 0).decode()
         except (TypeError, ValueError) as error:
-            hint = "give a number of tokens, or a mapping with tokens, bytes, items, ms"
+            hint = "pass a number of tokens, or a mapping with tokens, bytes, items, ms"
             raise BadInput(str(error), operation="set budget", place="budget", hint=hint) from error
-        limits_in(text, "model", self._path)
+        parse_budget_file(text, "model", self._path)
         with self._history.lock:
             atomic.make_folders(self._history.layout.context)
             atomic.replace(self._path, f"{text}\n".encode())
-            self.take_in_budget()
+            self.record_budget()
 
-    def take_in_budget(self) -> None:
-        """Record the text of context/budget when it is new."""
+    def record_budget(self) -> None:
+        """Append an event if context/budget differs from the newest one."""
         text = self._budget()
         if text is not None and text != self._ledger.read().budget:
             self._history.append_event(draft_event(BUDGET, {"text": text}))
 
-    def take_in_pins(self) -> None:
-        """Record pins that somebody wrote, changed or removed by hand."""
-        if self._odd_pins():
-            with self._history.lock:  # whoever pins meanwhile changes file and event together
-                for name, text in self._odd_pins().items():
-                    if text is None:
-                        self._history.append_event(draft_event("pin.removed", {"name": name}))
-                    else:
-                        kept = self._history.capture(text.encode("utf-8", "replace"))
-                        self._history.append_event(draft_event("pin.set", {"name": name, **kept}))
-
-    def _odd_pins(self) -> dict[str, str | None]:
-        """Return the pins of which the events say something else; None: the file is gone."""
-        found = self._history.pins()
-        known = self._ledger.read().pins
-        odd: dict[str, str | None] = {
-            name: text
-            for name, text in found.items()
-            if known.get(name) != digest_bytes(text.encode("utf-8", "replace"))
-        }
-        return odd | dict.fromkeys(name for name in known if name not in found)
-
-    @property
-    def _path(self) -> str:
-        return self._history.layout.derived("budget")
+    def record_pins(self) -> None:
+        """Append an event for each pin that was written, changed or removed by hand."""
+        with self._history.lock:  # pin() changes file and event together
+            pins, recorded = self._history.pins(), self._ledger.read().pins
+            for name, text in pins.items():
+                if recorded.get(name) != digest_text(text):
+                    captured = self._history.capture(text.encode("utf-8", "replace"))
+                    self._history.append_event(draft_event("pin.set", {"name": name, **captured}))
+            for name in [name for name in recorded if name not in pins]:
+                self._history.append_event(draft_event("pin.removed", {"name": name}))
 
     def _budget(self) -> str | None:
         data = atomic.read(self._path)

@@ -1,9 +1,9 @@
-"""Items: what may go into a pack, each with its words, where they come from, who may see them and what they cost."""
+"""Items: what can go into a pack, with its text, origin, visibility and cost; and records of what did not."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from daypack.text.tokens import Counter
 from daypack.types.fields import Severity
@@ -12,47 +12,50 @@ from daypack.types.kinds import AUTHORITIES, Authority, ContextKind, OmissionRea
 
 Placement = Literal["prefix", "volatile"]
 
-# Who sees what when nobody said so. A tool sees only what names it.
+# Who sees an item that names no visibility. A tool sees only items that name it.
 SEEN_BY_DEFAULT: tuple[Target, ...] = ("model", "reviewer", "evidence_export")
-CHANGED = "~changed"  # ends the id of a note about something that stands in the frozen prefix in an older form
+CHANGED = "~changed"  # suffix of the id of a note about a newer form of a prefix item
+CLOCK = "daypack:runtime"  # source of the item with the current time
+CORE_BLOCKS = "blocks:core"  # id of the item with the core blocks of the hybrid protocol
+STAMP = "runtime:stamp"  # id of the item that a reply of the hybrid protocol returns unchanged
 
 
 class Cost(NamedTuple):
-    """What something takes of a window."""
+    """Tokens, bytes and items taken from a window."""
 
     tokens: int = 0
     bytes: int = 0
     items: int = 0
 
     def plus(self, other: "Cost") -> "Cost":
-        """Both together."""
+        """Return the sum."""
         return Cost(self.tokens + other.tokens, self.bytes + other.bytes, self.items + other.items)
 
     def less(self, other: "Cost") -> "Cost":
-        """What is left when the other is taken away, at least nothing."""
+        """Return the difference, never below zero."""
         return Cost(
             max(0, self.tokens - other.tokens), max(0, self.bytes - other.bytes), max(0, self.items - other.items)
         )
 
     def part(self, share: float) -> "Cost":
-        """A share of it; a share of few items is at least one."""
+        """Return a share, at least one item."""
         return Cost(int(self.tokens * share), int(self.bytes * share), max(1, int(self.items * share)))
 
     def at_most(self, other: "Cost") -> "Cost":
-        """The smaller of each."""
+        """Return the minimum of each field."""
         return Cost(min(self.tokens, other.tokens), min(self.bytes, other.bytes), min(self.items, other.items))
 
     def at_least(self, other: "Cost") -> "Cost":
-        """The larger of each."""
+        """Return the maximum of each field."""
         return Cost(max(self.tokens, other.tokens), max(self.bytes, other.bytes), max(self.items, other.items))
 
-    def within(self, room: "Cost") -> bool:
-        """Whether there is room for it."""
+    def fits(self, room: "Cost") -> bool:
+        """Return True if no field exceeds the room's."""
         return self.tokens <= room.tokens and self.bytes <= room.bytes and self.items <= room.items
 
 
 def total(costs: Iterable[Cost]) -> Cost:
-    """The sum of costs."""
+    """Return the sum of costs."""
     tokens = size = items = 0
     for cost in costs:
         tokens += cost.tokens
@@ -62,7 +65,7 @@ def total(costs: Iterable[Cost]) -> Cost:
 
 
 class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that may stand in a pack as a text of its own. The text is what would be shown: secrets are out."""
+    """A text that can go into a pack. The text is redacted: it is what a target would see."""
 
     id: str
     kind: PackKind
@@ -74,50 +77,56 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
     authority: Authority = "agent"
     visibility: tuple[Target, ...] = SEEN_BY_DEFAULT
     placement: Placement = "volatile"
-    order: int = 0  # among its neighbours; small stands first
-    priority: float = 0.5  # who gives way: small first
+    order: int = 0  # position within its placement, ascending
+    priority: float = 0.5  # items of low priority are omitted first
     range: str | None = None
-    span: tuple[int, int] | None = None  # the characters of one message this is an excerpt of
     score: float | None = None
     tokens: int = 0
     bytes: int = 0
     sensitivity: str | None = None
-    redacted: tuple[str, ...] = ()  # the kinds of secrets that were taken out
+    redacted: tuple[str, ...] = ()  # kinds of secrets removed from it
     expires: str | None = None
-    media: bool = False  # the content cannot be shown as text
-    blocked: bool = False  # a policy of its owner forbids to show it
-    problem: str = ""  # why its words cannot be had
+    media: bool = False  # the content has no text form
+    blocked: bool = False  # a policy of its owner forbids showing it
+    problem: str = ""  # why its text is not available
     metadata: dict[str, Any] = {}
 
     @property
     def cost(self) -> Cost:
-        """What it takes of a window."""
+        """What the item takes from a window."""
         return Cost(self.tokens, self.bytes, 1)
 
 
+class Excerpt(Item, frozen=True, kw_only=True, omit_defaults=True):
+    """A part of one earlier message, found by searching history."""
+
+    seq: int
+    span: tuple[int, int]  # first and last character of the searchable text; (0, 0): all of it
+
+
 class Omission(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that was left out, and why."""
+    """An item or range of messages that is not in the pack, and the reason."""
 
     item: str
     reason: OmissionReason
     tokens: int | None = None
     high_impact: bool = False
     note: str | None = None
-    swap: str | None = None  # the id under which it can be had back
+    swap: str | None = None  # the id under which `recall` returns it
 
 
 class Missing(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something the pack refers to that is not there."""
+    """Something that the pack refers to and that was not available."""
 
     id: str
     question: str
     severity: Severity = "medium"
     needed_for: str | None = None
-    requested: str | None = None  # where it would have to come from
+    requested: str | None = None  # where it would come from
 
 
 class Entry(NamedTuple):
-    """A message as it would be shown, and what it costs."""
+    """A message as it would be sent, redacted, and its cost."""
 
     message: Message
     cost: Cost
@@ -125,22 +134,36 @@ class Entry(NamedTuple):
 
 
 def lowest(authorities: Sequence[Authority]) -> Authority:
-    """The authority of what was made from several sources: that of the least of them."""
-    return AUTHORITIES[max((AUTHORITIES.index(one) for one in authorities), default=len(AUTHORITIES) - 1)]
+    """Return the lowest authority: that of anything made from several sources."""
+    return AUTHORITIES[max(map(AUTHORITIES.index, authorities), default=len(AUTHORITIES) - 1)]
 
 
-class Scales:
-    """Weighs texts with one counter; a text that comes again is not counted again."""
+def message_range(first: int, last: int) -> str:
+    """Return the reference to a range of messages: `messages:3`, or `messages:3-9`."""
+    return f"messages:{first}-{last}" if last > first else f"messages:{first}"
+
+
+class TokenMeter:
+    """Counts tokens with one counter and remembers recent results."""
 
     def __init__(self, counter: Counter) -> None:
         self.counter = counter
-        self._known: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
 
     def tokens(self, text: str) -> int:
-        """The tokens of a text."""
-        found = self._known.get(text)
-        if found is None:
-            if len(self._known) > 512:
-                self._known.clear()
-            found = self._known[text] = self.counter.count(text)
-        return found
+        """Return the tokens of a text."""
+        count = self._counts.get(text)
+        if count is None:
+            if len(self._counts) > 512:
+                self._counts.clear()
+            count = self._counts[text] = self.counter.count(text)
+        return count
+
+
+def stamp_of(items: tuple[Item, ...]) -> dict[str, Any] | None:
+    """Return the object that a reply must return, from the items of a turn; None if the protocol was off."""
+    for item in items:
+        if item.id == STAMP:
+            stamp: dict[str, Any] = json.decode(item.text)
+            return stamp
+    return None

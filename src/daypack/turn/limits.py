@@ -1,4 +1,4 @@
-"""Limits: what a window may hold, from a number, a mapping or the file `context/budget`.
+"""Limits of a window, from a number, a mapping or the file `context/budget`.
 
 32000
 {"tokens": 32000, "bytes": 200000, "items": 400, "ms": 50, "targets": {"ui": {"tokens": 4000}}}
@@ -12,18 +12,16 @@ from msgspec import Meta, Struct
 
 from daypack.errors import BadConfig, BadInput, BudgetTooSmall
 from daypack.turn.items import Cost
+from daypack.turn.policy import OUTPUT_RESERVE_TOKENS, REQUEST_TOKENS
 from daypack.types.kinds import Target
 
-DEFAULT_TOKENS = 128_000
-OUTPUT_RESERVE_TOKENS = 4096
-REQUEST_TOKENS = 7  # what a provider puts around the whole request, and around the prefix and what follows the tail
-_BOUNDLESS = 1 << 60
+_UNLIMITED = 1 << 60
 
-Limit = Annotated[int, Meta(ge=0, le=_BOUNDLESS)]
+Limit = Annotated[int, Meta(ge=0, le=_UNLIMITED)]
 
 
 class Limits(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The most a pack may take; None: no limit."""
+    """The most a pack can take; None: no limit."""
 
     tokens: Limit | None = None
     bytes: Limit | None = None
@@ -32,18 +30,24 @@ class Limits(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 
     @property
     def reserved_tokens(self) -> int:
-        """The tokens that are kept for the answer."""
+        """The tokens reserved for the answer."""
         return 0 if self.tokens is None else min(OUTPUT_RESERVE_TOKENS, self.tokens // 4)
 
     @property
     def room(self) -> Cost:
-        """What is left for the pack itself."""
-        tokens = _BOUNDLESS if self.tokens is None else self.tokens - self.reserved_tokens - REQUEST_TOKENS
+        """The space for the pack itself: the limits without the reserve for the answer."""
+        tokens = _UNLIMITED if self.tokens is None else self.tokens - self.reserved_tokens - REQUEST_TOKENS
         return Cost(
             max(0, tokens),
-            _BOUNDLESS if self.bytes is None else self.bytes,
-            _BOUNDLESS if self.items is None else self.items,
+            _UNLIMITED if self.bytes is None else self.bytes,
+            _UNLIMITED if self.items is None else self.items,
         )
+
+
+def budget_for(tokens: int) -> int:
+    """Return the smallest budget whose room holds so many tokens."""
+    needed = tokens + REQUEST_TOKENS
+    return max(needed + OUTPUT_RESERVE_TOKENS, 0) if needed >= 3 * OUTPUT_RESERVE_TOKENS else -(-needed * 4 // 3)
 
 
 class _File(Limits, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -51,29 +55,29 @@ class _File(Limits, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
 
 
 def limits_from(value: int | Mapping[str, Any] | Limits, target: Target) -> Limits:
-    """Return the limits a caller gave; no room at all is refused."""
+    """Return the limits that a caller passed; raise BudgetTooSmall if they leave no space at all."""
     if isinstance(value, Limits):
         limits = value
     else:
         try:
-            limits = _shaped({"tokens": value} if isinstance(value, int) else dict(value), target)
+            limits = _convert({"tokens": value} if isinstance(value, int) else dict(value), target)
         except (msgspec.ValidationError, TypeError, ValueError) as error:
-            hint = "give a number of tokens, or a mapping with tokens, bytes, items, ms"
+            hint = "pass a number of tokens, or a mapping with tokens, bytes, items, ms"
             raise BadInput(f"{value!r}: {error}", operation="prepare", place="budget", hint=hint) from error
     if 0 in (limits.tokens, limits.bytes, limits.items):
-        hint = "leave the budget out for the limit in context/budget, or give more"
-        raise BudgetTooSmall("a budget of 0 holds nothing", operation="prepare", place="budget", hint=hint)
+        hint = "raise the budget, or leave it out to use context/budget"
+        raise BudgetTooSmall("a budget of 0 has no space", operation="prepare", place="budget", hint=hint)
     return limits
 
 
-def limits_in(text: str, target: Target, place: str) -> Limits:
-    """Return the limits of the text of `context/budget`; 0 or nothing means no limit."""
+def parse_budget_file(text: str, target: Target, place: str) -> Limits:
+    """Return the limits in the text of `context/budget`; 0 or an empty file means no limit."""
     text = text.strip()
     try:
         value = msgspec.json.decode(text) if text else 0
         if not isinstance(value, (int, dict)) or isinstance(value, bool):
-            raise BadConfig("is neither a number nor an object", operation="read budget", place=place, hint=_HINT)
-        limits = _shaped({"tokens": value} if isinstance(value, int) else cast(dict[str, Any], value), target)
+            raise BadConfig("neither a number nor an object", operation="read budget", place=place, hint=_HINT)
+        limits = _convert({"tokens": value} if isinstance(value, int) else cast(dict[str, Any], value), target)
     except (msgspec.DecodeError, TypeError, ValueError, RecursionError) as error:
         raise BadConfig(str(error), operation="read budget", place=place, hint=_HINT) from error
     return Limits(limits.tokens or None, limits.bytes or None, limits.items or None, limits.ms or None)
@@ -82,12 +86,12 @@ def limits_in(text: str, target: Target, place: str) -> Limits:
 _HINT = 'write a number of tokens, or {"tokens": …, "bytes": …, "items": …, "ms": …, "targets": {…}}'
 
 
-def _shaped(value: dict[str, Any], target: Target) -> Limits:
-    found = msgspec.convert(value, _File)
-    own = found.targets.get(target, Limits())
-    return Limits(*(getattr(own, name) if getattr(own, name) is not None else getattr(found, name) for name in _NAMES))
+def _convert(value: dict[str, Any], target: Target) -> Limits:
+    parsed = msgspec.convert(value, _File)
+    own = parsed.targets.get(target, Limits())
+    return Limits(*(getattr(own, name) if getattr(own, name) is not None else getattr(parsed, name) for name in _NAMES))
 
 
 _NAMES = Limits.__struct_fields__
-# Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
+# Built at import: msgspec builds a type without a lock, and two threads doing it at once crash.
 _WARM = msgspec.json.Decoder(_File)

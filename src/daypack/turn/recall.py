@@ -65,7 +65,7 @@ class Lookup:
             hint = "use 1 or more"
             raise BadInput(f"k must be at least 1, got {k}", operation="search history", place="k", hint=hint)
         wanted = query.strip()
-        found = self._inputs.past.search(query, max(_CANDIDATES, 4 * k))
+        found = self._inputs.history_search.search(query, max(_CANDIDATES, 4 * k))
         verbatim = [hit for hit in found if occurs(wanted, hit.text)]
         if not verbatim and len(query) <= _MAX_VERBATIM_CHARS and not _is_prose(query):
             verbatim = self._verbatim(wanted, k)
@@ -102,7 +102,7 @@ class Lookup:
                 return str(source), text_of(found) or msgspec.json.format(msgspec.json.encode(found.data)).decode()
             extent = Messages(found[0].seq, found[-1].seq)
             return str(extent), self._text_of(extent)
-        if ref := next((ref for ref in self._inputs.working.read().refs.values() if ref.id == name), None):
+        if ref := next((ref for ref in self._inputs.working_state.read().refs.values() if ref.id == name), None):
             return self._of_child(ref.path) or (ref.path, ref.summary)
         if found := self._of_child(name):
             return found
@@ -126,7 +126,7 @@ class Lookup:
             return Messages(int(name[4:]), int(name[4:]))
         if name.startswith("ev-"):
             return EventRef(name)
-        folded = self._inputs.working.read()
+        folded = self._inputs.working_state.read()
         for records in (compaction.records for compaction in reversed(folded.accepted)):  # also superseded records
             for record in (*records.decisions, *records.facts, *records.todos, *records.errors):
                 if record.id == name:
@@ -143,7 +143,7 @@ class Lookup:
     def _swap_record(self, name: str) -> SwapRecord | None:
         if not name.startswith("sha256-") or len(name) < 7 + _MIN_ID_DIGITS:
             return None
-        swapped = self._inputs.working.read().swapped
+        swapped = self._inputs.working_state.read().swapped
         found = (
             [swapped[name]] if name in swapped else [record for key, record in swapped.items() if key.startswith(name)]
         )

@@ -9,12 +9,13 @@ from daypack.errors import DaypackError, StorageFailed
 from daypack.files.lock import ThreadLock
 from daypack.history.draft import draft_event, draft_from
 from daypack.turn.dialects import read_reply, read_usage
-from daypack.turn.evidence import record as evidence
 from daypack.turn.evidence.record import TurnRecord
+from daypack.turn.evidence.replay import read_turn
+from daypack.turn.items import stamp_of
 from daypack.turn.ledger import USAGE
 from daypack.turn.snapshots import Snapshots, parse_reply
 from daypack.turn.survey.inputs import TurnInputs
-from daypack.turn.survey.tiers import PROTOCOL, stamp_of
+from daypack.turn.survey.survey import PROTOCOL
 from daypack.turn.turn import Turn
 from daypack.types.history import Message
 
@@ -27,7 +28,7 @@ class Replies:
         self._history = inputs.history
         self._threads = threads
         self._snapshots = Snapshots(inputs)
-        self._unrecorded: list[dict[str, Any]] = []  # the data of usage events that are not written yet
+        self.unrecorded: list[dict[str, Any]] = []  # the data of usage events that are not written yet
         self.prepared: Turn | None = None  # the newest turn for a model that this process prepared
 
     def accept(self, reply: object, usage: object = None) -> Message:
@@ -40,7 +41,7 @@ class Replies:
         if spent:
             with self._threads:
                 usage_data = {"message": message.id, **_expected(event, record), **msgspec.to_builtins(spent)}
-                self._unrecorded.append({name: value for name, value in usage_data.items() if value is not None})
+                self.unrecorded.append({name: value for name, value in usage_data.items() if value is not None})
                 # The reply is stored, so a failure from here on must not raise. The next turn records the usage.
                 with suppress(StorageFailed):
                     self._record_usage()
@@ -52,7 +53,7 @@ class Replies:
         stamp = stamp_of(record.items) if record else None
         asked = stamp is not None or (record is None and switched)
         # A model may send another snapshot unasked: it is cut from the text, but only counts if a turn asked for it.
-        reply = parse_reply(fields, stamp) if asked or switched or folded.stamped else None
+        reply = parse_reply(fields, stamp) if asked or switched or folded.protocol_used else None
         if reply and (asked or reply.cut):
             return self._snapshots.append(fields, reply, (event or "") if asked else None, stamp)
         return self._history.append((draft_from(fields),))[0]
@@ -63,16 +64,16 @@ class Replies:
         self._snapshots.settle()
 
     def _record_usage(self) -> None:
-        while self._unrecorded:
-            self._history.append_event(draft_event(USAGE, self._unrecorded[0]))
-            del self._unrecorded[0]
+        while self.unrecorded:
+            self._history.append_event(draft_event(USAGE, self.unrecorded[0]))
+            del self.unrecorded[0]
 
     def _answered(self) -> tuple[str | None, TurnRecord | None]:
         """Return event and record of the turn a reply answers: the newest, which another process may have prepared."""
         newest = self._inputs.ledger.read().turns.get("model")
         if newest and (self.prepared is None or newest.event != self.prepared.event_id):
             with suppress(DaypackError):
-                return newest.event, evidence.read_turn(self._history, newest.event)
+                return newest.event, read_turn(self._history, newest.event)
         return (self.prepared.event_id, self.prepared.record) if self.prepared else (None, None)
 
 

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from daypack.derived.tiers import SNAPSHOT, Accepted, Policies, find_below_threshold
 from daypack.errors import BadConfig, DaypackError
-from daypack.files import blobs
 from daypack.history.draft import RESERVED, draft_event, draft_from
-from daypack.turn.evidence import record as evidence
+from daypack.turn.evidence.replay import read_turn
+from daypack.turn.items import stamp_of
 from daypack.turn.survey.inputs import TurnInputs
-from daypack.turn.survey.tiers import stamp_of
+from daypack.types.digest import digest_bytes
 from daypack.types.history import Message
 from daypack.types.snapshot import POLICIES
 
@@ -62,7 +62,7 @@ class Snapshots:
 
     def settle(self) -> None:
         """Record the sections whose event could not be written with the message."""
-        if self._inputs.ledger.read().stamped:
+        if self._inputs.ledger.read().protocol_used:
             with self._history.lock:
                 self.catch_up()
 
@@ -80,13 +80,13 @@ class Snapshots:
                         self._record(message, reply, section["turn"], stamp)
 
     def _stamp(self, turn: str) -> Stamp:
-        return stamp_of(evidence.read_turn(self._history, turn).items) if turn else None
+        return stamp_of(read_turn(self._history, turn).items) if turn else None
 
     def _original_text(self, message: Message, section: Mapping[str, Any]) -> str:
         """Return the text of a stored message with its section put back."""
         at, data = int(section["at"]), self._history.captured(section)
         text = content_text(msgspec.to_builtins(message))
-        if blobs.digest_bytes(data) != section["digest"] or not 0 <= at <= len(text):
+        if digest_bytes(data) != section["digest"] or not 0 <= at <= len(text):
             raise ValueError("the captured section was not cut from this message")
         return f"{text[:at]}{data.decode()}{text[at:]}"
 

@@ -10,9 +10,9 @@ import pytest
 from turn.scenes import MARKER, SECRET, FakeMemory, converse, item, outputs, reasons, stage
 
 from daypack.session import Session
-from daypack.turn.pack.assemble import digest_text
 from daypack.turn.turn import Turn
 from daypack.types.context import SCHEMA_VERSION, ContextEnvelope
+from daypack.types.digest import digest_text
 from daypack.types.kinds import EVENT_TYPES, TARGETS
 from daypack.types.memory import Remembered
 from daypack.types.records import Pack

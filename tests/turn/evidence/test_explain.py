@@ -6,6 +6,7 @@ from turn.scenes import converse, item, stage
 from daypack.errors import NotFound
 from daypack.session import Session
 from daypack.turn.evidence.explain import MEANINGS, find_omission
+from daypack.turn.items import Excerpt
 from daypack.types.kinds import OMISSION_REASONS
 
 
@@ -26,10 +27,10 @@ def test_every_item_message_and_missing_thing_is_explained(home: str) -> None:
     assert turn.explain("messages:25").startswith("included: messages:25, in the tail; ")
     assert turn.explain("msg-25") == turn.explain("messages:25") == turn.explain("25")
     assert turn.explain("item:a") == "omitted: item:a; not_visible_to_target: this target may not see it"
-    quoted = next(one for one in turn.parts.volatile if one.span)
+    quoted = next(one for one in turn.parts.volatile if isinstance(one, Excerpt))
     assert "score" in turn.explain(quoted.id)
     assert turn.explain(f"messages:{quoted.range}") == turn.explain(quoted.id)
-    unquoted = next(n for n in range(1, turn.parts.epoch.start) if f"past:{n}" not in turn.explain())
+    unquoted = next(n for n in range(1, turn.parts.epoch.start) if f"excerpt:{n}" not in turn.explain())
     assert "budget_limit" in turn.explain(f"messages:{unquoted}")
     assert "Who pays?" in turn.explain(turn.missing[0].id)
 

@@ -9,6 +9,8 @@ from turn.scenes import Clock, FakeMemory, converse, item, logs, outputs, stage,
 
 from daypack.errors import Damaged, SourceMissing
 from daypack.turn.evidence import record as evidence
+from daypack.turn.evidence import replay
+from daypack.turn.evidence.replay import read_turn
 from daypack.turn.items import Item
 from daypack.types.memory import Remembered
 
@@ -97,7 +99,7 @@ def test_texts_from_outside_are_kept_in_blobs_as_they_were_shown(home: str) -> N
     turn = session.prepare(items=[item(content=TEXT)])
     blobs = [path.read_text() for path in Path(session.history.layout.blob).iterdir()]
     assert TEXT in blobs
-    restored = evidence.restore(session.history, evidence.read_turn(session.history, turn.event_id or "").items)
+    restored = replay.restore(session.history, read_turn(session.history, turn.event_id or "").items)
     assert TEXT in [one.text for one in restored]
 
 
@@ -121,19 +123,19 @@ def test_restore_reads_an_item_without_words_back_as_it_was(home: str) -> None:
     session = stage(home)
     name = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     one = Item(id="x", kind="custom", context_kind="custom", source="caller:x", digest=name, bytes=2)
-    kept = evidence.capture(session.history, [one], durable=False)
-    assert evidence.restore(session.history, kept) == (one,)
+    kept = evidence.capture(session.history, [one])
+    assert replay.restore(session.history, kept) == (one,)
 
 
 def test_an_event_that_is_no_turn_is_not_read_as_one(home: str) -> None:
     session = stage(home)
     other = session.append_event("note", {"text": "hello"})
-    with pytest.raises(SourceMissing, match="is no turn"):
-        evidence.read_turn(session.history, other.id)
+    with pytest.raises(SourceMissing, match="is not a turn"):
+        read_turn(session.history, other.id)
     with pytest.raises(SourceMissing):
-        evidence.read_turn(session.history, "ev-99")
+        read_turn(session.history, "ev-99")
     with pytest.raises(SourceMissing):
-        evidence.read_turn(session.history, "nonsense")
+        read_turn(session.history, "nonsense")
 
 
 @pytest.mark.parametrize("data", FORGED)
@@ -142,7 +144,7 @@ def test_a_turn_written_by_somebody_else_is_damage_when_it_does_not_read_as_one(
 ) -> None:
     session = stage(home)
     event = session.append_event("context.turn", data)
-    with pytest.raises(Damaged, match="does not read as a turn"):
+    with pytest.raises(Damaged, match="is not a valid turn"):
         session.replay(event.id)
 
 
@@ -155,7 +157,7 @@ def test_a_turn_that_names_an_epoch_that_is_none_is_damage(home: str) -> None:
     session.prepare()
     _, second = turn_events(session)
     forged = session.append_event("context.turn", {**second.data, "epoch": second.id})
-    with pytest.raises(Damaged, match="begins no epoch"):
+    with pytest.raises(Damaged, match="no epoch begins"):
         session.replay(forged.id)
 
 

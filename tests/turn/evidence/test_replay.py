@@ -17,7 +17,7 @@ from turn.scenes import Clock, FakeMemory, converse, digest, item, logs, outputs
 
 from daypack.errors import Damaged, DamageWarning, DaypackError, ReplayMismatch
 from daypack.session import Session
-from daypack.turn import prepare as turns_module
+from daypack.turn.items import Excerpt
 from daypack.turn.ledger import IMPORTED
 from daypack.turn.survey.imported_envelopes import keep_envelope, read_envelope
 from daypack.turn.turn import Turn
@@ -190,7 +190,7 @@ def test_a_message_that_was_changed_makes_replay_fail(furnished: Session) -> Non
     Path(path).write_bytes(data.replace(line, line.replace(b"sail", b"sink")))
     with stage(str(furnished.path.parents[5])) as fresh, warnings.catch_warnings():
         warnings.simplefilter("ignore", DamageWarning)
-        with pytest.raises(ReplayMismatch, match="other bytes"):
+        with pytest.raises(ReplayMismatch, match="replay digest mismatch"):
             fresh.replay(turn.event_id or "")
 
 
@@ -210,7 +210,7 @@ def test_a_message_that_an_excerpt_quotes_is_missed_when_it_is_lost(home: str) -
     converse(session, 12)
     session.append("user", "Tell me about the glacier 1 again")
     turn = session.prepare(budget=900)
-    quoted = next(one for one in turn.parts.volatile if one.span)
+    quoted = next(one for one in turn.parts.volatile if isinstance(one, Excerpt))
     session.close()
     path = session.history.layout.messages
     data = Path(path).read_bytes().splitlines(keepends=True)
@@ -225,7 +225,7 @@ def test_a_message_that_an_excerpt_quotes_is_missed_when_it_is_lost(home: str) -
 @pytest.mark.parametrize("how", ["changed", "gone"])
 def test_every_blob_of_a_turn_is_needed_and_checked(furnished: Session, how: str) -> None:
     turn = prepare(furnished)
-    texts = [one.text for one in (*turn.parts.epoch.prefix, *turn.parts.volatile) if one.span is None]
+    texts = [one.text for one in (*turn.parts.epoch.prefix, *turn.parts.volatile) if not isinstance(one, Excerpt)]
     blobs = [path for path in Path(furnished.history.layout.blob).iterdir() if path.read_text() in texts]
     assert len(blobs) > 6
     for path in blobs:
@@ -241,10 +241,10 @@ def test_a_turn_of_another_renderer_is_refused_and_not_guessed_at(
     furnished: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn = prepare(furnished)
-    monkeypatch.setattr(turns_module, "VERSION", "2.1")
+    monkeypatch.setattr("daypack.turn.evidence.record.VERSION", "2.1")
     with pytest.raises(ReplayMismatch, match="version"):
         furnished.replay(turn.event_id or "")
-    assert furnished.turns.replay(turn.event_id or "", verify=False).messages() == turn.messages()
+    assert furnished.turns.replay(turn.event_id or "", verify_digests=False).messages() == turn.messages()
 
 
 def long_session(home: str, turns: int) -> Session:
@@ -309,8 +309,8 @@ def test_a_message_that_another_appends_during_the_survey_does_not_break_the_rep
 ) -> None:
     session, other = stage(home), stage(home)
     session.append("user", "Mine")
-    recent = session.turns.inputs.recent(session.turns.inputs.scales(session.turns.inputs.counter(None)))
-    newest, found = recent.newest, recent.find_user
+    recent = session.turns.inputs.messages(session.turns.inputs.meter(None))
+    newest, found = recent.newest, recent.newest_user
     left = [3]
 
     def late_newest(*args: object) -> object:
@@ -323,10 +323,10 @@ def test_a_message_that_another_appends_during_the_survey_does_not_break_the_rep
             other.append("user", "in between")
         return found()
 
-    monkeypatch.setattr(recent, "find_user", late_user)
+    monkeypatch.setattr(recent, "newest_user", late_user)
     turn = session.prepare()
     assert session.replay(turn.event_id or "").messages() == turn.messages()
-    assert turn.record.user == turn.record.last == 4
+    assert turn.record.user == turn.record.last == 1
     monkeypatch.setattr(recent, "newest", late_newest)
     turn = session.prepare(budget=3000)
     assert session.replay(turn.event_id or "").messages() == turn.messages()

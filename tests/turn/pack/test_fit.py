@@ -23,6 +23,7 @@ from turn.windows import (
 from daypack.errors import BudgetTooSmall
 from daypack.session import Session
 from daypack.turn.dialects import NAMES
+from daypack.turn.items import Excerpt
 from daypack.turn.limits import Limits
 from daypack.turn.turn import Turn
 from daypack.types.history import Message
@@ -124,7 +125,7 @@ def test_what_follows_is_counted_together_with_the_past_it_stands_beside(home: s
             items = [{"context_kind": "manual_note", "content": "boat " * size, "priority": 0.1}]
             turn = session.prepare(budget=900, items=items, dry_run=True)
             check_window(turn, Limits(900), newest_user(session))
-            spans = {item.span is None for item in turn.parts.volatile if item.id != "runtime"}
+            spans = {not isinstance(item, Excerpt) for item in turn.parts.volatile if item.id != "runtime"}
             beside += spans == {True, False}
     assert beside
 
@@ -137,7 +138,7 @@ def test_the_wrapper_of_the_past_is_within_its_weight_for_every_counter(home: st
         for budget in range(300, 900, 20):
             turn = session.prepare(budget=budget, model=model, dry_run=True)
             check_window(turn, Limits(budget), newest_user(session))
-            shown += any(item.span for item in turn.parts.volatile)
+            shown += any(isinstance(item, Excerpt) for item in turn.parts.volatile)
     assert shown > 10
 
 
@@ -247,7 +248,7 @@ def test_what_a_task_began_with_is_told_apart_from_what_did_not_fit(home: str) -
         turn = session.prepare()
     assert seqs(turn) == [13]
     left = {one.item: one for one in turn.omitted}["messages:1-12"]
-    assert (left.reason, left.note) == ("custom", "before the first message of the user")
+    assert (left.reason, left.note) == ("custom", "before the first user message")
 
 
 @pytest.mark.requirement("G9")

@@ -101,6 +101,6 @@ def test_what_any_target_gets_is_within_its_limits(
         except BudgetTooSmall:
             return
         for one in (turn, again):
-            assert one.record.used.within(limits.room)
+            assert one.record.used.fits(limits.room)
             check_left(one)
         assert again.new_epoch in ("", "overflow")

@@ -9,15 +9,15 @@ from msgspec.structs import replace
 from turn.windows import Memory, check_left, furnish, open_work, user
 
 from daypack.text.tokens import counter_named
-from daypack.turn.items import Item, Omission, Scales
+from daypack.turn.items import Item, Omission, TokenMeter
 from daypack.turn.limits import Limits
-from daypack.turn.pack.fence import weigher
+from daypack.turn.pack.fence import measurer
 from daypack.turn.pack.select import Selection, select
-from daypack.turn.survey.surface import Surface
+from daypack.turn.surface import Surface
 from daypack.types.kinds import TARGETS, is_known
 
 NOW = "2026-11-15T12:00:00.000Z"
-weigh = weigher(Scales(counter_named("o200k_base")), redacting=False)
+weigh = measurer(TokenMeter(counter_named("o200k_base")), redacting=False)
 
 
 def item(name: str, text: str = "", kind: Any = "custom", **fields: Any) -> Item:
@@ -36,12 +36,9 @@ def chosen(*items: Item, target: Any = "model", **fields: Any) -> Selection:
         volatile=tuple(one for one in items if one.placement == "volatile"),
         notes=(),
         waiting=(),
-        entries=(),
-        complete=True,
         first=1,
         last=0,
         user=None,
-        head=None,
         epoch=None,
     )
     return select(replace(surface, **fields))
@@ -127,7 +124,7 @@ def test_one_text_of_a_kind_stands_in_the_prefix_once() -> None:
         item("c", "Be kind.", "memory_document", placement="prefix"),
     )
     assert set(ids(found.prefix)) == {"a", "c"}
-    assert [(one.item, one.reason, one.note) for one in found.omitted] == [("b", "duplicate", "said by a")]
+    assert [(one.item, one.reason, one.note) for one in found.omitted] == [("b", "duplicate", "same text as a")]
 
 
 def test_a_text_that_may_not_be_shown_does_not_keep_its_twin_out() -> None:
@@ -222,8 +219,8 @@ def test_an_item_that_says_what_stands_in_the_pack_is_a_duplicate(home: str) -> 
         for _ in range(2):
             turn = session.prepare(items=items)
             assert {one.item: one.note for one in turn.omitted} == {
-                "item:pinned": "said by pin:a.md",
-                "item:first": "said by item:second",
+                "item:pinned": "same text as pin:a.md",
+                "item:first": "same text as item:second",
             }
 
 
@@ -237,7 +234,7 @@ def test_an_item_is_no_duplicate_of_what_only_waits(home: str) -> None:
         assert "item:note" in [one.id for one in turn.parts.volatile]
         session.refresh()
         turn = session.prepare(items=[note])
-    assert {one.item: one.note for one in turn.omitted} == {"item:note": "said by memory"}
+    assert {one.item: one.note for one in turn.omitted} == {"item:note": "same text as memory"}
 
 
 @pytest.mark.requirement("G9")

@@ -10,10 +10,12 @@ from turn.windows import check_calls, check_left, check_window, stable_of
 from daypack.derived.swap import LARGE_TOKENS, SHORT_ID, id_of
 from daypack.session import Session
 from daypack.text.injected import SWAPPED
-from daypack.turn.items import Entry, Scales
+from daypack.turn.items import Entry, TokenMeter
 from daypack.turn.limits import Limits
-from daypack.turn.pack.stubs import FRESH, Masks, is_large
-from daypack.turn.survey.messages import weigh_message
+from daypack.turn.pack.stubs import is_large
+from daypack.turn.policy import FRESH_OUTPUTS
+from daypack.turn.survey.message_cost import message_cost
+from daypack.turn.survey.stubs import Stubs
 from daypack.turn.turn import Turn
 from daypack.types.history import Message
 
@@ -54,8 +56,8 @@ def test_older_large_outputs_become_a_line_and_the_newest_six_stay_whole(home: s
     assert begun
     for turn in begun:
         outputs_shown = sorted(shown(turn))
-        assert not masked_in(turn) & set(outputs_shown[-FRESH:])
-        assert masked_in(turn) == turn.parts.epoch.masked & set(outputs_shown)
+        assert not masked_in(turn) & set(outputs_shown[-FRESH_OUTPUTS:])
+        assert masked_in(turn) == turn.parts.epoch.stubbed & set(outputs_shown)
         for seq in masked_in(turn):
             line = shown(turn)[seq]
             [raw] = session.messages(seq, seq)
@@ -134,7 +136,7 @@ def test_small_outputs_and_words_of_people_are_never_masked(home: str) -> None:
     for number in range(40):
         look(session, number, 40)
         turn = session.prepare(budget=BUDGET)
-        assert not turn.parts.epoch.masked
+        assert not turn.parts.epoch.stubbed
         assert not any(message.text.startswith(SWAPPED) for message in turn.parts.messages)
 
 
@@ -154,12 +156,12 @@ def test_secrets_are_out_of_a_stub_and_its_id_is_that_of_the_words_in_history(ho
     assert MARKER in back
 
 
-def entries_of(sizes: list[int]) -> tuple[list[Entry], Scales]:
-    scales = Scales(stage_counter())
+def entries_of(sizes: list[int]) -> tuple[list[Entry], TokenMeter]:
+    scales = TokenMeter(stage_counter())
     made: list[Entry] = []
     for seq, size in enumerate(sizes, 1):
         message = Message(seq=seq, id=f"msg-{seq}", role="tool", content="word " * size, tool_call_id=f"c{seq}")
-        made.append(Entry(message, weigh_message(message, scales.counter), ()))
+        made.append(Entry(message, message_cost(message, scales.counter), ()))
     return made, scales
 
 
@@ -172,12 +174,12 @@ def stage_counter():
 def test_masks_are_offered_in_steps_few_first(home: str) -> None:
     session = stage(home)
     entries, scales = entries_of([1000, 10, 1000, 1000, 1000, 1000, 1000, 1000, 1000])
-    steps = Masks(session.history, scales).choose(entries)
+    steps = Stubs(session.history, scales).steps(entries)
     assert [sorted(step) for step in steps] == [[1, 3, *range(4, stop)] for stop in range(4, 11)]
     assert [is_large(entry) for entry in entries[:2]] == [True, False]
     assert steps[0][1].cost.tokens < LARGE_TOKENS / 2
     small, _ = entries_of([10, 10, 10])
-    assert Masks(session.history, scales).choose(small) == ({},)
+    assert Stubs(session.history, scales).steps(small) == ({},)
 
 
 def test_masking_writes_nothing(home: str) -> None:

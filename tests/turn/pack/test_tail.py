@@ -63,7 +63,7 @@ def test_what_is_settled_once_stays_as_more_messages_come(drafts: Drafts, cut: i
 @given(drafts=settled_histories())
 def test_a_valid_history_is_kept_but_for_replies_that_say_nothing(drafts: Drafts) -> None:
     found = settle(stored(drafts))
-    assert {one.note for one in found.dropped} <= {"says nothing"}
+    assert {one.note for one in found.dropped} <= {"empty message"}
     assert found.waiting == ()
 
 
@@ -116,7 +116,7 @@ def test_a_batch_that_still_waits_is_left_out_until_it_is_answered() -> None:
     found = settled(*open_batch)
     assert numbers(found) == [1]
     assert (found.waiting, found.open) == (("a",), 2)
-    assert [(one.seq, one.note) for one in found.dropped] == [(2, "waits for results"), (3, "waits for results")]
+    assert [(one.seq, one.note) for one in found.dropped] == [(2, "results pending"), (3, "results pending")]
     answered = settled(*open_batch, answer("a", "there"))
     assert numbers(answered) == [1, 2, 3, 4]
     assert (answered.waiting, answered.open) == ((), None)
@@ -125,7 +125,7 @@ def test_a_batch_that_still_waits_is_left_out_until_it_is_answered() -> None:
 def test_a_reply_that_says_nothing_is_left_out_and_a_user_who_says_nothing_is_not() -> None:
     found = settled(user(""), say(""), say([]), call("a"), answer("a", ""))
     assert numbers(found) == [1, 4, 5]
-    assert [one.note for one in found.dropped] == ["says nothing", "says nothing"]
+    assert [one.note for one in found.dropped] == ["empty message", "empty message"]
 
 
 @pytest.mark.parametrize("drafts", HISTORIES.values(), ids=HISTORIES)
@@ -142,7 +142,7 @@ def test_an_empty_history_has_an_empty_tail() -> None:
 def test_the_fixed_histories_have_what_the_tests_rely_on() -> None:
     assert {one.note for one in settle(stored(TALK)).dropped} == {
         "answers no call",
-        "a second result of one call",
-        "says nothing",
+        "second result of the same call",
+        "empty message",
     }
     assert settle(stored(LOOP)).waiting == ("y",)

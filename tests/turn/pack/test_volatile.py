@@ -7,14 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daypack.text.tokens import counter_for
-from daypack.turn.items import Cost, Item, Scales
+from daypack.turn.items import Cost, Excerpt, Item, TokenMeter
 from daypack.turn.limits import Limits
 from daypack.turn.pack.assemble import assemble
-from daypack.turn.pack.fence import weigher
+from daypack.turn.pack.fence import measurer
 from daypack.turn.pack.tail import UNANSWERED
-from daypack.turn.pack.volatile import DAY_LINE, PAST_BLOCK, Said, choose_following, following_cost, kept_free, no_room
+from daypack.turn.pack.volatile import (
+    DAY_LINE,
+    EXCERPTS_WRAPPER,
+    AlreadyShown,
+    choose_volatile,
+    free_space,
+    over_budget,
+    volatile_cost,
+)
 
-weigh = weigher(Scales(counter_for("gpt-4o")), redacting=False)
+weigh = measurer(TokenMeter(counter_for("gpt-4o")), redacting=False)
 WIDE = Cost(10_000, 100_000, 100)
 MODELS = ("gpt-4o", "gpt-4", "claude-3-opus", "claude-opus-4-7", "llama-2-7b", "gemini-2.5-pro", "gemma-3", "nobody")
 
@@ -27,12 +35,14 @@ def item(name: str, text: str = "", **fields: Any) -> Item:
 def past(seq: int, day: str = "2026-11-15", text: str = "") -> Item:
     line = text or f"[{seq} user] something was said"
     given: dict[str, Any] = {"kind": "memory_entries", "context_kind": "retrieval_result", "source": "messages.jsonl"}
-    given |= {"title": day, "span": (0, 5), "order": 50, "tokens": 12, "bytes": len(line) + 1}
-    return Item(id=f"past:{seq}", text=line, **given)
+    given |= {"title": day, "seq": seq, "span": (0, 5), "order": 50, "tokens": 12, "bytes": len(line) + 1}
+    return Excerpt(id=f"excerpt:{seq}", text=line, **given)
 
 
-def choose(*offered: Item, room: Cost = WIDE, whole: Cost = WIDE, said: Said | None = None) -> tuple[list[str], Any]:
-    chosen, left = choose_following(offered, whole, room, said or Said((), set()))
+def choose(
+    *offered: Item, room: Cost = WIDE, whole: Cost = WIDE, shown: AlreadyShown | None = None
+) -> tuple[list[str], Any]:
+    chosen, left = choose_volatile(offered, whole, room, shown or AlreadyShown((), set()))
     return [one.id for one in chosen], {(one.item, one.reason) for one in left}
 
 
@@ -45,23 +55,23 @@ def test_notes_come_first_then_the_past_day_by_day_and_the_time_last() -> None:
         item("note~changed", order=-1),
         item("a", order=30),
     ]
-    assert choose(*offered) == (["note~changed", "a", "past:9", "past:2", "past:7", "runtime"], set())
+    assert choose(*offered) == (["note~changed", "a", "excerpt:9", "excerpt:2", "excerpt:7", "runtime"], set())
 
 
 def test_what_does_not_fit_is_told_and_what_comes_after_it_may_still_fit() -> None:
     large, small = item("large", "word " * 500), item("small", "word")
     assert choose(large, small, room=Cost(100, 9999, 9)) == (["small"], {("large", "budget_limit")})
     assert choose(large, small, room=Cost(100, 9999, 9), whole=Cost(200, 9999, 9))[1] == {("large", "too_large")}
-    assert no_room(large, WIDE, high_impact=True).high_impact
+    assert over_budget(large, WIDE, high_impact=True).high_impact
 
 
 def test_a_note_that_does_not_fit_may_change_the_answer() -> None:
-    _, (left,) = choose_following([item("rule", kind="system")], WIDE, Cost(1, 1, 1), Said((), set()))
+    _, (left,) = choose_volatile([item("rule", kind="system")], WIDE, Cost(1, 1, 1), AlreadyShown((), set()))
     assert left.high_impact
 
 
 def test_what_stands_in_the_pack_is_not_said_again() -> None:
-    said = Said((item("pin", "Be kind."), item("messages:2", "Welcome.")), {5, 6})
+    shown = AlreadyShown((item("pin", "Be kind."), item("messages:2", "Welcome.")), {2, 5, 6})
     chosen, left = choose(
         item("a", "Be kind."),
         item("b", "Rain."),
@@ -69,15 +79,15 @@ def test_what_stands_in_the_pack_is_not_said_again() -> None:
         past(2),
         past(5),
         past(4),
-        said=said,
+        shown=shown,
     )
-    assert chosen == ["b", "past:4"]
+    assert chosen == ["b", "excerpt:4"]
     assert left == {("a", "duplicate"), ("c", "duplicate")}
 
 
 def test_a_note_is_shown_although_its_words_stand_in_the_pack() -> None:
-    said = Said((item("pin", "Be kind."),), set())
-    assert choose(item("other~changed", "Be kind."), said=said) == (["other~changed"], set())
+    shown = AlreadyShown((item("pin", "Be kind."),), set())
+    assert choose(item("other~changed", "Be kind."), shown=shown) == (["other~changed"], set())
 
 
 def test_a_text_is_no_duplicate_of_one_that_did_not_fit() -> None:
@@ -88,8 +98,12 @@ def test_a_text_is_no_duplicate_of_one_that_did_not_fit() -> None:
 def test_the_past_takes_its_share_and_no_more() -> None:
     offered = [past(seq) for seq in range(1, 100)]
     chosen, left = choose(*offered, room=Cost(1000, 100_000, 100), whole=Cost(1000, 100_000, 100))
-    assert PAST_BLOCK.tokens + DAY_LINE.tokens + 12 * len(chosen) <= 650 < PAST_BLOCK.tokens + 12 * len(chosen) + 24
-    assert left == {("past", "low_relevance")}
+    assert (
+        EXCERPTS_WRAPPER.tokens + DAY_LINE.tokens + 12 * len(chosen)
+        <= 650
+        < EXCERPTS_WRAPPER.tokens + 12 * len(chosen) + 24
+    )
+    assert left == {("excerpts", "low_relevance")}
     assert len(choose(*offered, room=Cost(120, 9999, 99))[0]) == 0
     assert len(choose(*[past(seq) for seq in range(1, 900)], room=WIDE, whole=Limits().room)[0]) < 2048 / 12
 
@@ -107,12 +121,12 @@ def test_what_is_chosen_fits_and_nothing_is_forgotten(
         past(number, f"2026-11-0{day}") if old else item(f"i{number}", f"{number} " + "word " * size)
         for number, (old, size, day) in enumerate(kinds, 1)
     ]
-    chosen, left = choose_following(offered, WIDE, room, Said((), set()))
-    assert following_cost(chosen).within(room) or not chosen
+    chosen, left = choose_volatile(offered, WIDE, room, AlreadyShown((), set()))
+    assert volatile_cost(chosen).fits(room) or not chosen
     present = {one.id for one in chosen}
     told = {one.item for one in left}
     for one in offered:
-        assert one.id in present or (one.id if one.span is None else "past") in told
+        assert one.id in present or (one.id if not isinstance(one, Excerpt) else "excerpts") in told
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -123,16 +137,18 @@ def test_wrapper_day_line_and_stand_in_weigh_no_more_than_is_reckoned(model: str
         offered.sort(key=lambda one: one.title)
         shown = assemble("model", (), (), offered).given.volatile[0]
         bare = sum(counter.count(one.text) + 1 for one in offered)
-        assert counter.count(shown) - bare <= PAST_BLOCK.tokens + DAY_LINE.tokens * len({one.title for one in offered})
+        assert counter.count(shown) - bare <= EXCERPTS_WRAPPER.tokens + DAY_LINE.tokens * len(
+            {one.title for one in offered}
+        )
         size = sum(len(one.text) + 1 for one in offered)
-        assert len(shown.encode()) - size <= PAST_BLOCK.bytes + DAY_LINE.bytes * len(offered)
+        assert len(shown.encode()) - size <= EXCERPTS_WRAPPER.bytes + DAY_LINE.bytes * len(offered)
     assert counter.count(UNANSWERED) <= 9
     assert max(counter.count(f"{day}:\n") for day in ("2026-11-15", "1999-12-31", "2030-08-08")) <= DAY_LINE.tokens
 
 
-def test_an_eighth_is_kept_free_and_not_more_than_the_past_may_take() -> None:
-    assert kept_free(Cost(800, 1600, 40)) == Cost(100, 200, 5)
-    assert kept_free(Cost(1_000_000, 8_000_000, 10_000)) == Cost(2048, 1_000_000, 8)
+def test_an_eighth_is_free_space_and_not_more_than_the_past_may_take() -> None:
+    assert free_space(Cost(800, 1600, 40)) == Cost(100, 200, 5)
+    assert free_space(Cost(1_000_000, 8_000_000, 10_000)) == Cost(2048, 1_000_000, 8)
 
 
 # The arithmetic of costs
@@ -145,5 +161,5 @@ def test_costs_are_added_compared_and_shared_one_by_one() -> None:
     assert one.at_most(two) == Cost(4, 20, 1)
     assert one.at_least(two) == Cost(10, 30, 3)
     assert one.part(0.25) == Cost(2, 5, 1)
-    assert one.within(Cost(10, 20, 3))
-    assert not any(one.within(room) for room in (Cost(9, 20, 3), Cost(10, 19, 3), Cost(10, 20, 2)))
+    assert one.fits(Cost(10, 20, 3))
+    assert not any(one.fits(room) for room in (Cost(9, 20, 3), Cost(10, 19, 3), Cost(10, 20, 2)))

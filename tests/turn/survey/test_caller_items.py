@@ -231,7 +231,7 @@ def test_every_reason_to_leave_something_out_can_occur(home: str, tmp_path: Any)
     assert found["item:film"] == "unsupported_media"
     assert found["file:AGENTS.md"] == "permission_missing"
     assert found["messages:49"] == "custom"
-    assert "low_relevance" in {one.reason for one in turn.omitted if one.item == "past"}
+    assert "low_relevance" in {one.reason for one in turn.omitted if one.item == "excerpts"}
     # A summary that stands for something comes with compaction.
     assert {one.reason for one in turn.omitted} == set(OMISSION_REASONS) - {"superseded_by_summary"}
     assert outputs(session.replay(turn.event_id or "")) == outputs(turn)

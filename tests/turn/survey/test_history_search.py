@@ -10,16 +10,16 @@ from turn.scenes import MARKER, SECRET, converse, outputs, reasons, sent, stage
 from daypack.session import Session
 from daypack.text.redact.redact import redact
 from daypack.text.tokens import counter_for
-from daypack.turn.items import Item, Scales
+from daypack.turn.items import Excerpt, Item, TokenMeter
 from daypack.turn.survey.history_search import excerpt, searchable
 from daypack.turn.turn import Turn
 from daypack.types.history import Message, ToolCall
 
-SCALES = Scales(counter_for("gpt-4o"))
+SCALES = TokenMeter(counter_for("gpt-4o"))
 
 
 def quoted(turn: Turn) -> list[Item]:
-    return [one for one in turn.parts.volatile if one.span]
+    return [one for one in turn.parts.volatile if isinstance(one, Excerpt)]
 
 
 def long_ago(home: str, text: str, *, redaction: str = "on") -> Session:
@@ -37,7 +37,7 @@ def ask(session: Session, question: str) -> Turn:
 def test_what_left_the_window_is_quoted_when_it_is_asked_for(home: str) -> None:
     session = long_ago(home, "My cat is called Bartholomew.")
     turn = ask(session, "What is my cat called?")
-    [first] = [one for one in quoted(turn) if one.id == "past:1"]
+    [first] = [one for one in quoted(turn) if one.id == "excerpt:1"]
     assert first.text == "[1 user] My cat is called Bartholomew."
     assert (first.kind, first.context_kind, first.source, first.range) == (
         "memory_entries",
@@ -98,7 +98,7 @@ def test_an_index_that_cannot_be_made_is_missed_and_the_turn_goes_on(home: str, 
     Path(session.history.layout.derived("search")).symlink_to(tmp_path / "elsewhere")
     turn = ask(session, "What is my cat called?")
     [missing] = turn.missing
-    assert (missing.id, missing.severity) == ("past", "low")
+    assert (missing.id, missing.severity) == ("excerpts", "low")
     assert (missing.requested or "").startswith("messages:1-")
     assert quoted(turn) == []
     assert not (tmp_path / "elsewhere").exists()
@@ -122,7 +122,7 @@ def test_answers_do_not_depend_on_when_the_index_was_made(home: str) -> None:
 def test_matches_that_do_not_fit_are_told_of(home: str) -> None:
     session = long_ago(home, "The harbour is deep.")
     turn = ask(session, "harbour fact violin glacier lantern orchard")
-    assert reasons(turn)["past"] in ("low_relevance", "duplicate")
+    assert reasons(turn)["excerpts"] in ("low_relevance", "duplicate")
 
 
 # Secrets
@@ -132,7 +132,7 @@ def test_matches_that_do_not_fit_are_told_of(home: str) -> None:
 def test_a_secret_is_not_quoted_and_the_words_around_it_are(home: str) -> None:
     session = long_ago(home, f"The walrus key is {SECRET} and it opens the walrus house.")
     turn = ask(session, "What is the walrus key and what does it open?")
-    [first] = [one for one in quoted(turn) if one.id == "past:1"]
+    [first] = [one for one in quoted(turn) if one.id == "excerpt:1"]
     assert first.text == f"[1 user] The walrus key is {MARKER} and it opens the walrus house."
     assert first.redacted == ("github-token",)
 

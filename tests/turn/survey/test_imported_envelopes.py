@@ -12,10 +12,10 @@ from daypack.session import Session
 from daypack.turn.evidence.export import encode, export
 from daypack.turn.items import Item
 from daypack.turn.ledger import IMPORTED
-from daypack.turn.pack.assemble import digest_text
 from daypack.turn.pack.fence import show
 from daypack.turn.survey.imported_envelopes import keep_envelope, read_envelope
 from daypack.turn.turn import Turn
+from daypack.types.digest import digest_text
 
 BASIC: dict[str, Any] = {
     "context_id": "ctx-1",
@@ -122,9 +122,9 @@ def test_words_that_do_not_match_their_digest_are_refused(home: str) -> None:
         data = document({**good, "digest": digest})
         checked = read_envelope(data)
         assert checked.verified == 0
-        assert "do not match" in checked.warnings[0]
+        assert "does not match" in checked.warnings[0]
         before = logs(session)
-        with pytest.raises(BadInput, match="do not match"):
+        with pytest.raises(BadInput, match="does not match"):
             keep_envelope(session.history, data, checked)
         assert logs(session) == before
     assert not Path(session.history.layout.blob).exists()

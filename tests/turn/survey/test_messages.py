@@ -19,19 +19,20 @@ from daypack.session import Session
 from daypack.text.redact.messages import clear
 from daypack.text.tokens import count_message, counter_for, counter_named
 from daypack.turn.dialects import NAMES, Given, dialect
-from daypack.turn.items import Cost, Entry, Scales, total
+from daypack.turn.items import Cost, Entry, TokenMeter, total
 from daypack.turn.limits import Limits
 from daypack.turn.pack.tail import settle
-from daypack.turn.survey.messages import CALL_TOKENS, MESSAGE_TOKENS, Recent, size_of, weigh_message
+from daypack.turn.survey.message_cost import CALL_TOKENS, MESSAGE_TOKENS, message_cost, size_of
+from daypack.turn.survey.messages import RecentMessages
 from daypack.types.history import Message, Text, Thinking
 
 ALL = Limits().room
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
-def recent(session: Session, model: str | None = None, *, redacting: bool = True) -> Recent:
+def recent(session: Session, model: str | None = None, *, redacting: bool = True) -> RecentMessages:
     counter = counter_for(model) if model else counter_named(session.history.tokenizer)
-    return Recent(session.history, Scales(counter), redacting=redacting)
+    return RecentMessages(session.history, TokenMeter(counter), redacting=redacting)
 
 
 def every(session: Session, model: str | None = None) -> list[Entry]:
@@ -81,10 +82,10 @@ def test_the_newest_are_read_until_one_does_not_fit(work: Session) -> None:
             used = Cost()
             for entry in whole[len(whole) - len(entries) - (not complete) :]:
                 used = used.plus(entry.cost)
-            assert used.within(room) == complete
+            assert used.fits(room) == complete
 
 
-def _after(session: Session, step: Callable[[Recent], object]) -> Recent:
+def _after(session: Session, step: Callable[[RecentMessages], object]) -> RecentMessages:
     made = recent(session)
     step(made)
     return made
@@ -100,10 +101,10 @@ def test_what_is_appended_by_this_and_by_another_process_is_seen(work: Session, 
     )
     subprocess.run([sys.executable, "-c", script], check=True)
     assert kept.since(250) == every(work)[249:]
-    assert kept.find_user() == every(work)[-1]
+    assert kept.newest_user() == every(work)[-1]
     fill(work, 400, 400)  # more than is read at once
     fresh = recent(work)
-    assert fresh.weigh_since(1) > 0
+    assert fresh.tokens_since(1) > 0
     assert fresh.since(640) == every(work)[639:]
     assert kept.newest(ALL) == (every(work), True)
 
@@ -111,32 +112,32 @@ def test_what_is_appended_by_this_and_by_another_process_is_seen(work: Session, 
 def test_the_newest_question_is_found_however_far_back_it_is(work: Session) -> None:
     work.append("user", "The only one.")
     work.append_many([say(f"Step {n}.") for n in range(900)])
-    found = recent(work).find_user()
+    found = recent(work).newest_user()
     assert found
     assert found.message.seq == 1
     assert recent(work).user_before(900) == found
     assert recent(work).user_before(1) is None
     work.append("user", "Another.")
     kept = recent(work)
-    assert kept.find_user() == every(work)[-1]
+    assert kept.newest_user() == every(work)[-1]
     assert kept.user_before(902) == found
     assert numbers(kept.newest(Cost(30, 999, 9))[0])[0] > 890, "what was passed over is not kept"
 
 
 def test_nobody_asked_anything(work: Session) -> None:
-    assert recent(work).find_user() is None
+    assert recent(work).newest_user() is None
     assert recent(work).newest(ALL) == ([], True)
     work.append("assistant", "Hello?")
-    assert recent(work).find_user() is None
+    assert recent(work).newest_user() is None
 
 
 def test_about_how_much_there_is_is_known_without_reading_it(work: Session) -> None:
     fill(work, 600)
     exact = sum(entry.cost.tokens for entry in every(work)[299:])
     fresh = recent(work)
-    assert exact - 300 * 30 <= fresh.weigh_since(300) <= exact
+    assert exact - 300 * 30 <= fresh.tokens_since(300) <= exact
     fresh.since(1)
-    assert fresh.weigh_since(300) == exact
+    assert fresh.tokens_since(300) == exact
 
 
 def test_what_no_turn_asks_for_any_more_is_let_go_of_and_can_be_had_again(work: Session) -> None:
@@ -186,7 +187,7 @@ def test_lines_written_by_hand_are_weighed_as_well(work: Session) -> None:
     found = kept.since(6)
     assert [(entry.message.seq, entry.message.content) for entry in found] == [(6, "By hand.")]
     counter = counter_named(work.history.tokenizer)
-    assert found[0].cost == weigh_message(found[0].message, counter)
+    assert found[0].cost == message_cost(found[0].message, counter)
     assert kept.newest(ALL) == (every(work), True)
 
 
@@ -210,7 +211,7 @@ def test_lines_that_were_taken_back_are_forgotten(work: Session, home: str, monk
         writer.append("assistant", "And one more.")
     assert [entry.message.content for entry in kept.since(21)] == ["In its place.", "And one more."]
     assert kept.newest(ALL) == (every(work), True)
-    found = kept.find_user()
+    found = kept.newest_user()
     assert found
     assert found.message.content != "Never acknowledged."
 
@@ -240,7 +241,7 @@ def test_another_model_is_counted_with_its_own_counter(work: Session, model: str
     counter = counter_for(model)
     assert counter.name != work.history.tokenizer
     for entry in recent(work, model).since(1):
-        assert entry.cost == weigh_message(entry.message, counter)
+        assert entry.cost == message_cost(entry.message, counter)
         assert entry.cost.tokens >= count_message(counter, entry.message) + MESSAGE_TOKENS
     turn = work.prepare(model=model)
     assert turn.token_method == counter.name
@@ -252,16 +253,16 @@ def test_the_counts_of_the_sidecar_are_those_of_a_new_count(work: Session) -> No
     work.append_many(TALK)
     counter = counter_named(work.history.tokenizer)
     for entry in recent(work).since(1):
-        assert entry.cost == weigh_message(entry.message, counter)
+        assert entry.cost == message_cost(entry.message, counter)
 
 
 def test_names_and_arguments_of_calls_are_counted() -> None:
     counter = counter_named("o200k_base")
     one, two, long = messages_of([call("a"), call("a", "b"), call("a", arguments='{"text": "' + "word " * 50 + '"}')])
     each = counter.count("read_file") + counter.count('{"path": "plan.md"}') + CALL_TOKENS
-    assert weigh_message(two, counter).tokens - weigh_message(one, counter).tokens == each
-    assert weigh_message(long, counter).tokens > 50
-    assert weigh_message(long, counter).bytes > 250
+    assert message_cost(two, counter).tokens - message_cost(one, counter).tokens == each
+    assert message_cost(long, counter).tokens > 50
+    assert message_cost(long, counter).bytes > 250
     name = messages_of([call("a", name="搜索")])[0]
     assert size_of(name) == len("搜索".encode()) + len('{"path": "plan.md"}')
 
@@ -274,7 +275,7 @@ def test_names_and_arguments_of_calls_are_counted() -> None:
 def test_no_dialect_sends_more_than_was_weighed(drafts: Drafts, model: str) -> None:
     counter = counter_for(model)
     messages = settle(messages_of([user("?"), *drafts])).messages
-    cost = total(weigh_message(message, counter) for message in messages)
+    cost = total(message_cost(message, counter) for message in messages)
     for name in NAMES:
         body = dialect(name).render(Given(messages=messages))
         assert bytes_of(name, body) <= cost.bytes
@@ -299,7 +300,7 @@ def test_a_secret_is_taken_out_before_anything_is_weighed(work: Session) -> None
     assert not any(SECRET in repr(entry.message) for entry in entries)
     assert [bool(entry.redacted) for entry in entries] == [True, True, True, False]
     counter = counter_named(work.history.tokenizer)
-    assert all(entry.cost == weigh_message(entry.message, counter) for entry in entries)
+    assert all(entry.cost == message_cost(entry.message, counter) for entry in entries)
     # Signed thinking cannot be changed: a provider would refuse it. It goes whole.
     assert entries[1].message.content == ()
     open_entries = recent(work, redacting=False).since(1)

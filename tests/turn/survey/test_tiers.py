@@ -25,7 +25,8 @@ from turn.snapshot_replies import (
 from daypack.derived.tiers import Projection
 from daypack.turn.dialects import NAMES, dialect
 from daypack.turn.items import Item, Omission
-from daypack.turn.survey.tiers import block_items, changed_blocks
+from daypack.turn.pack.changes import changed_blocks
+from daypack.turn.survey.tiers import block_items
 from daypack.types.kinds import TIERS, Tier
 from daypack.types.snapshot import Block
 

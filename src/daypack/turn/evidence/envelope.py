@@ -10,7 +10,6 @@ import msgspec
 from daypack.turn.evidence.envelope_items import contents_of, message_ref
 from daypack.turn.evidence.view import TurnView
 from daypack.turn.ledger import NOT_REDACTED
-from daypack.turn.pack.assemble import digest_text
 from daypack.types.context import (
     ContextAssembly,
     ContextBudget,
@@ -26,6 +25,7 @@ from daypack.types.context import (
     MissingContext,
     Record,
 )
+from daypack.types.digest import digest_text
 from daypack.types.shapes import Coverage, Link, Omission, Ranking, Segment
 
 

@@ -5,8 +5,8 @@ from typing import Any
 from daypack.turn.evidence.pack_md import message_text
 from daypack.turn.evidence.view import TurnView
 from daypack.turn.items import Item
-from daypack.turn.pack.assemble import digest_text
 from daypack.types.context import ContextItem, ContextSourceRef
+from daypack.types.digest import digest_text
 from daypack.types.history import Message
 from daypack.types.kinds import PACK_METADATA, Target
 

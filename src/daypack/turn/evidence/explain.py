@@ -132,7 +132,7 @@ def _explain_message(turn: TurnView, seq: int) -> Explanation | None:
             why = f"the user message that the tail continues from message {start}"
         return Explanation("included", f"messages:{seq}", why, part="tail")
     for item in turn.inserted:
-        if item.id == f"past:{seq}":
+        if item.id == f"excerpt:{seq}":
             return _included(turn, item)
     return None
 

@@ -11,9 +11,9 @@ from daypack.text.tokens import counter_named
 from daypack.turn.evidence.diff import ranges
 from daypack.turn.evidence.envelope import envelope_of
 from daypack.turn.evidence.view import Parts, TurnView
-from daypack.turn.items import Omission, Scales, total
+from daypack.turn.items import Omission, TokenMeter, total
 from daypack.turn.limits import Limits
-from daypack.turn.survey.messages import weigh_message
+from daypack.turn.survey.message_cost import message_cost
 from daypack.types.context import ContextEnvelope
 from daypack.types.history import Message
 from daypack.types.kinds import check_target
@@ -128,9 +128,9 @@ def _narrow(turn: TurnView, keep: Callable[[Message], bool], note: str) -> TurnV
 
 def _with_parts(turn: TurnView, parts: Parts, omitted: tuple[Omission, ...]) -> TurnView:
     """Return the turn with other parts, and a record with their costs and digests."""
-    scales = Scales(counter_named(turn.record.tokenizer))
+    scales = TokenMeter(counter_named(turn.record.tokenizer))
     before = total(item.cost for item in parts.epoch.prefix)
-    tail = total(weigh_message(message, scales.counter) for message in parts.messages)
+    tail = total(message_cost(message, scales.counter) for message in parts.messages)
     used = before.plus(tail).plus(total(item.cost for item in parts.volatile))
     stable = replace(turn.record.stable, tokens=before.plus(tail).tokens, prefix_tokens=before.tokens)
     narrowed = TurnView(parts, replace(turn.record, omitted=omitted, used=used, stable=stable), turn.event_id)

@@ -1,38 +1,43 @@
-"""Evidence: one event for every turn, with references and digests instead of texts, and the way back from it.
+"""Record: one event per turn, with references and digests in place of texts.
 
 {"type":"context.turn","data":{"context_id":"ctx-…","target":"model","epoch":"ev-12","last":40,"used":[…],"sha256":{…}}}
 
-A turn that begins an epoch has a `opening` with the frozen prefix; the others name the event that has it (`epoch`).
+The first turn of an epoch has an `opening` with the frozen prefix; the others name the event that has it (`epoch`).
+`replay` reads both back.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
+from hashlib import sha256
 from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from daypack.derived.records import load
-from daypack.errors import Damaged, DaypackError, ReplayMismatch, SourceMissing
 from daypack.files import atomic, blobs
-from daypack.history.resolve import resolve
+from daypack.history.draft import draft_event
 from daypack.history.session import History
-from daypack.turn.items import Cost, Item, Missing, Omission, Scales
-from daypack.turn.ledger import TURN
+from daypack.text.redact.redact import RULES_VERSION
+from daypack.turn.dialects import RENDERER
+from daypack.turn.items import CLOCK, Cost, Excerpt, Item, Missing, Omission
+from daypack.turn.ledger import NOT_REDACTED, TURN
 from daypack.turn.limits import Limits
-from daypack.turn.pack.fence import show, weigh_bytes
-from daypack.turn.survey.caller_items import usual
-from daypack.turn.survey.history_search import WHOLE, excerpt
-from daypack.turn.survey.surface import Brief, Epoch
-from daypack.types.compaction import Compaction
-from daypack.types.digest import file_name_of
-from daypack.types.history import Event, Message
-from daypack.types.kinds import CONTEXT_KINDS, Target
-from daypack.types.source import EventRef
+from daypack.turn.pack.assemble import Assembly
+from daypack.turn.pack.fit import Fitted
+from daypack.turn.pack.inject import Injection
+from daypack.turn.surface import Epoch, Surface
+from daypack.turn.survey.caller_items import defaults_of
+from daypack.turn.survey.history_search import WHOLE
+from daypack.types.kinds import CONTEXT_KINDS, EpochReason, Target
 
-_TOLD_LOSSES = 5  # loss notes that an envelope repeats
-CLOCK = "daypack:runtime"  # the source of the item that tells the time
+VERSION = f"{RENDERER}.{RULES_VERSION}"  # of everything that decides the bytes of a request
+
+ExcerptRef = tuple[int, int, int, float]  # seq, span, score
+
+
+def is_current(renderer: str) -> bool:
+    """Return True if a turn was rendered by this version."""
+    return renderer == VERSION
 
 
 class Stable(Struct, frozen=True):
@@ -47,13 +52,13 @@ class Stable(Struct, frozen=True):
 class Opening(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What the turns of an epoch share."""
 
-    reason: str
+    reason: EpochReason
     start: int
     head: int | None = None
     items: tuple[Item, ...] = ()
     skipped: dict[str, str] = {}
-    masked: tuple[int, ...] = ()
-    compaction: str | None = None  # the event of the one its working state was made by
+    stubbed: tuple[int, ...] = ()
+    compaction: str | None = None  # event of the compaction that its working state is from
 
 
 class TurnRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -67,75 +72,182 @@ class TurnRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
     model: str | None = None
     limits: Limits
     used: Cost
-    ms: int | None = None  # what the survey took, when there was a limit to it
+    ms: int | None = None  # time the survey took, if there was a limit
     first: int
     last: int
     user: int | None = None
     epoch: str | None = None
     opening: Opening | None = None
     items: tuple[Item, ...] = ()
-    past: tuple[tuple[int, int, int, float], ...] = ()
+    excerpts: tuple[ExcerptRef, ...] = ()
     omitted: tuple[Omission, ...] = ()
     missing: tuple[Missing, ...] = ()
     redacted: dict[str, tuple[str, ...]] = {}
-    shown: tuple[int, int] = (0, 0)  # how many messages the tail has, and the number of the last
+    tail: tuple[int, int] = (0, 0)  # number of messages in the tail, seq of the last
     stable: Stable
     sha256: dict[str, str]
 
 
-def capture(history: History, items: Sequence[Item], *, durable: bool) -> tuple[Item, ...]:
-    """Keep the texts of items and return the items without them; only the time is short and for everybody."""
-    kept: list[Item] = []
+class Packed(Struct, frozen=True, kw_only=True):
+    """The results of the stages before the record."""
+
+    session: str
+    agent: str
+    surface: Surface
+    fitted: Fitted
+    assembly: Assembly
+    injection: Injection
+    expected_cached_tokens: int = 0
+    redacting: bool = True
+
+
+def describe(packed: Packed) -> tuple[TurnRecord, Epoch]:
+    """Return the record of a turn, with texts, and its epoch."""
+    surface, fitted, assembly = packed.surface, packed.fitted, packed.assembly
+    epoch = surface.epoch
+    if fitted.reason or epoch is None:
+        epoch = _new_epoch(packed)
+    identity = sha256(
+        f"{packed.agent}/{packed.session}/{surface.target}/{surface.now}/{assembly.sha256}".encode()
+    ).hexdigest()
+    items: list[Item] = []
+    excerpts: list[ExcerptRef] = []
+    for item in fitted.volatile:
+        if isinstance(item, Excerpt):
+            excerpts.append((item.seq, *item.span, round(item.score or 0.0, 3)))
+        else:
+            items.append(item)
+    record = TurnRecord(
+        renderer=VERSION,
+        context_id=f"ctx-{identity[:24]}",
+        target=surface.target,
+        at=surface.now,
+        tokenizer=surface.tokenizer,
+        model=surface.model,
+        limits=surface.limits,
+        used=fitted.cost,
+        ms=surface.ms,
+        first=surface.first,
+        last=surface.last,
+        user=surface.user.message.seq if surface.user else None,
+        epoch=None if fitted.reason else epoch.event,
+        opening=_opening(epoch) if fitted.reason else None,
+        items=tuple(items),
+        excerpts=tuple(excerpts),
+        omitted=fitted.omitted,
+        missing=fitted.missing,
+        redacted=_redactions(fitted) if packed.redacting else {NOT_REDACTED: ()},
+        tail=(len(fitted.messages), fitted.messages[-1].seq) if fitted.messages else (0, 0),
+        stable=Stable(
+            fitted.stable_cost.tokens,
+            fitted.prefix_cost.tokens,
+            assembly.prefix_sha256,
+            packed.expected_cached_tokens,
+        ),
+        sha256=packed.injection.sha256,
+    )
+    return record, epoch
+
+
+def _redactions(fitted: Fitted) -> dict[str, tuple[str, ...]]:
+    return {str(seq): kinds for seq, kinds in fitted.redacted.items()} if fitted.redacted else {}
+
+
+def _new_epoch(packed: Packed) -> Epoch:
+    surface, fitted = packed.surface, packed.fitted
+    return Epoch(
+        event="",
+        reason=fitted.reason or "first",
+        limits=surface.limits,
+        tokenizer=surface.tokenizer,
+        start=fitted.start,
+        head=fitted.head,
+        prefix=fitted.prefix,
+        prefix_sha256=packed.assembly.prefix_sha256,
+        skipped=fitted.skipped,
+        stubbed=fitted.stubbed,
+        last=surface.last,
+        compaction=surface.compaction,
+    )
+
+
+def _opening(epoch: Epoch) -> Opening:
+    return Opening(
+        reason=epoch.reason,
+        start=epoch.start,
+        head=epoch.head,
+        items=epoch.prefix,
+        skipped=epoch.skipped,
+        stubbed=tuple(sorted(epoch.stubbed)),
+        compaction=epoch.compaction.id if epoch.compaction else None,
+    )
+
+
+def append_record(history: History, record: TurnRecord) -> str:
+    """Store the texts of a record, append it as an event and return the event's id."""
+    items, opening = capture(history, record.items), record.opening
+    if opening:
+        opening = replace(opening, items=capture(history, opening.items))
+    data = _compact(replace(record, items=items, opening=opening))
+    return history.append_event(draft_event(TURN, data)).id
+
+
+def capture(history: History, items: Sequence[Item]) -> tuple[Item, ...]:
+    """Store the texts of items and return the items without them; the time is short and stays."""
+    captured: list[Item] = []
     for item in items:
         if item.source == CLOCK:
-            kept.append(item)
+            captured.append(item)
             continue
         atomic.make_folders(history.layout.blob)
-        blobs.put(history.layout.blob, item.text.encode("utf-8", "replace"), durable=durable)
-        kept.append(replace(item, text=""))
-    return tuple(kept)
+        text = item.text.encode("utf-8", "replace")
+        blobs.put(history.layout.blob, text, durable=history.config.durability == "sync")
+        captured.append(replace(item, text=""))
+    return tuple(captured)
 
 
-def restore(history: History, items: Sequence[Item]) -> tuple[Item, ...]:
-    """Return the items of a record with their texts."""
-    return tuple(_whole(item if item.text else replace(item, text=_kept(history, item))) for item in items)
-
-
-def _whole(item: Item) -> Item:
-    return replace(item, bytes=weigh_bytes(show(item)))
-
-
-def brief(record: TurnRecord) -> dict[str, Any]:
-    """Return a record as it is stored: what follows from something else is left out."""
+def _compact(record: TurnRecord) -> dict[str, Any]:
+    """Return a record as it is stored: fields that follow from others are left out."""
     data = msgspec.to_builtins(record)
-    data["items"] = [_brief(item) for item in record.items]
+    data["items"] = [_compact_item(item) for item in record.items]
     if record.opening:
-        data["opening"]["items"] = [_brief(item) for item in record.opening.items]
-    if record.past:
-        data["past"] = [
+        data["opening"]["items"] = [_compact_item(item) for item in record.opening.items]
+    if record.excerpts:
+        data["excerpts"] = [
             [seq, score] if (start, stop) == WHOLE else [seq, start, stop, score]
-            for seq, start, stop, score in record.past
+            for seq, start, stop, score in record.excerpts
         ]
     return data
 
 
-def _brief(item: Item) -> dict[str, Any]:
-    own: dict[str, Any] = msgspec.structs.asdict(item)
-    usually = _usually(item.id, item.context_kind)
-    del own["bytes"]
-    return msgspec.to_builtins({name: value for name, value in own.items() if value != usually.get(name, _UNSET)})
+def expand(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the stored data of a turn with the fields that were left out."""
+    data = {**data, "items": [_expand_item(item) for item in data.get("items", ())]}
+    excerpts: list[Any] = data.get("excerpts") or []
+    data["excerpts"] = [[ref[0], *WHOLE, ref[1]] if len(ref) == 2 else ref for ref in excerpts]
+    if isinstance(data.get("opening"), dict):
+        opening = cast(dict[str, Any], data["opening"])
+        data["opening"] = {**opening, "items": [_expand_item(item) for item in opening.get("items", ())]}
+    return data
 
 
-def _unbrief(data: object) -> object:
+def _compact_item(item: Item) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.structs.asdict(item)
+    defaults = _defaults(item.id, item.context_kind)
+    del fields["bytes"]
+    return msgspec.to_builtins({name: value for name, value in fields.items() if value != defaults.get(name, _UNSET)})
+
+
+def _expand_item(data: object) -> object:
     if isinstance(data, dict) and "id" in data and "context_kind" in data:
-        known = cast(dict[str, Any], data)
-        return {**_usually(str(known["id"]), known["context_kind"]), **known}
+        fields = cast(dict[str, Any], data)
+        return {**_defaults(str(fields["id"]), fields["context_kind"]), **fields}
     return cast(object, data)
 
 
-def _usually(item_id: str, context_kind: Any) -> dict[str, Any]:  # noqa: ANN401 — whatever the event says
+def _defaults(item_id: str, context_kind: Any) -> dict[str, Any]:  # noqa: ANN401 — whatever the event says
     if item_id.startswith("item:") and context_kind in CONTEXT_KINDS:
-        return {**_DEFAULTS, **usual(context_kind), "source": f"caller:{item_id[5:]}"}
+        return {**_DEFAULTS, **defaults_of(context_kind), "source": f"caller:{item_id[5:]}"}
     return _DEFAULTS
 
 
@@ -143,135 +255,5 @@ _UNSET = object()
 _DEFAULTS: dict[str, Any] = msgspec.structs.asdict(Item(id="", kind="custom", context_kind="custom", source=""))
 for _required in ("id", "kind", "context_kind", "source", "bytes"):
     del _DEFAULTS[_required]
-
-
-def _kept(history: History, item: Item) -> str:
-    try:
-        return blobs.get(history.layout.blob, file_name_of(item.digest)).decode()
-    except DaypackError as error:
-        raise type(error)(
-            f"the text of {item.id} is gone: {error.problem}", operation="replay", place=error.place, hint=error.hint
-        ) from error
-
-
-def recall_past(
-    history: History, past: Sequence[tuple[int, int, int, float]], scales: Scales, *, redacting: bool
-) -> tuple[Item, ...]:
-    """Return the excerpts a turn showed, from the messages themselves."""
-    items = [
-        excerpt(message, (start, stop), score, scales, redacting=redacting)
-        for message, (_, start, stop, score) in zip(
-            history.messages.reader.pick([seq for seq, *_ in past]), past, strict=False
-        )
-    ]
-    if len(items) < len(past):
-        raise ReplayMismatch(
-            "a message it quoted cannot be read", operation="replay", place=history.layout.messages, hint=_DOCTOR
-        )
-    return tuple(items)
-
-
-def read_turn(history: History, event_id: str) -> TurnRecord:
-    """Return the record of a turn by the id of its event."""
-    event = resolve(history, EventRef(event_id))
-    if not isinstance(event, Event) or event.type != TURN:
-        raise SourceMissing(
-            f"{event_id} is no turn",
-            operation="replay",
-            place=history.layout.events,
-            hint=f"see `daypack log --events` for events of type {TURN}",
-        )
-    try:
-        return msgspec.convert(_unbriefed(event.data), TurnRecord)
-    except (msgspec.ValidationError, TypeError, AttributeError) as error:
-        raise Damaged(
-            f"{event_id} does not read as a turn: {error}",
-            operation="replay",
-            place=history.layout.events,
-            hint=_DOCTOR,
-        ) from error
-
-
-def _unbriefed(data: dict[str, Any]) -> dict[str, Any]:
-    data = {**data, "items": [_unbrief(item) for item in data.get("items", ())]}
-    past: list[Any] = data.get("past") or []
-    data["past"] = [[one[0], *WHOLE, one[1]] if len(one) == 2 else one for one in past]
-    if isinstance(data.get("opening"), dict):
-        data["opening"] = {**data["opening"], "items": [_unbrief(one) for one in data["opening"].get("items", ())]}
-    return data
-
-
-def read_epoch(history: History, event_id: str) -> Epoch:
-    """Return the epoch that began with an event, its prefix with texts."""
-    record = read_turn(history, event_id)
-    if record.opening is None:
-        raise Damaged(f"{event_id} begins no epoch", operation="replay", place=history.layout.events, hint=_DOCTOR)
-    opening = record.opening
-    return Epoch(
-        event=event_id,
-        reason=opening.reason,
-        limits=record.limits,
-        tokenizer=record.tokenizer,
-        start=opening.start,
-        head=opening.head,
-        prefix=restore(history, opening.items),
-        prefix_sha256=record.stable.prefix_sha256,
-        skipped=opening.skipped,
-        masked=frozenset(opening.masked),
-        last=record.last,
-        compaction=_compaction(history, opening.compaction),
-    )
-
-
-def opening_of(epoch: Epoch) -> Opening:
-    """Return what the first turn of an epoch records of it."""
-    return Opening(
-        reason=epoch.reason,
-        start=epoch.start,
-        head=epoch.head,
-        items=epoch.prefix,
-        skipped=epoch.skipped,
-        masked=tuple(sorted(epoch.masked)),
-        compaction=epoch.compaction.id if epoch.compaction else None,
-    )
-
-
-def _compaction(history: History, event_id: str | None) -> Brief | None:
-    """Return a compaction by its event; None when it cannot be read any more, which changes no byte that is sent."""
-    if event_id is None:
-        return None
-    with suppress(DaypackError, msgspec.MsgspecError, KeyError, TypeError):
-        event = resolve(history, EventRef(event_id))
-        if isinstance(event, Event):
-            return brief_of(load(history, event))
-    return None
-
-
-def brief_of(compaction: Compaction) -> Brief:
-    """Return what turns repeat of a compaction."""
-    ranges = [one.id for one in compaction.swapped if one.kind == "message_range"]
-    notes = tuple(f"{one.reason}: {one.what}" for one in compaction.losses[:_TOLD_LOSSES])
-    return Brief(
-        id=compaction.id,
-        source=compaction.source,
-        start=compaction.start,
-        through=compaction.through,
-        method=compaction.method,
-        trigger=compaction.trigger,
-        model=compaction.model,
-        before_tokens=compaction.before_tokens,
-        after_tokens=compaction.after_tokens,
-        losses=notes,
-        swap=ranges[0] if ranges else None,
-    )
-
-
-def messages_of(history: History, epoch: Epoch, last: int) -> list[Message]:
-    """Return the raw messages of a turn's tail, its head first."""
-    head = list(history.messages.records(epoch.head, epoch.head)) if epoch.head is not None else []
-    return [*head, *history.messages.records(epoch.start, last)]
-
-
-_DOCTOR = "see `daypack doctor`"
-# Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
+# Built at import: msgspec builds a type without a lock, and two threads doing it at once crash.
 _WARM = msgspec.json.Decoder(TurnRecord)

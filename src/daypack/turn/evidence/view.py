@@ -9,12 +9,11 @@ from daypack.derived.swap import SHORT_ID
 from daypack.text.injected import SAME, SWAPPED
 from daypack.text.tokens import counter_named
 from daypack.turn.evidence.record import TurnRecord
-from daypack.turn.items import Item, Missing, Omission
+from daypack.turn.items import Item, Missing, Omission, stamp_of
 from daypack.turn.pack.assemble import Assembly, assemble, tail_refs
 from daypack.turn.pack.inject import Injected, inject
-from daypack.turn.survey.messages import weigh_message
-from daypack.turn.survey.surface import Epoch
-from daypack.turn.survey.tiers import stamp_of
+from daypack.turn.surface import Epoch
+from daypack.turn.survey.message_cost import message_cost
 from daypack.types.history import Message
 from daypack.types.kinds import Target
 from daypack.types.records import PackItem
@@ -47,7 +46,7 @@ class TurnView:
     @cached_property
     def injections(self) -> tuple[Injected, ...]:
         """The places where the blocks become visible."""
-        return inject(self.assembly, self.inserted)
+        return inject(self.assembly, self.inserted).places
 
     @property
     def inserted(self) -> tuple[Item, ...]:
@@ -78,7 +77,7 @@ class TurnView:
     def omitted(self) -> tuple[Omission, ...]:
         """Everything that was left out, with the reason; includes tool outputs that the tail shows as one line."""
         epoch, messages = self.parts.epoch, self.parts.messages
-        swapped = (_swapped_output(message) for message in messages if message.seq in epoch.masked)
+        swapped = (_swapped_output(message) for message in messages if message.seq in epoch.stubbed)
         later = (message for message in messages if message.role == "tool" and message.seq > epoch.last)
         repeated = (_repeated_output(message) for message in later if message.text.startswith(SAME))
         return (*self.record.omitted, *swapped, *repeated)
@@ -129,7 +128,7 @@ class TurnView:
         refs = tail_refs(messages)
         tokens = [stable.tokens - stable.prefix_tokens]
         if len(refs) > 1:
-            head = weigh_message(messages[0], counter_named(self.token_method)).tokens
+            head = message_cost(messages[0], counter_named(self.token_method)).tokens
             tokens = [head, tokens[0] - head]
         return [
             PackItem(

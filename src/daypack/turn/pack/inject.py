@@ -1,15 +1,14 @@
-"""Injection: at which of the seven places an assembly becomes visible, and the digest of what stands there."""
+"""Inject: at which of the seven places an assembly becomes visible, and the digests of what is sent."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from msgspec import Struct
 
-from daypack.files.blobs import digest_bytes
 from daypack.turn.dialects import NAMES, dialect, encode
 from daypack.turn.items import Item
-from daypack.turn.pack.assemble import Assembly, digest_text
+from daypack.turn.pack.assemble import Assembly
 from daypack.turn.pack.fence import SEPARATOR
+from daypack.types.digest import digest_bytes, digest_text
 from daypack.types.fields import InjectionPoint
 from daypack.types.kinds import Target
 
@@ -25,22 +24,36 @@ _PLACES: dict[Target, InjectionPoint] = {
 
 
 class Injected(Struct, frozen=True, omit_defaults=True):
-    """One place and what stands there."""
+    """One place and the blocks that are visible there."""
 
     point: InjectionPoint
     blocks: tuple[str, ...]
     hash: str
 
 
-def inject(assembly: Assembly, items: Sequence[Item]) -> tuple[Injected, ...]:
-    """Say where each block of an assembly becomes visible."""
-    if assembly.target == "model":
-        return _for_model(assembly)
-    wanted = {item.id: item.metadata.get("place") for item in items}
+class Injection(Struct, frozen=True):
+    """Where an assembly becomes visible, and the digest of the request in each dialect."""
+
+    places: tuple[Injected, ...]
+    sha256: dict[str, str]
+
+
+def inject(assembly: Assembly, items: Sequence[Item]) -> Injection:
+    """Return the places of an assembly's blocks and the digests that a replay must reproduce."""
+    sha256 = {"assembly": assembly.sha256}
+    if assembly.target != "model":
+        return Injection(_places(assembly, items), sha256)
+    for name in NAMES:
+        sha256[name] = digest_bytes(encode(dialect(name).render(assembly.given)))
+    return Injection(_model_places(assembly), sha256)
+
+
+def _places(assembly: Assembly, items: Sequence[Item]) -> tuple[Injected, ...]:
+    requested = {item.id: item.metadata.get("place") for item in items}
     groups: dict[InjectionPoint, list[str]] = {}
     for block in assembly.blocks:
         place = _PLACES[assembly.target]
-        if assembly.target == "tool" and any(wanted.get(ref) == "tool_argument" for ref in block.item_refs):
+        if assembly.target == "tool" and any(requested.get(ref) == "tool_argument" for ref in block.item_refs):
             place = "tool_argument"
         groups.setdefault(place, []).append(block.block_id)
     texts = _texts(assembly)
@@ -50,19 +63,21 @@ def inject(assembly: Assembly, items: Sequence[Item]) -> tuple[Injected, ...]:
     )
 
 
-def _for_model(assembly: Assembly) -> tuple[Injected, ...]:
+def _model_places(assembly: Assembly) -> tuple[Injected, ...]:
+    before: list[str] = []
+    rest: list[str] = []
+    for block in assembly.blocks:
+        (before if block.block_id.startswith("prefix-") else rest).append(block.block_id)
     places: list[Injected] = []
-    before = tuple(block.block_id for block in assembly.blocks if block.block_id.startswith("prefix-"))
     if before:
-        places.append(Injected("system_prompt", before, assembly.prefix_sha256))
-    rest = tuple(block.block_id for block in assembly.blocks if not block.block_id.startswith("prefix-"))
+        places.append(Injected("system_prompt", tuple(before), assembly.prefix_sha256))
     if rest:
-        places.append(Injected("message_history", rest, assembly.sha256))
+        places.append(Injected("message_history", tuple(rest), assembly.sha256))
     return tuple(places)
 
 
 def _texts(assembly: Assembly) -> Mapping[str, str]:
-    """The text of each block; the tail's is the text of its messages."""
+    """Return the text of each block; that of the tail is the text of its messages."""
     before, after = iter(assembly.given.prefix), iter(assembly.given.volatile)
     texts: dict[str, str] = {}
     for block in assembly.blocks:
@@ -73,12 +88,3 @@ def _texts(assembly: Assembly) -> Mapping[str, str]:
         else:
             texts[block.block_id] = SEPARATOR.join(message.text for message in assembly.given.messages)
     return texts
-
-
-def rendered(assembly: Assembly) -> dict[str, str]:
-    """Return the digest of what is sent in each dialect."""
-    found: dict[str, str] = {}
-    for name in NAMES:
-        body: dict[str, Any] = dialect(name).render(assembly.given)
-        found[name] = digest_bytes(encode(body))
-    return found

@@ -1,4 +1,4 @@
-"""Selection: which of the available items may be shown to a target at all, and why the others may not."""
+"""Select: which of the available items the target may see, and why it may not see the others."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -6,93 +6,95 @@ from typing import Literal
 from msgspec import Struct
 
 from daypack.turn.items import Item, Omission
-from daypack.turn.survey.surface import Surface
+from daypack.turn.surface import Surface
 from daypack.types.kinds import OmissionReason
 
-_KEPT_FROM = {"secret": frozenset({"tool", "runtime"})}  # sensitivity -> the only targets that may see it
+_ALLOWED_TARGETS = {"secret": frozenset({"tool", "runtime"})}  # sensitivity -> the only targets that may see it
 _DOCUMENT = frozenset({"context_doc"})
 _RECORDS = frozenset({"summary", "facts", "decisions", "todo", "errors"})
 
 
 class Selection(Struct, frozen=True, kw_only=True):
-    """The items that may be shown, best first, and those that may not."""
+    """The items that the target may see, best first, and a record of the others."""
 
-    prefix: tuple[Item, ...]
-    volatile: tuple[Item, ...]
-    notes: tuple[Item, ...]  # what changed since the epoch began; needed only if it goes on
-    omitted: tuple[Omission, ...]
+    prefix: tuple[Item, ...] = ()
+    volatile: tuple[Item, ...] = ()
+    notes: tuple[Item, ...] = ()
+    omitted: tuple[Omission, ...] = ()
 
 
 def select(surface: Surface) -> Selection:
-    """Choose by who may see it, by what is said twice, and by age; the budget comes later."""
+    """Choose by visibility, duplication and age; the budget comes later."""
     omitted: list[Omission] = list(surface.omitted)
     prefix = _ranked(_allowed(surface.prefix, surface, omitted))
-    prefix = _either_document_or_records(prefix, omitted)
-    volatile = _ranked(_allowed(surface.volatile, surface, omitted))
-    # What may not be shown has been told of under its own id: the note about it is the same thing.
-    notes = [item for item in surface.notes if not _objection(item, surface)[0]]
-    return Selection(prefix=tuple(prefix), volatile=tuple(volatile), notes=tuple(notes), omitted=tuple(omitted))
+    prefix = _document_or_records(prefix, omitted)
+    volatile = _ranked(_allowed((*surface.volatile, *surface.excerpts), surface, omitted))
+    # The item that a note is about has its own record if it may not be shown.
+    notes = tuple(item for item in surface.notes if not objection(item, surface)[0]) if surface.notes else ()
+    return Selection(prefix=tuple(prefix), volatile=tuple(volatile), notes=notes, omitted=tuple(omitted))
 
 
 def _allowed(items: Iterable[Item], surface: Surface, omitted: list[Omission]) -> list[Item]:
-    kept: list[Item] = []
-    seen: dict[tuple[str, str], str] = {}
+    allowed: list[Item] = []
+    first_of: dict[tuple[str, str], str] = {}
     for item in items:
-        reason, note = _objection(item, surface)
+        reason, note = objection(item, surface)
         if not reason and item.placement == "prefix" and item.digest:
-            first = seen.setdefault((item.digest, item.kind), item.id)
+            first = first_of.setdefault((item.digest, item.kind), item.id)
             if first != item.id:
-                reason, note = "duplicate", f"said by {first}"
+                reason, note = "duplicate", f"same text as {first}"
         if reason:
-            # Whoever may not see an item learns its id and the reason, not even how large it is.
+            # A target that may not see an item learns its id and the reason, not its size.
             tokens = None if reason == "not_visible_to_target" else item.tokens or None
             omitted.append(
                 Omission(item=item.id, reason=reason, tokens=tokens, note=note, high_impact=bool(item.problem))
             )
         else:
-            kept.append(item)
-    return kept
+            allowed.append(item)
+    return allowed
 
 
-def _objection(item: Item, surface: Surface) -> tuple[OmissionReason | Literal[""], str | None]:
+def objection(item: Item, surface: Surface) -> tuple[OmissionReason | Literal[""], str | None]:
+    """Return the reason why the target may not see an item, and a note; an empty reason if it may."""
     if surface.target not in item.visibility:
         return "not_visible_to_target", None
     if item.blocked:
-        return "policy_blocked", "its owner forbids to show it"
-    allowed = _KEPT_FROM.get(item.sensitivity or "")
-    if allowed is not None and surface.target not in allowed:
-        return "sensitive", f"{item.sensitivity} is not shown to {surface.target}"
+        return "policy_blocked", "blocked by its owner's policy"
+    targets = _ALLOWED_TARGETS.get(item.sensitivity or "")
+    if targets is not None and surface.target not in targets:
+        return "sensitive", f"{item.sensitivity} items are not shown to {surface.target}"
     if item.expires and _is_past(item.expires, surface.now):
         return "stale", f"expired at {item.expires}"
     if item.problem:
         return "custom", item.problem
     if item.media:
-        return "unsupported_media", "it has no text"
+        return "unsupported_media", "no text form"
     return "", None
 
 
 def _is_past(moment: str, now: str) -> bool:
-    """Whether a moment is over; one without a zone is in UTC, one that cannot be read never comes."""
+    """Return True if a moment is over. Without a zone it is in UTC; a moment that cannot be parsed is never over."""
     from datetime import UTC, datetime  # noqa: PLC0415 — few items expire
 
     try:
-        read = datetime.fromisoformat(moment)
+        parsed = datetime.fromisoformat(moment)
     except ValueError:
         return False
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)) <= datetime.fromisoformat(now)
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)) <= datetime.fromisoformat(now)
 
 
 def _ranked(items: Iterable[Item]) -> list[Item]:
-    """Best first; among equals the order in which they were found."""
+    """Sort by priority; equal priorities keep their order."""
     return sorted(items, key=lambda item: -item.priority)
 
 
-def _either_document_or_records(items: Sequence[Item], omitted: list[Omission]) -> list[Item]:
+def _document_or_records(items: Sequence[Item], omitted: list[Omission]) -> Sequence[Item]:
     """Keep CONTEXT.md or the records it renders, never both."""
-    if not any(item.kind in _DOCUMENT for item in items):
-        return list(items)
+    kinds = {item.kind for item in items}
+    if not (kinds & _DOCUMENT and kinds & _RECORDS):
+        return items
     omitted += [
-        Omission(item=item.id, reason="duplicate", tokens=item.tokens, note="CONTEXT.md says it")
+        Omission(item=item.id, reason="duplicate", tokens=item.tokens, note="rendered in CONTEXT.md")
         for item in items
         if item.kind in _RECORDS
     ]

@@ -1,11 +1,11 @@
-"""The tail of messages as a provider accepts it: every call with its results, each result once.
+"""The tail: messages in a form that providers accept, every tool call with its results.
 
-A batch is an assistant message with tool calls and the results that follow it. It is closed by the next message that
-is not a result. What is decided about a closed batch never changes as more messages come, so the tail only grows:
+A batch is an assistant message with tool calls and the results that follow it. The next message that is not a result
+closes it. Decisions about a closed batch never change as messages are appended, so the tail only grows:
 
-- a result that answers no call of the batch before it is left out, and so is a second result of one call;
-- a call of a closed batch that was never answered gets a result that says so;
-- a batch at the very end that still waits for results is left out until they are there.
+- a result that answers no call of the batch before it is dropped, and so is a second result of one call;
+- a call of a closed batch without a result gets one that says so;
+- an open batch at the end is dropped until all its results have arrived.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ UNANSWERED = "(no result was recorded)"
 
 
 class Dropped(Struct, frozen=True):
-    """A message that cannot be part of a valid tail."""
+    """A message that a valid tail cannot contain."""
 
     seq: int
     reason: OmissionReason
@@ -28,24 +28,24 @@ class Dropped(Struct, frozen=True):
 
 
 class Settled(Struct, frozen=True):
-    """Messages that go together, those that do not, and the calls that still wait for a result."""
+    """The messages of a valid tail, the others, and the calls that have no result yet."""
 
     messages: tuple[Message, ...]
     dropped: tuple[Dropped, ...]
     waiting: tuple[str, ...] = ()
-    open: int | None = None  # the number of the message whose calls they are
+    open: int | None = None  # seq of the message with those calls
 
 
 def settle(messages: Sequence[Message]) -> Settled:
-    """Return the messages that make a valid tail, oldest first."""
+    """Return the messages of a valid tail, oldest first."""
     kept: list[Message] = []
     dropped: list[Dropped] = []
     batch: _Batch | None = None
     for message in messages:
         if message.role == "tool":
-            problem = batch.take(message, kept) if batch else "answers no call"
+            problem = batch.take(message, kept) if batch else _NO_CALL
             if problem:
-                reason = "duplicate" if problem == _AGAIN else "custom"
+                reason = "duplicate" if problem == _SECOND else "custom"
                 dropped.append(Dropped(message.seq, reason, problem))
             continue
         if batch:
@@ -57,18 +57,19 @@ def settle(messages: Sequence[Message]) -> Settled:
         elif message.content or message.role == "user":
             kept.append(message)
         else:
-            dropped.append(Dropped(message.seq, "custom", "says nothing"))
+            dropped.append(Dropped(message.seq, "custom", "empty message"))
     if batch and batch.waiting:
-        dropped += [Dropped(one.seq, "custom", "waits for results") for one in kept[batch.at :]]
+        dropped += [Dropped(message.seq, "custom", "results pending") for message in kept[batch.at :]]
         return Settled(tuple(kept[: batch.at]), tuple(dropped), tuple(batch.waiting), batch.seq)
     return Settled(tuple(kept), tuple(dropped))
 
 
-_AGAIN = "a second result of one call"
+_SECOND = "second result of the same call"
+_NO_CALL = "answers no call"
 
 
 class _Batch:
-    """The calls of one message and which of them are answered."""
+    """The calls of one message, and which of them have results."""
 
     def __init__(self, message: Message, at: int) -> None:
         self.at = at
@@ -77,18 +78,19 @@ class _Batch:
         self._answered: list[str] = []
 
     def take(self, message: Message, kept: list[Message]) -> str:
-        """Keep a result that is waited for; say what is wrong with any other."""
+        """Keep an expected result and return ""; return the problem with any other."""
         call = message.tool_call_id
         if call is None and self.waiting:
-            # Written by hand, or by a system that has no ids: results come in the order of the calls.
+            # Results without ids (written by hand, or by systems that have none) come in the order of the calls.
             call = self.waiting[0]
             message = replace(message, tool_call_id=call)
         if call not in self.waiting:
-            return _AGAIN if call in self._answered else "answers no call"
+            return _SECOND if call in self._answered else _NO_CALL
         self.waiting.remove(call)
         self._answered.append(call)
         kept.append(message)
         return ""
 
     def fill(self) -> list[Message]:
+        """Return a placeholder for each missing result."""
         return [Message(seq=self.seq, role="tool", content=UNANSWERED, tool_call_id=call) for call in self.waiting]

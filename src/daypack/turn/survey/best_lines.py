@@ -1,4 +1,4 @@
-"""Which line of a message says most about a query: by the words they share, and by those that stand side by side."""
+"""The line of a message that matches a query best: by shared words, and by shared pairs of adjacent words."""
 
 import re
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ from typing import NamedTuple
 from daypack.text.words import content_words
 
 _WORD = re.compile(r"\w+")
-_MOST_CHARS = 60_000  # of one message; what is behind is found by the index only
-_LINE_CHARS = 600  # a longer line is looked at piece by piece
+_MOST_CHARS = 60_000  # of one message; the rest is found by the index only
+_LINE_CHARS = 600  # longer lines are scored in pieces
 
 
 class Line(NamedTuple):
-    """A line of a text, and how much of a query it says: 0 none of it, 2 all of it word by word."""
+    """A line of a text and its score: 0 no shared word, 2 the whole query word for word."""
 
     start: int
     stop: int
@@ -21,7 +21,7 @@ class Line(NamedTuple):
 
 
 class Query:
-    """A query, taken apart once."""
+    """A query, split into words once."""
 
     def __init__(self, text: str) -> None:
         words = _WORD.findall(text.casefold())
@@ -29,11 +29,11 @@ class Query:
         self._pairs = frozenset(pairwise(words))
 
     def best_line(self, text: str) -> Line:
-        """Return the line that says most; the first of equals."""
+        """Return the best line; the first of equals."""
         best = Line(0, 0, 0.0)
         folded = text[:_MOST_CHARS].casefold()
         if len(folded) != min(len(text), _MOST_CHARS):
-            folded = text[:_MOST_CHARS]  # letters whose small form is longer: places must stay places
+            folded = text[:_MOST_CHARS]  # some letters get longer in lower case: positions must not move
         for start, stop in _lines(folded):
             line = folded[start:stop]
             if any(word in line for word in self._words):

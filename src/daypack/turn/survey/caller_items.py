@@ -112,8 +112,8 @@ def _text(value: ContextItem, history: History | None) -> tuple[str, str]:
 
 
 @cache
-def usual(context_kind: ContextKind) -> dict[str, Any]:
-    """Return what an item of a kind is like when its caller states nothing else."""
+def defaults_of(context_kind: ContextKind) -> dict[str, Any]:
+    """Return the fields of a caller's item of a kind that states nothing else."""
     value = ContextItem(item_id="", context_kind=context_kind, content_mode="inline", visibility=SEEN_BY_DEFAULT)
     item = msgspec.structs.asdict(_item(value, ""))
     return {name: item[name] for name in ("kind", "title", "authority", "placement", "order", "priority")}

@@ -1,39 +1,37 @@
-"""The past: what has left the window is searched with the newest user message, and the best excerpts are offered."""
+"""History search: excerpts of earlier messages, found with the newest user message or with a query."""
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from daypack.derived.raw_history import OWN_TOOLS, is_recalled
 from daypack.errors import StorageFailed
+from daypack.files import atomic
 from daypack.history.session import History
 from daypack.search.indexing import Doc
 from daypack.search.lexical import Hit, Lexical
 from daypack.text.redact.redact import redact
-from daypack.turn.items import Item, Missing, Scales
+from daypack.turn.items import Excerpt, Missing, TokenMeter, message_range
+from daypack.turn.policy import MAX_HITS, MAX_QUOTED_EXCERPTS, MAX_QUOTED_TOKENS, RELEVANCE_FLOOR
 from daypack.types.history import Message
 from daypack.types.records import HistoryHit
 
 if TYPE_CHECKING:
     from daypack.turn.survey.best_lines import Query
 
-MAX_HITS = 120
-WHOLE = (0, 0)  # the span of an excerpt that is all of its message
+WHOLE = (0, 0)  # the span of an excerpt that is its whole message
 _BATCH = 2000
 _PICKED = 32
-_MOST_TOKENS = 4096  # twice what a window takes: some of it may stand in the tail
-_MOST_ITEMS = 64  # each is a part of the event
-_AROUND = 240  # characters shown on either side of the line that says most
-_INDEX_WEIGHT = 0.5  # of what the index found, beside the words of one line
-_RELEVANT = 0.2  # of the best score; what is below is noise
-_SEEN = ("model", "reviewer", "evidence_export")
+_AROUND = 240  # characters shown on either side of the best line
+_INDEX_WEIGHT = 0.5  # weight of the index's score against that of the best line
+_VISIBILITY = ("model", "reviewer", "evidence_export")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 _MARKER = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 
 
-class Past:
-    """The search index of one session: derived, brought up to date when something is looked for."""
+class HistorySearch:
+    """The search index of one session. It is derived, and brought up to date before each search."""
 
     def __init__(self, history: History, *, redacting: bool) -> None:
         self._history = history
@@ -41,29 +39,31 @@ class Past:
         self._index: Lexical | None = None
 
     def find(
-        self, query: Message, extent: tuple[int, int], scales: Scales, in_time: Callable[[], bool]
-    ) -> tuple[list[Item], list[Missing]]:
-        """Return excerpts from messages numbered below the first of `extent`, best first, and what was not searched.
+        self, query: Message, bounds: Sequence[int], last: int, meter: TokenMeter, in_time: Callable[[], bool]
+    ) -> tuple[list[Excerpt], list[Missing]]:
+        """Return excerpts of messages before the largest bound, best first, and what was not searched.
 
-        The second is the newest message there is: all are indexed, also those in the window, because what the index
-        holds decides how rare a word is, and a deleted index must come back with the same answers.
+        The caller chooses one of the bounds later; the excerpts contain the best ones below each. All messages up to
+        `last` are indexed: the index decides how rare a word is, and a rebuilt one must give the same answers.
         """
-        below, last = extent
+        below, least = max(bounds), min(bounds)
         if self._index is None and not in_time() and not os.path.exists(self._history.layout.derived("search")):
-            return [], [_untold(1, below)]
+            return [], [_not_indexed(1, below)]
         try:
             index = self._open()
-            missed = self._catch_up(index, below, last + 1, in_time)
-            hits = index.search(query.text, limit=MAX_HITS, below=below)
+            missing = self._catch_up(index, below, last + 1, in_time)
+            hits = index.search(query.text, limit=MAX_HITS + min(below - least, MAX_HITS), below=below)
         except StorageFailed as error:
-            question = f"What was said before? The index failed: {error}"
-            return [], [Missing(id="past", question=question, severity="low", requested=f"messages:1-{below - 1}")]
+            question = f"What was said before? The search index failed: {error}"
+            place = message_range(1, below - 1)
+            return [], [Missing(id="excerpts", question=question, severity="low", requested=place)]
         hits = [hit for hit in hits if hit.id != query.seq]
-        relevant = [hit for hit in hits if hit.score >= hits[0].score * _RELEVANT]
-        return self._quote(relevant, scales), missed
+        best = max((hit.score for hit in hits if hit.id < least), default=hits[0].score if hits else 0.0)
+        relevant = [hit for hit in hits if hit.score >= best * RELEVANCE_FLOOR]
+        return self._quote(relevant, meter), missing
 
     def search(self, query: str, limit: int) -> list[HistoryHit]:
-        """Return the places that say most about a query, best first, from all of history."""
+        """Return the places in all of history that match a query best."""
         reader = self._history.messages.reader
         end = reader.newest().seq + 1
         if end == 1:
@@ -73,35 +73,10 @@ class Past:
         hits = {hit.id: hit for hit in index.search(query, limit=limit, below=end)}
         from daypack.turn.survey.best_lines import Query  # noqa: PLC0415 — 5 ms that a turn need not pay
 
-        most = max((hit.score for hit in hits.values()), default=0.0) or 1.0
-        asked = Query(query)
-        found = [self._found(hits[one.seq], one, asked, most) for one in reader.pick(list(hits))]
-        return sorted(found, key=lambda hit: -hit.score)
-
-    def _found(self, hit: Hit, message: Message, query: "Query", most: float) -> HistoryHit:
-        """Return a hit with the line that says most, also where the index found another part of the message."""
-        span = (hit.start, hit.stop)
-        best = query.best_line(searchable(message))
-        if best.score and not (span[0] <= best.start and best.stop <= span[1]):
-            span = (max(0, best.start - _AROUND), best.stop + _AROUND)
-        text = _cut(message, span, redacting=self._redacting)[0]
-        score = best.score + _INDEX_WEIGHT * hit.score / most
-        return HistoryHit(text=text.strip(), source=f"messages:{message.seq}", score=round(score, 3))
-
-    def _quote(self, hits: list[Hit], scales: Scales) -> list[Item]:
-        """Read the messages of hits, a few at a time, until there is more than a window takes."""
-        items: list[Item] = []
-        tokens = 0
-        for start in range(0, len(hits), _PICKED):
-            few = {hit.id: hit for hit in hits[start : start + _PICKED]}
-            for message in self._history.messages.reader.pick(list(few)):
-                hit = few[message.seq]
-                span = (hit.start, hit.stop)
-                items.append(excerpt(message, span, round(hit.score, 3), scales, redacting=self._redacting))
-                tokens += items[-1].tokens
-                if tokens > _MOST_TOKENS or len(items) == _MOST_ITEMS:
-                    return items
-        return items
+        best = max((hit.score for hit in hits.values()), default=0.0) or 1.0
+        parsed = Query(query)
+        places = [self._place(hits[message.seq], message, parsed, best) for message in reader.pick(list(hits))]
+        return sorted(places, key=lambda place: -place.score)
 
     def close(self) -> None:
         """Close the index; a search opens it again."""
@@ -109,10 +84,33 @@ class Past:
             self._index.close()
             self._index = None
 
+    def _place(self, hit: Hit, message: Message, query: "Query", best_score: float) -> HistoryHit:
+        """Return a hit with its best line, even if the index matched another part of the message."""
+        span = (hit.start, hit.stop)
+        line = query.best_line(searchable(message))
+        if line.score and not (span[0] <= line.start and line.stop <= span[1]):
+            span = (max(0, line.start - _AROUND), line.stop + _AROUND)
+        text = _cut(message, span, redacting=self._redacting)[0]
+        score = line.score + _INDEX_WEIGHT * hit.score / best_score
+        return HistoryHit(text=text.strip(), source=f"messages:{message.seq}", score=round(score, 3))
+
+    def _quote(self, hits: list[Hit], meter: TokenMeter) -> list[Excerpt]:
+        """Read the messages of hits, a few at a time, until there is more than a window takes."""
+        excerpts: list[Excerpt] = []
+        tokens = 0
+        for start in range(0, len(hits), _PICKED):
+            picked = {hit.id: hit for hit in hits[start : start + _PICKED]}
+            for message in self._history.messages.reader.pick(list(picked)):
+                hit = picked[message.seq]
+                span = (hit.start, hit.stop)
+                excerpts.append(excerpt(message, span, round(hit.score, 3), meter, redacting=self._redacting))
+                tokens += excerpts[-1].tokens
+                if tokens > MAX_QUOTED_TOKENS or len(excerpts) == MAX_QUOTED_EXCERPTS:
+                    return excerpts
+        return excerpts
+
     def _open(self) -> Lexical:
         if self._index is None:
-            from daypack.files import atomic  # noqa: PLC0415 — only those who search make the folder
-
             atomic.make_folders(self._history.layout.context, durable=False)
             self._index = Lexical(self._history.layout.derived("search"))
         return self._index
@@ -121,75 +119,77 @@ class Past:
         start = index.newest + 1
         while start < end:
             if not in_time():
-                if start >= below:
-                    return []
-                return [_untold(start, below)]
+                return [] if start >= below else [_not_indexed(start, below)]
             stop = min(start + _BATCH, end)
             newest = index.add(_doc(message) for message in self._history.messages.records(start, stop - 1))
-            # An index that another process threw away begins anew; a stretch of lost lines is passed over.
+            # If another process reset the index it starts again; a range of damaged lines is skipped.
             start = newest + 1 if newest < start - 1 else stop
         return []
 
 
-def _untold(start: int, below: int) -> Missing:
-    question = f"What was said in messages {start} to {below - 1}? There was no time to index them."
-    return Missing(id="past", question=question, severity="info", requested=f"messages:{start}-{below - 1}")
+def _not_indexed(start: int, below: int) -> Missing:
+    place = message_range(start, below - 1)
+    question = f"What was said in {place}? There was no time to index it."
+    return Missing(id="excerpts", question=question, severity="info", requested=place)
 
 
 def _doc(message: Message) -> Doc:
-    # What was brought back is in the index already, where it was said.
+    # Recalled text is indexed where it was first said.
     text = "" if is_recalled(message) else searchable(message)
     return Doc(message.seq, text, message.name or "", message.role, message.ts)
 
 
 def searchable(message: Message) -> str:
-    """Return what is indexed of a message: its words, and the names and arguments of its calls."""
+    """Return the text of a message that is indexed: its content, and the names and arguments of its calls."""
     if not message.tool_calls:
         return message.text
-    # A search for something is no place where it was said.
+    # A call that searches for something is not a place where it was said.
     calls = (f"{call.name} {call.arguments}" for call in message.tool_calls if call.name not in OWN_TOOLS)
     return "\n".join([message.text, *calls]).strip()
 
 
-def excerpt(message: Message, span: tuple[int, int], score: float | None, scales: Scales, *, redacting: bool) -> Item:
-    """Return a part of a message as an item; the same message and span always give the same words."""
+def excerpt(
+    message: Message, span: tuple[int, int], score: float | None, meter: TokenMeter, *, redacting: bool
+) -> Excerpt:
+    """Return a part of a message as an excerpt; the same message and span always give the same text."""
     if span[0] == 0 and span[1] >= len(searchable(message)):
         span = WHOLE
     text, kinds = _cut(message, span, redacting=redacting)
-    who = message.name or message.role
+    speaker = message.name or message.role
     if redacting and message.name:
-        who, more = redact(message.name)
+        speaker, more = redact(message.name)
         kinds = tuple(sorted({*kinds, *more}))
-    # A line of its text must not look like another quotation.
-    words = "\n  ".join(text.strip().splitlines())
-    line = f"[{message.seq} {' '.join(who.split())}] {words}"
-    return Item(
-        id=f"past:{message.seq}",
+    # Continuation lines are indented, so that none of them looks like another excerpt.
+    content = "\n  ".join(text.strip().splitlines())
+    line = f"[{message.seq} {' '.join(speaker.split())}] {content}"
+    return Excerpt(
+        id=f"excerpt:{message.seq}",
+        seq=message.seq,
+        span=span,
         kind="memory_entries",
         context_kind="retrieval_result",
         source="messages.jsonl",
         range=str(message.seq),
         text=line,
-        title=message.ts[:10] if _DAY.match(message.ts) else "",  # excerpts of one day stand under its date
+        title=message.ts[:10] if _DAY.match(message.ts) else "",  # excerpts of one day are under its date
         authority="tool",
-        visibility=_SEEN,
+        visibility=_VISIBILITY,
         order=50,
         priority=0.3,
-        span=span,
         score=score,
-        tokens=scales.tokens(line) + 1,
+        tokens=meter.tokens(line) + 1,
         bytes=len(line.encode("utf-8", "replace")) + 1,
         redacted=kinds,
     )
 
 
 def _cut(message: Message, span: tuple[int, int], *, redacting: bool) -> tuple[str, tuple[str, ...]]:
-    """Return a part of a message's words without secrets, and the kinds of those that were in it."""
+    """Return a part of a message's searchable text, redacted, and the kinds of secrets in the message."""
     text = searchable(message)
     cut = (0, len(text)) if span == WHOLE else span
     if not redacting:
         return text[cut[0] : cut[1]], ()
-    # All of it, before it is cut: half a secret would not be recognised.
+    # Redact before cutting: half a secret would not be recognised.
     shown, kinds = redact(text)
     if kinds:
         cut = (0, len(shown)) if span == WHOLE else (_moved(cut[0], text, shown), _moved(cut[1], text, shown))
@@ -197,8 +197,8 @@ def _cut(message: Message, span: tuple[int, int], *, redacting: bool) -> tuple[s
 
 
 def _moved(at: int, text: str, redacted: str) -> int:
-    """Return where a place of a text is in the text without its secrets; inside one, where its marker begins."""
-    before = done = 0  # of the text, of the redacted text: up to here they say the same
+    """Return the position in the redacted text of a position in the text; within a secret, the start of its marker."""
+    before = done = 0  # positions in text and redacted text up to which both were compared
     for marker in _MARKER.finditer(redacted):
         kept = redacted[done : marker.start()]
         if at <= before + len(kept):

@@ -1,23 +1,32 @@
-"""What the memory across sessions adds to a turn: its document and the entries a question finds."""
+"""What the bound memory adds to a turn: its context document, and the entries that match the question."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 from daypack.turn.items import Item, Missing
-from daypack.turn.ports import MemoryPort
+from daypack.turn.policy import MEMORY_HITS
 from daypack.turn.survey.sources import Found
 from daypack.types.memory import Remembered
 
-_MEMORY_HITS = 10
+
+class MemoryPort(Protocol):
+    """A memory across sessions."""
+
+    def document(self) -> str | None:
+        """Return the current context document; None when there is none yet."""
+        ...
+
+    def search(self, query: str, limit: int) -> Sequence[Remembered]:
+        """Return the entries that fit a query, best first."""
+        ...
 
 
-def memory_document(memory: MemoryPort | None) -> Iterator[Found]:
-    """The document that stands in the prefix."""
-    if memory is None:
-        return
+def memory_document(memory: MemoryPort) -> Iterator[Found]:
+    """Return the context document for the prefix."""
     try:
         text = memory.document()
-    except Exception as error:  # whatever memory it is, the turn goes on without it
-        yield _unanswered(error)
+    except Exception as error:  # any implementation can fail in its own way: the turn continues without it
+        yield _failed(error)
         return
     if text:
         yield Item(
@@ -33,31 +42,26 @@ def memory_document(memory: MemoryPort | None) -> Iterator[Found]:
         )
 
 
-def memory_hits(memory: MemoryPort | None, query: str, in_time: Callable[[], bool]) -> tuple[list[Item], list[Missing]]:
-    """The entries that a question finds, and what could not be asked."""
-    if memory is None or not query:
-        return [], []
+def memory_hits(memory: MemoryPort, query: str, in_time: Callable[[], bool]) -> Iterator[Found]:
+    """Return the entries that match a query."""
+    if not query:
+        return
     if not in_time():
-        return [], [
-            Missing(
-                id="memory",
-                question="What does memory hold on this? There was no time to ask.",
-                severity="info",
-                requested="memory:document",
-            )
-        ]
+        question = "What does memory hold on this? There was no time to search it."
+        yield Missing(id="memory", question=question, severity="info", requested="memory:document")
+        return
     try:
-        return [_remembered(hit) for hit in memory.search(query, _MEMORY_HITS)], []
+        yield from [_item(hit) for hit in memory.search(query, MEMORY_HITS)]
     except Exception as error:
-        return [], [_unanswered(error)]
+        yield _failed(error)
 
 
-def _unanswered(error: Exception) -> Missing:
+def _failed(error: Exception) -> Missing:
     question = f"What is in memory? It did not answer: {error or type(error).__name__}"
     return Missing(id="memory", question=question, severity="medium", requested="memory:document")
 
 
-def _remembered(hit: Remembered) -> Item:
+def _item(hit: Remembered) -> Item:
     return Item(
         id=f"memory:{hit.id}",
         kind="memory_entries",

@@ -1,6 +1,6 @@
-"""What stands before the tail, read where it lives: identity, pins, the workspace, switched blocks, records, refs.
+"""Sources of the prefix: identity, leading messages, pins, workspace files, switched blocks, records, refs, children.
 
-Each function returns items without a weight and says what it looked for and did not find.
+Each function returns items without a cost, and records of what was not available.
 """
 
 import os
@@ -16,13 +16,17 @@ from daypack.files import atomic
 from daypack.history.layout import Layout, check_name
 from daypack.prompts import SHIPPED_PROMPTS
 from daypack.turn.items import Item, Missing, Omission
+from daypack.turn.policy import MAX_REF_CHARS, MIN_REF_CHARS
 from daypack.types.history import Message
 from daypack.types.kinds import PackKind, context_kind_of
 from daypack.types.records import Decision, ErrorRecord, Fact, Ref
 
 Found = Item | Omission | Missing
 
-# Name -> order in the prefix and priority. Each goes in whole or not at all.
+# Items that a compaction changes.
+WORKING_ITEMS = frozenset({"identity", "context_doc", "summary", "facts", "decisions", "todo", "errors", "refs"})
+
+# Name -> order in the prefix and priority. Each file is included whole or not at all.
 WORKSPACE = {
     "AGENTS.md": (40, 0.78),
     "SOUL.md": (41, 0.74),
@@ -30,19 +34,17 @@ WORKSPACE = {
     "TOOLS.md": (43, 0.72),
     "MEMORY.md": (44, 0.7),
 }
-LEADING = 8  # messages at the beginning of a history that are looked at for instructions
 _MOST_BYTES = 1 << 20
-_LEAST_REF_CHARS, _MOST_REF_CHARS = 600, 3600
 _TOUCHED = ("read", "written", "created", "deleted", "failed")
-_MOST_GONE = 2  # files that are not there and are asked for one by one
-_ELSEWHERE = ("identity", "protocol")  # switches whose blocks are made elsewhere
-_DEAR_MODELS = ("opus", "-pro", "ultra")
+_MAX_QUESTIONS = 2  # about files that no longer exist
+_OTHER_SWITCHES = ("identity", "protocol")  # switches without a block of their own
+_COSTLY_MODELS = ("opus", "-pro", "ultra")
 _INSIDE = ("model", "reviewer", "evidence_export")
 _SHARED = ("model", "reviewer", "ui", "user", "peer_agent", "evidence_export")
 
 
 def identity(model: str | None, workspace: str, layout: Layout) -> Iterator[Found]:
-    """The identity section: who, where, three rules, where memory is. No clock: that is runtime state."""
+    """Return the identity: model, workspace, three rules, where memory is. The time is not part of it: it changes."""
     lines = [f"You run on {model}." if model else "You are an agent with tools."]
     if workspace:
         lines.append(f"Workspace: {workspace}")
@@ -51,7 +53,7 @@ def identity(model: str | None, workspace: str, layout: Layout) -> Iterator[Foun
         lines.append("Working memory: CONTEXT.md below.")
     if workspace and os.path.exists(os.path.join(workspace, "MEMORY.md")):
         lines.append("Long-term memory: MEMORY.md below.")
-    if model and any(part in model.lower() for part in _DEAR_MODELS):
+    if model and any(part in model.lower() for part in _COSTLY_MODELS):
         lines.append("You are costly: leave routine work to cheaper models.")
     yield Item(
         id="identity",
@@ -67,7 +69,7 @@ def identity(model: str | None, workspace: str, layout: Layout) -> Iterator[Foun
 
 
 def leading(messages: Sequence[Message]) -> Iterator[Found]:
-    """Messages before the first one of the user: instructions, or a greeting. They never leave the window."""
+    """Return the messages before the first user message: instructions, or a greeting. They never leave the window."""
     for message in messages:
         if message.role == "user":
             return
@@ -89,12 +91,12 @@ def leading(messages: Sequence[Message]) -> Iterator[Found]:
             )
         else:
             yield Omission(
-                item=f"messages:{message.seq}", reason="custom", note="no words before the first of the user"
+                item=f"messages:{message.seq}", reason="custom", note="no text, before the first user message"
             )
 
 
 def pinned(pins: Mapping[str, str]) -> Iterator[Found]:
-    """Pinned texts; system.md first and as it is, the others under their names."""
+    """Return the pinned texts; system.md first and without a title, the others under their names."""
     for name, text in pins.items():
         if not text.strip():
             continue
@@ -115,8 +117,8 @@ def pinned(pins: Mapping[str, str]) -> Iterator[Found]:
 
 
 def switched(switches: Mapping[str, bool], layout: Layout) -> Iterator[Found]:
-    """Blocks whose switch is on: the user's own text, else the one that ships with daypack."""
-    for name in sorted(name for name, on in switches.items() if on and name not in _ELSEWHERE):
+    """Return the blocks whose switch is on: the user's own text, or the one that ships with daypack."""
+    for name in sorted(name for name, on in switches.items() if on and name not in _OTHER_SWITCHES):
         question = f"What does the block {name} say? Its switch is on and it has no text."
         text, problem = block_text(name, layout)
         if text is None:
@@ -139,7 +141,7 @@ def switched(switches: Mapping[str, bool], layout: Layout) -> Iterator[Found]:
 
 
 def block_text(name: str, layout: Layout) -> tuple[str | None, str]:
-    """Return the text of a block, the user's own if there is one, and why it cannot be read."""
+    """Return the text of a block, the user's own if there is one, and the problem if it cannot be read."""
     text, problem = _text(os.path.join(layout.prompts, f"{check_name(name, 'switch')}.md"))
     if text is None and not problem:
         return _text(os.path.join(SHIPPED_PROMPTS, "blocks", f"{name}.md"))
@@ -147,7 +149,7 @@ def block_text(name: str, layout: Layout) -> tuple[str | None, str]:
 
 
 def workspace_files(folder: str) -> Iterator[Found]:
-    """The files of the workspace that speak to an agent, each whole."""
+    """Return the workspace files that are written for agents, each whole."""
     if not folder:
         return
     inside = os.path.realpath(folder)
@@ -158,7 +160,7 @@ def workspace_files(folder: str) -> Iterator[Found]:
         try:
             size = os.stat(real).st_size
             if os.path.commonpath((inside, real)) != inside:
-                raise UnsafePath("its link leads out of the workspace", operation="read", place=path)
+                raise UnsafePath("the link points outside the workspace", operation="read", place=path)
             if size > _MOST_BYTES:
                 yield Omission(item=identity, reason="too_large", note=f"{size:,} bytes", high_impact=True)
                 continue
@@ -166,7 +168,7 @@ def workspace_files(folder: str) -> Iterator[Found]:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except UnicodeDecodeError:
-            yield Omission(item=identity, reason="unsupported_media", note="it is not UTF-8 text")
+            yield Omission(item=identity, reason="unsupported_media", note="not UTF-8 text")
             continue
         except (OSError, DaypackError) as error:
             yield Omission(item=identity, reason="permission_missing", note=_reason(error), high_impact=True)
@@ -192,14 +194,14 @@ def workspace_files(folder: str) -> Iterator[Found]:
 
 
 def working_state(layout: Layout, *, rendered: bool = False) -> Iterator[Found]:
-    """CONTEXT.md, and the typed records; the selection keeps one of the two. `rendered`: it says all that they say."""
+    """Return CONTEXT.md and the records, of which the selection keeps one. `rendered`: CONTEXT.md has them all."""
     found = list(_file(layout, "context_doc", "CONTEXT.md", (70, 0.86)))
     yield from found
-    if rendered and any(isinstance(one, Item) for one in found):
+    if rendered and any(isinstance(thing, Item) for thing in found):
         return
     yield from _file(layout, "summary", "summary", (71, 0.85))
-    yield from _lines(layout, "facts", (72, 0.84), Fact, lambda one: one.text)
-    yield from _lines(layout, "decisions", (73, 0.84), Decision, lambda one: one.decision)
+    yield from _lines(layout, "facts", (72, 0.84), Fact, lambda fact: fact.text)
+    yield from _lines(layout, "decisions", (73, 0.84), Decision, lambda decision: decision.decision)
     yield from _file(layout, "todo", "open work", (74, 0.84))
     yield from _lines(layout, "errors", (75, 0.82), ErrorRecord, _error_line)
 
@@ -208,37 +210,41 @@ def _error_line(record: ErrorRecord) -> str:
     return f"{record.error} — {record.resolution}" if record.resolution else record.error
 
 
-def refs(layout: Layout, workspace: str, room_tokens: int = _MOST_REF_CHARS) -> Iterator[Found]:
-    """What is named and not copied, in a part of the room; a file that is not there is told."""
+def refs(layout: Layout, workspace: str, room_tokens: int = MAX_REF_CHARS) -> Iterator[Found]:
+    """Return references to files and artifacts in a part of the room, and questions about files that are gone."""
     records, missing = _records(layout, "refs", Ref)
     yield from missing
     if not records:
         return
-    # Those that were touched last; the others are found by search.
+    # The most recently used ones; the others are found by search.
     shown: list[Ref] = []
-    chars = max(_LEAST_REF_CHARS, min(_MOST_REF_CHARS, room_tokens // 5))
+    chars = max(MIN_REF_CHARS, min(MAX_REF_CHARS, room_tokens // 5))
     for record in sorted(records, key=_ref_order):
         chars -= len(_short(record.path, workspace)) + len(record.summary) + 12
         if shown and chars < 0:
             break
         shown.append(record)
-    gone = [one for one in shown if _is_gone(one, workspace)]
-    for record in gone[:_MOST_GONE]:
-        question = f"Where is {record.path}? The pack refers to it ({record.id}), and it is not there."
+    gone = [record for record in shown if _is_gone(record, workspace)]
+    for record in gone[:_MAX_QUESTIONS]:
+        question = f"Where is {record.path}? The pack refers to it ({record.id}), and it does not exist."
         yield Missing(id=f"ref:{record.id}", question=question, severity="low", requested=record.path)
-    lines = [f"- {one.id} {one.kind} {_short(one.path, workspace)}: {one.summary}" for one in records if one in shown]
+    lines = [
+        f"- {record.id} {record.kind} {_short(record.path, workspace)}: {record.summary}"
+        for record in records
+        if record in shown
+    ]
     if len(records) > len(shown):
-        lines.append(f"- {len(records) - len(shown)} older ones are in context/refs.jsonl")
+        lines.append(f"- {len(records) - len(shown)} older references are in context/refs.jsonl")
     yield _derived(layout, "refs", "refs", "\n".join(lines), (80, 0.5))
 
 
 def _ref_order(record: Ref) -> tuple[bool, int]:
-    """Those that were touched last first; what was only listed or named comes behind what was read or written."""
+    """Sort by last use; files that were only listed or named come after those that were read or written."""
     return not any(verb in record.summary for verb in _TOUCHED) and record.kind == "file", -_last(record.source)
 
 
 def _short(path: str, workspace: str) -> str:
-    """Return a path as short as it is still clear: inside the workspace, or an id by its beginning."""
+    """Return a short path: relative to the workspace, ids by their first characters."""
     inside = path.removeprefix(workspace.rstrip(os.sep) + os.sep) if workspace else path
     at = inside.find("sha256-")
     return inside[: at + SHORT_ID] if at >= 0 else inside
@@ -249,7 +255,7 @@ def _is_gone(record: Ref, workspace: str) -> bool:
         return False
     path = os.path.join(workspace or os.sep, record.path)
     if os.path.isabs(record.path) and not os.path.exists(os.path.dirname(path)):
-        return False  # of another machine: nobody can look there
+        return False  # a path of another machine
     return not os.path.exists(path)
 
 
@@ -259,23 +265,25 @@ def _last(source: str | None) -> int:
 
 
 def children(found: Sequence[Child]) -> Iterator[Found]:
-    """What child agents answered and refer to; one that has not answered yet is told. Their messages stay theirs."""
+    """Return the results and references of child agents, and a question for each without a result."""
     for child in found:
         folder = f"context/child/{child.name}"
         if child.result is None and child.status in ("error", "cancelled"):
-            yield Omission(item=f"child_result:{child.name}", reason="custom", note=f"the child ended: {child.status}")
+            yield Omission(
+                item=f"child_result:{child.name}", reason="custom", note=f"the child ended with status {child.status}"
+            )
         elif child.result is None:
-            question = f"What does the child {child.name} answer? It has no result yet."
+            question = f"What is the result of child {child.name}? It has none yet."
             yield Missing(id=f"child:{child.name}", question=question, requested=f"{folder}/result.md")
         else:
-            yield _of_child(child, "child_result", f"{folder}/result.md", child.result.strip(), 85)
-        named = [f"- {one.id} {one.kind} {one.path}: {one.summary}" for one in child.refs]
-        named += [f"- artifact {path}" for path in child.artifacts]
-        if named:
-            yield _of_child(child, "child_refs", f"{folder}/refs.jsonl", "\n".join(named), 86)
+            yield _child_item(child, "child_result", f"{folder}/result.md", child.result.strip(), 85)
+        lines = [f"- {ref.id} {ref.kind} {ref.path}: {ref.summary}" for ref in child.refs]
+        lines += [f"- artifact {path}" for path in child.artifacts]
+        if lines:
+            yield _child_item(child, "child_refs", f"{folder}/refs.jsonl", "\n".join(lines), 86)
 
 
-def _of_child(child: Child, kind: PackKind, source: str, text: str, order: int) -> Item:
+def _child_item(child: Child, kind: PackKind, source: str, text: str, order: int) -> Item:
     return Item(
         id=f"{kind}:{child.name}",
         kind=kind,
@@ -304,12 +312,12 @@ def _lines(
     records, missing = _records(layout, kind, shape)
     yield from missing
     if records:
-        text = "\n".join(f"- {words(one)} [{one.id}, {one.source}]" for one in records)
+        text = "\n".join(f"- {words(record)} [{record.id}, {record.source}]" for record in records)
         yield _derived(layout, kind, kind, text, place)
 
 
 def _records(layout: Layout, name: str, shape: type[Any]) -> tuple[list[Any], list[Missing]]:
-    """Read a derived file of records; a line that cannot be read is told, not guessed."""
+    """Read a derived file of records; a line that cannot be parsed becomes a question."""
     records: list[Any] = []
     missing: list[Missing] = []
     path = layout.derived(name)
@@ -348,7 +356,7 @@ def _derived(layout: Layout, kind: PackKind, title: str, text: str, place: tuple
 
 
 def _text(path: str) -> tuple[str | None, str]:
-    """Return the text of a file, None when there is none, and why it cannot be read."""
+    """Return the text of a file, None if there is none, and the problem if it cannot be read."""
     try:
         data = atomic.read(path)
     except DaypackError as error:
@@ -360,5 +368,5 @@ def _reason(error: Exception) -> str:
     return error.problem if isinstance(error, DaypackError) else str(getattr(error, "strerror", None) or error)
 
 
-# Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
+# Built at import: msgspec builds a type without a lock, and two threads doing it at once crash.
 _WARM = tuple(map(msgspec.json.Decoder, (Decision, ErrorRecord, Fact, Ref)))

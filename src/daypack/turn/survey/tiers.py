@@ -1,4 +1,4 @@
-"""The tiers in a turn: core blocks in the prefix, working and ephemeral ones behind the tail, and what is asked for."""
+"""The tiers in a turn: core blocks in the prefix, working and ephemeral ones after the tail, protocol instructions."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,39 +8,37 @@ import msgspec
 
 from daypack.derived.tiers import Projection, project
 from daypack.history.layout import Layout
-from daypack.turn.evidence.record import CLOCK
-from daypack.turn.items import SEEN_BY_DEFAULT, Entry, Item, Missing, Omission, Scales
-from daypack.turn.ledger import STAMP
+from daypack.turn.items import CLOCK, SEEN_BY_DEFAULT, STAMP, Entry, Item, Missing, Omission
 from daypack.turn.pack.volatile import TOGETHER
+from daypack.turn.policy import CORE_PART, EPHEMERAL_PART, WORKING_PART
+from daypack.turn.surface import Request
 from daypack.turn.survey.inputs import TurnInputs, now_of
 from daypack.turn.survey.sources import Found, block_text
-from daypack.turn.survey.surface import Request
 from daypack.types.kinds import PackKind, Tier, context_kind_of
 from daypack.types.snapshot import PROTOCOL_VERSION, Block, Runtime
 
-PROTOCOL = "protocol"  # the switch, and the block of instructions behind it
-CORE = "blocks:core"
+PROTOCOL = "protocol"  # the switch, and the name of its instructions
 _INSIDE = ("model", "reviewer", "evidence_export")
 _CAPABILITIES = ({"name": "memory", "scope": "write"},)
-# Tier -> kind, order, priority, and which part of the room it may take at most.
+# Tier -> kind, order, priority, and the divisor of its part of the room.
 _PLACES: dict[Tier, tuple[PackKind, int, float, int]] = {
-    "core": ("core_blocks", 60, 0.66, 12),
-    "working": ("working_blocks", 70, 0.62, 12),
-    "ephemeral": ("ephemeral_blocks", 71, 0.35, 24),
+    "core": ("core_blocks", 60, 0.66, CORE_PART),
+    "working": ("working_blocks", 70, 0.62, WORKING_PART),
+    "ephemeral": ("ephemeral_blocks", 71, 0.35, EPHEMERAL_PART),
 }
 
 
-def tier_items(inputs: TurnInputs, request: Request, user: Entry | None, scales: Scales) -> Iterator[Found]:
-    """The blocks a model wrote, and the instructions for more where the protocol is on."""
+def tier_items(inputs: TurnInputs, request: Request, user: Entry | None, *, protocol: bool) -> Iterator[Found]:
+    """Return the blocks that the model wrote, and the protocol's instructions where it is on."""
     folded = inputs.ledger.read()
-    rounds = folded.rounds + (1 if user and user.message.seq > folded.asked else 0)
+    rounds = folded.rounds + (1 if user and user.message.seq > folded.last_user else 0)
     if folded.tiers.message:
         tiers = project(folded.tiers, rounds, inputs.policies, redacting=inputs.redacting)
-        found = block_items(tiers, request.limits.room.tokens, scales.tokens)
-        # Who may not see the blocks does not learn their ids from those that did not fit.
-        yield from (one for one in found if request.target in SEEN_BY_DEFAULT or not isinstance(one, Omission))
-    on = folded.switches.get(PROTOCOL, False) if request.protocol is None else request.protocol
-    if on and request.target == "model" and inputs.policies:  # a bad setting is told before a reply is paid for
+        found = block_items(tiers, request.limits.room.tokens, inputs.meter(request.model).tokens)
+        # A target that may not see blocks does not learn their ids from a record of those that did not fit.
+        inside = request.target in SEEN_BY_DEFAULT
+        yield from (thing for thing in found if inside or not isinstance(thing, Omission))
+    if protocol and request.target == "model" and inputs.policies:  # an invalid setting fails before a call is paid
         workspace = inputs.workspace
         runtime = Runtime(
             round=rounds,
@@ -52,7 +50,7 @@ def tier_items(inputs: TurnInputs, request: Request, user: Entry | None, scales:
 
 
 def block_items(tiers: Projection, room_tokens: int, count: Callable[[str], int]) -> Iterator[Found]:
-    """Yield one item for each tier that has blocks, the best of them while they fit."""
+    """Return one item for each tier that has blocks, with the best blocks that fit."""
     for tier, (kind, order, priority, part) in _PLACES.items():
         room = room_tokens // part
         lines = [f"active task: {_one_line(tiers.active_task)}"] if tier == "working" and tiers.active_task else []
@@ -72,7 +70,7 @@ def block_items(tiers: Projection, room_tokens: int, count: Callable[[str], int]
             note = f"{len(unshown)} of {len(tiers.of(tier))} blocks did not fit: {', '.join(unshown[:8])}"
             yield Omission(item=f"blocks:{tier}", reason="budget_limit", note=note)
         if tier == "core" and unshown and not lines:
-            lines = [f"{len(unshown)} blocks stand and have no room here"]
+            lines = [f"{len(unshown)} active blocks did not fit"]
         if lines:
             yield Item(
                 id=f"blocks:{tier}",
@@ -85,19 +83,20 @@ def block_items(tiers: Projection, room_tokens: int, count: Callable[[str], int]
                 placement="prefix" if tier == "core" else "volatile",
                 order=order,
                 priority=priority,
-                metadata=_standing(tiers, shown) if tier == "core" else {},
+                metadata=_core_ids(tiers, shown) if tier == "core" else {},
             )
 
 
-def _standing(tiers: Projection, shown: list[str]) -> dict[str, Any]:
-    """Name the core blocks that are shown, and those that stand without being shown."""
-    known = [*(one.id for one in tiers.core), *(one.block.id for one in tiers.omitted if one.tier == "core")]
-    held = [one for one in dict.fromkeys(map(_one_line, known)) if one not in shown]
-    return {"ids": shown, **({"held": held} if held else {})}
+def _core_ids(tiers: Projection, shown: list[str]) -> dict[str, Any]:
+    """Return the ids of the core blocks that are shown, and of active ones without space."""
+    active = [block.id for block in tiers.core]
+    active += [omitted.block.id for omitted in tiers.omitted if omitted.tier == "core"]
+    without_space = [block for block in dict.fromkeys(map(_one_line, active)) if block not in shown]
+    return {"ids": shown, **({"without_space": without_space} if without_space else {})}
 
 
 def block_line(tier: Tier, block: Block) -> str:
-    """Return a block in one line. A core block names no numbers: they would change a frozen prefix for nothing."""
+    """Return a block in one line. Core blocks have no numbers: those would change a frozen prefix for nothing."""
     about = [_one_line(block.type)]
     if tier != "core":
         about += [f"decay {block.decay:g}", f"confidence {block.confidence:g}", f"round {block.round}"]
@@ -109,18 +108,8 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def changed_blocks(before: Item, after: Item | None) -> str:
-    """Return what of the core blocks is new since a prefix was frozen, and which of them are gone."""
-    frozen, current = before.text.split("\n"), after.text.split("\n") if after else []
-    known: list[str] = after.metadata["ids"] if after else []
-    held: list[str] = after.metadata.get("held", []) if after else []  # they stand, and there is no room to show them
-    gone = [one for one in before.metadata["ids"] if one not in known and one not in held]
-    new = [line for line in current if line not in frozen]
-    return "\n".join([*new, *([f"no longer: {', '.join(gone)}"] if gone else [])])
-
-
 def protocol_items(runtime: Runtime, layout: Layout) -> Iterator[Found]:
-    """Yield the instructions of the protocol, and the object a reply brings back unchanged."""
+    """Return the instructions of the protocol, and the object that a reply returns unchanged."""
     text, problem = block_text(PROTOCOL, layout)
     if problem:
         question = f"What does the block {PROTOCOL} say? {problem}"
@@ -156,12 +145,3 @@ def protocol_items(runtime: Runtime, layout: Layout) -> Iterator[Found]:
         priority=0.97,
         metadata={TOGETHER: f"block:{PROTOCOL}"},
     )
-
-
-def stamp_of(items: tuple[Item, ...]) -> dict[str, Any] | None:
-    """Return what a reply must bring back, from the items of a recorded turn; None: the protocol was off."""
-    for item in items:
-        if item.id == STAMP:
-            stamp: dict[str, Any] = msgspec.json.decode(item.text)
-            return stamp
-    return None

@@ -20,8 +20,8 @@ from daypack.errors import BadSource, Damaged, NotFound
 from daypack.files import atomic, blobs
 from daypack.history.layout import DERIVED
 from daypack.history.session import History
-from daypack.turn.evidence.record import read_turn
-from daypack.turn.ledger import EXPORTED, IMPORTED, Ledger, Newest
+from daypack.turn.evidence.replay import read_turn
+from daypack.turn.ledger import EXPORTED, IMPORTED, Ledger, RecordedTurn
 from daypack.types.digest import file_name_of
 from daypack.types.history import Event
 from daypack.types.records import Ref, SwapRecord, SwapReference
@@ -126,7 +126,7 @@ class Reachability:
                 return
         references.add_text(referrer, data.decode("utf-8", "replace"))
 
-    def _add_turn(self, references: References, target: str, newest: Newest) -> None:
+    def _add_turn(self, references: References, target: str, newest: RecordedTurn) -> None:
         """Add the references in a turn's event, in its captured texts and in the messages of its window."""
         for event_id in dict.fromkeys((newest.event, newest.opening)):
             seq = int(event_id.removeprefix("ev-"))

@@ -13,8 +13,7 @@ from daypack.errors import BudgetTooSmall
 from daypack.session import Session
 from daypack.text.injected import SAME
 from daypack.turn.limits import Limits
-from daypack.turn.pack.fit import HARD_SHARE
-from daypack.turn.pack.tail_start import SOFT_SHARE, TARGET_SHARE
+from daypack.turn.policy import EPOCH_SHARE, HARD_SHARE, SOFT_SHARE
 
 
 def newest_user(session: Session):
@@ -22,7 +21,7 @@ def newest_user(session: Session):
 
 
 def test_the_shares_are_in_order() -> None:
-    assert TARGET_SHARE < SOFT_SHARE < HARD_SHARE < 1
+    assert EPOCH_SHARE < SOFT_SHARE < HARD_SHARE < 1
 
 
 def test_what_was_summed_up_does_not_come_back_even_when_there_is_room_for_it(home: str) -> None:

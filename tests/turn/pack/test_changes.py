@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from daypack.text.tokens import counter_named
-from daypack.turn.items import Item, Scales
+from daypack.turn.items import Item, TokenMeter
 from daypack.turn.limits import Limits
-from daypack.turn.pack.fence import show, weigher
-from daypack.turn.survey.changes import changes
-from daypack.turn.survey.surface import Epoch
+from daypack.turn.pack.changes import changes
+from daypack.turn.pack.fence import measurer, show
+from daypack.turn.surface import Epoch
 
-weigh = weigher(Scales(counter_named("o200k_base")), redacting=True)
+weigh = measurer(TokenMeter(counter_named("o200k_base")), redacting=True)
 
 
 def item(name: str, text: str, kind: Any = "system", **fields: Any) -> Item:

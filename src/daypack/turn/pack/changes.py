@@ -1,0 +1,76 @@
+"""Changes since an epoch began: instructions count at once, as notes after the tail; the rest waits.
+
+The identity waits too: it names the documents of the prefix, and those do not change before the next epoch.
+"""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from daypack.turn.items import CHANGED, CORE_BLOCKS, Item, Omission
+from daypack.turn.pack.fence import Measure
+from daypack.turn.surface import Epoch
+
+# Instructions of the user or the application, and answers of children.
+_AT_ONCE = frozenset({"system", "child_result", "child_refs"})
+_IDENTITY = "identity"
+_NOTE_PRIORITY = 0.95
+
+
+def changes(epoch: Epoch, items: Sequence[Item], measure: Measure) -> tuple[tuple[Item, ...], tuple[Omission, ...]]:
+    """Return notes about changes for a turn of this epoch, and records of changes that wait for the next one."""
+    frozen = {item.id: item for item in epoch.prefix}
+    unchanged = {
+        (item.digest, item.kind) for item in items if item.id in frozen and frozen[item.id].digest == item.digest
+    }
+    notes: list[Item] = []
+    waiting: list[Omission] = []
+    for item in items:
+        before = frozen.pop(item.id, None)
+        if before and before.digest == item.digest:
+            continue
+        if not before and (item.digest, item.kind) in unchanged:
+            continue  # a duplicate: the selection records it
+        name = item.id + CHANGED if before else item.id
+        at_once = (item.kind in _AT_ONCE and item.id != _IDENTITY) or item.id == CORE_BLOCKS
+        if not before and epoch.skipped.get(item.id) == item.digest:
+            note, impact = "did not fit the epoch", item.kind == "system"
+            waiting.append(
+                Omission(item=name, reason="budget_limit", tokens=item.tokens, note=note, high_impact=impact)
+            )
+        elif before and item.id == CORE_BLOCKS:
+            notes += _core_note(before, item, measure)
+        elif at_once:
+            title = item.title or item.source
+            notes.append(measure(_as_note(item, f"{title} (in place of the text above)" if before else title)))
+        else:
+            note = "changed; waits for the next epoch" if before else "new; waits for the next epoch"
+            waiting.append(Omission(item=name, reason="custom", tokens=item.tokens, note=note))
+    for item in frozen.values():
+        if item.id == CORE_BLOCKS:
+            notes += _core_note(item, None, measure)
+        elif item.kind == "system":
+            text = f"{item.title or item.source} was withdrawn: it no longer applies."
+            notes.append(measure(replace(_as_note(item, "withdrawn"), text=text, authority="system")))
+    return tuple(notes), tuple(waiting)
+
+
+def changed_blocks(before: Item, after: Item | None) -> str:
+    """Return the lines of new and changed core blocks, and a line with the ids of removed ones."""
+    frozen, current = before.text.split("\n"), after.text.split("\n") if after else []
+    shown: list[str] = after.metadata["ids"] if after else []
+    without_space: list[str] = after.metadata.get("without_space", []) if after else []
+    removed = [block for block in before.metadata["ids"] if block not in shown and block not in without_space]
+    new = [line for line in current if line not in frozen]
+    return "\n".join([*new, *([f"no longer: {', '.join(removed)}"] if removed else [])])
+
+
+def _as_note(item: Item, title: str) -> Item:
+    return replace(item, id=item.id + CHANGED, placement="volatile", title=title, priority=_NOTE_PRIORITY, order=-1)
+
+
+def _core_note(before: Item, after: Item | None, measure: Measure) -> list[Item]:
+    """Return a note about changed core blocks; a different order alone is no change."""
+    text = changed_blocks(before, after)
+    note = replace(before, text=text, metadata={})
+    return [measure(_as_note(note, f"{before.title} (changed since)"))] if text else []

@@ -1,0 +1,129 @@
+"""The surface: everything one turn could use, read once, before anything is chosen."""
+
+from msgspec import Struct
+
+from daypack.turn.items import Cost, Entry, Excerpt, Item, Missing, Omission, total
+from daypack.turn.limits import Limits
+from daypack.types.compaction import Compaction
+from daypack.types.kinds import EpochReason, Target
+
+_SHOWN_LOSSES = 5  # loss notes that turns repeat
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """The arguments of one turn."""
+
+    target: Target
+    limits: Limits
+    model: str | None = None
+    items: tuple[Item, ...] = ()
+    start_seconds: float = 0.0
+    budget_from_file: bool = False  # the limits are those of context/budget
+    protocol: bool | None = None  # ask for a snapshot in the reply; None: as the switch says
+
+
+class CompactionInfo(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The part of a compaction that later turns show and record."""
+
+    id: str
+    source: str
+    start: int  # first and last message it covers
+    through: int
+    method: str
+    trigger: str
+    model: str
+    before_tokens: int
+    after_tokens: int
+    refresh: str = "when the window fills again"
+    losses: tuple[str, ...] = ()
+    swap: str | None = None  # id under which `recall` returns the messages
+
+
+def info_of(compaction: Compaction) -> CompactionInfo:
+    """Return the part of a compaction that turns show and record."""
+    swapped = next((record.id for record in compaction.swapped if record.kind == "message_range"), None)
+    return CompactionInfo(
+        id=compaction.id,
+        source=compaction.source,
+        start=compaction.start,
+        through=compaction.through,
+        method=compaction.method,
+        trigger=compaction.trigger,
+        model=compaction.model,
+        before_tokens=compaction.before_tokens,
+        after_tokens=compaction.after_tokens,
+        losses=tuple(f"{loss.reason}: {loss.what}" for loss in compaction.losses[:_SHOWN_LOSSES]),
+        swap=swapped,
+    )
+
+
+class Epoch(Struct, frozen=True, kw_only=True):
+    """Consecutive turns that share a frozen prefix and the first message of the tail."""
+
+    event: str  # the event of its first turn; empty until that is recorded
+    reason: EpochReason
+    limits: Limits
+    tokenizer: str
+    start: int  # first message of the tail
+    head: int | None  # the user message before a tail that starts in the middle of its turn
+    prefix: tuple[Item, ...]
+    prefix_sha256: str
+    skipped: dict[str, str] = {}  # id -> digest of items that did not fit into the prefix
+    stubbed: frozenset[int] = frozenset()  # tool outputs of the tail that are shown as stubs
+    last: int = 1 << 60  # newest message when it began; later repeated outputs refer to the first copy
+    compaction: CompactionInfo | None = None
+
+
+class LastTurn(Struct, frozen=True, kw_only=True):
+    """What the last turn leaves to the next one: its epoch, or the reason why that cannot continue."""
+
+    epoch: Epoch | None = None
+    reason: EpochReason | None = None
+    last: int = 0  # the newest message it saw
+    tail: tuple[int, int] = (0, 0)  # how many messages its tail had, and the seq of the last
+
+
+class Window(Struct, frozen=True, kw_only=True):
+    """Messages that a tail is made of, oldest first."""
+
+    entries: tuple[Entry, ...] = ()
+    complete: bool = True  # they start with the first message of the conversation
+    head: Entry | None = None  # the user message before them, if they start in the middle of a turn
+    stubs: tuple[dict[int, Entry], ...] = ()  # stubs for large outputs, in steps: each step has more of them
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of all entries and the head."""
+        cost = total(entry.cost for entry in self.entries)
+        return cost.plus(self.head.cost) if self.head else cost
+
+
+class Surface(Struct, frozen=True, kw_only=True):
+    """What was available to one turn."""
+
+    target: Target
+    now: str
+    limits: Limits
+    tokenizer: str
+    model: str | None = None
+    epoch: Epoch | None = None  # the epoch that continues if it fits
+    reason: EpochReason | None = None  # why a new epoch begins in any case
+    prefix: tuple[Item, ...] = ()
+    volatile: tuple[Item, ...] = ()
+    excerpts: tuple[Excerpt, ...] = ()  # found in history, best first
+    notes: tuple[Item, ...] = ()  # changes since the epoch began; shown only if it continues
+    waiting: tuple[Omission, ...] = ()  # changes that are shown from the next epoch on
+    tail: Window | None = None  # the messages of the epoch
+    window: Window = Window()  # the messages that a new epoch is cut from
+    search_below: int = 0  # excerpts for a new epoch come from messages before this seq
+    first: int = 1  # first message that is not an instruction
+    last: int = 0  # newest message
+    user: Entry | None = None
+    compaction: CompactionInfo | None = None  # the newest: the messages it covers stay out of the tail
+    seen: int = 0  # newest message of the last turn
+    last_tail: tuple[int, int] = (0, 0)  # length of the last turn's tail, and the seq of its last message
+    budget_from_file: bool = False
+    pins_edited: bool = False  # context/pinned was changed by hand
+    ms: int | None = None  # time spent reading, if there is a limit
+    omitted: tuple[Omission, ...] = ()
+    missing: tuple[Missing, ...] = ()

@@ -1,0 +1,140 @@
+"""The messages of one turn: the tail of the epoch, and the window that a new epoch is cut from."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from daypack.turn.items import SEEN_BY_DEFAULT, Entry, Omission, TokenMeter, message_range
+from daypack.turn.limits import Limits
+from daypack.turn.surface import Epoch, Window
+from daypack.turn.survey.inputs import TurnInputs
+from daypack.turn.survey.stubs import StubbedCost
+from daypack.turn.survey.visibility import OUTSIDE, READERS, entry_seen_by, is_hidden_from
+from daypack.types.history import Message
+from daypack.types.kinds import Target
+
+LEADING = 8  # messages at the start of a history that are searched for instructions
+
+
+class Conversation:
+    """The messages up to a fixed last one, as one target sees them; later appends do not change it."""
+
+    def __init__(self, inputs: TurnInputs, meter: TokenMeter, target: Target) -> None:
+        self._inputs = inputs
+        self._meter = meter
+        self._target: Target = target
+        self._inside = target in SEEN_BY_DEFAULT
+        self._hidden: set[int] = set()
+        self._messages = inputs.messages(meter)
+        reader = inputs.history.messages.reader
+        self.leading = reader.read(0, LEADING)
+        self.last = reader.newest().seq
+        self.first = _first(self.leading)  # the first message that is not an instruction
+        self.user: Entry | None = None
+        if target in READERS:
+            user = self._messages.newest_user()
+            if user and user.message.seq > self.last:
+                user = self._messages.user_before(self.last + 1)
+            self.user = user and entry_seen_by(user, target)
+        else:
+            self._hidden.update(range(self.first, self.last + 1))
+            self.first = self.last + 1
+
+    def tail(self, epoch: Epoch, max_tokens: int | None = None) -> Window | None:
+        """Return the messages of an epoch; None if they have far too many tokens or are not all readable."""
+        if self._target not in READERS:
+            return Window()
+        if max_tokens is not None and self._messages.tokens_since(epoch.start, epoch.stubbed) > max_tokens:
+            return None
+        entries = self._until_last(self._messages.since(epoch.start))
+        self._messages.forget_before(epoch.start)
+        if self._inside:
+            entries = self._inputs.stubs(self._meter).show(entries, epoch.stubbed, epoch.last)
+        entries = self._visible(entries)
+        head = self._head(epoch)
+        if (epoch.head is not None and head is None) or not self._starts_epoch(entries, epoch):
+            return None
+        return Window(entries=tuple(entries), complete=epoch.start <= self.first, head=head)
+
+    def window(self, limits: Limits, after: int = 0) -> Window:
+        """Return the newest messages that can fit; `after`: the last message that a compaction covers."""
+        if self._target not in READERS:
+            return Window()
+        stubs = self._inputs.stubs(self._meter)
+        cost_of = StubbedCost(stubs, limits.room) if self._inside else None
+        newest, complete = self._messages.newest(limits.room, cost_of)
+        window = Window(entries=tuple(self._until_last(newest)), complete=complete)
+        window = messages_after(window, after)
+        if self._inside:
+            window = replace(window, stubs=stubs.steps(window.entries))
+        entries = window.entries
+        if entries and not window.complete:
+            head = self._messages.user_before(entries[0].message.seq)
+            window = replace(window, head=head and entry_seen_by(head, self._target))
+        if window.complete or (entries and entries[0].message.seq <= self.first):
+            window = replace(window, complete=True)
+            entries = tuple(entry for entry in entries if entry.message.seq >= self.first)
+        return replace(window, entries=tuple(self._visible(entries)))
+
+    def hidden(self) -> list[Omission]:
+        """Return records of the messages read so far that the target may not see."""
+        if self._hidden and self._target not in READERS:
+            return [_hidden(min(self._hidden), max(self._hidden))]
+        return [_hidden(seq, seq) for seq in sorted(self._hidden)]
+
+    def _head(self, epoch: Epoch) -> Entry | None:
+        if epoch.head is None:
+            return None
+        head = self._messages.user_before(epoch.head + 1)
+        return entry_seen_by(head, self._target) if head and head.message.seq == epoch.head else None
+
+    def _starts_epoch(self, entries: Sequence[Entry], epoch: Epoch) -> bool:
+        """Return True if visible entries are the tail of the epoch: from its start, with the newest user message."""
+        if not entries:
+            return self._hidden.issuperset(range(max(epoch.start, self.first), self.last + 1))
+        start = entries[0].message.seq
+        user = self.user.message.seq if self.user else start
+        return start == epoch.start and (user >= start or user == epoch.head)
+
+    def _visible(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        if self._target not in OUTSIDE:
+            return entries
+        visible: list[Entry] = []
+        for entry in entries:
+            if is_hidden_from(entry.message, self._target):
+                self._hidden.add(entry.message.seq)
+            else:
+                visible.append(entry_seen_by(entry, self._target))
+        return visible
+
+    def _until_last(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        if not entries or entries[-1].message.seq <= self.last:
+            return entries
+        return [entry for entry in entries if entry.message.seq <= self.last]
+
+
+def messages_after(window: Window, seq: int) -> Window:
+    """Return the part of a window after a message, with the newest user message before it as its head."""
+    entries = window.entries
+    if not entries or entries[0].message.seq > seq:
+        return window
+    kept = tuple(entry for entry in entries if entry.message.seq > seq)
+    users = (entry for entry in reversed(entries[: len(entries) - len(kept)]) if entry.message.role == "user")
+    steps: list[dict[int, Entry]] = []
+    for stubs in window.stubs:
+        step = {number: stub for number, stub in stubs.items() if number > seq}
+        if not steps or len(step) > len(steps[-1]):
+            steps.append(step)
+    return Window(entries=kept, complete=False, head=next(users, window.head), stubs=tuple(steps))
+
+
+def _first(leading: Sequence[Message]) -> int:
+    """Return the first message that is not part of the prefix."""
+    for message in leading:
+        if message.role == "user":
+            return message.seq
+    return leading[0].seq if leading else 1  # no user message among the first few: they are ordinary messages
+
+
+def _hidden(first: int, last: int) -> Omission:
+    return Omission(item=message_range(first, last), reason="not_visible_to_target")
