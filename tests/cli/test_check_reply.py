@@ -61,7 +61,7 @@ def test_everything_that_is_wrong_is_one_line_with_all_rules_it_breaks(command: 
     assert done.stdout.splitlines() == [
         "text      8 characters, 5 of them behind the snapshot",
         "snapshot  0 core, 0 working, 0 ephemeral",
-        "S0-F2 S0-R6 S0-R4 S0-R5  line 2: a code fence stands around the JSON",
+        "S0-F2 S0-R6 S0-R4 S0-R5  line 2: a code fence surrounds the JSON",
         "S0-R2 S0-R6  line 4: words follow the JSON; they are taken as text",
         "S0-R8.1  version: was 2.3 and came back as '2.3'",
         "S0-T2  version: the version is a number, not text",
@@ -88,7 +88,7 @@ def test_what_only_should_be_so_stands_last_and_is_no_failure(command: Command) 
     assert done.returncode == 0
     assert done.stdout.splitlines()[2:] == [
         "S0-R13  memory.core[2]: should be left out: decay 0.9 is over 0.35 (should)",
-        "S0-R15  memory.core: better blocks should stand first (should)",
+        "S0-R15  memory.core: better blocks should come first (should)",
     ]
     mixed = command("check-reply", written("mixed.txt", reply.replace("2.3", "2.4")))
     assert mixed.returncode == 1

@@ -1,6 +1,6 @@
-"""A reply of the hybrid protocol: `parse` takes text and snapshot apart, `emit` puts them together.
+"""A reply of the hybrid protocol: `parse` separates text and snapshot, `emit` joins them.
 
-parse is total: whatever a model answers, there is a text, a snapshot or None, and a list of what was wrong.
+`parse` never fails on a model's output: it returns a text, a snapshot or None, and the violations.
 """
 
 import re
@@ -20,7 +20,7 @@ _ESCAPED = "\\u003c" + SEPARATOR[1:]  # the same to JSON, and no separator
 
 
 class Reply(Struct, frozen=True):
-    """What a reply says to people, what it says to the host, and which rules it breaks.
+    """The text of a reply for people, its snapshot for the host, and the rules it breaks.
 
     `cut` is the part that is no text: `text == reply[:cut[0]] + reply[cut[1]:]`; `raw` is that part as it came.
     `unsent` is the end of the text that a stream held back until it was known to be text.
@@ -41,31 +41,31 @@ class Reply(Struct, frozen=True):
 
 
 def parse(reply: str | bytes, *, expected: Expected = None, strict: bool = False) -> Reply:
-    """Take a reply apart.
+    """Separate text and snapshot.
 
     `expected`: the version and runtime fields the host sent; the snapshot carries them whatever came back. `strict`
-    raises BadReply for a reply that breaks a rule it must keep; without it such a reply is mended and the rule told.
+    raises BadReply if the reply breaks a mandatory rule; otherwise the reply is repaired and the violation reported.
     """
     stamp = read_stamp(expected)
-    told: list[Violation] = []
+    violations: list[Violation] = []
     whole, spelled = _read_text(reply)
     if not spelled:
-        told.append(Violation("S0-T13", "bytes that are no UTF-8 were replaced"))
+        violations.append(Violation("S0-T13", "bytes that are no UTF-8 were replaced"))
     section = find_section(whole)
     text, snapshot, cut, raw = whole, None, None, ""
     if section is None:
-        told += _without_section(whole)
+        violations += _without_section(whole)
     else:
         cut = section.start, section.stop
         text, raw = whole[: cut[0]] + whole[cut[1] :], whole[cut[0] : cut[1]]
-        told += section.violations
+        violations += section.violations
         if section.value is not None:
             snapshot, more = read_snapshot(section.value, stamp)
-            told += more
+            violations += more
         if others := whole.count(SEPARATOR) - 1:
-            problem = f"the separator stands in {others} other place{'s' if others > 1 else ''}"
-            told.append(Violation("S0-R3", problem))
-    made = Reply(text, snapshot, tuple(told), "", cut, raw)
+            problem = f"the separator occurs in {others} other place{'s' if others > 1 else ''}"
+            violations.append(Violation("S0-R3", problem))
+    made = Reply(text, snapshot, tuple(violations), "", cut, raw)
     if strict:
         insist(made)
     return made
@@ -89,22 +89,27 @@ def _without_section(whole: str) -> list[Violation]:
     problem = "the reply has no context section"
     if SEPARATOR not in whole and (nearly := _NEARLY.search(whole)):
         problem += f"; {nearly[0]!r} is nearly the separator {SEPARATOR}"
-    told = [Violation("S0-R1", problem)]
+    violations = [Violation("S0-R1", problem)]
     if SEPARATOR in whole:
         where = f"line {whole.count(chr(10), 0, whole.rfind(SEPARATOR)) + 1}"
         problem = "no JSON follows the separator; it is taken as quoted"
-        told += [Violation(rule, problem, where) for rule in ("S0-R4", "S0-R5")]
-    return told
+        violations += [Violation(rule, problem, where) for rule in ("S0-R4", "S0-R5")]
+    return violations
 
 
 def insist(reply: Reply) -> None:
-    """Raise BadReply for a reply that breaks a rule it must keep."""
-    broken = [one for one in reply.violations if one.level == "must"]
+    """Raise BadReply if a reply breaks a mandatory rule."""
+    broken = [violation for violation in reply.violations if violation.level == "must"]
     if broken:
         first = broken[0]
-        rules = ", ".join(dict.fromkeys(one.rule for one in broken))
+        rules = ", ".join(dict.fromkeys(violation.rule for violation in broken))
         problem = f"it breaks {rules}: {f'{first.where} ' if first.where else ''}{first.problem}"
-        error = BadReply(problem, operation="parse", place="reply", hint="without strict it is mended and told")
+        error = BadReply(
+            problem,
+            operation="parse",
+            place="reply",
+            hint="without strict the reply is repaired and the violations are reported",
+        )
         error.violations, error.reply = reply.violations, reply
         raise error
 
@@ -113,9 +118,9 @@ def emit(text: str, snapshot: Snapshot | Mapping[str, Any]) -> str:
     """Put a text and a snapshot together, so that `parse` gives both back unchanged."""
     value = _read_object(snapshot)
     stamp = read_stamp(value) if "runtime" in value else None
-    made, told = read_snapshot(value, stamp)
-    if broken := [one for one in told if one.level == "must"]:
-        problem = "; ".join(f"{one.where} {one.problem} ({one.rule})" for one in broken[:3])
+    made, violations = read_snapshot(value, stamp)
+    if broken := [violation for violation in violations if violation.level == "must"]:
+        problem = "; ".join(f"{violation.where} {violation.problem} ({violation.rule})" for violation in broken[:3])
         raise BadInput(problem, operation="emit", place="snapshot", hint="see schemas/snapshot.json")
     spelled = well_formed(made.as_object())
     try:

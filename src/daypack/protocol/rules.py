@@ -1,6 +1,6 @@
-"""The rules of the protocol: what a snapshot must be, read leniently, with every departure told by the rule it breaks.
+"""The rules of the protocol: a snapshot is read leniently, and every violation is reported with its rule.
 
-A block that cannot be used is left out; the other blocks, and the words of the reply, never suffer for it.
+A block that cannot be used is left out; the other blocks and the text of the reply are not affected.
 """
 
 import re
@@ -33,7 +33,7 @@ _NUMBERS = {field: f"S0-R10.{number}" for number, field in enumerate(_FIELDS, 1)
 _SYSTEM = {"round": "S0-R8.2", "workspace": "S0-R8.3", "datetime": "S0-R8.4", "startup_at": "S0-R8.5"}
 _COUNTS = ("round", "startup_at")
 _CLOSE = 1e-9
-_ANY_ROUND = 1 << 53  # nobody said which one it is
+_ANY_ROUND = 1 << 53  # the current round is unknown
 _ABSENT: Any = object()
 _FRACTION = re.compile(r"0(?:\.[0-9]{1,40})?|1(?:\.0{1,40})?")  # a number from 0 to 1 as JSON spells it
 _MOST_BLOCKS = 1000  # of a tier that are read
@@ -69,37 +69,39 @@ def read_stamp(expected: Expected) -> tuple[float, Runtime] | None:
 
 def read_snapshot(value: Mapping[str, Any], stamp: tuple[float, Runtime] | None) -> tuple[Snapshot, list[Violation]]:
     """Return the snapshot of a JSON object, and where it departs from the rules."""
-    told: list[Violation] = []
-    version, runtime = _system(value, stamp, told)
-    known = stamp is not None or not any(one.rule == _SYSTEM["round"] for one in told)
-    memory = _memory(value, runtime.round if known else _ANY_ROUND, told)
+    violations: list[Violation] = []
+    version, runtime = _system(value, stamp, violations)
+    known = stamp is not None or not any(violation.rule == _SYSTEM["round"] for violation in violations)
+    memory = _memory(value, runtime.round if known else _ANY_ROUND, violations)
     snapshot = Snapshot(
         version=version,
         runtime=runtime,
         memory=memory,
-        capabilities=_capabilities(value, told),
-        active_task=_active_task(value, told),
-        extra={key: one for key, one in value.items() if key not in _KNOWN and key not in TIERS},
+        capabilities=_capabilities(value, violations),
+        active_task=_active_task(value, violations),
+        extra={key: item for key, item in value.items() if key not in _KNOWN and key not in TIERS},
     )
     misplaced = (key for key in value if key in TIERS)
-    told += [Violation("S0-R9", f"{key} is a tier and belongs under memory; it is refused", key) for key in misplaced]
-    return snapshot, told
+    violations += [
+        Violation("S0-R9", f"{key} is a tier and belongs under memory; it is refused", key) for key in misplaced
+    ]
+    return snapshot, violations
 
 
 def _system(
-    value: Mapping[str, Any], stamp: tuple[float, Runtime] | None, told: list[Violation]
+    value: Mapping[str, Any], stamp: tuple[float, Runtime] | None, violations: list[Violation]
 ) -> tuple[float, Runtime]:
     """Compare the fields the host owns with what it sent; the host's own count."""
     version = value.get("version", _ABSENT)
     sent = stamp[0] if stamp else PROTOCOL_VERSION
     if not _same(version, sent):
-        told.append(Violation("S0-R8.1", _differs(version, sent), "version"))
+        violations.append(Violation("S0-R8.1", _differs(version, sent), "version"))
         if isinstance(version, str):
-            told.append(Violation("S0-T2", "the version is a number, not text", "version"))
+            violations.append(Violation("S0-T2", "the version is a number, not text", "version"))
     given: Any = value.get("runtime")
     fields = cast(dict[str, Any], given) if isinstance(given, dict) else {}
     if stamp:
-        told += [
+        violations += [
             Violation(rule, _differs(fields.get(name, _ABSENT), getattr(stamp[1], name)), f"runtime.{name}")
             for name, rule in _SYSTEM.items()
             if not _same(fields.get(name, _ABSENT), getattr(stamp[1], name))
@@ -113,7 +115,7 @@ def _system(
             own[name] = int(found) if name in _COUNTS else found
         else:
             problem = "is missing" if found is _ABSENT else f"cannot be {_shown(found)}"
-            told.append(Violation(rule, problem, f"runtime.{name}"))
+            violations.append(Violation(rule, problem, f"runtime.{name}"))
     return (float(version) if _is_number(version) else PROTOCOL_VERSION), msgspec.structs.replace(UNKNOWN, **own)
 
 
@@ -121,54 +123,56 @@ def _differs(found: object, sent: object) -> str:
     return "is missing" if found is _ABSENT else f"was {_shown(sent)} and came back as {_shown(found)}"
 
 
-def _same(one: object, other: object) -> bool:
+def _same(value: object, other: object) -> bool:
     """Whether two JSON values are the same: 2.30 is 2.3, and true is not 1."""
-    return one == other and isinstance(one, bool) == isinstance(other, bool)
+    return value == other and isinstance(value, bool) == isinstance(other, bool)
 
 
-def _memory(value: Mapping[str, Any], current: int, told: list[Violation]) -> Tiers:
+def _memory(value: Mapping[str, Any], current: int, violations: list[Violation]) -> Tiers:
     memory = value.get("memory", _ABSENT)
     if not isinstance(memory, dict):
         problem = "is missing" if memory is _ABSENT else f"cannot be {_shown(memory)}"
-        told.append(Violation("S0-T7", f"{problem}; it is an object of three arrays", "memory"))
+        violations.append(Violation("S0-T7", f"{problem}; it is an object of three arrays", "memory"))
         if isinstance(memory, str):
-            told.append(Violation("S0-R7", "a story instead of a state", "memory"))
+            violations.append(Violation("S0-R7", "a story instead of a state", "memory"))
         return Tiers()
     tiers = cast(dict[str, Any], memory)
-    told += [Violation("S0-R9", "there is no such tier; what is in it is refused", f"memory.{_cut(key)}")
+    violations += [Violation("S0-R9", "there is no such tier; what is in it is refused", f"memory.{_cut(key)}")
              for key in tiers if key not in TIERS]  # fmt: skip
     seen: dict[str, str] = {}
-    return Tiers(*(_tier(tiers.get(tier, _ABSENT), tier, current, seen, told) for tier in TIERS))
+    return Tiers(*(_tier(tiers.get(tier, _ABSENT), tier, current, seen, violations) for tier in TIERS))
 
 
-def _tier(given: object, tier: Tier, current: int, seen: dict[str, str], told: list[Violation]) -> tuple[Block, ...]:
+def _tier(
+    given: object, tier: Tier, current: int, seen: dict[str, str], violations: list[Violation]
+) -> tuple[Block, ...]:
     where = f"memory.{tier}"
     if not isinstance(given, list):
         if given is _ABSENT:
-            told.append(Violation("S0-T7", "is missing; it is taken as empty", where, "should"))
+            violations.append(Violation("S0-T7", "is missing; it is taken as empty", where, "should"))
         else:
-            told.append(Violation("S0-T7", f"cannot be {_shown(given)}; it is an array", where))
+            violations.append(Violation("S0-T7", f"cannot be {_shown(given)}; it is an array", where))
         if isinstance(given, str):
-            told.append(Violation("S0-R7", "a story instead of a state", where))
+            violations.append(Violation("S0-R7", "a story instead of a state", where))
         return ()
     blocks: list[Block] = []
     places: list[int] = []
     listed = cast(list[Any], given)
     if len(listed) > _MOST_BLOCKS:
         more = f"{len(listed) - _MOST_BLOCKS:,} blocks are refused: {_MOST_BLOCKS:,} of a tier are read"
-        told.append(Violation("S0-R10", more, where))
-    for number, one in enumerate(listed[:_MOST_BLOCKS]):
-        if block := _plain(one, current) or _block(one, f"{where}[{number}]", current, told):
+        violations.append(Violation("S0-R10", more, where))
+    for number, item in enumerate(listed[:_MOST_BLOCKS]):
+        if block := _plain(item, current) or _block(item, f"{where}[{number}]", current, violations):
             blocks.append(block)
             places.append(number)
-    _check_tier(blocks, places, tier, seen, told)
+    _check_tier(blocks, places, tier, seen, violations)
     return tuple(blocks)
 
 
 def _check_tier(
-    blocks: Sequence[Block], places: Sequence[int], tier: Tier, seen: dict[str, str], told: list[Violation]
+    blocks: Sequence[Block], places: Sequence[int], tier: Tier, seen: dict[str, str], violations: list[Violation]
 ) -> None:
-    """Tell of what a careful model would not have sent: poor blocks, ids and contents that come twice, bad order."""
+    """Report weak blocks, repeated ids and contents, and bad order."""
     policy, before, unordered = POLICIES[tier], 2.0, False
     contents: dict[str, str] = {}
     for number, block in zip(places, blocks, strict=True):
@@ -177,20 +181,20 @@ def _check_tier(
             if block.deletes:
                 continue
             where = f"memory.{tier}[{number}]"
-            told.append(Violation("S0-R13", f"should be left out: {policy.shortfall(block)[1]}", where, "should"))
+            violations.append(Violation("S0-R13", f"should be left out: {policy.shortfall(block)[1]}", where, "should"))
         quality = 0.5 * (1 - decay) + 0.5 * confidence
         unordered = unordered or quality > before + _CLOSE
         before = quality
         if block.id in seen:
-            problem = f"the id {_shown(block.id)} stands at {seen[block.id]} already"
-            told.append(Violation("S0-R14", problem, f"memory.{tier}[{number}].id", "should"))
+            problem = f"the id {_shown(block.id)} is already used at {seen[block.id]}"
+            violations.append(Violation("S0-R14", problem, f"memory.{tier}[{number}].id", "should"))
         elif block.content in contents:
             problem = f"says the same as {_shown(contents[block.content])}"
-            told.append(Violation("S0-R15", problem, f"memory.{tier}[{number}].content", "should"))
+            violations.append(Violation("S0-R15", problem, f"memory.{tier}[{number}].content", "should"))
         seen.setdefault(block.id, f"memory.{tier}[{number}]")
         contents.setdefault(block.content, block.id)
     if unordered:
-        told.append(Violation("S0-R15", "better blocks should stand first", f"memory.{tier}", "should"))
+        violations.append(Violation("S0-R15", "better blocks should come first", f"memory.{tier}", "should"))
 
 
 def _plain(given: object, current: int) -> Block | None:
@@ -205,19 +209,19 @@ def _plain(given: object, current: int) -> Block | None:
     return None if empty or block.round > current else block
 
 
-def _block(given: object, where: str, current: int, told: list[Violation]) -> Block | None:
+def _block(given: object, where: str, current: int, violations: list[Violation]) -> Block | None:
     """Return a block, mended; None when there is no id, content or decay to go by."""
     if isinstance(given, dict):
-        return _mend(cast(dict[str, Any], given), where, current, told)
+        return _mend(cast(dict[str, Any], given), where, current, violations)
     problem = f"a block cannot be {_shown(given)}; it is refused"
-    told += [
+    violations += [
         Violation(rule, problem, where) for rule in (("S0-R7", "S0-R10") if isinstance(given, str) else ("S0-R10",))
     ]
     return None
 
 
-def _mend(fields: Mapping[str, Any], where: str, current: int, told: list[Violation]) -> Block | None:
-    found = _Fields(fields, where, told)
+def _mend(fields: Mapping[str, Any], where: str, current: int, violations: list[Violation]) -> Block | None:
+    found = _Fields(fields, where, violations)
     identity = found.text("id")
     kind = found.text("type") or ASSUMED_TYPE
     decay = found.fraction("decay", "S0-R11")
@@ -233,27 +237,27 @@ def _mend(fields: Mapping[str, Any], where: str, current: int, told: list[Violat
     if identity is None or content is None or decay is None or confidence is None:
         lacking = [name for name, value in (("id", identity), ("content", content), ("decay", decay)) if value is None]
         problem = f"the block is refused: no usable {' and '.join(lacking) or 'confidence'}"
-        told.append(Violation("S0-R10", problem, where))
+        violations.append(Violation("S0-R10", problem, where))
         return None
     return Block(identity, kind, decay, confidence, number, tags, content, extra)
 
 
 class _Fields:
-    """The fields of a block that is not as it should be; every departure is told."""
+    """Reads the fields of an irregular block and reports every violation."""
 
-    def __init__(self, fields: Mapping[str, Any], where: str, told: list[Violation]) -> None:
+    def __init__(self, fields: Mapping[str, Any], where: str, violations: list[Violation]) -> None:
         self._fields = fields
         self._where = where
-        self._told = told
+        self._violations = violations
 
-    def _tell(self, name: str, problem: str, rule: str = "") -> None:
-        self._told.append(Violation(rule or _NUMBERS[name], problem, f"{self._where}.{name}"))
+    def _report(self, name: str, problem: str, rule: str = "") -> None:
+        self._violations.append(Violation(rule or _NUMBERS[name], problem, f"{self._where}.{name}"))
 
     def has(self, name: str) -> bool:
-        """Whether a field is there; told when it is not."""
+        """Return True if a field exists; report it if it does not."""
         if name in self._fields:
             return True
-        self._tell(name, "is missing" if name != "confidence" else f"is missing; {ASSUMED_CONFIDENCE} is assumed")
+        self._report(name, "is missing" if name != "confidence" else f"is missing; {ASSUMED_CONFIDENCE} is assumed")
         return False
 
     def text(self, name: str) -> str | None:
@@ -264,12 +268,12 @@ class _Fields:
         if isinstance(value, str):
             if value and not value.isspace():
                 return value
-            self._tell(name, "is empty")
+            self._report(name, "is empty")
             return None
         if name == "id" and _is_count(value):
-            self._tell(name, f"is the number {_shown(value)} instead of text; it is taken")
+            self._report(name, f"is the number {_shown(value)} instead of text; it is taken")
             return str(value)
-        self._tell(name, f"cannot be {_shown(value)}; it is text")
+        self._report(name, f"cannot be {_shown(value)}; it is text")
         return None
 
     def fraction(self, name: str, rule: str) -> float | None:
@@ -279,11 +283,11 @@ class _Fields:
         value: Any = self._fields[name]
         if isinstance(value, str):
             if _FRACTION.fullmatch(value):
-                self._tell(name, f"is the text {_shown(value)} instead of a number; it is taken", rule)
+                self._report(name, f"is the text {_shown(value)} instead of a number; it is taken", rule)
                 return float(value)
         elif _is_number(value) and 0 <= value <= 1:
             return float(value)
-        self._tell(name, f"is {_shown(value)}, not a number from 0 to 1", rule)
+        self._report(name, f"is {_shown(value)}, not a number from 0 to 1", rule)
         return None
 
     def round(self, current: int) -> int:
@@ -293,21 +297,21 @@ class _Fields:
             return assumed
         value = self._fields["round"]
         if not _is_count(value):
-            self._tell("round", f"cannot be {_shown(value)}; round {assumed} is assumed")
+            self._report("round", f"cannot be {_shown(value)}; round {assumed} is assumed")
             return assumed
         if value > current:
-            self._told.append(_future(int(value), current, self._where))
+            self._violations.append(_future(int(value), current, self._where))
         return int(value)
 
     def tags(self) -> tuple[str, ...]:
-        """Return the tags that are text; one that stands alone is taken."""
+        """Return the tags that are text; a single text is accepted as a list."""
         if not self.has("tags"):
             return ()
         value: Any = self._fields["tags"]
         given = cast(list[Any], value) if isinstance(value, list) else [value]
-        tags = tuple(one for one in given if isinstance(one, str))
+        tags = tuple(tag for tag in given if isinstance(tag, str))
         if len(tags) < len(given) or not isinstance(value, list):
-            self._tell("tags", "is not an array of texts; what is text in it is taken")
+            self._report("tags", "is not an array of texts; what is text in it is taken")
         return tags
 
 
@@ -315,26 +319,26 @@ def _future(number: int, current: int, where: str) -> Violation:
     return Violation("S0-R10.5", f"round {number} is not yet: this is round {current}", f"{where}.round", "should")
 
 
-def _capabilities(value: Mapping[str, Any], told: list[Violation]) -> tuple[Capability, ...]:
+def _capabilities(value: Mapping[str, Any], violations: list[Violation]) -> tuple[Capability, ...]:
     given: Any = value.get("capabilities", ())
     if not isinstance(given, (list, tuple)):
-        told.append(Violation("S0-T11", f"cannot be {_shown(given)}; it is an array", "capabilities", "should"))
+        violations.append(Violation("S0-T11", f"cannot be {_shown(given)}; it is an array", "capabilities", "should"))
         return ()
     found: list[Capability] = []
-    for number, one in enumerate(cast(list[Any], given)[:_MOST_NAMED]):
+    for number, item in enumerate(cast(list[Any], given)[:_MOST_NAMED]):
         try:
-            found.append(convert(one, Capability))
+            found.append(convert(item, Capability))
         except msgspec.ValidationError:
             where = f"capabilities[{number}]"
-            told.append(Violation("S0-T11", "has no name and scope; it is left out", where, "should"))
+            violations.append(Violation("S0-T11", "has no name and scope; it is left out", where, "should"))
     return tuple(found)
 
 
-def _active_task(value: Mapping[str, Any], told: list[Violation]) -> str:
+def _active_task(value: Mapping[str, Any], violations: list[Violation]) -> str:
     given = value.get("active_task", "")
     if isinstance(given, str):
         return given
-    told.append(Violation("S0-T12", f"cannot be {_shown(given)}; it is text", "active_task", "should"))
+    violations.append(Violation("S0-T12", f"cannot be {_shown(given)}; it is text", "active_task", "should"))
     return ""
 
 

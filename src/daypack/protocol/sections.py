@@ -1,7 +1,7 @@
 """The section of a reply that is no text: where it begins and ends, and what JSON object is in it.
 
 The split is at the first separator whose whole remainder is one JSON object. If there is none, the last section counts
-that can be mended (a fence, tags, comments, words behind the JSON) or is broken; else all of the reply is text.
+that can be mended (a fence, tags, comments, words after the JSON) or is broken; else all of the reply is text.
 """
 
 import re
@@ -26,7 +26,7 @@ _OPENING = re.compile(
 _CLOSING_FENCE = re.compile(r"(?:`{3,}|~{3,})[ \t]*+(?=[\r\n]|\Z)")
 _FENCE_LINE = re.compile(r"\n[ \t]*+(?:`{3,}|~{3,})[ \t]*+(?=[\r\n]|\Z)")
 _ANY_SPACE = re.compile(r"\s*+")
-_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'  # one that is not closed goes on to the end
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'  # an unclosed string extends to the end
 _STRING_OR_COMMENT = re.compile(rf"{_STRING}|//[^\n\r]*|/\*(?:.*?\*/|.*)", re.DOTALL)
 _STRING_OR_COMMA = re.compile(rf"{_STRING}|,(?=\s*+[}}\]])", re.DOTALL)  # one before a closing bracket
 _STRING_OR_BRACKET = re.compile(rf"{_STRING}|[][{{}}]", re.DOTALL)
@@ -56,7 +56,7 @@ def find_section(reply: str) -> Section | None:
 
 
 class _Opened(NamedTuple):
-    """What stands between the separator and the JSON: fences and the names of tags, in their order."""
+    """What is between the separator and the JSON: fences and the names of tags, in order."""
 
     at: int
     wrappers: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class _Finder:
             at = self._reply.find(SEPARATOR, at + _LENGTH)
 
     def _last(self, starts: list[int]) -> Section | None:
-        """Return the last section: what stands before it may be quoted, and is not to be believed in its place."""
+        """Return the last section; the sections before it may be quotations."""
         mended: Section | None = None
         torn: Section | None = None
         for start in starts:
@@ -159,7 +159,7 @@ class _Finder:
         if loose := _LOOSE.match(reply, end):
             faults.append(Violation("S0-R6", "brackets too many follow the JSON", self._line(end)))
             end = loose.end()
-        stop, behind = self._behind(self._close(end, opened))
+        stop, behind = self._after(self._close(end, opened))
         return Section(start, stop, _object(verdict), (*faults, *behind))
 
     def _scan_kindly(self, at: int) -> tuple[Verdict, bool]:
@@ -185,15 +185,15 @@ class _Finder:
                 break
         return at
 
-    def _behind(self, stop: int) -> tuple[int, tuple[Violation, ...]]:
-        """Return where the section ends when nothing but space is behind `stop`, else that there are words."""
+    def _after(self, stop: int) -> tuple[int, tuple[Violation, ...]]:
+        """Return where the section ends if only space follows `stop`; report words that follow."""
         reply, rest = self._reply, self._skip(stop)
         where = self._line(rest)
         if rest == len(reply):
             odd = skip_space(reply, stop) < rest
             return rest, (Violation("S0-R6", "white space that JSON does not know follows it", where),) if odd else ()
         if reply.startswith(SEPARATOR, rest):
-            return stop, ()  # another section: it is told of as such
+            return stop, ()  # another section, reported on its own
         problem = "words follow the JSON; they are taken as text"
         return stop, (Violation("S0-R2", problem, where), Violation("S0-R6", problem, where))
 
@@ -205,11 +205,11 @@ class _Finder:
         where = self._line(opened.at)
         around: list[tuple[str, tuple[str, ...]]] = []
         if _FENCE in opened.wrappers:
-            around.append(("a code fence stands around the JSON", ("S0-F2", "S0-R6")))
-        if any(one != _FENCE for one in opened.wrappers):
-            around.append(("tags stand around the JSON", ("S0-F3", "S0-R6")))
+            around.append(("a code fence surrounds the JSON", ("S0-F2", "S0-R6")))
+        if any(wrapper != _FENCE for wrapper in opened.wrappers):
+            around.append(("tags surround the JSON", ("S0-F3", "S0-R6")))
         if opened.odd:
-            around.append(("characters that are no JSON stand before it", ("S0-R6",)))
+            around.append(("characters that are not JSON precede it", ("S0-R6",)))
         if opened.comment:
             around.append(("there are comments", ("S0-F4",)))
         for problem, rules in around:
@@ -218,7 +218,7 @@ class _Finder:
         yield from (Violation(rule, problem, where) for rule in _NO_JSON)
 
     def _empty(self, start: int) -> Section | None:
-        """A separator with nothing behind it but space or a fence: the reply was cut off there."""
+        """A separator followed by nothing but space or a fence: the reply was cut off there."""
         opened = self._open(start)
         if opened.at < len(self._reply) or opened.comment or set(opened.wrappers) - {_FENCE}:
             return None
@@ -227,12 +227,12 @@ class _Finder:
         return Section(start, len(self._reply), None, tuple(faults))
 
     def _no_object(self, start: int) -> Section | None:
-        """A separator and JSON that is no object, with nothing behind it."""
+        """A separator and JSON that is not an object, followed by nothing."""
         reply, opened = self._reply, self._open(start)
         verdict = self._scan(opened.at)
         if verdict.end < 0 or reply.startswith("{", opened.at):
             return None
-        stop, behind = self._behind(self._close(verdict.end, opened))
+        stop, behind = self._after(self._close(verdict.end, opened))
         if stop < len(reply):
             return None
         faults = [Violation(rule, _NO_OBJECT, self._line(start)) for rule in ("X23", "S0-F1")]
@@ -247,31 +247,31 @@ class _Finder:
             return None
         verdict, where = self._scan(opened.at), self._line(start)
         faults = list(_refusals(verdict, where))
-        faults += [one for one in self._around(opened) if one.rule not in _NO_JSON]
+        faults += [violation for violation in self._around(opened) if violation.rule not in _NO_JSON]
         end = _extent(reply, opened.at)
         if end is None:
             if not verdict.problem:
                 faults += [Violation(rule, "the JSON is not closed", where) for rule in _NO_JSON]
             fence = _FENCE_LINE.search(reply, opened.at) if _FENCE in opened.wrappers else None
-            stop, behind = self._behind(fence.end()) if fence else (len(reply), ())
+            stop, behind = self._after(fence.end()) if fence else (len(reply), ())
             return Section(start, stop, None, (*faults, *behind))
         if _GOES_ON.match(reply, end):
             return Section(start, len(reply), None, tuple(faults))
         loose = _LOOSE.match(reply, end)
-        stop, behind = self._behind(self._close(loose.end() if loose else end, opened))
+        stop, behind = self._after(self._close(loose.end() if loose else end, opened))
         if behind and not _LIKE_JSON.match(reply, opened.at):
             return None  # words in braces, quoted in a sentence
         return Section(start, stop, None, (*faults, *behind))
 
     def _absorb(self, section: Section) -> Section:
-        """Take in separators before, and sections and objects behind, that follow at once: nobody is to read those."""
+        """Include adjacent separators before, and adjacent sections and objects after: none of them is text."""
         reply, (start, stop, *_) = self._reply, section
         for _ in range(_MOST_TRIED):
             at = self._skip(stop)
             end = self._following(at)
             if end <= at:
                 break
-            stop = self._behind(end)[0]
+            stop = self._after(end)[0]
         while reply.endswith(SEPARATOR, 0, start):
             start -= _LENGTH
         return section._replace(start=start, stop=stop)

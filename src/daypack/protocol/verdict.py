@@ -99,7 +99,7 @@ def _is_spelled(text: str) -> bool:
 def _is_deep(value: object) -> bool:
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [inner for one in level for inner in _inside(one) if isinstance(inner, (dict, list))]
+        level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, (dict, list))]
         if not level:
             return False
     return True
@@ -115,9 +115,9 @@ def well_formed(value: object) -> Any:  # noqa: ANN401 — JSON
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _HALVES.search(value) else value
     if isinstance(value, dict):
         known = cast(dict[str, Any], value)
-        return {well_formed(key): well_formed(one) for key, one in known.items()}
+        return {well_formed(key): well_formed(item) for key, item in known.items()}
     if isinstance(value, list):
-        return [well_formed(one) for one in cast(list[Any], value)]
+        return [well_formed(item) for item in cast(list[Any], value)]
     return value
 
 

@@ -1,9 +1,9 @@
-"""The dialects: daypack's neutral turn in a provider's words, and a provider's reply in daypack's.
+"""The dialects: render a neutral turn as a provider's request, and read a provider's reply.
 
 Both directions are here and nowhere else. A dialect is a module with three functions: `render` gives the keyword
 arguments of the client's call, `read` takes what the client returned, `validate` says what the provider would refuse.
 
-What `read` keeps for `render` stands in meta: the message's `dialect`, `id`, `model` and `stop`, a call's place among
+What `read` keeps for `render` is in meta: the message's `dialect`, `id`, `model` and `stop`, a call's place among
 the parts (`after`), the sealed form of a reasoning item. In other dialects it is left out.
 """
 
@@ -71,9 +71,9 @@ def dialect(name: str) -> Dialect:
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 — a module's attribute
-    # All of them are imported by whoever asks for the whole table, and by nobody else.
+    # Importing all dialects costs start-up time, so only a request for the whole table does it.
     if name == "DIALECTS":
-        return {one: dialect(one) for one in NAMES}
+        return {known: dialect(known) for known in NAMES}
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -83,7 +83,7 @@ def encode(body: Mapping[str, Any]) -> bytes:
 
 
 def read_reply(reply: object) -> Reply:
-    """Read a reply of any dialect, told apart by its shape: a text, a message, or what a client returned."""
+    """Read a reply of any dialect, recognised by its shape: a text, a message, or what a client returned."""
     if isinstance(reply, str):
         return dialect("openai").read(reply)
     value = open_reply(reply)
@@ -93,7 +93,7 @@ def read_reply(reply: object) -> Reply:
 
 
 def _is_neutral(value: Mapping[str, Any]) -> bool:
-    """Whether a reply is a message in daypack's own shape already."""
+    """True if a reply is already a message in daypack's own shape."""
     if value.get("role") != "assistant":
         return False
     blocks = list_at(value, "content")

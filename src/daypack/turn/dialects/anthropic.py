@@ -3,11 +3,11 @@
 Roles alternate, so neighbours of one role become one message of several blocks; block for block, a turn's messages
 without the volatile ones begin the next turn's. Thinking is sent back when it is signed and something of the same
 message follows it. Blocks of tools the server runs itself go together with their results. A system message in the
-middle becomes a note in the user's turn. A user's name stands before the text, other names are left out, and so are
+middle becomes a note in the user's turn. A user's name is written before the text, other names are left out, and so are
 citations. The assistant's messages lose white space at their end, which the API refuses in the last one.
 
 Marks for the cache: on the last block of the system prompt, on the last block before the volatile ones, and where the
-latter stood before the newest reply, because the API looks back over twenty blocks only.
+latter were before the newest reply, because the API looks back over twenty blocks only.
 """
 
 from typing import Any, cast
@@ -82,7 +82,7 @@ def _mark_tail(messages: list[Block]) -> None:
 
 
 def _mark(blocks: list[Block]) -> bool:
-    """Mark the last block that may bear a mark; say whether there is one."""
+    """Mark the last block that may have a cache mark; return False if there is none."""
     for block in reversed(blocks):
         if block["type"] in CACHEABLE:
             block["cache_control"] = {"type": "ephemeral"}
@@ -205,7 +205,7 @@ def _file(part: File) -> Block | None:
 
 
 def _is_fetchable(source: str) -> bool:
-    return source.startswith("https://") and not any(one.isspace() for one in source)
+    return source.startswith("https://") and not any(character.isspace() for character in source)
 
 
 def _own(value: Block) -> Block | None:

@@ -1,4 +1,4 @@
-"""What a turn gives to a dialect: texts and messages, in the order they are to be sent."""
+"""The input of a dialect: texts and messages of a turn, in the order they are sent."""
 
 from collections.abc import Iterable
 
@@ -8,9 +8,9 @@ from daypack.types.history import Message
 
 
 class Given(Struct, frozen=True):
-    """One turn, settled: nothing is chosen, cut or moved any more.
+    """One turn in its final form: the dialects choose, cut and move nothing.
 
-    The messages begin with one of the user's, and a message with tool calls is directly followed by one result for
+    The first message is a user message, and a message with tool calls is directly followed by one result for
     each of its calls. What is in `volatile` follows the last message and may be different in the next turn.
     """
 

@@ -1,7 +1,7 @@
 """OpenAI's chat completions, and the many servers that speak the same.
 
 A message of daypack is a message here, one to one, so that a turn's list without its last, volatile message begins the
-next turn's list. A user's or assistant's `name` is sent where its letters allow; a user's name with others stands
+next turn's list. A user's or assistant's `name` is sent where its letters allow; a user's name with others is written
 before the text. Thinking is never sent: no chat API takes it as input.
 """
 
@@ -87,7 +87,7 @@ def _assistant(message: Message, calls: Calls) -> Block | None:
 
 
 def _is_refusal(message: Message) -> bool:
-    texts = () if isinstance(message.content, str) else [one for one in message.content if isinstance(one, Text)]
+    texts = () if isinstance(message.content, str) else [part for part in message.content if isinstance(part, Text)]
     return len(texts) == 1 and bool(texts[0].meta) and bool(texts[0].meta.get("refusal"))
 
 
@@ -131,7 +131,7 @@ def read(reply: object) -> Reply:
     if "choices" in value:
         choices = list_at(value, "choices")
         if len(choices) != 1:
-            hint = "give the message you go on with: reply.choices[n].message"
+            hint = "give the chosen message: reply.choices[n].message"
             raise unusable(f"has {len(choices)} choices, and one is needed", "choices", hint)
         stop = choices[0].get("finish_reason")
         message = object_at(choices[0], "message")

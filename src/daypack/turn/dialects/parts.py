@@ -91,13 +91,13 @@ def mention(part: Image | File) -> str:
 
 
 def named(message: Message) -> str:
-    """Return what stands before a user's words when their name has no field of its own."""
+    """Return the name to write before a user's text, for APIs without a field for it."""
     return f"{_SPACES.sub(' ', message.name).strip()}: " if message.name and message.role == "user" else ""
 
 
 def is_web(source: str) -> bool:
-    """Whether a source is an address providers fetch from."""
-    return source.startswith(("https://", "http://")) and not any(one.isspace() for one in source)
+    """True if a source is a URL that providers can fetch."""
+    return source.startswith(("https://", "http://")) and not any(character.isspace() for character in source)
 
 
 def data_of(source: str) -> tuple[str, str] | None:

@@ -1,4 +1,4 @@
-"""What came back from a model: the message to append, and what it cost."""
+"""A model's reply: the message to append, and its token usage."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -81,7 +81,7 @@ class Draft:
         content: Any = (parts[0]["text"] if parts else "") if plain else parts
         message: dict[str, Any] = {"role": "assistant", "content": content}
         if calls:
-            # Behind everything is where calls stand anyway.
+            # Calls come last by default.
             usual = all(call["meta"]["after"] == len(parts) for call in calls)
             message["tool_calls"] = [_without_place(call) if usual else call for call in calls]
         if dialect:

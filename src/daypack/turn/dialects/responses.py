@@ -3,8 +3,8 @@
 A message becomes one or several items, so that a turn's input without its last, volatile item begins the next turn's
 input. Items go without the ids the server gave them: those tie a message to a reasoning item that may not be there.
 Reasoning is sent back when its encrypted content was returned and something of the same reply follows it; items of
-tools that the server runs itself only together with all reasoning of their reply. A user's name stands before the
-text, other names are left out.
+tools that the server runs itself only together with all reasoning of their reply. A user's name is written before
+the text, other names are left out.
 """
 
 from typing import Any
@@ -60,7 +60,7 @@ def render(given: Given) -> dict[str, Any]:
 
 
 class _Sent:
-    """What stands in the input already: calls that wait for their result, and ids that may not come again."""
+    """What the input contains so far: calls that wait for their result, and ids that may not be repeated."""
 
     __slots__ = ("_calls", "_custom", "items")
 
@@ -100,9 +100,9 @@ def _assistant(message: Message, sent: _Sent) -> list[Block]:
         return [] if is_blank(message.content) else [{"role": "assistant", "content": message.content}]
     ours = comes_from(message, "responses")
     # An item of the server's tools is refused without the reasoning that led to it.
-    whole = ours and all(_reasoning(one, sent) for one in message.content if isinstance(one, Thinking))
+    whole = ours and all(_reasoning(part, sent) for part in message.content if isinstance(part, Thinking))
     items: list[Block] = []
-    waiting: list[Block] = []  # reasoning that needs something behind it
+    waiting: list[Block] = []  # reasoning that must be followed by another item
     voice: object = None
     for part in in_order(message):
         if isinstance(part, Thinking):
@@ -117,7 +117,7 @@ def _assistant(message: Message, sent: _Sent) -> list[Block]:
         else:
             item, spoke = _message(part)
         if item is None:
-            waiting = []  # what it led to is left out, and it cannot stand alone
+            waiting = []  # the item it led to is left out, and it may not be sent alone
             continue
         if spoke is not None and spoke == voice and not waiting:
             items[-1]["content"] += "\n" + item["content"]
@@ -148,7 +148,7 @@ def _reasoning(part: Thinking, sent: _Sent) -> Block | None:
         return None
     if not sealed or not given or given in sent.items:  # the same reply appended twice
         return None
-    summary = [{"type": "summary_text", "text": text_at(one, "text")} for one in list_at(meta, "summary")]
+    summary = [{"type": "summary_text", "text": text_at(text, "text")} for text in list_at(meta, "summary")]
     return {"type": "reasoning", "id": given, "summary": summary, "encrypted_content": sealed}
 
 
@@ -214,9 +214,9 @@ def _read_item(item: Block, index: int, draft: Draft) -> None:
         _read_message(item, draft)
     elif kind == "reasoning":
         summary, content = list_at(item, "summary"), list_at(item, "content")
-        told = [text_at(one, "text") for one in summary or content]
+        thoughts = [text_at(text, "text") for text in summary or content]
         facts = {"id": item.get("id"), "summary": summary, "encrypted_content": item.get("encrypted_content")}
-        draft.think("\n\n".join(told), {"dialect": "responses", **{k: v for k, v in facts.items() if v}})
+        draft.think("\n\n".join(thoughts), {"dialect": "responses", **{k: v for k, v in facts.items() if v}})
     elif kind in ("function_call", "custom_tool_call"):
         name, given = text_at(item, "name"), text_at(item, "call_id")
         if not name or not given:
@@ -236,9 +236,9 @@ def _read_message(item: Block, draft: Draft) -> None:
         return
     parts = list_at(item, "content")
     # One text, as the library's own `output_text` puts it together.
-    texts = [one for one in parts if one.get("type") == "output_text"]
-    notes = [note for one in texts for note in list_at(one, "annotations")]
-    draft.say("".join(text_at(one, "text") for one in texts), {**facts, **({"annotations": notes} if notes else {})})
+    texts = [part for part in parts if part.get("type") == "output_text"]
+    notes = [note for text in texts for note in list_at(text, "annotations")]
+    draft.say("".join(text_at(text, "text") for text in texts), {**facts, **({"annotations": notes} if notes else {})})
     for part in parts:
         if part.get("type") == "refusal":
             draft.say(text_at(part, "refusal"), {**facts, "refusal": True})

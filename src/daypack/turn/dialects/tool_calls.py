@@ -1,4 +1,4 @@
-"""Tool calls as providers take them: ids, names and arguments that none of them refuses."""
+"""Tool calls in the form that every provider accepts: ids, names and arguments."""
 
 import re
 from functools import lru_cache
@@ -55,7 +55,7 @@ class Calls:
                 f"the result of {message.tool_call_id!r} has no call before it",
                 operation="render",
                 place=message.id or "messages",
-                hint="a dialect takes settled messages: each result behind its call",
+                hint="a dialect takes settled messages: each result after its call",
             )
         return waiting.pop(0)
 
@@ -78,7 +78,7 @@ def tool_name(name: str) -> str:
 
 
 def arguments_object(text: str) -> dict[str, Any]:
-    """Return a call's arguments as an object; a text that is none stands in it under `arguments`."""
+    """Return a call's arguments as an object; a text that is not an object becomes its `arguments`."""
     if not text or text.isspace():
         return {}
     try:
@@ -93,7 +93,7 @@ def arguments_object(text: str) -> dict[str, Any]:
 def in_order(message: Message) -> list[Part | ToolCall]:
     """Return the parts and calls of an assistant message in the order the model wrote them.
 
-    Calls stand behind all parts, unless the reader of the reply noted another place (`after`, a number of parts).
+    Calls come after all parts, unless the reader of the reply noted another place (`after`, a number of parts).
     """
     content = message.content
     parts: list[Part | ToolCall] = [Text(content)] if isinstance(content, str) else list(content)
@@ -109,7 +109,7 @@ def in_order(message: Message) -> list[Part | ToolCall]:
 
 
 def is_custom(call: ToolCall) -> bool:
-    """Whether a call is one of OpenAI's custom tools: free text instead of JSON."""
+    """True for a call of an OpenAI custom tool: free text instead of JSON."""
     return bool(call.meta) and call.meta.get("type") == "custom"
 
 
@@ -120,17 +120,17 @@ def _checksum(text: str) -> str:
 
 
 def _is_deep(text: str, value: dict[str, Any]) -> bool:
-    """Whether JSON is nested so deeply that an encoder might give up on it."""
+    """True if JSON is nested so deeply that an encoder might fail."""
     if text.count("{") + text.count("[") <= _MAX_DEPTH:
         return False
     level: list[object] = [value]
     for _ in range(_MAX_DEPTH):
         inner: list[object] = []
-        for one in level:
-            if isinstance(one, dict):
-                inner.extend(cast(dict[str, object], one).values())
-            elif isinstance(one, list):
-                inner.extend(cast(list[object], one))
+        for value_at in level:
+            if isinstance(value_at, dict):
+                inner.extend(cast(dict[str, object], value_at).values())
+            elif isinstance(value_at, list):
+                inner.extend(cast(list[object], value_at))
         if not inner:
             return False
         level = inner

@@ -172,7 +172,8 @@ def _check_pairs(turns: list[tuple[str, _Blocks]]) -> Iterator[str]:
                 yield f"{place}: no server_tool_use {given} before it"
             begun = begun or kind != "tool_result"
         yield from (f"{place}: no tool_result for {given} in the next message" for given, place in waiting.items())
-        uses = (one for one in enumerate(blocks) if one[1].get("type") == "tool_use" and role == "assistant")
+        calls = enumerate(blocks) if role == "assistant" else ()
+        uses = [(number, block) for number, block in calls if block.get("type") == "tool_use"]
         waiting = {str(block.get("id")): f"messages[{index}].content[{number}]" for number, block in uses}
     yield from (f"{place}: no tool_result for {given} in the next message" for given, place in waiting.items())
 
@@ -197,7 +198,7 @@ def _check_marks(system: object, turns: list[tuple[str, _Blocks]]) -> Iterator[s
     marked = [("system", block) for block in objects(system) or () if block.get("cache_control")]
     for _, place, block in _walk(turns):
         inner = objects(block.get("content")) or () if block.get("type") == "tool_result" else ()
-        marked += [(place, one) for one in (block, *inner) if one.get("cache_control")]
+        marked += [(place, inside) for inside in (block, *inner) if inside.get("cache_control")]
     for place, block in marked:
         if block.get("type") in THINKING:
             yield f"{place}: cache_control cannot be set on thinking"

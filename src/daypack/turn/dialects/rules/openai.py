@@ -96,7 +96,7 @@ def _check_calls(value: object, place: str) -> Iterator[str]:
 
 
 def _check_order(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """Each call has its result before anything else is said, and each result its call."""
+    """Each call has its result before any other message, and each result has its call."""
     waiting: dict[str, str] = {}
     answered: set[str] = set()
     for index, message in enumerate(messages):

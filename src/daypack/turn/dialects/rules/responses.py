@@ -99,7 +99,7 @@ def _check_call_id(item: dict[str, Any], place: str) -> Iterator[str]:
 
 
 def _check_pairs(items: list[dict[str, Any]]) -> Iterator[str]:
-    """Each call has one output behind it, of its own kind, and each output has its call."""
+    """Each call is followed by one output of its own kind, and each output has its call."""
     waiting: dict[tuple[Any, str], int] = {}
     seen: set[tuple[Any, str]] = set()
     for index, item in enumerate(items):
