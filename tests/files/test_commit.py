@@ -29,10 +29,10 @@ class TurnInputs:
     def __init__(self) -> None:
         self.batches: list[int] = []
         self.handle = Handle(os.open(os.devnull, os.O_RDONLY), 0)
-        self.group = Group[int](self.work)
+        self.group = Group[Handle](self.work)
         self.busy = threading.Lock()
 
-    def work(self, tasks: Sequence[Task[int]]) -> None:
+    def work(self, tasks: Sequence[Task[Handle]]) -> None:
         assert self.busy.acquire(blocking=False), "two threads work at once"
         self.batches.append(len(tasks))
         for task in tasks:
@@ -68,11 +68,11 @@ def test_an_error_belongs_to_the_thread_that_asked_for_it() -> None:
 
 
 def test_an_error_of_the_work_reaches_everybody_it_was_done_for() -> None:
-    def fail(_: Sequence[Task[int]]) -> None:
+    def fail(_: Sequence[Task[Handle]]) -> None:
         time.sleep(0.01)
         raise StorageFailed("no disk")
 
-    group, told = Group[int](fail), list[int]()
+    group, told = Group[Handle](fail), list[int]()
 
     def ask(number: int) -> None:
         with pytest.raises(StorageFailed, match="no disk"):
@@ -86,7 +86,7 @@ def test_an_error_of_the_work_reaches_everybody_it_was_done_for() -> None:
 def test_a_worker_that_is_interrupted_leaves_nobody_waiting() -> None:
     interrupted = threading.Event()
 
-    def work(tasks: Sequence[Task[int]]) -> None:
+    def work(tasks: Sequence[Task[Handle]]) -> None:
         time.sleep(0.02)
         if not interrupted.is_set():
             interrupted.set()
@@ -94,7 +94,7 @@ def test_a_worker_that_is_interrupted_leaves_nobody_waiting() -> None:
         for task in tasks:
             task.answers.append(7)
 
-    group, outcomes = Group[int](work), list[str]()
+    group, outcomes = Group[Handle](work), list[str]()
 
     def ask(_: int) -> None:
         try:

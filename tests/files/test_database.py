@@ -86,7 +86,7 @@ def test_a_database_of_another_program_is_damage_and_stays(database: Database, p
     other.execute("CREATE TABLE theirs(value)")
     other.commit()
     other.close()
-    with pytest.raises(Damaged, match="no store of daypack"):
+    with pytest.raises(Damaged, match="not a daypack store"):
         put(database, 1)
     again = sqlite3.connect(path)
     assert again.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
@@ -116,9 +116,9 @@ def test_a_file_that_is_overwritten_is_damage(database: Database, path: Path) ->
 def test_a_file_that_was_there_and_is_gone_is_damage(database: Database, path: Path) -> None:
     put(database, 1)
     path.unlink()
-    with pytest.raises(Damaged, match="is gone"):
+    with pytest.raises(Damaged, match="is missing"):
         put(database, 2)
-    with pytest.raises(Damaged, match="is gone"):
+    with pytest.raises(Damaged, match="is missing"):
         values(database)
     assert not path.exists()
 
@@ -126,7 +126,7 @@ def test_a_file_that_was_there_and_is_gone_is_damage(database: Database, path: P
 def test_a_journal_without_its_file_is_damage(database: Database, path: Path) -> None:
     path.parent.mkdir()
     Path(f"{path}-wal").write_bytes(b"what was acknowledged last")
-    with pytest.raises(Damaged, match="is gone"):
+    with pytest.raises(Damaged, match="is missing"):
         values(database)
 
 

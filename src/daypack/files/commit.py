@@ -1,49 +1,50 @@
-"""Group commit: the appends of many threads, done by one of them with one lock and one sync.
+"""Group commit: one thread carries out the writes of all threads that are queued, with one lock and one sync.
 
-Whoever finds nobody at work works for all who wait, itself included; those who come meanwhile wait, each at a gate
-of its own, and the first of them works next. Threads that all wrote for themselves would spend their time fighting
-for the interpreter (measured: half the messages per second).
+The first thread to arrive commits for all that are queued, itself included; those that arrive meanwhile wait, and the
+first of them commits next. Threads that all wrote for themselves would contend for the interpreter (measured: half the
+messages per second). Logs and SQLite files use it.
 """
 
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from daypack.errors import StorageFailed
 from daypack.files.atomic import release
 from daypack.files.lock import forks
 
 Answer = TypeVar("Answer")
+Target = TypeVar("Target")  # what the writes go to: the handle of a log, or a connection
 
 
-def reentered(place: str = "") -> StorageFailed:
-    """Return the error for an append that a signal handler makes in the middle of another one."""
+def reentered(place: str = "", operation: str = "append") -> StorageFailed:
+    """Return the error for a write from a signal handler, or from within another write of the same thread."""
     return StorageFailed(
-        "an append is under way in this very thread",
-        operation="append",
+        "this thread is already writing",
+        operation=operation,
         place=place,
-        hint="do not append from a signal handler; set a flag there and append afterwards",
+        hint="do not write from a signal handler; set a flag there and write afterwards",
     )
 
 
 class Handle:
-    """A log opened for appending, with what is known to be on disk.
+    """A log opened for appending, and how much of it is known to be on disk.
 
-    A failed sync is final: the kernel may have dropped the bytes and would call the next sync a success.
+    A failed sync is final: the kernel may have dropped the bytes, and the next sync would still succeed.
     """
 
     def __init__(self, fd: int, inode: int) -> None:
         self.fd = fd
         self.inode = inode
-        self.durable = 0  # a sync of this handle has proved every byte before this offset
+        self.durable = 0  # a sync of this handle has covered every byte before this offset
         self.written = 0  # the end of the log, as of the last append or catch-up
         self.failure: OSError | None = None
-        self._one_at_a_time = threading.RLock()  # or a failure could be reported to one and success to another
+        self._sync_lock = threading.RLock()  # or the same bytes could be reported as failed and as synced
 
     def commit(self, end: int) -> None:
         """Return when the bytes before `end` are on disk; raise the OSError of a sync that failed."""
-        with self._one_at_a_time:
+        with self._sync_lock:
             if self.failure:
                 raise self.failure
             if self.durable >= end:
@@ -57,57 +58,63 @@ class Handle:
             self.durable = max(self.durable, covered)
 
     def __del__(self) -> None:
-        # Closed when the last thread that may still sync it has let go, never under its feet.
+        # Closed when the last thread that may still sync it has released it.
         release(self.fd)
 
 
-class Task(Generic[Answer]):
-    """What one thread wants done, and what came of it."""
+class Task(Generic[Target]):
+    """A write that a thread has queued, and its outcome."""
 
-    def __init__(self, run: Callable[[Handle], Answer]) -> None:
+    def __init__(self, run: Callable[[Target], Any], operation: str) -> None:
         self.run = run
-        self.answers: list[Answer] = []  # one, when it went well
+        self.operation = operation
+        self.answers: list[Any] = []  # one item after success
         self.error: Exception | None = None
         self.done = False
         self.gate: threading.Lock | None = None
 
-    def attempt(self, handle: Handle) -> None:
-        """Do it and keep the answer or the error."""
+    def attempt(self, target: Target) -> None:
+        """Run it and store the answer or the error."""
         try:
-            self.answers.append(self.run(handle))
+            self.answers.append(self.run(target))
         except Exception as error:
             self.error = error
 
 
-class Group(Generic[Answer]):
-    """Lets one thread at a time work for all that wait."""
+class Group(Generic[Target]):
+    """Lets one thread at a time commit for all that are queued; `work` runs their tasks."""
 
-    def __init__(self, work: Callable[[Sequence[Task[Answer]]], None]) -> None:
+    def __init__(self, work: Callable[[Sequence[Task[Target]]], None], place: str = "") -> None:
         self._work = work
+        self._place = place
         self._reset()
 
     def _reset(self) -> None:
         self._busy = False
-        self._queue: list[Task[Answer]] = []
-        self._within: set[int] = set()  # threads that are in here
+        self._queue: list[Task[Target]] = []
+        self._members: set[int] = set()  # threads inside `do`
         self._mutex = threading.Lock()
         self._forks = forks.count
 
-    def do(self, run: Callable[[Handle], Answer]) -> Answer:
-        """Have it done, by this thread or another, and return its answer when the work is complete."""
-        if self._forks != forks.count:
-            self._reset()  # whoever was at work is not in this process
-        thread = threading.get_ident()
-        if thread in self._within:
-            raise reentered()
-        self._within.add(thread)
-        try:
-            return self._do(run)
-        finally:
-            self._within.discard(thread)
+    @property
+    def waiting(self) -> int:
+        """How many tasks are queued and not started."""
+        return len(self._queue)
 
-    def _do(self, run: Callable[[Handle], Answer]) -> Answer:
-        task = Task(run)
+    def do(self, run: Callable[[Target], Answer], operation: str = "append") -> Answer:
+        """Have `run` carried out, by this thread or another, and return its answer when it is committed."""
+        if self._forks != forks.count:
+            self._reset()  # the threads that were here are not in this process
+        thread = threading.get_ident()
+        if thread in self._members:
+            raise reentered(self._place, operation)
+        self._members.add(thread)
+        try:
+            return self._do(Task(run, operation))
+        finally:
+            self._members.discard(thread)
+
+    def _do(self, task: Task[Target]) -> Any:  # noqa: ANN401 — the answer of the task
         with self._mutex:
             self._queue.append(task)
             if self._busy:
@@ -131,9 +138,10 @@ class Group(Generic[Answer]):
             for task in tasks:
                 task.error = task.error or error
         except BaseException:
+            problem = "the thread that committed for this one was interrupted"
             for task in tasks:
                 task.error = task.error or StorageFailed(
-                    "the thread that appended for all was interrupted", operation="append", hint="append again"
+                    problem, operation=task.operation, place=self._place, hint="try again"
                 )
             raise
         finally:
@@ -150,15 +158,15 @@ class Group(Generic[Answer]):
             else:
                 self._busy = False
 
-    def _wait(self, task: Task[Answer], gate: threading.Lock) -> None:
+    def _wait(self, task: Task[Target], gate: threading.Lock) -> None:
         try:
             gate.acquire()
         except BaseException:
-            # Interrupted (Ctrl-C). If it was our turn to work, it is now somebody else's.
+            # Interrupted (Ctrl-C). If this thread was chosen to commit, choose the next.
             with self._mutex:
-                waiting = task in self._queue
-                chosen = waiting and not gate.locked()
-                if waiting:
+                queued = task in self._queue
+                chosen = queued and not gate.locked()
+                if queued:
                     self._queue.remove(task)
             if chosen:
                 self._choose_next()

@@ -1,48 +1,49 @@
-"""A SQLite file shared by threads and processes: made whole, opened, checked, given back before a fork.
+"""A SQLite file shared by threads and processes: created atomically, checked when opened, closed before a fork.
 
-A file is made aside and then named, so that one that is empty or half written is not taken for a new one. It is
-readable by its owner alone. What the file system refuses is StorageFailed, what is no file of this format Damaged.
+A file is created under a temporary name, so that an empty or half-written file is never mistaken for a new one. Only
+its owner can read it. Errors of the file system are StorageFailed, a file of another format is Damaged.
 """
 
 import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakSet
 
 from daypack.errors import Damaged, StorageFailed, UnsafePath
 from daypack.files.atomic import discard, make_folders, release, sync_folder
+from daypack.files.commit import Group, Task
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
 BUSY_SECONDS = 20
-_FORK_SECONDS = 5.0  # at most this long a fork waits for the transactions of other threads
+_FORK_SECONDS = 5.0  # a fork waits at most so long for transactions of other threads
 COMPANIONS = ("-wal", "-shm", "-journal")
 _UNFINISHED = ".new"
 
 # Result codes of SQLite (their low byte).
 _ERROR, _BUSY, _LOCKED, _READONLY, _CORRUPT, _FULL, _MISMATCH, _NOTADB = 1, 5, 6, 8, 11, 13, 20, 26
 _BROKEN = (_ERROR, _CORRUPT, _MISMATCH, _NOTADB)
-_MOVED = 8 | 4 << 8  # SQLITE_READONLY_DBMOVED: somebody deleted or replaced the file
+_MOVED = 8 | 4 << 8  # SQLITE_READONLY_DBMOVED: the file was deleted or replaced
 _HINTS = {
-    _FULL: "free space; the {} is as it was before",
-    _READONLY: "fix permissions, or move the file to a place that can be written",
+    _FULL: "free space; the {} is unchanged",
+    _READONLY: "fix permissions, or move the file to a writable folder",
     _BUSY: "another process is writing to the {}; try again",
     _LOCKED: "another process is writing to the {}; try again",
 }
 
 _databases: "WeakSet[Database]" = WeakSet()
-_inherited: list["Connection"] = []  # of a parent process: neither to be used nor to be closed here
+_inherited: list["Connection"] = []  # of a parent process: must be neither used nor closed here
 
 Answer = TypeVar("Answer")
 
 
 class Format(NamedTuple):
-    """What a file must be. `kept`: it is the truth, so a commit is on disk, and a file that is gone is damage."""
+    """The format of a file. `kept`: it is not derived, so commits are synced and a missing file is damage."""
 
     what: str
     application: int
@@ -54,14 +55,14 @@ class Format(NamedTuple):
 
 
 class Moved(StorageFailed):
-    """Somebody removed or replaced the file while it was open."""
+    """The file was deleted or replaced while it was open."""
 
 
 class _Forks(threading.local):
-    """Closes files before a fork: SQLite's locks do not survive one.
+    """Closes files before a fork, because SQLite's locks do not survive it.
 
-    A child that inherits a connection in the midst of a transaction finds its file locked for ever, so whoever forks
-    waits for other threads to end theirs, and lets none begin before the fork is done.
+    A child that inherited a connection within a transaction would find its file locked forever. So the forking thread
+    waits for the transactions of other threads, and blocks new ones until the fork is done.
     """
 
     def __init__(self) -> None:
@@ -75,7 +76,7 @@ class _Forks(threading.local):
 
     def in_parent(self) -> None:
         while self.held:
-            self.held.pop().go_on()
+            self.held.pop().resume()
 
     def in_child(self) -> None:
         self.held.clear()
@@ -84,7 +85,7 @@ class _Forks(threading.local):
 
 
 class Database:
-    """One file; `run` gives a connection to whoever works with it, one thread at a time."""
+    """One file, used by one thread at a time."""
 
     def __init__(self, path: str, form: Format) -> None:
         self.path = os.path.abspath(path)
@@ -96,11 +97,11 @@ class Database:
         _databases.add(self)
 
     def run(self, operation: str, work: Callable[["Connection"], Answer], *, writing: bool = False) -> Answer:
-        """Do `work` in one transaction; within it, further calls of the same thread take part in it."""
+        """Run `work` in one transaction; nested calls of the same thread join it."""
         with self._threads:
             connection = self.open(operation)
             with self.refusing(operation):
-                if connection.in_transaction:  # whoever adds may ask in between
+                if connection.in_transaction:  # a nested call
                     return work(connection)
                 connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
                 try:
@@ -113,7 +114,7 @@ class Database:
                 return answer
 
     def alone(self, operation: str, work: Callable[["Connection"], Answer]) -> Answer:
-        """Do `work` outside of a transaction: what SQLite refuses to do in one."""
+        """Run `work` outside a transaction, for statements that SQLite refuses in one."""
         with self._threads:
             connection = self.open(operation)
             with self.refusing(operation):
@@ -121,8 +122,8 @@ class Database:
 
     @contextmanager
     def refusing(self, operation: str) -> Generator[None]:
-        """Turn what SQLite says into our errors."""
-        import sqlite3  # noqa: PLC0415 — 5 ms for those who need a file only
+        """Turn SQLite's errors into ours."""
+        import sqlite3  # noqa: PLC0415 — 5 ms
 
         try:
             yield
@@ -132,7 +133,7 @@ class Database:
     # Opening
 
     def open(self, operation: str) -> "Connection":
-        """Return the connection; it is a new one if there was none, or the path names another file by now."""
+        """Return the connection; it is reopened if the path now names another file."""
         with self._threads:
             if self._connection is not None:
                 with suppress(OSError):
@@ -140,7 +141,7 @@ class Database:
                         return self._connection
                 self.close()
             make_folders(os.path.dirname(self.path), durable=self._form.kept)
-            # One process at a time makes or replaces: nobody finds half of a replaced file.
+            # One process at a time creates or replaces the file, so that no process sees half of it.
             with self.folder_locked(), self.refusing(operation):
                 try:
                     self._connection = self._connect(operation)
@@ -155,7 +156,7 @@ class Database:
             hint = "replace the link by the file itself"
             raise UnsafePath("is a symbolic link", operation=operation, place=self.path, hint=hint)
         if os.path.exists(self.path):
-            discard(self.path + _UNFINISHED)  # a second name, if whoever made it was killed before the end
+            discard(self.path + _UNFINISHED)  # left over if its creator was killed
         else:
             self._make(operation)
         self.inode = os.stat(self.path).st_ino
@@ -163,7 +164,7 @@ class Database:
         try:
             self._check(connection, operation)  # before anything is changed
             connection.execute("PRAGMA journal_mode=WAL")
-            # NORMAL: a power cut may take the newest transactions, never the file.
+            # NORMAL: a power failure may lose the newest transactions, never the file.
             connection.execute(f"PRAGMA synchronous={'FULL' if self._form.kept else 'NORMAL'}")
             for pragma in self._form.pragmas:
                 connection.execute(f"PRAGMA {pragma}")
@@ -173,15 +174,15 @@ class Database:
         return connection
 
     def _make(self, operation: str) -> None:
-        """Make the file aside, with its tables, then give it its name."""
+        """Create the file with its tables under a temporary name, then rename it."""
         import sqlite3  # noqa: PLC0415
 
         if self._form.kept and (self.inode or os.path.exists(f"{self.path}-wal")):
-            raise self._damage("is gone", operation)
+            raise self._damage("the file is missing", operation)
         fresh = self.path + _UNFINISHED
         for ending in ("", *COMPANIONS):
             discard(fresh + ending)
-        # Made here because SQLite would let others read it.
+        # Created here because SQLite would make it readable for others.
         release(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         connection = sqlite3.connect(fresh, isolation_level=None)
         try:
@@ -192,8 +193,8 @@ class Database:
         finally:
             connection.close()
         for ending in COMPANIONS:
-            discard(self.path + ending)  # of a file that was deleted: SQLite would read them as this one's
-        with suppress(FileExistsError):  # where there are no locks, another process may have been faster
+            discard(self.path + ending)  # of a deleted file: SQLite would apply them to this one
+        with suppress(FileExistsError):  # without locks, another process may have been faster
             os.link(fresh, self.path)
         os.unlink(fresh)
         if self._form.kept:
@@ -203,19 +204,19 @@ class Database:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if application != self._form.application:
-            raise self._damage(f"is no {self._form.what} of daypack", operation)
+            raise self._damage(f"not a daypack {self._form.what}", operation)
         if version != self._form.version:
-            raise self._damage(f"is of format {version}; this version of daypack has {self._form.version}", operation)
+            raise self._damage(f"format {version}; this version of daypack reads {self._form.version}", operation)
 
     @contextmanager
     def folder_locked(self) -> Generator[None]:
-        """Keep other processes from making or replacing the file; held by this thread already: goes on."""
+        """Keep other processes from creating or replacing the file; reentrant."""
         with self._threads:
             fd = -1
             self._lock_depth += 1
             try:
                 if self._lock_depth == 1:
-                    with suppress(OSError):  # a file system without locks: as good as it gets
+                    with suppress(OSError):  # a file system without locks
                         fd = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
                         fcntl.flock(fd, fcntl.LOCK_EX)
                 yield
@@ -224,10 +225,10 @@ class Database:
                 if fd >= 0:
                     release(fd)
 
-    # What goes wrong
+    # Errors
 
     def refusal(self, operation: str, error: Exception) -> StorageFailed | Damaged:
-        """Return the error for what SQLite or the file system said."""
+        """Return our error for an error of SQLite or the file system."""
         problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         code = 0 if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", _ERROR)
         if code == _MOVED:
@@ -243,7 +244,7 @@ class Database:
     # Closing
 
     def close(self) -> None:
-        """Close the file; `run` opens it again. In a transaction of this thread it stays open."""
+        """Close the file; `run` opens it again. Within a transaction of this thread it stays open."""
         with self._threads:
             connection = self._connection
             if connection is not None and not connection.in_transaction:
@@ -251,13 +252,13 @@ class Database:
                 connection.close()
 
     def pause(self, seconds: float) -> bool:
-        """Close the file and keep other threads from it until `go_on`; False when one of them takes longer."""
+        """Close the file and block other threads until `resume`; return False if one of them takes too long."""
         if not self._threads.acquire(timeout=seconds):
             return False
         self.close()
         return True
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """End a pause."""
         self._threads.release()
 
@@ -268,6 +269,48 @@ class Database:
         if self._connection is not None:
             _inherited.append(self._connection)
             self._connection = None
+
+
+class GroupWriter:
+    """Writes to a database: those of threads that wait at the same time share one transaction and one sync."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._group = Group["Connection"](self._write_all, database.path)
+
+    @property
+    def waiting(self) -> int:
+        """How many writes are queued and not started."""
+        return self._group.waiting
+
+    def write(self, operation: str, work: Callable[["Connection"], Answer]) -> Answer:
+        """Run `work` in a transaction and return when it is committed; if it fails, only its own changes are undone."""
+
+        def run(connection: "Connection") -> Answer:
+            with self.database.refusing(operation):
+                return work(connection)
+
+        return self._group.do(run, operation)
+
+    def _write_all(self, tasks: "Sequence[Task[Connection]]") -> None:
+        def work(connection: "Connection") -> None:
+            if len(tasks) == 1:
+                tasks[0].answers.append(tasks[0].run(connection))
+            else:
+                for task in tasks:
+                    self._attempt(task, connection)
+
+        self.database.run(tasks[0].operation, work, writing=True)
+
+    def _attempt(self, task: "Task[Connection]", connection: "Connection") -> None:
+        """Run one of several tasks; if it fails, roll back its changes and no others."""
+        connection.execute("SAVEPOINT task")
+        task.attempt(connection)
+        if task.error is not None:
+            if not connection.in_transaction:
+                raise task.error  # SQLite has rolled back everything
+            connection.execute("ROLLBACK TO task")
+        connection.execute("RELEASE task")
 
 
 _forks = _Forks()

@@ -1,7 +1,7 @@
 """One append-only log: a reader without locks and a writer under the session's lock, over the same file."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic
+from typing import Generic
 
 from daypack.files.commit import Answer, Group, Handle, Task
 from daypack.files.lock import Lock
@@ -20,7 +20,7 @@ class Log(Generic[Record]):
         self.lock = lock
         self.reader = Reader(path, Offsets(*sidecar), shape)
         self.writer = Writer(path, lock, Offsets(*sidecar), shape, weigh)
-        self._group = Group[Any](self._write_all)
+        self._group = Group[Handle](self._write_all)
 
     def begin(self) -> Handle:
         """Under the lock: get ready to write."""
@@ -54,7 +54,7 @@ class Log(Generic[Record]):
             self.writer.commit(handle, start, end)
         return answer
 
-    def _write_all(self, tasks: Sequence[Task[Any]]) -> None:
+    def _write_all(self, tasks: Sequence[Task[Handle]]) -> None:
         with self.lock:
             handle = self.begin()
             start = handle.written

@@ -10,8 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from daypack.errors import Damaged, StorageFailed
-from daypack.files.database import Database
-from daypack.files.sharing import Sharing
+from daypack.files.database import Database, GroupWriter
 from daypack.memory.store.erasure import clean, erase_entry, erase_memory, find_seq
 from daypack.memory.store.inserts import (
     EntryInserts,
@@ -59,7 +58,7 @@ class SqliteStore:
         self.path = path
         self._writer = Database(path, FORMAT)
         self._reader = Database(path, FORMAT)
-        self._sharing = Sharing(self._writer)
+        self._group = GroupWriter(self._writer)
         self.accounts = SqliteAccounts(self._read, self._write)
         self._id = ""
 
@@ -260,7 +259,7 @@ class SqliteStore:
 
     def _write(self, operation: str, work: _Work[_Answer]) -> _Answer:
         self._prepare()
-        return self._sharing.write(operation, work)
+        return self._group.write(operation, work)
 
     def _read_memory(self, operation: str, user: str, memory_id: str, work: _RowWork[_Answer]) -> _Answer:
         return self._read(

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from daypack.errors import StorageFailed
-from daypack.files.database import Database, Format
-from daypack.files.sharing import Sharing
+from daypack.files.database import Database, Format, GroupWriter
 
 FORMAT = Format("store", 0x61626364, 1, "CREATE TABLE kept(value INT UNIQUE)", "restore it", kept=True)
 
@@ -39,9 +38,9 @@ def values(database: Database) -> list[int]:
 class Crowd:
     """Threads that queue up while a first writer is at work, and what came of each."""
 
-    def __init__(self, sharing: Sharing, works: list[Callable[[sqlite3.Connection], Any]]) -> None:
+    def __init__(self, writer: GroupWriter, works: list[Callable[[sqlite3.Connection], Any]]) -> None:
         self.outcomes: dict[int, Any] = {}
-        self._sharing = sharing
+        self._writer = writer
         self._works = works
 
     def run(self, first: Callable[[sqlite3.Connection], Any]) -> None:
@@ -59,7 +58,7 @@ class Crowd:
         threads += [threading.Thread(target=self._write, args=one) for one in enumerate(self._works)]
         for thread in threads[1:]:
             thread.start()
-        while self._sharing.waiting < len(self._works):
+        while self._writer.waiting < len(self._works):
             pass
         waiting.set()
         for thread in threads:
@@ -67,7 +66,7 @@ class Crowd:
 
     def _write(self, number: int, work: Callable[[sqlite3.Connection], Any]) -> None:
         try:
-            self.outcomes[number] = self._sharing.write("put", work)
+            self.outcomes[number] = self._writer.write("put", work)
         except BaseException as error:
             self.outcomes[number] = error
 
@@ -80,7 +79,7 @@ def commits(database: Database) -> list[str]:
 
 def test_those_who_wait_are_written_in_one_commit(database: Database) -> None:
     seen = commits(database)
-    crowd = Crowd(Sharing(database), [inserting(value) for value in range(8)])
+    crowd = Crowd(GroupWriter(database), [inserting(value) for value in range(8)])
     crowd.run(inserting(100))
     assert crowd.outcomes == {number: number for number in range(8)} | {-1: 100}
     assert len(seen) == 2
@@ -92,7 +91,7 @@ def test_one_that_fails_leaves_nothing_and_touches_no_other(database: Database) 
         file.execute("INSERT INTO kept VALUES (50)")
         raise KeyError("mine")
 
-    crowd = Crowd(Sharing(database), [inserting(1), failing, inserting(1), inserting(2)])
+    crowd = Crowd(GroupWriter(database), [inserting(1), failing, inserting(1), inserting(2)])
     crowd.run(inserting(100))
     ones = [crowd.outcomes[0], crowd.outcomes[2]]
     assert isinstance(crowd.outcomes[1], KeyError)
@@ -107,7 +106,7 @@ def test_a_commit_that_fails_fails_for_all_of_it(database: Database) -> None:
         file.execute("ROLLBACK")
         raise KeyError("mine")
 
-    crowd = Crowd(Sharing(database), [inserting(1), breaking, inserting(2)])
+    crowd = Crowd(GroupWriter(database), [inserting(1), breaking, inserting(2)])
     crowd.run(inserting(100))
     assert all(isinstance(crowd.outcomes[number], KeyError) for number in range(3))
     assert values(database) == [100]
@@ -117,7 +116,7 @@ def test_an_interrupted_writer_tells_those_it_wrote_for(database: Database) -> N
     def interrupted(_: sqlite3.Connection) -> None:
         raise KeyboardInterrupt
 
-    crowd = Crowd(Sharing(database), [inserting(1), interrupted, inserting(2)])
+    crowd = Crowd(GroupWriter(database), [inserting(1), interrupted, inserting(2)])
     crowd.run(inserting(100))
     assert sorted(type(crowd.outcomes[number]).__name__ for number in range(3)) == [
         "KeyboardInterrupt",
@@ -128,39 +127,39 @@ def test_an_interrupted_writer_tells_those_it_wrote_for(database: Database) -> N
 
 
 def test_a_write_from_within_a_write_is_refused(database: Database) -> None:
-    sharing = Sharing(database)
+    writer = GroupWriter(database)
 
     def nest(file: sqlite3.Connection) -> None:
         file.execute("INSERT INTO kept VALUES (1)")
-        sharing.write("put", inserting(2))
+        writer.write("put", inserting(2))
 
-    with pytest.raises(StorageFailed, match="under way in this very thread"):
-        sharing.write("put", nest)
+    with pytest.raises(StorageFailed, match="already writing"):
+        writer.write("put", nest)
     assert values(database) == []
-    assert sharing.write("put", inserting(3)) == 3
+    assert writer.write("put", inserting(3)) == 3
 
 
 def test_a_child_forked_while_others_wait_writes_what_is_its_own(database: Database) -> None:
-    sharing = Sharing(database)
+    writer = GroupWriter(database)
     statuses: list[int] = []
 
     def fork(_: sqlite3.Connection) -> None:
-        while not sharing.waiting:
+        while not writer.waiting:
             pass
         child = os.fork()
         if child == 0:
-            os._exit(0 if _write_apart(database.path, sharing) else 1)
+            os._exit(0 if _write_apart(database.path, writer) else 1)
         statuses.append(os.waitpid(child, 0)[1])
 
-    crowd = Crowd(sharing, [inserting(1)])
+    crowd = Crowd(writer, [inserting(1)])
     crowd.run(fork)
     assert statuses == [0]
     assert crowd.outcomes[0] == 1
     assert values(database) == [1]
 
 
-def _write_apart(path: str, sharing: Sharing) -> bool:
+def _write_apart(path: str, writer: GroupWriter) -> bool:
     """In the child: its parent is in the middle of a transaction, so it writes to another file."""
     other = Database(path + ".child", FORMAT)
-    sharing.database = other
-    return sharing.write("put", inserting(7)) == 7 and values(other) == [7]
+    writer.database = other
+    return writer.write("put", inserting(7)) == 7 and values(other) == [7]
