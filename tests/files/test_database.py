@@ -97,7 +97,7 @@ def test_another_format_is_named_and_left_alone(database: Database, path: Path) 
     put(database, 1)
     database.close()
     newer = Database(str(path), FORMAT._replace(version=4))
-    with pytest.raises(Damaged, match="format 3; this version of daypack has 4"):
+    with pytest.raises(Damaged, match="format 3; this version of daypack reads 4"):
         values(newer)
     assert values(database) == [1]
 
@@ -159,7 +159,7 @@ def test_a_full_disk_is_an_error_with_place_and_hint(database: Database, path: P
     with pytest.raises(StorageFailed) as caught:
         database.run("fill", lambda file: file.executemany("INSERT INTO kept VALUES (?)", rows).rowcount, writing=True)
     assert (caught.value.place, caught.value.operation) == (str(path), "fill")
-    assert caught.value.hint == "free space; the store is as it was before"
+    assert caught.value.hint == "free space; the store is unchanged"
     assert values(database) == [1]
 
 

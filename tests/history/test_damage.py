@@ -136,7 +136,7 @@ def test_a_removed_line_is_reported_with_its_number_and_place(written: Session) 
 def test_a_copied_line_is_reported(written: Session) -> None:
     lines = lines_of(written)
     log(written).write_bytes(b"".join([*lines, lines[3]]))
-    assert any("msg-4 comes after msg-12" in finding.problem for finding in damage_found(written))
+    assert any("msg-4 follows msg-12" in finding.problem for finding in damage_found(written))
     assert fresh(written).append("user", "next").seq == 13
 
 

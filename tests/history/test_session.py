@@ -152,7 +152,7 @@ def test_a_client_key_with_another_payload_is_refused_and_writes_nothing(session
     ):
         with pytest.raises(KeyConflict) as refused:
             session.append_many(batch)
-        assert "another payload" in str(refused.value)
+        assert "different payload" in str(refused.value)
     assert (session.path / "messages.jsonl").read_bytes() == before
 
 

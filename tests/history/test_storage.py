@@ -114,12 +114,12 @@ def test_a_failed_sync_poisons_the_session_and_is_never_tried_again(home: str, m
     monkeypatch.setattr(os, "fdatasync", fail)
     with pytest.raises(SyncFailed) as failed:
         session.append("user", "lost")
-    assert "taken back" in failed.value.problem
+    assert "removed" in failed.value.problem
     monkeypatch.undo()
     for _ in range(3):
         with pytest.raises(PoisonedLog) as poisoned:
             session.append("user", "more")
-        assert "open the session again" in poisoned.value.hint
+        assert "reopen the session" in poisoned.value.hint
     assert len(syncs) == 1
     assert [message.text for message in session.messages()] == ["safe"]
     opened = daypack.open_session("work", home=home)

@@ -35,14 +35,14 @@ def test_a_choice_is_read(text: str, chosen: Choice) -> None:
 @pytest.mark.parametrize(
     ("text", "problem", "hint"),
     [
-        ("", "is no choice", "none, openai:URL#NAME, llama:PATH or llama:NAME"),
-        ("gpt-5", "is no choice", "openai:URL#NAME"),
-        ("anthropic:x", "is no choice", "openai:URL#NAME"),
+        ("", "not a model choice", "none, openai:URL#NAME, llama:PATH or llama:NAME"),
+        ("gpt-5", "not a model choice", "openai:URL#NAME"),
+        ("anthropic:x", "not a model choice", "openai:URL#NAME"),
         ("llama:", "names no model", "llama:PATH"),
         ("openai:http://h/v1", "names no model", "#NAME"),
         ("openai:h/v1#m", "has no address", "http://"),
         ("openai:ftp://h/v1#m", "has no address", "http://"),
-        ("openai:http://h:99999/v1#m", "cannot be read", "ort"),
+        ("openai:http://h:99999/v1#m", "invalid address", "ort"),
         ("openai:http://h/v1#m?window=0", "has window=0", "above 0"),
         ("openai:http://h/v1#m?threads=2", "has an option 'threads'", "window, timeout"),
         ("llama:qwen3-9b", "no model 'qwen3-9b'", "qwen3-1.7b and gemma-3-1b"),

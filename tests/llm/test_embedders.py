@@ -99,7 +99,7 @@ def test_no_model_is_a_choice_too() -> None:
 @pytest.mark.parametrize(
     ("choice", "problem"),
     [
-        ("", "is no choice of an embedding model"),
+        ("", "not a choice of an embedding model"),
         ("llama:qwen3-1.7b", "it must be none, static, minilm or openai:URL#NAME"),
         ("Static", "it must be"),
         ("openai:http://h/v1", "names no model"),

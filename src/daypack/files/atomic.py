@@ -1,4 +1,4 @@
-"""Whole-file replacement: a reader sees the former bytes or the new ones, also after a power cut.
+"""Atomic file replacement: a reader sees the old bytes or the new ones, even after a power failure.
 
 unique temporary name in the same folder → write → fsync → rename → fsync of the folder
 """
@@ -15,12 +15,12 @@ _count = iter(range(1 << 62))
 
 
 def replace(path: str, data: bytes, *, durable: bool = True) -> None:
-    """Put `data` at `path`; when not durable, a power cut may bring the former bytes back, or none."""
+    """Write `data` to `path`; if not durable, a power failure may restore the old bytes or leave none."""
     _place(path, data, durable=durable, exclusive=False)
 
 
 def publish(path: str, data: bytes) -> None:
-    """Replace a file that is not ours alone: who may read it stays as it was, or is as usual for new files."""
+    """Replace a file that others may read: its mode is kept; a new file gets the default mode."""
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except OSError:
@@ -33,7 +33,7 @@ def publish(path: str, data: bytes) -> None:
 
 
 def create(path: str, data: bytes, *, named: bool = True, durable: bool = True) -> bool:
-    """Put `data` at `path` unless something is there; say whether it was put. `named` makes the name durable too."""
+    """Write `data` to `path` unless it exists; return True if written. `named` syncs the folder entry too."""
     return _place(path, data, durable=durable, exclusive=True, named=named)
 
 
@@ -63,7 +63,7 @@ def _place(path: str, data: bytes, *, durable: bool, exclusive: bool, named: boo
             error.strerror or str(error),
             operation="replace",
             place=path,
-            hint="the former file is untouched; free space or fix permissions, then try again",
+            hint="the old file is unchanged; free space or fix permissions, then try again",
         ) from error
     if durable and named:
         sync_folder(folder)
@@ -71,13 +71,13 @@ def _place(path: str, data: bytes, *, durable: bool, exclusive: bool, named: boo
 
 
 def discard(path: str) -> None:
-    """Remove a file if it can be removed."""
+    """Delete a file, ignoring errors."""
     with suppress(OSError):
         os.unlink(path)
 
 
 def remove(path: str) -> None:
-    """Remove a file, durably."""
+    """Delete a file durably."""
     try:
         os.unlink(path)
     except OSError as error:
@@ -86,7 +86,7 @@ def remove(path: str) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """Make the names in a folder durable."""
+    """Flush a folder's entries to disk."""
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -103,7 +103,7 @@ def sync_folder(folder: str) -> None:
 
 
 def make_folders(folder: str, *, durable: bool = True) -> None:
-    """Create `folder` and what is missing above it, private to the user, each durable in its parent."""
+    """Create `folder` and its missing parents, private to the user and, if durable, synced."""
     missing: list[str] = []
     here = folder
     while not os.path.isdir(here) and here != os.path.dirname(here):
@@ -125,7 +125,7 @@ def make_folders(folder: str, *, durable: bool = True) -> None:
 
 
 def read(path: str) -> bytes | None:
-    """Return the bytes of a plain file, or None when there is none; never through a symbolic link."""
+    """Return the bytes of a plain file, None if it does not exist; a symbolic link is not followed."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -135,7 +135,7 @@ def read(path: str) -> bytes | None:
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            raise UnsafePath("not a plain file", operation="read", place=path, hint="move it away")
+            raise UnsafePath("not a plain file", operation="read", place=path, hint="remove it")
         parts: list[bytes] = []
         while data := os.read(fd, 1 << 20):
             parts.append(data)
@@ -147,18 +147,18 @@ def read(path: str) -> bytes | None:
 
 
 def release(fd: int) -> None:
-    """Close a descriptor that has nothing more to lose: what mattered was synced, or it was only read."""
+    """Close a descriptor, ignoring errors: it was only read, or its data is already synced."""
     with suppress(OSError):
         os.close(fd)
 
 
 def refusal(path: str, error: OSError, operation: str) -> StorageFailed:
-    """Turn a failed open or read into the error that names the reason."""
+    """Return our error for a failed open or read."""
     if os.path.islink(path):
         return UnsafePath(
-            "is a symbolic link", operation=operation, place=path, hint="replace the link by the file itself"
+            "is a symbolic link", operation=operation, place=path, hint="replace the link with the file itself"
         )
     hint = "check permissions and the disk"
     if isinstance(error, FileNotFoundError):
-        hint = "it was there once: restore it from a backup, or see `daypack doctor`"
+        hint = "restore it from a backup, or run `daypack doctor`"
     return StorageFailed(error.strerror or str(error), operation=operation, place=path, hint=hint)

@@ -16,7 +16,7 @@ def name_of(data: bytes) -> str:
 
 
 def put(folder: str, data: bytes, *, durable: bool = True) -> str:
-    """Store bytes under their digest, once, and return the name; when not durable, a power cut may take them."""
+    """Store bytes under their digest, once, and return the name; if not durable, a power failure may lose them."""
     name = name_of(data)
     path = os.path.join(folder, name)
     if not os.path.lexists(path):
@@ -25,7 +25,7 @@ def put(folder: str, data: bytes, *, durable: bool = True) -> str:
 
 
 def get(folder: str, name: str) -> bytes:
-    """Return the bytes of a name; bytes that no longer match it are damage."""
+    """Return the bytes of a name; raise Damaged if they do not match it."""
     path = os.path.join(folder, name)
     data = atomic.read(path)
     if data is None:

@@ -2,8 +2,8 @@
 
     {"seq":12,"id":"msg-12", … ,"crc":"1a2b3c4d"}⏎
 
-The checksum is CRC-32 of the bytes before `,"crc"`. A line without it is *unsealed*: somebody wrote it by
-hand, which is allowed. A line whose checksum is wrong is *broken*. Only byte 0x0A ends a line.
+The checksum is the CRC-32 of the bytes before `,"crc"`. A line without it is *unsealed*: hand-written lines are
+allowed. A line with a wrong checksum is *broken*. Only byte 0x0A ends a line.
 """
 
 import os
@@ -28,19 +28,19 @@ def seal(body: bytes) -> tuple[bytes, str]:
 
 
 def check(line: bytes) -> Verdict:
-    """Say whether a line (without its LF) is what its writer sealed."""
+    """Check the seal of a line (without its LF)."""
     tail = line[-_SEAL:]
     sealed = tail[-10:-2] == b"%08x" % crc32(line[:-_SEAL])
     if tail.startswith(_KEY) and tail.endswith(b'"}'):
         return "sealed" if sealed else "broken"
-    # A right checksum behind a wrong key is a seal whose own bytes were damaged, not a hand-written line.
+    # A correct checksum after a wrong key is a damaged seal, not a hand-written line.
     return "broken" if sealed else "unsealed"
 
 
 def salvage(line: bytes) -> bytes | None:
-    """Find the sealed line at the end of a broken one, behind a torn write or a block of zeros."""
+    """Return the sealed line at the end of a broken one, after a torn write or a block of zeros."""
     start = len(line)
-    for _ in range(_MOST_TRIES):  # its text may quote the beginning of a line
+    for _ in range(_MOST_TRIES):  # the text may contain the beginning of a line
         start = line.rfind(_HEAD, 1, start)
         if start == -1:
             return None
@@ -50,7 +50,7 @@ def salvage(line: bytes) -> bytes | None:
 
 
 def complete(tail: bytes) -> bytes:
-    """Return the whole line in an unterminated tail: all of it, all but a wrong last byte, or nothing."""
+    """Return the complete line in an unterminated tail: all of it, all but a wrong last byte, or b""."""
     for line in (tail, tail[:-1]):
         if check(line) == "sealed":
             return line
@@ -58,7 +58,7 @@ def complete(tail: bytes) -> bytes:
 
 
 def read_at(fd: int, offset: int, length: int) -> bytes:
-    """Read `length` bytes at `offset`; fewer only where the file ends."""
+    """Read `length` bytes at `offset`; fewer only at the end of the file."""
     data = os.pread(fd, length, offset)
     if len(data) == length or not data:
         return data
@@ -71,7 +71,7 @@ def read_at(fd: int, offset: int, length: int) -> bytes:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write every byte; a short write goes on where it stopped."""
+    """Write every byte, continuing after short writes."""
     written = os.write(fd, data)
     while written < len(data):
         written += os.write(fd, memoryview(data)[written:])
@@ -79,7 +79,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 def scan(fd: int, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
     """Yield the offset and bytes (with LF) of every terminated line between two offsets."""
-    open_parts: list[bytes] = []  # of a line that goes on in the next chunk
+    open_parts: list[bytes] = []  # of a line that continues in the next chunk
     offset = position = start
     while position < stop:
         data = os.pread(fd, min(_CHUNK, stop - position), position)
@@ -100,7 +100,7 @@ def scan(fd: int, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
 
 
 def unterminated(fd: int, start: int, stop: int) -> bytes:
-    """Return the bytes behind the last LF between two offsets (nothing when the last line is whole)."""
+    """Return the bytes after the last LF between two offsets (b"" if the last line is complete)."""
     parts: list[bytes] = []
     while stop > start:
         step = min(_CHUNK, stop - start)

@@ -1,12 +1,12 @@
-"""Which line holds a key: a hash table in one file that grows without ever being rewritten.
+"""Maps keys to lines: a hash table in one file that grows without being rewritten.
 
     header, 64 bytes: magic "daypkey1" · boot id (16) · covered lines (u64) · keys (u64) · synced lines (u64)
                       · running crc of the covered lines (u32) · crc of these fields (u32) · 8 spare
-    levels: 1,024 cells, then 2,048, 4,096, … each filled to a half before the next begins
+    levels: 1,024 cells, then 2,048, 4,096, … each half full before the next begins
     cell, 16 bytes: hash of the key u64 (never 0) · line number u64
 
-A key is looked for in every level (eleven for a million keys). The file is a cache: `covered` says how many lines
-of the log it has taken in, `crc` which ones. After a reboot it is believed only if all of it had been synced.
+A lookup probes every level (eleven for a million keys). The file is a cache: `covered` is the number of log lines
+it includes, `crc` identifies them. After a reboot it is trusted only if all of it was synced.
 """
 
 import errno
@@ -27,7 +27,7 @@ _WINDOW = 8  # cells read at once
 
 
 class Keys:
-    """The table of one log, opened for writing by whoever holds the session's lock."""
+    """The table of one log, opened for writing under the session's lock."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class Keys:
         self._fd = -1
 
     def open(self) -> None:
-        """Read the header, creating the file; a table that cannot be believed starts empty."""
+        """Read the header, creating the file; an untrusted table starts empty."""
         self.close()
         make_folders(os.path.dirname(self.path), durable=False)
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -48,7 +48,7 @@ class Keys:
             os.ftruncate(self._fd, 0)
 
     def _read_header(self) -> tuple[bytes, int]:
-        """Take in what the header says; one that is missing or damaged says nothing."""
+        """Read the header; a missing or damaged header means an empty table."""
         data = os.pread(self._fd, _HEADER_SIZE, 0)
         seal = int.from_bytes(data[_HEADER.size : _HEADER.size + 4], "little")
         if len(data) == _HEADER_SIZE and data.startswith(MAGIC) and crc32(data[: _HEADER.size]) == seal:
@@ -59,18 +59,18 @@ class Keys:
 
     @property
     def is_open(self) -> bool:
-        """Whether the file is open."""
+        """True if the file is open."""
         return self._fd >= 0
 
     def refresh(self) -> None:
-        """Take in what other processes have added."""
+        """Read what other processes have added."""
         if not self.is_open or _moved(self._fd, self.path):
             self.open()
             return
         self._read_header()
 
     def find(self, key: str) -> Iterator[int]:
-        """Yield the line numbers that may hold `key` (another key can share its hash)."""
+        """Yield the line numbers that may have `key` (another key can share its hash)."""
         wanted = _hash(key)
         start, size = _HEADER_SIZE, _FIRST
         for _ in range(_level(self._count)[0] + 1):
@@ -80,7 +80,7 @@ class Keys:
             start, size = start + size * _CELL.size, size * 2
 
     def put(self, key: str, line: int) -> None:
-        """Enter a key; `cover` says when its line counts as taken in."""
+        """Add a key; its line counts as included after `cover`."""
         _, start, size = _level(self._count)
         wanted = _hash(key)
         for position, cell, _ in self._probe(start, size, wanted):
@@ -90,20 +90,20 @@ class Keys:
         self._count += 1
 
     def cover(self, lines: int, crc: int, *, synced: bool = False) -> None:
-        """Note that the first `lines` lines of the log, with this running crc, have been taken in."""
+        """Record that the table includes the first `lines` lines of the log, with this running crc."""
         self.covered, self.crc = lines, crc
         header = _HEADER.pack(MAGIC, boot_id(), lines, self._count, lines if synced else 0, crc)
         os.pwrite(self._fd, header + crc32(header).to_bytes(4, "little") + bytes(8), 0)
 
     def sync(self) -> None:
-        """Make the table durable, so that it is believed after a reboot too; others may have added to it."""
+        """Sync the table, so that it is trusted after a reboot; other processes may have added to it."""
         if self.is_open:
             self.refresh()
             os.fdatasync(self._fd)
             self.cover(self.covered, self.crc, synced=True)
 
     def drop(self) -> None:
-        """Remove a table that cannot be kept right; it is built again when it is needed."""
+        """Delete the table; it is rebuilt when it is needed."""
         self.close()
         discard(self.path)
 
@@ -115,7 +115,7 @@ class Keys:
             release(fd)
 
     def _probe(self, start: int, size: int, wanted: int) -> Iterator[tuple[int, int, int]]:
-        # A level is never more than half full, so a run of cells from any place soon meets an empty one.
+        # A level is at most half full, so probing soon reaches an empty cell.
         index = wanted % size
         for _ in range(size // _WINDOW + 2):
             window = min(_WINDOW, size - index)
@@ -132,7 +132,7 @@ class Keys:
 
 
 def _level(count: int) -> tuple[int, int, int]:
-    """Return number, offset and size of the level that takes the next key."""
+    """Return number, offset and size of the level for the next key."""
     level, start, size = 0, _HEADER_SIZE, _FIRST
     while count >= size // 2:
         count -= size // 2
@@ -141,7 +141,7 @@ def _level(count: int) -> tuple[int, int, int]:
 
 
 def _hash(key: str) -> int:
-    from hashlib import blake2b  # noqa: PLC0415 — 2 ms for those who use keys only
+    from hashlib import blake2b  # noqa: PLC0415 — 2 ms, only with keys
 
     digest = blake2b(key.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") or 1

@@ -3,17 +3,19 @@
 import fcntl
 import os
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from weakref import WeakSet
 
 from daypack.errors import LockUnavailable
 from daypack.files.atomic import refusal, release
-from daypack.files.watch import Watch
+
+_SETTLED_SECONDS = 0.1  # longer than a clock tick of any kernel
 
 
 class Forks:
-    """Counts the forks this process came through: what a parent opened is not its child's."""
+    """Counts forks, so that a child does not use what its parent opened."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -30,7 +32,7 @@ forks = Forks()
 
 
 class ThreadLock:
-    """A lock for the threads of one process; a forked child gets its own, whoever held the parent's."""
+    """A lock for the threads of one process; a forked child gets a new one."""
 
     def __init__(self) -> None:
         self._renew()
@@ -45,21 +47,52 @@ class ThreadLock:
         self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
-        if self._forks == forks.count:  # else this very thread forked: the child has nothing to give back
+        if self._forks == forks.count:  # else this thread forked: the child has nothing to release
             self._lock.release()
 
 
-class Lock:
-    """Held with `with`; the thread that holds it may take it again.
+class Watch:
+    """Detects whether a path may name another file than before; asked on every append and read.
 
-    The file is opened anew when the path names another one than the one locked (the log was replaced), and
-    after a fork, because a child would share its parent's lock.
+    It checks the modification time of the folder, which changes with every created, renamed or deleted entry. A stat of
+    the file is slow on recent kernels, because it makes the next write update the inode (8 µs). Moved folders are
+    followed.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._folder = os.path.dirname(path)
+        self._fd = -1
+        self._mtime = 0
+
+    def unchanged(self) -> bool:
+        """Return True if no entry of the folder has changed since the last call; False if in doubt."""
+        if self._fd < 0:
+            self._fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        status = os.fstat(self._fd)
+        if status.st_mtime_ns == self._mtime:
+            return True
+        # Another change within the same clock tick would not change the time, so a recent time is not stored.
+        self._mtime = status.st_mtime_ns if time.time() - status.st_mtime > _SETTLED_SECONDS else 0
+        return False
+
+    def close(self) -> None:
+        """Close the folder; the next call opens it again."""
+        fd, self._fd, self._mtime = self._fd, -1, 0
+        if fd >= 0:
+            release(fd)
+
+
+class Lock:
+    """A reentrant lock for `with`.
+
+    The file is reopened if the path names another file (the log was replaced), and after a fork, because a child would
+    share its parent's lock.
     """
 
     def __init__(self, path: str, *, flock: bool = True) -> None:
         self.path = path
         self._inode = 0
-        self.checks = 0  # grows when names in the folder may have changed
+        self.checks = 0  # incremented when entries of the folder may have changed
         self._watch = Watch(path)
         self._flock = flock
         self._how = fcntl.LOCK_EX
@@ -70,14 +103,14 @@ class Lock:
         forks.locks.add(self)
 
     def forget(self) -> None:
-        """In a forked child: leave the lock to the parent, whose thread may hold it and does not exist here."""
+        """In a forked child: drop the lock, which a thread of the parent may hold."""
         self._threads = threading.RLock()
         self._depth = 0
         self._close()
 
     @contextmanager
     def without_waiting(self) -> Generator[None]:
-        """Hold it as `with lock` does, but raise LockUnavailable where another holds it."""
+        """Hold it as `with lock` does, but raise LockUnavailable instead of waiting."""
         with self._threads:
             self._how |= fcntl.LOCK_NB
             try:
@@ -95,7 +128,7 @@ class Lock:
             try:
                 self._take()
             except BaseException:
-                self._close()  # gives a lock back that was taken before an interrupt
+                self._close()  # releases a lock taken before an interrupt
                 self._threads.release()
                 raise
         self._depth += 1
@@ -104,11 +137,11 @@ class Lock:
 
     @property
     def held(self) -> bool:
-        """Whether the calling thread holds it."""
+        """True if the calling thread holds it."""
         return self._depth > 0 and self._owner == threading.get_ident()
 
     def exclude_threads(self) -> "threading.RLock":
-        """Keep the other threads of this process out, and no other process."""
+        """Return the lock that excludes other threads of this process, but no other process."""
         return self._threads
 
     def __exit__(self, *_: object) -> None:
@@ -117,7 +150,7 @@ class Lock:
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
             except OSError:
-                self._close()  # closing gives the lock back whatever the file system says
+                self._close()  # closing always releases the lock
         self._threads.release()
 
     def _take(self) -> None:
@@ -140,7 +173,7 @@ class Lock:
                     error.strerror or str(error),
                     operation="lock",
                     place=self.path,
-                    hint="on a file system without locks, with one writing process, set locking=single_writer",
+                    hint="on a file system without locks and with one writing process, set locking=single_writer",
                 ) from error
             if named == self._inode:
                 return
@@ -160,7 +193,7 @@ class Lock:
             release(fd)
 
     def close(self) -> None:
-        """Close the file; the lock can still be taken and opens it anew."""
+        """Close the file; taking the lock opens it again."""
         with self._threads:
             if self._depth == 0:
                 self._close()

@@ -3,9 +3,9 @@
     header, 64 bytes: magic "daypidx1" · counting method (24) · boot id (16) · synced slots (u64) · 8 spare
     slot,   28 bytes: offset u64 · length u32 · tokens u32 · seq u32 · running crc u32 · flags u32
 
-The running crc covers the log from its first byte to the end of the line: one CRC over any range of lines
-proves that range. The sidecar is a cache. Slots behind `synced` count only during the boot they were written
-in: after a power cut the log may be ahead of them, or they may be zeros.
+The running crc covers the log from its first byte to the end of the line, so one CRC verifies any range of lines.
+The sidecar is a cache. Slots after `synced` count only until the next reboot: after a power failure the log may be
+ahead of them, or they may be zeros.
 """
 
 import os
@@ -21,11 +21,11 @@ from daypack.files.jsonl import read_at
 MAGIC = b"daypidx1"
 UNSEALED = 1
 DAMAGED = 2
-# The lowest flag bytes of lines that can be decoded as they stand.
+# The lowest flag bytes of lines that can be decoded without a check.
 PLAIN = bytes(flags for flags in range(256) if not flags & (UNSEALED | DAMAGED))
-UNCOUNTED = 0xFFFFFFFF  # tokens of a line that only a reader has seen
+UNCOUNTED = 0xFFFFFFFF  # tokens of a line that only a reader has indexed
 
-SYNC_EVERY = 8192  # slots; so many lines at most are read again after a power cut
+SYNC_EVERY = 8192  # slots; at most so many lines are read again after a power failure
 
 HEADER = Struct("<8s24s16sQ8x")
 SLOT = Struct("<QIIIII")
@@ -33,7 +33,7 @@ _HEADER_SIZE, _SLOT_SIZE = HEADER.size, SLOT.size
 
 
 class Slot(NamedTuple):
-    """Where one line is and what is known of it without reading it."""
+    """Where a line is, and its metadata."""
 
     offset: int
     length: int
@@ -44,7 +44,7 @@ class Slot(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The offset behind the line's LF."""
+        """The offset after the line's LF."""
         return self.offset + self.length
 
 
@@ -52,19 +52,19 @@ START = Slot(0, 0, 0, 0, 0, 0)
 
 
 class Offsets:
-    """The slots of one log: a trusted run in the file, and behind it slots known only to this process."""
+    """The slots of one log: the trusted ones in the file, then those only this process has."""
 
     def __init__(self, path: str, method: str | None) -> None:
         self.path = path
-        self._method = method.encode() if method is not None else None  # None: read, whatever the counts are
+        self._method = method.encode() if method is not None else None  # None: accept any counting method
         self._fd = -1
         self._inode = 0
         self._writable = False
-        self._partly = False  # the file holds slots of an earlier boot that are not trusted
-        self._ignored = False  # the file does not describe the log; a reader goes on without it
+        self._partly = False  # the file has untrusted slots from before a reboot
+        self._ignored = False  # the file does not match the log; a reader continues without it
         self._filed = 0  # trusted slots in the file
         self._synced = 0
-        self._extra = bytearray()  # packed slots behind them, not in the file (yet)
+        self._extra = bytearray()  # packed slots after them that are not in the file (yet)
 
     def __len__(self) -> int:
         return self._filed + len(self._extra) // SLOT.size
@@ -72,14 +72,14 @@ class Offsets:
     # Reading
 
     def refresh(self) -> int:
-        """Look for slots other processes have added; return how many there are now."""
+        """Find slots that other processes have added; return the number of slots."""
         if self._ignored:
             return len(self)
         if self._fd < 0 or self._partly:
             filed, extra = self._filed, self._extra
             self._extra = bytearray()
             self.reopen()
-            if self._filed == filed:  # else the file says it better, or says something else
+            if self._filed == filed:  # else the file has more, or other slots
                 self._extra = extra
             return len(self)
         count = max(0, (os.lseek(self._fd, 0, os.SEEK_END) - HEADER.size) // SLOT.size)
@@ -89,7 +89,7 @@ class Offsets:
         return len(self)
 
     def reopen(self) -> None:
-        """Read the file anew from its path, which may name another file than before."""
+        """Reopen the file; the path may name another file than before."""
         writable = self._writable
         self.close()
         if writable:
@@ -98,14 +98,14 @@ class Offsets:
             self._open(os.O_RDONLY)
 
     def follow(self) -> None:
-        """Go on in the file that the path names now, or in a new one, taking along the slots it lacks."""
+        """Switch to the file that the path names now, or a new one, and add the slots it lacks."""
         packed = self.raw(0, len(self))
         self.reopen()
         self.add_packed(packed[len(self) * SLOT.size :])
 
     @property
     def replaced(self) -> bool:
-        """Whether the path no longer names the file that is open."""
+        """True if the path no longer names the open file."""
         try:
             return os.stat(self.path).st_ino != self._inode
         except OSError:
@@ -113,20 +113,20 @@ class Offsets:
 
     @property
     def filed(self) -> int:
-        """How many slots come from the file."""
+        """The number of slots in the file."""
         return self._filed
 
     def last(self) -> Slot:
-        """Return the newest slot; before any line, the start of the log."""
+        """Return the newest slot; START in an empty log."""
         count = len(self)
         return self.read(count - 1, count)[0] if count else START
 
     def read(self, start: int, stop: int) -> list[Slot]:
-        """Return slots by position, from `start` up to but not including `stop`."""
+        """Return the slots of positions `start` to before `stop`."""
         return [Slot._make(fields) for fields in SLOT.iter_unpack(self.raw(start, stop))]
 
     def raw(self, start: int, stop: int) -> bytes:
-        """Return the packed slots of a range of positions; zeros stand where the file turned out shorter."""
+        """Return the packed slots of a range of positions; zeros where the file is shorter."""
         width = SLOT.size
         inner = min(stop, self._filed)
         data = b""
@@ -141,13 +141,13 @@ class Offsets:
     # Changing
 
     def add(self, slots: Sequence[Slot]) -> None:
-        """Put slots behind the newest."""
+        """Append slots."""
         self.add_packed(b"".join([SLOT.pack(*slot) for slot in slots]))
 
     def add_packed(self, data: bytes) -> None:
-        """Put packed slots behind the newest: into the file where that works, else for this process only.
+        """Append packed slots to the file; if that fails, keep them in this process.
 
-        The log has the lines, that is what counts: a full disk here fails nobody's append.
+        The log has the lines, so a full disk here fails no append.
         """
         if not self._writable:
             self._extra += data
@@ -163,7 +163,7 @@ class Offsets:
             self.sync()
 
     def truncate(self, count: int) -> None:
-        """Forget the slots from position `count` on."""
+        """Remove the slots from position `count` on."""
         del self._extra[max(0, count - self._filed) * SLOT.size :]
         if count < self._filed:
             self._filed = count
@@ -172,7 +172,7 @@ class Offsets:
                 self._trim()
 
     def make_writable(self) -> None:
-        """Open the file for writing, creating it, and cut off what cannot be trusted."""
+        """Open the file for writing, creating it, and truncate untrusted slots."""
         if self._writable:
             return
         self.close()
@@ -186,7 +186,7 @@ class Offsets:
             self._trim()
 
     def ignore(self) -> None:
-        """Forget every slot because the file does not describe the log; go on in memory, or in a new file."""
+        """Discard all slots because the file does not match the log; continue in memory, or in a new file."""
         writable = self._writable
         self.close()
         if writable:
@@ -195,7 +195,7 @@ class Offsets:
         self._ignored = not writable
 
     def sync(self) -> None:
-        """Make the slots durable, so that they are believed after a power cut too."""
+        """Sync the slots, so that they are trusted after a power failure."""
         if not self._writable or self._extra or self._synced == self._filed:
             return
         count = self._filed
@@ -222,7 +222,7 @@ class Offsets:
         try:
             self._fd = os.open(self.path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         except OSError:
-            return  # no sidecar: every slot is read off the log
+            return  # no sidecar: all slots are read from the log
         try:
             status = os.fstat(self._fd)
             self._inode = status.st_ino
@@ -231,7 +231,7 @@ class Offsets:
         except (OSError, struct.error):
             magic, method, boot, synced, count = b"", b"", b"", 0, 0
         if magic != MAGIC or self._method not in (None, method.rstrip(b"\0")):
-            if not flags & os.O_CREAT:  # a writer makes it right; for a reader it is as good as none
+            if not flags & os.O_CREAT:  # a writer rebuilds it; a reader ignores it
                 self.close()
             return
         self._synced = min(synced, count)
@@ -258,14 +258,14 @@ class Offsets:
             return False
 
     def _give_up(self) -> None:
-        # A missing file is rebuilt; one that cannot be kept right must not stay.
+        # A missing file is rebuilt; a wrong one must not stay.
         self.close()
         discard(self.path)
 
 
 def boot_id() -> bytes:
-    """Return 16 bytes that differ between boots (between processes, where the system does not tell)."""
-    global _boot  # noqa: PLW0603 — it cannot change while this process lives
+    """Return 16 bytes that differ between boots (between processes if the system has no boot id)."""
+    global _boot  # noqa: PLW0603 — constant during a process
     if not _boot:
         try:
             with open("/proc/sys/kernel/random/boot_id", "rb") as file:

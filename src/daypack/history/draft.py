@@ -1,4 +1,4 @@
-"""From what a caller gives to a message or event that is sure to be stored and read back as it is."""
+"""Validates what a caller passes and makes a message or event that can be stored and read back unchanged."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,9 @@ from daypack.errors import BadMessage
 from daypack.types.history import Event, File, Image, Message, Other, Part, Text, Thinking, ToolCall
 from daypack.types.kinds import ROLES
 
-RESERVED = "daypack"  # the key of a message's meta under which daypack keeps what it needs itself
+RESERVED = "daypack"  # the key of a message's meta that daypack itself uses
 FIELDS = ("tool_calls", "tool_call_id", "name", "client_key", "meta", "ts")
-STAMPED = ("seq", "id", "crc")  # given by the log; ignored in what a caller hands in
+STAMPED = ("seq", "id", "crc")  # set by the log; ignored in a caller's message
 MAX_DEPTH = 100
 MAX_KEY_CHARS = 256
 
@@ -23,7 +23,7 @@ def draft_message(role: str, content: object, fields: Mapping[str, Any]) -> Mess
     if role not in ROLES:
         raise _bad(f"role {role!r} is not one of {', '.join(ROLES)}", "role")
     if role.__class__ is not str:
-        role = ROLES[ROLES.index(role)]  # of a subclass, the text itself
+        role = ROLES[ROLES.index(role)]  # a str subclass becomes a plain str
     for name in fields:
         if name not in FIELDS:
             raise _bad(f"unknown field {name!r}", name, f"allowed: {', '.join(FIELDS)}; put your own values into meta")
@@ -42,7 +42,7 @@ def draft_message(role: str, content: object, fields: Mapping[str, Any]) -> Mess
 
 
 def _foreign(meta: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return a caller's meta; what claims to be daypack's own is kept under another name, and not believed."""
+    """Return a caller's meta; a key reserved for daypack is renamed, so that it is kept but not trusted."""
     if not meta or RESERVED not in meta:
         return meta
     other = f"_{RESERVED}"
@@ -56,13 +56,13 @@ def draft_from(message: Message | Mapping[str, Any]) -> Message:
     if isinstance(message, Message):
         given = {name: getattr(message, name) for name in FIELDS}
         return draft_message(message.role, message.content, {name: value for name, value in given.items() if value})
-    if not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] — the edge: anything may come
+    if not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] — callers may pass anything
         raise _bad(f"a message is an object with role and content, not {_kind(message)}", "message")
-    # Other systems spell out what is absent ("refusal": null): nothing is lost by leaving it out.
+    # Other systems include absent fields ("refusal": null), which can be dropped.
     fields = {name: value for name, value in message.items() if name not in STAMPED and value is not None}
     role = fields.pop("role", None)
     if role is None:
-        raise _bad("is missing", "role", f"say who speaks: {', '.join(ROLES)}")
+        raise _bad("is missing", "role", f"allowed: {', '.join(ROLES)}")
     return draft_message(role if isinstance(role, str) else repr(role), fields.pop("content", ""), fields)
 
 
@@ -71,27 +71,27 @@ def draft_event(kind: str, data: Mapping[str, Any] | None, run: str | None = Non
     return Event(type=_required(kind, "type"), run=_name(run, "run"), data=_mapping(data, "data") or {})
 
 
-def same_payload(one: Message, other: Message) -> bool:
-    """Whether two messages say the same, whenever and wherever they were stored."""
+def same_payload(message: Message, other: Message) -> bool:
+    """Return True if two messages are equal except for what the log sets."""
     names = ("role", "content", "tool_calls", "tool_call_id", "name", "client_key")
-    same = all(getattr(one, name) == getattr(other, name) for name in names)
-    return same and _sent(one.meta) == _sent(other.meta)
+    same = all(getattr(message, name) == getattr(other, name) for name in names)
+    return same and _without_turn(message.meta) == _without_turn(other.meta)
 
 
-def _sent(meta: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return a meta without the turn it was noted for: who sends a reply again may have begun another one since."""
+def _without_turn(meta: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a meta without its turn: a reply that is sent again may belong to a newer turn."""
     if meta is None or RESERVED not in meta:
         return meta
-    own = cast(dict[str, dict[str, Any]], meta[RESERVED])  # nobody but daypack writes there
+    own = cast(dict[str, dict[str, Any]], meta[RESERVED])  # only daypack writes there
     return {**meta, RESERVED: {name: {**part, "turn": None} for name, part in own.items()}}
 
 
 def plain(value: object, place: str, depth: int = 0) -> Any:  # noqa: ANN401 — a JSON value
-    """Return a copy of a JSON value that reads back equal; refuse what JSON cannot carry."""
+    """Return a copy of a JSON value that reads back equal; refuse what JSON cannot represent."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return str.__str__(value)  # of a subclass, the text itself
+        return str.__str__(value)  # a str subclass becomes a plain str
     if isinstance(value, int):
         if not -(1 << 63) <= value < 1 << 64:
             raise _bad("an integer beyond 64 bits cannot be stored", place, "store it as a string")
@@ -156,7 +156,7 @@ def _part(part: object, place: str) -> Part:
 
 
 def _shaped(shape: type[Text | Thinking | Image | File], value: dict[str, Any], words: str) -> Part:
-    """Fit a mapping to a part; what the part has no field for goes into its meta."""
+    """Make a part of a mapping; keys without a field go into its meta."""
     given = {"text" if words == "thinking" else words: value[words]}
     rest = {name: item for name, item in value.items() if name not in ("type", words)}
     for name in shape.__struct_fields__:
@@ -166,7 +166,7 @@ def _shaped(shape: type[Text | Thinking | Image | File], value: dict[str, Any], 
 
 
 def _gathered(rest: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the keys without a field of their own, beside those already gathered under meta."""
+    """Return the keys without a field, merged with those already in meta."""
     own = rest.pop("meta", None)
     if isinstance(own, dict):
         return {**cast(dict[str, Any], own), **rest} or None
@@ -219,7 +219,7 @@ def _required(value: object, place: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise _bad("has a lone surrogate, which UTF-8 cannot spell", place) from None
+        raise _bad("has a lone surrogate, which UTF-8 cannot encode", place) from None
     return str.__str__(value)
 
 

@@ -24,7 +24,7 @@ _LATEST_EVERY_SECONDS = 1.0
 
 
 def moment(seconds: float) -> str:
-    """Return a point in time as the small files spell it, to the second."""
+    """Return a time in the format of the small files, to the second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -34,11 +34,11 @@ class Facets:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self.second = 0  # of the newest append noted in updated_at
-        self.behind = False  # there is a newer text than the one in latest.md
+        self.stale = False  # latest.md does not have the newest text
         self._latest_at = float("-inf")
 
     def meta(self) -> dict[str, Any]:
-        """Return meta.json; missing or unreadable, it reads as empty (`doctor` tells)."""
+        """Return meta.json; {} if it is missing or unreadable (`doctor` reports it)."""
         return self._read_meta() or {}
 
     def _read_meta(self) -> dict[str, Any] | None:
@@ -51,18 +51,18 @@ class Facets:
     def write_meta(self, changes: Mapping[str, Any]) -> None:
         """Change keys of meta.json and keep the others; called under the session's lock.
 
-        A file that cannot be read stays as it is: what is left of it may be all there is.
+        An unreadable file is not overwritten: its remains may be the only copy.
         """
         meta = self._read_meta()
         if meta is not None and meta != (changed := {**meta, **changes}):
             atomic.replace(self._layout.meta, msgspec.json.format(msgspec.json.encode(changed), indent=2) + b"\n")
 
     def read(self, path: str) -> str:
-        """Return the value of a one-value file; a missing one reads as empty."""
+        """Return the content of a one-value file; "" if it is missing."""
         return (atomic.read(path) or b"").decode("utf-8", "replace").strip()
 
     def state(self) -> SessionState:
-        """Return the session's state; a missing or unknown one reads as active."""
+        """Return the session's state; "active" if it is missing or unknown."""
         value = self.read(self._layout.state)
         return value if value in SESSION_STATES else "active"
 
@@ -71,11 +71,11 @@ class Facets:
         atomic.replace(self._layout.state, f"{state}\n".encode())
 
     def touch(self, seconds: float) -> None:
-        """Note an append in updated_at. The file has a resolution of a second, so it is written once a second."""
+        """Record an append in updated_at, which has a resolution of a second, at most once a second."""
         if int(seconds) == self.second:
             return
         self.second = int(seconds)
-        with suppress(OSError):  # the append is safe in the log; a clock file is not worth failing it
+        with suppress(OSError):  # the append is in the log; this file is not worth failing it
             fd = os.open(self._layout.updated_at, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
                 os.pwrite(fd, f"{moment(seconds)}\n".encode(), 0)
@@ -83,14 +83,14 @@ class Facets:
                 os.close(fd)
 
     def note_latest(self, text: str) -> None:
-        """Put the newest assistant text into latest.md, at most once a second; else it is `behind`."""
-        self.behind = time.monotonic() - self._latest_at < _LATEST_EVERY_SECONDS
-        if not self.behind:
+        """Write the newest assistant text to latest.md, at most once a second; otherwise mark it stale."""
+        self.stale = time.monotonic() - self._latest_at < _LATEST_EVERY_SECONDS
+        if not self.stale:
             self.flush((text,))
 
     def flush(self, texts: Sequence[str]) -> None:
-        """Write the newest text into latest.md."""
-        self.behind = False
+        """Write the newest text to latest.md."""
+        self.stale = False
         self._latest_at = time.monotonic()
         for text in texts:
             with suppress(DaypackError):  # derived: the text is in the log

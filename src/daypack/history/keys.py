@@ -1,4 +1,4 @@
-"""Client keys: the same key with the same payload is one message, however often it is sent."""
+"""Client keys: a message that is sent again with the same key and payload is stored once."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -11,37 +11,37 @@ from daypack.history.reader import Reader
 from daypack.types.history import Message
 
 _BATCH = 10_000
-BROKEN = (OSError, OverflowError, StorageFailed)  # what a damaged or unusable table can lead to
+BROKEN = (OSError, OverflowError, StorageFailed)  # raised by a damaged or unusable table
 
 
 class ClientKeys:
-    """Finds the message a key stands for; used only under the session's lock."""
+    """Finds the message of a client key; used only under the session's lock."""
 
     def __init__(self, path: str, reader: Reader[Message]) -> None:
         self._table = Keys(path)
         self._reader = reader
 
     def find(self, message: Message) -> Message | None:
-        """Return the message that is stored under this one's key."""
+        """Return the stored message with the same key."""
         return self.match(message, self._candidates(message.client_key or ""))
 
     def match(self, message: Message, earlier: Iterable[Message]) -> Message | None:
-        """Return the earlier message with this one's key; refuse the key when the payload is another."""
+        """Return the earlier message with the same key; raise KeyConflict if its payload differs."""
         for stored in earlier:
             if stored.client_key != message.client_key:
                 continue
             if same_payload(stored, message):
                 return stored
             raise KeyConflict(
-                f"client key {message.client_key!r} already stands for another payload",
+                f"client key {message.client_key!r} was already used for a different payload",
                 operation="append",
                 place=stored.id or "this batch",
                 hint="use a new key for a new message",
             )
         return None
 
-    def enter(self, messages: Sequence[Message], lines: int, crc: int) -> None:
-        """Take in messages that were just written; `lines` and `crc` are those of the whole log now."""
+    def add(self, messages: Sequence[Message], lines: int, crc: int) -> None:
+        """Add messages that were just written; `lines` and `crc` are those of the whole log."""
         first = lines - len(messages) + 1
         try:
             if self._table.is_open and self._table.covered == first - 1:
@@ -53,7 +53,7 @@ class ClientKeys:
             self._table.drop()
 
     def sync(self) -> None:
-        """Under the lock: make the table durable."""
+        """Sync the table; the caller holds the lock."""
         try:
             self._table.sync()
         except BROKEN:
@@ -68,7 +68,7 @@ class ClientKeys:
         try:
             self._table.refresh()
             if self._crc(self._table.covered, lines) != self._table.crc:
-                # Lines were taken back after a failed sync, or somebody edited the log.
+                # Lines were removed after a failed sync, or the log was edited.
                 self._table.drop()
                 self._table.open()
             if self._table.covered < lines:
@@ -77,7 +77,7 @@ class ClientKeys:
                 self._table.cover(lines, self._crc(lines, lines))
             numbers = list(self._table.find(key))
         except BROKEN:
-            # Without the table the log itself is asked: slow, and right.
+            # Without the table, scan the log: slow, but correct.
             self._table.drop()
             yield from (stored for _, stored in self._keyed(0, lines))
             return
@@ -92,8 +92,8 @@ class ClientKeys:
 
     def _keyed(self, start: int, stop: int) -> Iterator[tuple[int, Message]]:
         for first in range(start, stop, _BATCH):
-            for at, slot in enumerate(self._reader.slots(first, min(first + _BATCH, stop)), first):
+            for position, slot in enumerate(self._reader.slots(first, min(first + _BATCH, stop)), first):
                 if slot.flags & KEYED or slot.tokens == UNCOUNTED:
-                    for stored in self._reader.read(at, at + 1):
+                    for stored in self._reader.read(position, position + 1):
                         if stored.client_key:
-                            yield at + 1, stored
+                            yield position + 1, stored

@@ -1,4 +1,4 @@
-"""Every path of daypack, once: where things are, and which names may be part of a path.
+"""Every path of daypack, in one place, and which names may be part of a path.
 
 <root>/home/<uid>/config.toml
 <root>/home/<uid>/agent/<agent>/session/<session>/messages.jsonl …
@@ -19,7 +19,7 @@ _REFUSED = {"Cc": "a control character", "Cf": "an invisible character", "Cs": "
 
 
 def check_name(name: str, what: str) -> str:
-    """Return `name` if it can be one component of a path, everywhere and for everybody."""
+    """Return `name` if it can be a component of a path on every system."""
     problem = _problem(name)
     if problem:
         raise BadName(
@@ -53,7 +53,7 @@ def _problem(name: object) -> str:
 
 
 def default_root(environ: Mapping[str, str]) -> str:
-    """Return the root when nobody named one: DAYPACK_HOME, else /ctx if it can be written, else ~/.daypack."""
+    """Return the default root: DAYPACK_HOME, else /ctx if it is writable, else ~/.daypack."""
     if named := environ.get("DAYPACK_HOME"):
         return os.path.abspath(named)
     if os.path.isdir(_SYSTEM_ROOT) and os.access(_SYSTEM_ROOT, os.W_OK):
@@ -105,7 +105,7 @@ class Home(NamedTuple):
 
 
 def find_home(home: "str | os.PathLike[str] | None" = None, uid: str | None = None) -> Home:
-    """Return where things live for these arguments; DAYPACK_HOME and DAYPACK_UID stand for those that are left out."""
+    """Return the home of these arguments; DAYPACK_HOME and DAYPACK_UID are the defaults."""
     root: str = os.path.abspath(os.fspath(home)) if home else default_root(os.environ)
     return Home(root, uid or os.environ.get("DAYPACK_UID") or str(os.getuid()))
 
@@ -113,7 +113,7 @@ def find_home(home: "str | os.PathLike[str] | None" = None, uid: str | None = No
 def _folders(path: str) -> list[str]:
     try:
         with os.scandir(path) as found:
-            return sorted(one.name for one in found if not _problem(one.name) and one.is_dir(follow_symlinks=False))
+            return sorted(item.name for item in found if not _problem(item.name) and item.is_dir(follow_symlinks=False))
     except FileNotFoundError:
         return []
 
@@ -142,7 +142,7 @@ class Layout:
 
     @property
     def prompts(self) -> str:
-        """The user's own texts for models; they go before those that ship with daypack."""
+        """The user's own prompt texts, which override those shipped with daypack."""
         return os.path.join(self._user, "prompts")
 
     @property
@@ -162,7 +162,7 @@ class Layout:
             above = os.path.dirname(above)
         return above
 
-    # Under context/: all of it can be deleted and comes back.
+    # Under context/: all of it can be deleted and is rebuilt.
 
     @property
     def offsets(self) -> str:
@@ -179,7 +179,7 @@ class Layout:
         return os.path.join(self.context, "pinned")
 
     def pin(self, name: str) -> str:
-        """One pinned text; a name without an ending gets .md."""
+        """The path of a pinned text; a name without an extension gets .md."""
         check_name(name, "pin")
         return os.path.join(self.pinned, check_name(name if "." in name else f"{name}.md", "pin"))
 
@@ -188,7 +188,7 @@ class Layout:
         return os.path.join(self.context, DERIVED[name])
 
     def guard(self) -> None:
-        """Refuse a session that is reached through a symbolic link below the root, or whose folders are links."""
+        """Raise UnsafePath if the path below the root, or a folder of the session, is a symbolic link."""
         root = os.path.realpath(self.root)
         expected = root + self.folder[len(self.root) :]
         if os.path.realpath(self.folder) != expected:

@@ -1,4 +1,4 @@
-"""What a line of a log is worth, and the slots of lines that nobody has entered into the sidecar yet."""
+"""Checks the lines of a log, and adds the slots that its sidecar lacks."""
 
 from collections.abc import Callable
 from typing import Annotated, NamedTuple
@@ -12,13 +12,13 @@ from daypack.files.offsets import DAMAGED, START, UNCOUNTED, UNSEALED, Offsets, 
 Measure = Callable[[bytes], tuple[int, int]]
 _BATCH = 1000
 
-# Flags of a slot beside those of files/offsets.py; the role is its place in ROLES plus one.
+# Flags of a slot in addition to those of files/offsets.py; the role is its index in ROLES plus one.
 ROLE_SHIFT = 4
-CALLS = 1 << 7  # asks for tool calls
+CALLS = 1 << 7  # has tool calls
 KEYED = 1 << 8  # has a client key
 
 
-MAX_SEQ = 4_000_000_000  # a slot has 32 bits for it, and there must be numbers left
+MAX_SEQ = 4_000_000_000  # a slot has 32 bits for it; leaves room above
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -27,7 +27,7 @@ class _Sealed(msgspec.Struct):
 
 
 class _Unsealed(msgspec.Struct):
-    pass  # any object: a hand-written line takes the number of its place, whatever number it states
+    pass  # any object: a hand-written line is numbered by its position
 
 
 _sealed = msgspec.json.Decoder(_Sealed)
@@ -35,16 +35,16 @@ _unsealed = msgspec.json.Decoder(_Unsealed)
 
 
 class Examined(NamedTuple):
-    """A line (without its LF) after a look at it."""
+    """The result of checking a line (without its LF)."""
 
-    record: bytes  # what can be decoded; nothing when the line is lost
-    seq: int  # the number its writer sealed; 0 when there is none, -1 when there is nothing to number
+    record: bytes  # what can be decoded; empty if the line is lost
+    seq: int  # its sealed number; 0 if there is none, -1 for an empty line
     flags: int
-    reason: str  # what is wrong with it, for a person
+    reason: str  # why it is damaged, for people
 
 
 def examine(line: bytes) -> Examined:
-    """Tell a good line from a hand-written, a damaged and a lost one."""
+    """Check whether a line is intact, hand-written, damaged or lost."""
     if not line.strip():
         return Examined(b"", -1, DAMAGED, "empty line")
     verdict = jsonl.check(line)
@@ -60,10 +60,10 @@ def examine(line: bytes) -> Examined:
 
 
 def _rescued(line: bytes, reason: str) -> Examined:
-    """Look for a whole line behind what is wrong with this one."""
+    """Look for a complete line at the end of a damaged one."""
     record = jsonl.salvage(line) or b""
     if record:
-        foreign = f"{len(line) - len(record)} foreign bytes before a whole line, which was read"
+        foreign = f"{len(line) - len(record)} foreign bytes before a complete line, which was read"
         try:
             return Examined(record, _sealed.decode(record).seq, DAMAGED, foreign)
         except UNREADABLE as error:
@@ -74,7 +74,7 @@ def _rescued(line: bytes, reason: str) -> Examined:
 
 
 def next_seq(previous: int, examined: Examined) -> int:
-    """Number a line: sealed lines are believed, the others take the next free number; never downwards."""
+    """Return the number of a line: its sealed number, else the next; numbers never decrease."""
     if examined.seq < 0:
         return previous
     if examined.flags & UNSEALED or not examined.record:
@@ -83,9 +83,9 @@ def next_seq(previous: int, examined: Examined) -> int:
 
 
 def extend(offsets: Offsets, fd: int, size: int, measure: Measure | None) -> None:
-    """Enter the terminated lines that have no slot yet; begin anew where the sidecar cannot be about this log.
+    """Add slots for the terminated lines that have none; start over if the sidecar does not match this log.
 
-    `measure` gives tokens and flags of a record; a reader has none and leaves the lines uncounted.
+    `measure` returns tokens and flags of a record; a reader passes None and leaves the lines uncounted.
     """
     if not fits(offsets, fd, size):
         offsets.ignore()
@@ -106,7 +106,7 @@ def extend(offsets: Offsets, fd: int, size: int, measure: Measure | None) -> Non
 
 
 def fits(offsets: Offsets, fd: int, size: int) -> bool:
-    """Whether the newest slot is about a line of this log: its bytes, its number and the crc up to it."""
+    """Return True if the newest slot matches the log: the line's bytes, its number and the running crc."""
     count = len(offsets)
     if not count:
         return True

@@ -23,26 +23,26 @@ class Log(Generic[Record]):
         self._group = Group[Handle](self._write_all)
 
     def begin(self) -> Handle:
-        """Under the lock: get ready to write."""
+        """Prepare to write; the caller holds the lock."""
         handle = self.writer.begin()
-        if self.reader.distrusts:
+        if self.reader.sidecar_is_wrong:
             handle = self.writer.rebuild()
             self.reader.close()
-            self.reader.distrusts = False
+            self.reader.sidecar_is_wrong = False
         return handle
 
     def append(self, records: Sequence[Record], now: float, *, durable: bool) -> None:
-        """Append records, all or none; durable: return when they are on disk."""
+        """Append records, all or none; if durable, return when they are on disk."""
         if durable:
             self.write(lambda handle: self.writer.write(handle, records, now), durable=True)
         else:
             with self.lock:
-                if self.reader.distrusts:
+                if self.reader.sidecar_is_wrong:
                     self.begin()
                 self.writer.append(records, now)
 
     def write(self, run: Callable[[Handle], Answer], *, durable: bool) -> Answer:
-        """Run something that writes, under the lock, and return its answer; durable: when what it wrote is on disk."""
+        """Call `run` under the lock and return its answer; if durable, when what it wrote is on disk."""
         if durable and not self.lock.held:
             return self._group.do(run)
         with self.lock:
@@ -61,12 +61,12 @@ class Log(Generic[Record]):
             for task in tasks:
                 task.attempt(handle)
                 if task.error:
-                    handle = self.begin()  # a failed write may have left torn bytes
+                    handle = self.begin()  # a failed write may leave torn bytes
             end = handle.written
         self.writer.commit(handle, start, end)
 
     def rebuild(self) -> int:
-        """Write the sidecar anew and return how many lines there are; a torn tail is left to the next append."""
+        """Rebuild the sidecar and return the number of lines; the next append repairs a torn tail."""
         if not self.reader.torn():
             with self.lock:
                 self.writer.rebuild()

@@ -1,4 +1,4 @@
-"""Reading a log without a lock: the newest lines, a range, all of them, however long the log is."""
+"""Reads a log without a lock: its newest records, a range, or all, at a cost independent of its length."""
 
 import os
 import warnings
@@ -13,9 +13,8 @@ from msgspec.structs import force_setattr
 from daypack.errors import DamageWarning
 from daypack.files import jsonl
 from daypack.files.atomic import refusal, release
-from daypack.files.lock import ThreadLock
+from daypack.files.lock import ThreadLock, Watch
 from daypack.files.offsets import DAMAGED, PLAIN, SLOT, START, UNCOUNTED, UNSEALED, Offsets, Slot
-from daypack.files.watch import Watch
 from daypack.history.lines import UNREADABLE, examine, extend
 from daypack.types.history import Damage, Event, Message
 
@@ -28,18 +27,18 @@ _decoders: dict[type, Any] = {}
 
 
 def decoder_of(shape: type[Record]) -> "msgspec.json.Decoder[Record]":
-    """Return the decoder of a shape; making one costs a tenth of a millisecond, so each is made once."""
+    """Return the decoder of a record type, created once because that takes 0.1 ms."""
     if shape not in _decoders:
         _decoders[shape] = msgspec.json.Decoder(shape)
     return _decoders[shape]
 
 
 class _Rebuilt(Exception):
-    """The slots were built anew: what was known of positions no longer holds."""
+    """The slots were rebuilt, so known positions are invalid."""
 
 
 class _Reading:
-    """One thread at a time, and a failed call told as an error of ours."""
+    """Admits one thread at a time and turns OSError into our errors."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -57,13 +56,13 @@ class _Reading:
 class Reader(Generic[Record]):
     """The records of one log, by position.
 
-    A damaged line is not a record: it is warned of, once, and kept in `damage` under its line number.
+    A damaged line is not a record: it is reported once, as a warning, and listed in `damage` by its line number.
     """
 
     def __init__(self, path: str, offsets: Offsets, shape: type[Record]) -> None:
         self.path = path
         self.damage: dict[int, Damage] = {}
-        self.distrusts = False  # the sidecar was seen to be wrong; whoever writes next builds it anew
+        self.sidecar_is_wrong = False  # the next writer rebuilds it
         self.generation = 0  # grows when positions may have changed
         self._rebuilds = 0
         self._offsets = offsets
@@ -92,11 +91,11 @@ class Reader(Generic[Record]):
         return tuple(records)
 
     def count(self) -> int:
-        """Return how many lines the log has, damaged ones included."""
+        """Return the number of lines, including damaged lines."""
         return self._look(self._cover)
 
     def newest(self) -> Slot:
-        """Return what is known of the last line; before any line, the start of the log, which has the number 0."""
+        """Return the slot of the last line; in an empty log, START, whose seq is 0."""
         return self._look(self._newest)
 
     def _newest(self) -> Slot:
@@ -104,7 +103,7 @@ class Reader(Generic[Record]):
         return self._offsets.last()
 
     def torn(self) -> bool:
-        """Say whether bytes stand behind the last whole line."""
+        """Return True if there are bytes after the last complete line."""
         return self._look(lambda: self._cover() >= 0 and self._offsets.last().end != self._size)
 
     def position(self, seq: int) -> int:
@@ -115,9 +114,9 @@ class Reader(Generic[Record]):
         lines = self._cover()
         near = seq - 1
         usual = 0 < near <= lines and self._seq(near - 1) == near and (near == lines or self._seq(near) == seq)
-        if not usual:  # some number is missing, or stands twice
+        if not usual:  # a number is missing or duplicated
             near = bisect_left(range(lines), seq, key=self._seq)
-        # The slots are only a cache: the lines themselves say whether this is the place.
+        # The slots are only a cache: verify with the lines themselves.
         before = self._decode(near - 1, near) if near else []
         here = self._decode(near, near + 1) if near < lines else []
         odd = any(record.seq >= seq for record in before) or any(record.seq < seq for record in here)
@@ -130,7 +129,7 @@ class Reader(Generic[Record]):
         return self._look(lambda: self._decode(max(0, start), min(stop, self._cover())))
 
     def pick(self, seqs: Sequence[int]) -> list[Record]:
-        """Return the records with these numbers, in this order; those that are lost are left out."""
+        """Return the records with these numbers, in this order, without lost ones."""
         return self._look(lambda: self._pick(seqs))
 
     def _pick(self, seqs: Sequence[int]) -> list[Record]:
@@ -143,11 +142,11 @@ class Reader(Generic[Record]):
             found += [record for record in self._decode(at, min(at + 1, lines)) if record.seq == seq]
         return found
 
-    def whole(self, start: int, stop: int) -> int:
-        """Return how many lines of a range are records, as far as is known without reading them all."""
-        return self._look(lambda: self._whole(start, min(stop, self._cover())))
+    def count_records(self, start: int, stop: int) -> int:
+        """Return how many lines of a range are records, without reading all of them."""
+        return self._look(lambda: self._count_records(start, min(stop, self._cover())))
 
-    def _whole(self, start: int, stop: int) -> int:
+    def _count_records(self, start: int, stop: int) -> int:
         flags = self._offsets.raw(start, stop)[SLOT.size - 4 :: SLOT.size]
         odd = {line - 1 for line in self.damage if start < line <= stop}
         if flags.translate(None, PLAIN):
@@ -155,11 +154,11 @@ class Reader(Generic[Record]):
         return max(0, stop - start) - sum(1 for at in odd if not self._decode(at, at + 1))
 
     def slots(self, start: int, stop: int) -> list[Slot]:
-        """Return where the lines of a range are and what is known of them."""
+        """Return the slots of a range of positions."""
         return self._look(lambda: self._offsets.read(start, min(stop, self._cover())))
 
     def newest_within(self, tokens: int, measure: Callable[[Record], int]) -> int:
-        """Return how many of the newest records fit into `tokens`, going back until one does not."""
+        """Return how many of the newest records fit into `tokens`."""
         fitting, stop = 0, self.count()
         while stop > 0:
             start = max(0, stop - _BATCH)
@@ -183,7 +182,7 @@ class Reader(Generic[Record]):
             self._close()
 
     def _look(self, look: Callable[[], Answer]) -> Answer:
-        """Look at the log; when that shows that the slots are not about it, build them anew and look again."""
+        """Call `look`; if it finds that the slots do not match the log, rebuild them and call it again."""
         with self._reading:
             self._rebuilds = 0
             while True:
@@ -194,20 +193,20 @@ class Reader(Generic[Record]):
 
     def _rebuild(self) -> None:
         if self._rebuilds:
-            return  # the slots were just read off the log: what is odd now is the log itself
+            return  # the slots were just rebuilt from the log: the log itself is damaged
         self._rebuilds += 1
         self.generation += 1
-        self.distrusts = True
+        self.sidecar_is_wrong = True
         self._offsets.ignore()
         extend(self._offsets, self._fd, self._size, None)
         raise _Rebuilt
 
     def _cover(self) -> int:
-        """Make the slots reach the last terminated line and return how many there are."""
+        """Extend the slots to the last terminated line and return their number."""
         if self._fd < 0 or (not self._watch.unchanged() and os.stat(self.path).st_ino != self._inode):
             self._open()
         count = self._offsets.refresh()
-        # The size comes after the slots: writers add the line first, so no slot points behind it.
+        # Read the size after the slots: writers add the line first, so no slot points past the end.
         self._size = os.lseek(self._fd, 0, os.SEEK_END)
         if self._offsets.last().end == self._size:
             return count
@@ -244,11 +243,11 @@ class Reader(Generic[Record]):
                 try:
                     return self._decoder.decode_lines(data)
                 except UNREADABLE:
-                    pass  # sealed, but not of our shape: the way line by line says which and why
+                    pass  # sealed, but of another type: decoding line by line reports which and why
         return self._decode_each(before, start, stop)
 
     def _decode_each(self, before: Slot, start: int, stop: int) -> list[Record]:
-        """Decode line by line, because one is damaged or hand-written, or the slots are not about this log."""
+        """Decode line by line, because a line is damaged or hand-written, or the slots do not match."""
         slots = self._offsets.read(start, stop)
         ends = [before.end, *(slot.end for slot in slots)]
         framed = ends[-1] <= self._size and all(slot.offset == end for slot, end in zip(slots, ends, strict=False))
@@ -256,16 +255,16 @@ class Reader(Generic[Record]):
         framed = framed and all(line.find(b"\n") == len(line) - 1 for line in lines)
         examined = [examine(line[:-1]) for line in lines]
         changed = not framed or crc32(b"".join(lines), before.crc) != slots[-1].crc
-        explained = framed and any(one.flags & DAMAGED for one in examined)
+        explained = framed and any(check.flags & DAMAGED for check in examined)
         if changed and not explained:
             self._rebuild()
         records: list[Record] = []
-        for line, (slot, one) in enumerate(zip(slots, examined, strict=False), start + 1):
-            reason = one.reason
+        for line, (slot, check) in enumerate(zip(slots, examined, strict=False), start + 1):
+            reason = check.reason
             try:
-                if one.record:
-                    record = self._decoder.decode(one.record)
-                    records.append(self._numbered(record, slot.seq) if one.flags & UNSEALED else record)
+                if check.record:
+                    record = self._decoder.decode(check.record)
+                    records.append(self._numbered(record, slot.seq) if check.flags & UNSEALED else record)
             except UNREADABLE as error:
                 reason = reason or str(error)
             if reason and line not in self.damage:
@@ -277,18 +276,18 @@ class Reader(Generic[Record]):
         if len(self.damage) <= _MOST_WARNINGS:
             warnings.warn(DamageWarning(str(damage)), stacklevel=8)
         elif len(self.damage) == _MOST_WARNINGS + 1:
-            told = f"{self.path}: more than {_MOST_WARNINGS} damaged lines; see `daypack doctor`"
-            warnings.warn(DamageWarning(told), stacklevel=8)
+            text = f"{self.path}: more than {_MOST_WARNINGS} damaged lines; see `daypack doctor`"
+            warnings.warn(DamageWarning(text), stacklevel=8)
 
     def _numbered(self, record: Record, seq: int) -> Record:
-        """Give a hand-written line the number of its place, whatever number it brought."""
+        """Number a hand-written line by its position, ignoring any number in it."""
         force_setattr(record, "seq", seq)
         force_setattr(record, "id", f"{self._prefix}-{seq}")
         return record
 
 
 class Records(Generic[Record]):
-    """A range of a log by sequence number, read while one iterates over it."""
+    """A range of a log by sequence number, read during iteration."""
 
     def __init__(self, reader: Reader[Record], start: int, stop: int | None) -> None:
         self._reader = reader
@@ -298,7 +297,7 @@ class Records(Generic[Record]):
         self._range = (0, 0)
 
     def _places(self) -> tuple[int, int]:
-        """Return the positions of the range, found anew when they may have changed."""
+        """Return the positions of the range, looked up again if they may have changed."""
         for _ in range(3):
             if self._generation == self._reader.generation:
                 break
@@ -307,23 +306,23 @@ class Records(Generic[Record]):
         return self._range
 
     def __iter__(self) -> Iterator[Record]:
-        given = self._first - 1
+        last = self._first - 1
         at, stop = self._places()
         while at < stop:
             generation = self._generation
             batch = self._reader.read(at, min(at + _BATCH, stop))
             if generation != self._reader.generation:
                 stop = self._places()[1]
-                at = self._reader.position(given + 1)  # go on behind what was given out
+                at = self._reader.position(last + 1)  # continue after the last yielded record
                 continue
             for record in batch:
-                given = max(given, record.seq)
+                last = max(last, record.seq)
                 yield record
             at += _BATCH
 
     def __len__(self) -> int:
-        count, generation = self._reader.whole(*self._places()), self._generation
-        return count if generation == self._reader.generation else self._reader.whole(*self._places())
+        count, generation = self._reader.count_records(*self._places()), self._generation
+        return count if generation == self._reader.generation else self._reader.count_records(*self._places())
 
     @overload
     def __getitem__(self, index: int) -> Record: ...
@@ -337,4 +336,4 @@ class Records(Generic[Record]):
             if count == stop - start and start <= at < stop:
                 for record in self._reader.read(at, at + 1):
                     return record
-        return tuple(self)[index]  # a slice, an error, or some line is lost and the place is not known
+        return tuple(self)[index]  # a slice, an error, or a lost line makes the position unknown

@@ -1,4 +1,4 @@
-"""From a source reference to what it stands for."""
+"""Resolves source references to messages and events."""
 
 import os
 from collections.abc import Callable
@@ -17,9 +17,9 @@ _BATCH = 256
 
 
 def settle(history: History, source: Source) -> Source:
-    """Return a reference that will always mean the same: `user:latest` and a tail become numbers."""
+    """Return a reference whose meaning cannot change: `user:latest` and a tail become numbers."""
     if isinstance(source, UserLatest):
-        message = _newest(history, lambda one: one.role == "user")
+        message = _newest(history, lambda message: message.role == "user")
         if message is None:
             raise _missing(history, source, "there is no user message yet")
         return Messages(message.seq, message.seq)
@@ -32,31 +32,31 @@ def settle(history: History, source: Source) -> Source:
 
 
 def resolve(history: History, source: Source) -> tuple[Message, ...] | Event:
-    """Return the messages or the event a reference names; what is not in the session is an error."""
+    """Return the messages or the event a reference names; raise SourceMissing if the session does not have it."""
     source = settle(history, source)
     if isinstance(source, Messages):
         return _messages(history, source)
     if isinstance(source, EventRef):
         return _event(history, source)
     if isinstance(source, ToolRef):
-        message = _newest(history, lambda one: one.role == "tool" and one.tool_call_id == source.call_id)
+        message = _newest(history, lambda message: message.role == "tool" and message.tool_call_id == source.call_id)
         if message is None:
             raise _missing(history, source, "no message has the result of that call")
         return (message,)
     if isinstance(source, SwapRef):
         return _messages(history, _swapped(history, source))
-    raise _missing(history, source, "it cannot be resolved")
+    raise _missing(history, source, "this kind of source cannot be resolved")
 
 
 def text_of(found: tuple[Message, ...] | Event) -> str:
-    """Return the words of what a reference named, messages separated by a blank line."""
+    """Return the text of messages, separated by blank lines, or of an event."""
     if isinstance(found, Event):
         return str(found.data.get("text", ""))
     return "\n\n".join(message.text for message in found)
 
 
 def _swapped(history: History, source: SwapRef) -> Messages:
-    """Return the messages a swapped chunk refers to; the index is derived, and a rebuild brings it back."""
+    """Return the messages a swapped chunk refers to, from the derived index of swapped chunks."""
     data = atomic.read(os.path.join(history.layout.derived("swap"), "index.jsonl")) or b""
     for line in data.split(b"\n"):
         with suppress(msgspec.DecodeError, UnicodeError):

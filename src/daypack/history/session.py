@@ -1,4 +1,4 @@
-"""The history of one session: its two logs, what was captured from outside, and the pins."""
+"""The history of one session: its two logs, captured texts and pins."""
 
 import os
 import threading
@@ -26,13 +26,13 @@ from daypack.types.history import Event, Message
 from daypack.types.kinds import ROLES, SESSION_STATES, SessionState
 
 HISTORY_FORMAT = "1"
-INLINE_BYTES = 4096  # text from outside up to here stands in its event, above it in blob/
-_LATEST_AMONG = 50  # messages looked at for the newest assistant text
+INLINE_BYTES = 4096  # longer text from outside is stored in blob/ instead of its event
+_LATEST_AMONG = 50  # messages searched for the newest assistant text
 _ROLE_FLAGS = {role: (number + 1) << ROLE_SHIFT for number, role in enumerate(ROLES)}
 
 
 def create(layout: Layout, meta: Mapping[str, Any], clock: Callable[[], float] = time.time) -> None:
-    """Make what a session needs and does not have yet; a session that exists is left as it is."""
+    """Create the missing files of a session; an existing session is unchanged."""
     atomic.make_folders(layout.folder)
     layout.guard()
     now = f"{moment(clock())}\n".encode()
@@ -48,13 +48,13 @@ def create(layout: Layout, meta: Mapping[str, Any], clock: Callable[[], float] =
         (layout.state, b"active\n"),
     ):
         atomic.create(path, data, named=False)
-    # Last, and durable: once it is there all the names above are too.
+    # Last, and durable: if it exists, all files above do.
     if atomic.read(layout.meta) is None:
         Facets(layout).write_meta({**meta, "tokenizer": _default_tokenizer(meta.get("model"))})
 
 
 class History:
-    """Append and read. Everything else in daypack is a fold of what is here."""
+    """Append and read. Everything else in daypack is derived from this."""
 
     def __init__(self, layout: Layout, config: Config, clock: Callable[[], float] = time.time) -> None:
         if not os.path.lexists(layout.messages):
@@ -68,13 +68,13 @@ class History:
         self._durable = config.durability == "sync"
         sidecar = layout.index("messages"), self.tokenizer
         self.messages = Log(Message, layout.messages, self.lock, sidecar, self._weigh)
-        self.events = Log(Event, layout.events, self.lock, (layout.index("events"), "none"), _weightless)
+        self.events = Log(Event, layout.events, self.lock, (layout.index("events"), "none"), _event_weight)
         self._repairs = self.messages.writer.repairs = self.events.writer.repairs
         self._keys = ClientKeys(layout.index("keys"), self.messages.reader)
 
     @cached_property
     def tokenizer(self) -> str:
-        """How tokens are counted: settled when the session is made, because its sidecar holds one kind of count."""
+        """The token counter, fixed when the session is created, because its sidecar stores the counts."""
         name = self.facets.meta().get("tokenizer") or _default_tokenizer(self.config.model)
         if not isinstance(name, str):
             hint = "remove the key, or restore the file"
@@ -83,21 +83,21 @@ class History:
 
     @cached_property
     def count_tokens(self) -> Callable[[Message], int]:
-        """Counts a message's tokens; the code for it is loaded by those who write, not by those who read."""
+        """Counts a message's tokens; its code is loaded by writers only."""
         from daypack.text.tokens import count_message, counter_named  # noqa: PLC0415
 
         return partial(count_message, counter_named(self.tokenizer))
 
     def append(self, drafts: Sequence[Message]) -> tuple[Message, ...]:
-        """Append messages, all or none, and return them as stored; a known client key answers with its message."""
+        """Append messages, all or none, and return them as stored; for a known client key, the stored message."""
         if not drafts:
             return ()
         now, answers = self.clock(), drafts
-        # One message without a key is what almost every call brings: it is recognised at a glance.
-        if (len(drafts) == 1 and drafts[0].client_key is None) or not any(one.client_key for one in drafts):
+        # Almost every call appends one message without a key: check for that first.
+        if (len(drafts) == 1 and drafts[0].client_key is None) or not any(draft.client_key for draft in drafts):
             self.messages.append(drafts, now, durable=self._durable)
         else:
-            # Synced also when nothing is new: the first answer may have been lost before its line was on disk.
+            # Synced even if nothing is new: the first answer may have been lost before its line was on disk.
             answers = self.messages.write(partial(self._write_keyed, drafts, now), durable=self._durable)
         if int(now) != self.facets.second or self._repairs:
             self._after_append(now)
@@ -115,29 +115,29 @@ class History:
         return draft
 
     def capture(self, data: bytes) -> dict[str, Any]:
-        """Keep text from outside, whatever becomes of its file; the answer belongs into an event."""
+        """Store text from outside, independent of its file; the returned reference belongs in an event."""
         digest = digest_bytes(data)
         if len(data) <= INLINE_BYTES:
             return {"digest": digest, "text": data.decode()}
         atomic.make_folders(self.layout.blob)
         return {"digest": digest, "blob": blobs.put(self.layout.blob, data), "bytes": len(data)}
 
-    def captured(self, kept: Mapping[str, Any]) -> bytes:
-        """Return text that `capture` kept."""
-        return kept["text"].encode() if "text" in kept else blobs.get(self.layout.blob, kept["blob"])
+    def captured(self, reference: Mapping[str, Any]) -> bytes:
+        """Return the bytes that `capture` stored."""
+        return reference["text"].encode() if "text" in reference else blobs.get(self.layout.blob, reference["blob"])
 
     def pin(self, name: str, text: str) -> Event:
-        """Pin a text: it stands in every pack until it is taken off."""
+        """Pin a text: every pack contains it until it is unpinned."""
         path = self.layout.pin(name)
         try:
             data = text.encode()
         except (AttributeError, UnicodeEncodeError) as error:
             raise BadMessage(
-                "is not text that UTF-8 can spell", operation="pin", place=name, hint="give a str"
+                "not text that UTF-8 can encode", operation="pin", place=name, hint="give a str"
             ) from error
         with self.lock:
             if not os.path.isdir(self.layout.pinned):
-                self._restore_pins()  # the others must not stay away because this one makes the folder
+                self._restore_pins()  # creating the folder must not hide the other pins
             atomic.make_folders(self.layout.pinned)
             former = atomic.read(path)
             atomic.replace(path, data)
@@ -145,7 +145,7 @@ class History:
                 kept = self.capture(data)
                 return self.append_event(draft_event("pin.set", {"name": os.path.basename(path), **kept}))
             except DaypackError:
-                # Without its event a pin would not survive a rebuild: better that there is none.
+                # Without its event a pin would not survive a rebuild, so undo it.
                 if former is None:
                     atomic.discard(path)
                 else:
@@ -153,7 +153,7 @@ class History:
                 raise
 
     def unpin(self, name: str) -> Event | None:
-        """Take a pinned text off; None when there is none."""
+        """Unpin a text; return None if it is not pinned."""
         with self.lock:
             pins = self.pins()
             file = name if name in pins else os.path.basename(self.layout.pin(name))
@@ -164,13 +164,13 @@ class History:
             return event
 
     def pins(self) -> dict[str, str]:
-        """Return the pinned texts by file name, in order of name; a deleted folder comes back from the events."""
+        """Return the pinned texts by file name, sorted; a deleted folder is restored from the events."""
         if not os.path.isdir(self.layout.pinned):
             return self._restore_pins()
         with os.scandir(self.layout.pinned) as found:
-            files = [one for one in found if one.is_file(follow_symlinks=False) and not one.name.startswith(".")]
-        files.sort(key=lambda one: one.name)
-        return {one.name: (atomic.read(one.path) or b"").decode("utf-8", "replace") for one in files}
+            files = [item for item in found if item.is_file(follow_symlinks=False) and not item.name.startswith(".")]
+        files.sort(key=lambda file: file.name)
+        return {file.name: (atomic.read(file.path) or b"").decode("utf-8", "replace") for file in files}
 
     def set_state(self, state: SessionState) -> Event:
         """Change the state and record the change."""
@@ -187,27 +187,28 @@ class History:
         return self.messages.reader.newest_within(tokens, self.count_tokens)
 
     def close(self) -> None:
-        """Bring the small files and the sidecars up to date and close everything.
+        """Update the small files and the sidecars and close everything.
 
-        It waits for no other process: a session that is closed by the garbage collector may belong to a thread that
-        holds the same lock through another one.
+        It does not wait for other processes: a session closed by the garbage collector may belong to a thread that
+        holds the same lock through another session object.
         """
         with self.lock.exclude_threads():
             with suppress(DaypackError):
-                if self.facets.behind:
+                if self.facets.stale:
                     self._flush_latest()
                 if self.messages.writer.dirty or self.events.writer.dirty:
                     with self.lock.without_waiting():
-                        self._settle_up()
+                        self._write_counters()
             for part in (self._keys, self.messages, self.events, self.lock):
                 part.close()
 
     def _flush_latest(self) -> None:
-        # Another process may have said something since: the newest text counts, not our newest.
-        newest = [one.text for one in self.messages.tail(_LATEST_AMONG) if one.role == "assistant" and one.text]
+        # Another process may have appended since: use the newest text of the log.
+        messages = self.messages.tail(_LATEST_AMONG)
+        newest = [message.text for message in messages if message.role == "assistant" and message.text]
         self.facets.flush(newest[-1:])
 
-    def _settle_up(self) -> None:
+    def _write_counters(self) -> None:
         counters = {"messages": self.messages.reader.count(), "events": self.events.reader.count()}
         self.facets.write_meta({"counters": counters})
         self._keys.sync()
@@ -222,11 +223,11 @@ class History:
                     writer.write_again(handle, self.messages.reader.slots(at, at + 1))
         if new:
             writer.write(handle, new, now)
-        self._keys.enter(new, writer.lines, writer.crc)
+        self._keys.add(new, writer.lines, writer.crc)
         return answers
 
     def _replay(self, drafts: Sequence[Message]) -> tuple[list[Message], list[Message]]:
-        """Split a batch into answers for everybody and the messages that are really new."""
+        """Return the answer to each draft, and the drafts that are new."""
         answers: list[Message] = []
         new: dict[str, Message] = {}
         fresh: list[Message] = []
@@ -249,42 +250,42 @@ class History:
             try:
                 repair = self._repairs.pop(0)
             except IndexError:
-                return  # another thread tells of it
+                return  # another thread reports it
             try:
                 self.append_event(draft_event("log.torn", repair.describe()))
             except DaypackError:
-                # What was appended is safe: it must not look as if it had failed. The next append tells.
+                # The append succeeded and must not fail now. The next append reports it.
                 self._repairs.insert(0, repair)
                 return
 
     def _restore_pins(self) -> dict[str, str]:
-        kept: dict[str, bytes] = {}
+        pins: dict[str, bytes] = {}
         for event in self.events.records():
             try:
                 if event.type == "pin.set":
-                    kept[self.layout.pin(event.data["name"])] = self.captured(event.data)
+                    pins[self.layout.pin(event.data["name"])] = self.captured(event.data)
                 elif event.type == "pin.removed":
-                    kept.pop(self.layout.pin(event.data["name"]), None)
+                    pins.pop(self.layout.pin(event.data["name"]), None)
             except (DaypackError, KeyError, TypeError, AttributeError) as error:
-                told = f"{self.layout.events}: {event.id}: the pin cannot be had again: {error}"
-                warnings.warn(DamageWarning(told), stacklevel=3)
-        texts = {os.path.basename(path): kept[path] for path in sorted(kept)}
-        with suppress(DaypackError, OSError):  # on a read-only file system they are read off the events each time
+                text = f"{self.layout.events}: {event.id}: the pin cannot be restored: {error}"
+                warnings.warn(DamageWarning(text), stacklevel=3)
+        texts = {os.path.basename(path): pins[path] for path in sorted(pins)}
+        with suppress(DaypackError, OSError):  # on a read-only file system they are read from the events each time
             self._place_pins(texts)
         return {name: data.decode("utf-8", "replace") for name, data in texts.items()}
 
     def _place_pins(self, texts: Mapping[str, bytes]) -> None:
-        """Make the folder with all pins in it or none: one with a part of them would be believed."""
-        making = f"{self.layout.pinned}{atomic.TEMPORARY}{os.getpid()}.{threading.get_ident()}"
-        atomic.make_folders(making)
+        """Create the folder with all pins or not at all: a partial folder would be taken for complete."""
+        temporary = f"{self.layout.pinned}{atomic.TEMPORARY}{os.getpid()}.{threading.get_ident()}"
+        atomic.make_folders(temporary)
         for name, data in texts.items():
-            atomic.replace(os.path.join(making, name), data)
+            atomic.replace(os.path.join(temporary, name), data)
         try:
-            os.rename(making, self.layout.pinned)
+            os.rename(temporary, self.layout.pinned)
         except OSError:  # another process was faster
             for name in texts:
-                atomic.discard(os.path.join(making, name))
-            os.rmdir(making)
+                atomic.discard(os.path.join(temporary, name))
+            os.rmdir(temporary)
 
     def _weigh(self, message: Message) -> tuple[int, int]:
         flags = _ROLE_FLAGS[message.role]
@@ -299,7 +300,7 @@ def _here() -> bytes:
     try:
         return os.getcwdb()
     except OSError:
-        return b""  # the folder we stand in was deleted
+        return b""  # the current folder was deleted
 
 
 def _default_tokenizer(model: str | None) -> str:
@@ -309,7 +310,7 @@ def _default_tokenizer(model: str | None) -> str:
 
 
 def check_format(layout: Layout, meta: Mapping[str, Any]) -> None:
-    """Refuse a session that is written in another format than ours."""
+    """Raise BadConfig if the session was written in another format."""
     protocols = meta.get("protocols")
     written = cast(Mapping[str, Any], protocols).get("history") if isinstance(protocols, Mapping) else None
     if written not in (None, HISTORY_FORMAT):
@@ -323,11 +324,11 @@ def check_format(layout: Layout, meta: Mapping[str, Any]) -> None:
 
 def _absent(layout: Layout) -> DaypackError:
     if os.path.lexists(layout.meta):
-        hint = "restore it from a backup; it holds the messages, and nothing else does"
+        hint = "restore it from a backup; no other file has the messages"
         return Damaged("the log is missing", operation="open session", place=layout.messages, hint=hint)
     hint = "see `daypack session list`"
     return SessionMissing("no such session", operation="open session", place=layout.folder, hint=hint)
 
 
-def _weightless(_: Event) -> tuple[int, int]:
+def _event_weight(_: Event) -> tuple[int, int]:
     return 0, 0

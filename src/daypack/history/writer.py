@@ -1,4 +1,4 @@
-"""Appending to a log: whole lines under the session's lock, acknowledged when the durability asked for is reached."""
+"""Appends to a log: complete lines under the session's lock, acknowledged at the configured durability."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -33,14 +33,14 @@ class Repair(msgspec.Struct, frozen=True):
     log: str
     offset: int
     bytes: int
-    file: str | None  # where the bytes are now; None when the line was whole and only lacked its end
+    file: str | None  # where the bytes are now; None if the line was complete except for its LF
 
     def describe(self) -> dict[str, object]:
-        """Return the data of the event that tells of it."""
+        """Return the data of the event that records it."""
         return {"log": self.log, "offset": self.offset, "bytes": self.bytes, "file": self.file}
 
 
-def _unspeakable(record: Message | Event, error: UnicodeEncodeError) -> BadMessage:
+def _not_utf8(record: Message | Event, error: UnicodeEncodeError) -> BadMessage:
     return BadMessage(
         f"a lone surrogate (character {error.start}) cannot be stored as UTF-8",
         operation="append",
@@ -59,7 +59,7 @@ def _too_long(record: Message | Event, length: int) -> BadMessage:
 
 
 class Writer(Generic[Record]):
-    """The one place that appends to a log."""
+    """Appends to one log; nothing else does."""
 
     def __init__(self, path: str, lock: Lock, offsets: Offsets, shape: type[Record], weigh: Weigh[Record]) -> None:
         self.path = path
@@ -77,21 +77,21 @@ class Writer(Generic[Record]):
         self._second = 0
         self._time = ""
         self.dirty = False  # something was written since the files were opened
-        self._writing = False  # the lock does not keep a signal handler of its own thread out
-        self._floor = 0  # bytes before this offset may be another process's: never taken back
+        self._writing = False  # the lock does not exclude a signal handler in its own thread
+        self._floor = 0  # bytes before this offset may be another process's: never removed
 
     @property
     def lines(self) -> int:
-        """How many lines the log has; known while the lock is held and after `begin`."""
+        """The number of lines; valid under the lock, after `begin`."""
         return self._lines
 
     @property
     def crc(self) -> int:
-        """The running crc of all lines; known like `lines`."""
+        """The running crc of all lines; valid like `lines`."""
         return self._crc
 
     def begin(self) -> Handle:
-        """Under the lock: make sure that the file ends with a whole line and that its state is known."""
+        """Make sure that the log ends with a complete line and its state is known; the caller holds the lock."""
         self._enter()
         try:
             return self._ready()
@@ -101,7 +101,7 @@ class Writer(Generic[Record]):
             self._writing = False
 
     def write(self, handle: Handle, records: Sequence[Record], now: float) -> int:
-        """Under the lock, after `begin`: stamp the records, append them as lines, and return the log's new end."""
+        """Number the records, append them and return the log's new end; under the lock, after `begin`."""
         self._enter()
         try:
             return self._write(handle, records, now)
@@ -109,7 +109,7 @@ class Writer(Generic[Record]):
             self._writing = False
 
     def append(self, records: Sequence[Record], now: float) -> int:
-        """Under the lock: `begin` and `write` in one."""
+        """Do `begin` and `write`; the caller holds the lock."""
         self._enter()
         try:
             return self._write(self._ready(), records, now)
@@ -135,7 +135,7 @@ class Writer(Generic[Record]):
                 f"a sync failed before ({handle.failure.strerror})",
                 operation="append",
                 place=self.path,
-                hint="check the disk, then open the session again; what was acknowledged is safe",
+                hint="check the disk, then reopen the session; everything acknowledged is safe",
             )
         size = os.lseek(handle.fd, 0, os.SEEK_END)
         if size != self._end:
@@ -151,7 +151,7 @@ class Writer(Generic[Record]):
         slots: list[bytes] = []
         for record in records:
             seq += 1
-            # Nobody has seen these values yet: stamping them in place saves a copy of each.
+            # No other code has these values yet: setting fields in place saves a copy of each.
             force_setattr(record, "seq", seq)
             force_setattr(record, "id", f"{self._prefix}-{seq}")
             if not record.ts:
@@ -159,7 +159,7 @@ class Writer(Generic[Record]):
             try:
                 line, seal = jsonl.seal(_encode(record))
             except UnicodeEncodeError as error:
-                raise _unspeakable(record, error) from error
+                raise _not_utf8(record, error) from error
             force_setattr(record, "crc", seal)
             tokens, flags = self._weigh(record)
             crc = crc32(line, crc)
@@ -178,17 +178,17 @@ class Writer(Generic[Record]):
         return end
 
     def write_again(self, handle: Handle, slots: Sequence[Slot]) -> None:
-        """Under the lock: write the same bytes over lines that no sync of ours has proved.
+        """Rewrite lines that no sync of this handle has covered; the caller holds the lock.
 
-        After a sync that failed elsewhere the kernel may hold their bytes without ever writing them; written again,
-        the next sync takes them along.
+        After a failed sync in another process the kernel may keep their bytes without ever writing them; once they are
+        rewritten, the next sync includes them.
         """
         for slot in slots:
             if slot.end <= handle.durable:
                 continue
             try:
                 line = jsonl.read_at(handle.fd, slot.offset, slot.length)
-                fd = os.open(self.path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)  # not O_APPEND: in its place
+                fd = os.open(self.path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)  # not O_APPEND: at its offset
                 try:
                     os.pwrite(fd, line, slot.offset)
                 finally:
@@ -201,32 +201,32 @@ class Writer(Generic[Record]):
         self._time = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
         with suppress(OSError):
             if self._offsets.replaced:
-                # Somebody deleted context/: those who open the session next should not have to read it all.
+                # context/ was deleted: write a new sidecar, so that the next reader need not scan the log.
                 self._offsets.follow()
 
     def commit(self, handle: Handle, start: int, end: int) -> None:
-        """Without the lock: return when the bytes between two offsets, and all before them, are on disk."""
+        """Return when the bytes up to `end` are on disk; called without the lock."""
         try:
             handle.commit(end)
         except OSError as error:
-            taken_back = self._take_back(handle) <= start
-            state = "the lines were taken back" if taken_back else "the lines may still be there"
+            removed = self._remove_unsynced(handle) <= start
+            state = "the lines were removed" if removed else "the lines may still be there"
             raise SyncFailed(
-                f"{error.strerror or error}; {state}, nothing since the last good sync is acknowledged",
+                f"{error.strerror or error}; {state}, nothing since the last successful sync is acknowledged",
                 operation="sync",
                 place=self.path,
-                hint="check the disk, then open the session again and append anew",
+                hint="check the disk, then reopen the session and append again",
             ) from error
 
     def rebuild(self) -> Handle:
-        """Under the lock: throw the sidecar away and read it off the log."""
+        """Rebuild the sidecar from the log; the caller holds the lock."""
         self._offsets.make_writable()
         self._offsets.ignore()
         self._handle = None
         return self.begin()
 
     def close(self) -> None:
-        """Close the files; the sidecar is synced so that it is believed after a reboot."""
+        """Close the files; the sidecar is synced, so that it is trusted after a reboot."""
         self._offsets.sync()
         self._offsets.close()
         self._handle = None
@@ -241,11 +241,11 @@ class Writer(Generic[Record]):
         return handle
 
     def _catch_up(self, handle: Handle, size: int) -> None:
-        """Take in what others have appended, or everything when this is the first append."""
+        """Read what other processes have appended; on the first append, everything."""
         if size and jsonl.read_at(handle.fd, size - 1, 1) != b"\n":
-            size = self._mend(handle, size)
+            size = self._repair(handle, size)
         if size < self._end:
-            handle.durable = 0  # lines we knew were taken back: what stands there now was never proved
+            handle.durable = 0  # known lines were removed: the bytes there now were never synced
         offsets = self._offsets
         offsets.make_writable()
         offsets.refresh()
@@ -264,8 +264,8 @@ class Writer(Generic[Record]):
         except UNREADABLE:
             return _NO_RECORD  # readers report it
 
-    def _mend(self, handle: Handle, size: int) -> int:
-        """Move a torn tail aside, keeping the whole line in it if there is one, and return the new size."""
+    def _repair(self, handle: Handle, size: int) -> int:
+        """Move a torn tail to a file, keeping a complete line in it, and return the new size."""
         tail = jsonl.unterminated(handle.fd, 0, size)
         whole = jsonl.complete(tail) or (tail if self._measure(tail) != _NO_RECORD else b"")
         offset = size - len(tail)
@@ -281,22 +281,22 @@ class Writer(Generic[Record]):
         number = 1
         while (former := atomic.read(path := f"{self.path}.torn-{number}")) is not None:
             if former == tail:
-                break  # a crash came between this copy and the cut
+                break  # a crash between this copy and the truncation
             number += 1
         if former is None:
             atomic.create(path, tail)
         return os.path.basename(path)
 
-    def _take_back(self, handle: Handle) -> int:
-        """After a failed sync: cut off this process's lines that nobody was told of, and return the log's size.
+    def _remove_unsynced(self, handle: Handle) -> int:
+        """After a failed sync: truncate this process's unacknowledged lines and return the log's size.
 
-        A line with a client key stays: another process may have answered with it.
+        A line with a client key stays: another process may have acknowledged it.
         """
         with self.lock:
             start = max(handle.durable, self._floor)
             try:
                 size = os.fstat(handle.fd).st_size
-                if size != handle.written or handle is not self._handle or self._keyed_behind(start):
+                if size != handle.written or handle is not self._handle or self._has_key_after(start):
                     return size
                 while self._lines and self._offsets.last().end > start:
                     self._lines -= 1
@@ -307,7 +307,7 @@ class Writer(Generic[Record]):
             handle.written = start
             return start
 
-    def _keyed_behind(self, start: int) -> bool:
+    def _has_key_after(self, start: int) -> bool:
         at = self._lines
         while at and (slot := self._offsets.read(at - 1, at)[0]).end > start:
             if slot.flags & KEYED:
@@ -321,7 +321,7 @@ class Writer(Generic[Record]):
             if (written := os.write(handle.fd, data)) != len(data):
                 jsonl.write_all(handle.fd, data[written:])
         except BaseException as error:
-            # Where even this fails torn bytes stay: readers skip them and the next append moves them aside.
+            # If this fails too, torn bytes stay: readers skip them and the next append moves them to a file.
             with suppress(OSError):
                 os.ftruncate(handle.fd, start)
             if not isinstance(error, OSError):

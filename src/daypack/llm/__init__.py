@@ -1,1 +1,1 @@
-"""Models: one port, any OpenAI-compatible endpoint or a GGUF file behind it, and where such files come from."""
+"""Models: completions and embeddings, from an OpenAI-compatible endpoint or a local file, and the HTTP client."""

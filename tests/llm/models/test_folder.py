@@ -69,9 +69,9 @@ def test_the_hub_is_named_by_an_argument_or_the_environment() -> None:
     assert find_hub(None, {"DAYPACK_MODEL_HUB": "http://mirror:80/hub/"}) == "http://mirror:80/hub"
     assert find_hub("https://a.example", {"DAYPACK_MODEL_HUB": "http://b"}) == "https://a.example"
     for wrong in ("mirror", "ftp://a", "https://", "https://me:pa55@a"):
-        with pytest.raises(BadConfig, match="is no address"):
+        with pytest.raises(BadConfig, match="not an address"):
             find_hub(wrong, {})
-    with pytest.raises(BadConfig, match="is no sha256"):
+    with pytest.raises(BadConfig, match="is not a sha256"):
         pull(MODEL, "/nowhere", sha256="abc")
 
 

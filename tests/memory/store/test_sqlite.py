@@ -82,7 +82,7 @@ def test_a_full_disk_is_refused_and_nothing_of_it_is_stored(
     writer.run("limit", lambda file: file.execute(f"PRAGMA max_page_count={pages}").fetchall())
     with pytest.raises(StorageFailed, match="full") as caught:
         fill(store, memory, *["x" * 9000] * 50)
-    assert caught.value.hint == "free space; the memory store is as it was before"
+    assert caught.value.hint == "free space; the memory store is unchanged"
     assert (store.memory(ME, memory), usage(store)) == before
     writer.run("limit", lambda file: file.execute("PRAGMA max_page_count=1000000").fetchall())
     fill(store, memory, *["x" * 9000] * 50)

