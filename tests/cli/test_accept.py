@@ -116,7 +116,7 @@ def test_a_section_that_no_turn_asked_for_is_cut_and_that_is_told(command: Comma
     ask(talk, protocol=False)
     done = command("accept", "talk", stdin=reply.encode())
     assert (done.returncode, done.stdout) == (0, "Done.\n")
-    assert done.stderr == "msg-3: a section was cut from it; no turn asked for one\n"
+    assert done.stderr == "msg-3: removed a snapshot section that no turn asked for\n"
     found = json.loads(command("accept", "talk", "--json", stdin=reply.encode()).stdout)
     assert found["protocol"] is None
     assert found["message"]["meta"]["daypack"]["section"]["text"] == reply[5:]
@@ -157,7 +157,7 @@ def test_what_pack_expects_can_be_sent_checked_and_accepted(command: Command, ta
 
 def test_a_reply_that_looks_like_a_response_is_told_of(command: Command, talk: Session, turn: Turn) -> None:
     body = json.dumps({"choices": [{"message": {"role": "assistant", "content": "Yes."}}]})
-    told = "it looks like a provider's response: --response reads one"
+    told = "this looks like a provider's response; use --response to read it as one"
     assert told in command("accept", "talk", stdin=body.encode()).stderr.splitlines()
     for other in (b'{"answer": 42}', b"{not json", b"Yes."):
         assert told not in command("accept", "talk", stdin=other).stderr

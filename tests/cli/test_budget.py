@@ -17,15 +17,13 @@ def _talk(command: Command) -> None:
 
 
 def test_the_default_is_told(command: Command) -> None:
-    assert command("budget", "talk").stdout == (
-        "128,000 tokens, 4,096 of them kept for the answer (the default, nothing is set)\n"
-    )
+    assert command("budget", "talk").stdout == ("128,000 tokens, 4,096 of them reserved for the reply (default)\n")
     assert json.loads(command("budget", "talk", "--json").stdout)["set"] is None
 
 
 @pytest.mark.requirement("S4-PK13")
 def test_a_budget_that_is_set_holds_for_every_pack(command: Command) -> None:
-    shown = "2,000 tokens, 500 of them kept for the answer\n"
+    shown = "2,000 tokens, 500 of them reserved for the reply\n"
     assert command("budget", "talk", "2000").stdout == shown
     assert command("budget", "talk").stdout == shown
     for number in range(30):
@@ -38,10 +36,10 @@ def test_a_budget_that_is_set_holds_for_every_pack(command: Command) -> None:
 
 def test_a_target_can_have_its_own(command: Command) -> None:
     value = '{"tokens": 16000, "bytes": 200000, "items": 30, "ms": 50, "targets": {"ui": {"tokens": 4000}}}'
-    rest = "; 200,000 bytes; 30 items; 50 ms to look for more"
+    rest = "; 200,000 bytes; 30 items; 50 ms for searching"
     assert command("budget", "talk", value).stdout.splitlines() == [
-        f"16,000 tokens, 4,000 of them kept for the answer{rest}",
-        f"ui: 4,000 tokens, 1,000 of them kept for the answer{rest}",
+        f"16,000 tokens, 4,000 of them reserved for the reply{rest}",
+        f"ui: 4,000 tokens, 1,000 of them reserved for the reply{rest}",
     ]
     printed = json.loads(command("budget", "talk", "--json").stdout)
     assert printed["set"] == json.loads(value)
@@ -64,4 +62,4 @@ def test_a_bad_value_is_refused_and_changes_nothing(command: Command, value: str
     done = command("budget", "talk", value)
     assert (done.returncode, done.stdout) == (2, "")
     assert "  → " in done.stderr
-    assert "nothing is set" in command("budget", "talk").stdout
+    assert "(default)" in command("budget", "talk").stdout

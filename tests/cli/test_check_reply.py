@@ -51,7 +51,7 @@ def test_a_good_reply_is_told_in_three_lines(command: Command) -> None:
     assert done.stdout.splitlines() == [
         "text      7 characters",
         "snapshot  1 core, 1 working, 0 ephemeral; active task: Sail.",
-        "every rule is kept",
+        "no rule is broken",
     ]
 
 
@@ -59,7 +59,7 @@ def test_everything_that_is_wrong_is_one_line_with_all_rules_it_breaks(command: 
     done = command("check-reply", written("reply.txt", BAD))
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines() == [
-        "text      8 characters, 5 of them behind the snapshot",
+        "text      8 characters, 5 of them after the snapshot",
         "snapshot  0 core, 0 working, 0 ephemeral",
         "S0-F2 S0-R6 S0-R4 S0-R5  line 2: a code fence surrounds the JSON",
         "S0-R2 S0-R6  line 4: words follow the JSON; they are taken as text",
@@ -142,7 +142,7 @@ def test_json_holds_text_snapshot_and_violations(command: Command) -> None:
     [
         (("nowhere.txt",), "No such file or directory", "name a readable file"),
         ((".",), "Is a directory", "name a readable file"),
-        (("latin.txt",), "byte 1 is not UTF-8", "convert it with iconv"),
+        (("latin.txt",), "not UTF-8: byte 1", "convert it with iconv"),
         (("reply.txt", "--expected", "nowhere.json"), "No such file or directory", "name a readable file"),
         (("reply.txt", "--expected", "list.json"), "Expected `object`, got `array`", "version and runtime"),
         (("reply.txt", "--expected", "broken.json"), "Input data was truncated", "version and runtime"),

@@ -85,19 +85,19 @@ def test_a_result_that_nobody_waits_for_is_accepted_and_told(command: Command) -
 
 def test_a_session_without_children_says_so(command: Command) -> None:
     done = command("child", "talk")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "there are no children\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "no children recorded in talk\n")
 
 
 @pytest.mark.parametrize(
     ("args", "code", "text"),
     [
-        (("talk", "rev"), 1, "there is no child 'rev'"),
+        (("talk", "rev"), 1, "no child named 'rev'"),
         (("none",), 1, "no such session"),
-        (("talk", "--status", "done"), 2, "these arguments need a child"),
+        (("talk", "--status", "done"), 2, "these options need the name of a child"),
         (("talk", "rev", "--status", "asleep"), 2, "invalid choice"),
         (("talk", "../rev", "--status", "done"), 2, "has a path separator"),
         (("talk", "rev", "--child-agent", "a/b"), 2, "has a path separator"),
-        (("talk", "rev", "--handoff", "-", "--result", "-"), 2, "cannot both come from there"),
+        (("talk", "rev", "--handoff", "-", "--result", "-"), 2, "cannot hold both the handoff and the result"),
         (("talk", "rev", "--result", "none.md"), 2, "No such file"),
         (("talk", "rev", "--artifact", "none.svg"), 2, "No such file"),
         (("talk", "rev", "--artifact", "messages.jsonl"), 2, "is the name of a log"),
@@ -113,4 +113,4 @@ def test_wrong_use_is_told(command: Command, args: tuple[str, ...], code: int, t
 def test_a_text_that_is_not_utf_8_is_refused(command: Command) -> None:
     done = command("child", "talk", "rev", "--result", "-", stdin=b"\xff")
     assert done.returncode == 2
-    assert "is not UTF-8 [standard input]" in done.stderr
+    assert "not UTF-8: byte 0 [standard input]" in done.stderr

@@ -52,7 +52,7 @@ def test_a_session_is_made_listed_and_shown(run: Run, home: str) -> None:
     )
     assert "talk" in run("session", "list", "--agent", "coder").stdout
     assert "tokenizer   cl100k_base" in run("session", "show", "talk", "--agent", "coder").stdout
-    assert "no session of agent default" in run("session", "list").stderr
+    assert "no sessions of agent default" in run("session", "list").stderr
 
 
 def test_text_comes_from_the_argument_or_standard_input(run: Run) -> None:
@@ -93,7 +93,7 @@ def test_a_bad_line_in_a_stream_is_named_and_the_way_on_is_told(run: Run) -> Non
     good = '{"role":"user","content":"ok"}\n'
     done = run("append", "talk", "--jsonl", "-", stdin=good * 3 + '{"role":"user","content":7}\n' + good)
     assert done.returncode == 2
-    assert "3 messages appended before the error; --skip 3 goes on from there" in done.stderr
+    assert "3 messages appended before the error; continue with --skip 3" in done.stderr
     assert "line 4" in done.stderr
     assert "must be text or a list of parts, not int" in done.stderr
     rest = run("append", "talk", "--jsonl", "-", "--skip", "4", stdin=good * 3 + "bad\n" + good)
@@ -201,14 +201,14 @@ def test_pins_are_set_listed_and_taken_off(run: Run, tmp_path: Path) -> None:
     }
     assert run("pin", "talk", "rules", "--remove").stdout == "removed rules\n"
     gone = run("pin", "talk", "rules", "--remove")
-    assert (gone.returncode, "nothing is pinned as 'rules'" in gone.stderr) == (1, True)
+    assert (gone.returncode, "no pin named 'rules'" in gone.stderr) == (1, True)
 
 
 def test_doctor_finds_nothing_wrong_or_tells_and_exits_with_3(run: Run, home: str) -> None:
     run("append", "talk", "hello")
     run("append", "other", "hello")
-    assert run("doctor").stdout == "2 sessions examined, nothing wrong\n"
-    assert run("doctor", "talk").stdout == "1 session examined, nothing wrong\n"
+    assert run("doctor").stdout == "2 sessions checked, no problems\n"
+    assert run("doctor", "talk").stdout == "1 session checked, nothing wrong\n"
     log = daypack.open_session("talk", home=home).path / "messages.jsonl"
     log.write_bytes(log.read_bytes().replace(b"hello", b"jello"))
     done = run("doctor")
@@ -228,20 +228,20 @@ def test_doctor_finds_nothing_wrong_or_tells_and_exits_with_3(run: Run, home: st
     [
         ((), 2, "usage: daypack COMMAND"),
         (("--help",), 0, "usage: daypack COMMAND"),
-        (("dance",), 2, "no command 'dance'"),
+        (("dance",), 2, "unknown command 'dance'"),
         (("log", "none"), 1, "no such session"),
         (("append", "a/b", "x"), 2, "has a path separator"),
         (("append", "x", "y", "--meta", "{"), 2, "--meta"),
-        (("append", "x"), 2, "there is nothing to append"),
-        (("append", "x", ""), 2, "there is nothing to append"),
+        (("append", "x"), 2, "nothing to append"),
+        (("append", "x", ""), 2, "nothing to append"),
         (("append", "x", "y", "--client-key", ""), 2, "client_key"),
-        (("append", "x", "y", "--skip", "3"), 2, "--skip is for --jsonl"),
-        (("pin", "x", "--file", "f"), 2, "do not go together"),
+        (("append", "x", "y", "--skip", "3"), 2, "--skip requires --jsonl"),
+        (("pin", "x", "--file", "f"), 2, "cannot be combined"),
         (("session", "dance"), 2, "invalid choice"),
-        (("append", "x", "y", "--jsonl", "-"), 2, "--jsonl does not go with text"),
-        (("append", "x", "--jsonl", "-", "--skip", "-1"), 2, "is not a number of 0 or more"),
-        (("pin", "x", "--remove"), 2, "do not go together"),
-        (("pin", "x", "n", "text", "--file", "f"), 2, "do not go together"),
+        (("append", "x", "y", "--jsonl", "-"), 2, "--jsonl cannot be combined with text"),
+        (("append", "x", "--jsonl", "-", "--skip", "-1"), 2, "must be a number of 0 or more"),
+        (("pin", "x", "--remove"), 2, "cannot be combined"),
+        (("pin", "x", "n", "text", "--file", "f"), 2, "cannot be combined"),
         (("append", "x", "--jsonl", "/nowhere"), 2, "No such file"),
         (("append", "x", "y", "--role", "king"), 2, "invalid choice"),
         (("pin", "none"), 1, "no such session"),

@@ -33,7 +33,7 @@ def test_what_left_the_window_is_told_with_what_it_became(command: Command, talk
     (made,) = talk.compactions
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0] == f"{made.source} left the window: {made.through} messages read without a model"
+    assert lines[0] == f"compacted {made.source}: {made.through} messages without a model"
     assert lines[1] == (f"{made.before_tokens:,} tokens have left it so far, CONTEXT.md has {made.after_tokens:,}")
     assert lines[2:5] == [f"the window begins with message {made.through + 1}", f"recorded as {made.id}", ""]
     document = document_of(talk)
@@ -50,7 +50,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(command: Command, talk: Sess
     assert tree(talk) == before
     assert planned.returncode == 0
     lines = planned.stdout.splitlines()
-    assert " would leave the window: " in lines[0]
+    assert "would compact " in lines[0]
     assert " tokens would have left it so far, CONTEXT.md would have " in lines[1]
     assert lines[2].startswith("the window would begin with message ")
     assert lines[3] == "recorded nothing: a dry run tells what would be"
@@ -77,12 +77,12 @@ NOTHING = "no message would leave the window; keep fewer tokens (--keep, keep_to
 def test_nothing_to_compact_is_told_and_no_failure(command: Command, talk: Session) -> None:
     command("append", "small", "hello")
     done = command("compact", "small")
-    assert (done.returncode, done.stdout) == (0, f"nothing was compacted: {NOTHING}\n")
+    assert (done.returncode, done.stdout) == (0, f"nothing to compact: {NOTHING}\n")
     told = json.loads(command("compact", "small", "--json").stdout)
     assert (told["changed"], told["id"], told["problem"]) == (False, None, NOTHING)
     command("compact", "talk", "--keep", "2000")
     again = command("compact", "talk", "--keep", "2000")
-    assert (again.returncode, again.stdout) == (0, f"nothing was compacted: {NOTHING}\n")
+    assert (again.returncode, again.stdout) == (0, f"nothing to compact: {NOTHING}\n")
     assert len(talk.compactions) == 1
 
 
@@ -90,13 +90,13 @@ def test_nothing_to_compact_is_told_and_no_failure(command: Command, talk: Sessi
 def test_context_md_is_exported_when_it_is_asked_for(command: Command, talk: Session, tmp_path: Path) -> None:
     done = command("compact", "talk", "--keep", "2000", "--export", "CONTEXT.md")
     exported = tmp_path / "workspace" / "CONTEXT.md"
-    assert (done.returncode, done.stderr) == (0, "CONTEXT.md is copied to CONTEXT.md\n")
+    assert (done.returncode, done.stderr) == (0, "copied CONTEXT.md to CONTEXT.md\n")
     assert exported.read_text() == document_of(talk)
     command("compact", "talk", "--keep", "1000", "--export", "CONTEXT.md")
     assert exported.read_text() == document_of(talk)
     exported.unlink()
     again = command("compact", "talk", "--keep", "1000", "--export", "CONTEXT.md")
-    assert again.stdout.startswith("nothing was compacted")
+    assert again.stdout.startswith("nothing to compact")
     assert exported.read_text() == document_of(talk)
     assert command("compact", "talk", "--keep", "500").returncode == 0
     assert [path.name for path in exported.parent.iterdir()] == ["CONTEXT.md"]
@@ -107,7 +107,7 @@ def test_a_file_of_somebody_else_is_not_overwritten(command: Command, talk: Sess
     own.write_text("My own notes.\n")
     done = command("compact", "talk", "--keep", "2000", "--export", "CONTEXT.md")
     assert done.returncode == 2
-    assert done.stderr.startswith("daypack: the file says something else than a CONTEXT.md, and would be lost [")
+    assert done.stderr.startswith("daypack: the file is not a CONTEXT.md and would be overwritten [")
     assert own.read_text() == "My own notes.\n"
     assert talk.compactions == ()
 
@@ -116,7 +116,7 @@ def test_there_is_nothing_to_export_before_the_first_compaction(command: Command
     command("append", "small", "hello")
     done = command("compact", "small", "--export", "CONTEXT.md")
     assert done.returncode == 2
-    assert done.stdout.startswith("nothing was compacted")
+    assert done.stdout.startswith("nothing to compact")
     assert done.stderr == (
         "daypack: there is no CONTEXT.md yet [CONTEXT.md]\n  → it is written by the first compaction\n"
     )
@@ -128,19 +128,19 @@ def test_a_refused_request_makes_room_at_once(command: Command, talk: Session) -
     assert done.returncode == 0
     (made,) = talk.compactions
     assert (made.trigger, made.model) == ("provider_context_editing", "none")
-    assert done.stdout.splitlines()[3] == f"recorded as {made.id}"
+    assert done.stdout.splitlines()[3] == f"recorded as {made.id}; `daypack undo` reverts it"
 
 
 @pytest.mark.parametrize(
     ("args", "code", "text"),
     [
-        (("talk", "--on-overflow", "--dry-run"), 2, "--on-overflow decides by itself"),
-        (("talk", "--on-overflow", "--model", "none"), 2, "--on-overflow decides by itself"),
-        (("talk", "--on-overflow", "--keep", "0"), 2, "--on-overflow decides by itself"),
-        (("talk", "--dry-run", "--export", "x.md"), 2, "a dry run has nothing to export"),
-        (("talk", "--export", "none/x.md"), 2, "there is no such folder"),
-        (("talk", "--keep", "-5"), 2, "'-5' is not a number"),
-        (("talk", "--keep", "many"), 2, "'many' is not a number"),
+        (("talk", "--on-overflow", "--dry-run"), 2, "--on-overflow cannot be combined"),
+        (("talk", "--on-overflow", "--model", "none"), 2, "--on-overflow cannot be combined"),
+        (("talk", "--on-overflow", "--keep", "0"), 2, "--on-overflow cannot be combined"),
+        (("talk", "--dry-run", "--export", "x.md"), 2, "--export cannot be combined with --dry-run"),
+        (("talk", "--export", "none/x.md"), 2, "no such folder"),
+        (("talk", "--keep", "-5"), 2, "must be a number of 0 or more, got '-5'"),
+        (("talk", "--keep", "many"), 2, "must be a number of 0 or more, got 'many'"),
         (("talk", "--model", "best"), 2, "is not a model choice [best]"),
         (("talk", "--model", "llama:/none/model.gguf"), 1, "the model file does not exist"),
         (("none",), 1, "no such session"),
@@ -160,7 +160,7 @@ def test_a_model_that_does_not_answer_is_a_loss_and_no_failure(command: Command,
     done = command("compact", "talk", "--keep", "2000", "--model", "openai:http://127.0.0.1:9/v1#none")
     assert done.returncode == 0
     (made,) = talk.compactions
-    assert "messages read by openai:http://127.0.0.1:9/v1#none" in done.stdout
+    assert "messages with openai:http://127.0.0.1:9/v1#none" in done.stdout
     assert "not taken over, and in history as before:\n  not read: " in done.stdout
     assert [one.reason for one in made.losses if one.detail and "the model failed" in one.detail] == ["unread"]
     check_files(talk)
@@ -177,7 +177,7 @@ def test_what_a_model_invents_is_told_as_a_loss(command: Command, talk: Session)
     with model(answer) as (choice, _):
         done = command("compact", "talk", "--keep", "2000", "--model", choice)
     assert done.returncode == 0
-    assert f"messages read by {choice}\n" in done.stdout
+    assert f"messages with {choice}\n" in done.stdout
     assert "  history does not say so: The port is 4711." in done.stdout
     assert "4711" not in document_of(talk)
 

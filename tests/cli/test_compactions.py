@@ -76,11 +76,11 @@ def test_json_tells_records_and_counts_what_is_bulky(command: Command, talk: Ses
 def test_one_that_was_taken_back_is_named_last(command: Command, talk: Session) -> None:
     first, second = talk.compactions
     talk.undo()
-    assert command("compactions", "talk").stdout.splitlines()[2:] == [f"taken back: {second.id}"]
+    assert command("compactions", "talk").stdout.splitlines()[2:] == [f"undone: {second.id}"]
     talk.undo()
     assert command("compactions", "talk").stdout.splitlines() == [
-        "no compaction is in effect",
-        f"taken back: {second.id}, {first.id}",
+        "no active compactions",
+        f"undone: {second.id}, {first.id}",
     ]
     told = json.loads(command("compactions", "talk", "--json").stdout)
     assert told == {"compactions": [], "undone": [second.id, first.id]}
@@ -88,7 +88,7 @@ def test_one_that_was_taken_back_is_named_last(command: Command, talk: Session) 
 
 def test_a_session_without_any_says_so(command: Command) -> None:
     command("append", "small", "hello")
-    assert command("compactions", "small").stdout == "no compaction is in effect\n"
+    assert command("compactions", "small").stdout == "no active compactions\n"
     assert json.loads(command("compactions", "small", "--json").stdout) == {"compactions": [], "undone": []}
 
 
@@ -111,6 +111,6 @@ def test_an_event_of_another_writer_cannot_reach_the_terminal(command: Command, 
     shown = command("compactions", "talk", "--losses").stdout
     assert not set("\x1b\x07\x9b\u202e") & set(shown)
     *_, told, tokens, loss = shown.splitlines()
-    assert told.endswith(": 5 messages 3 of them read by evil\\x07; \\x1b[31mred")
+    assert told.endswith(": 5 messages (3 read with evil\\x07); \\x1b[31mred")
     assert tokens.endswith("; 0 lines taken over, 1 not")
     assert loss == "  \\x9bwhy: a\\x1b[2Jb (\\u202eback)"

@@ -133,7 +133,7 @@ def test_a_file_is_written_once_unless_forced_and_its_digest_recorded(command: C
     count = len(talk.events())
     again = command("export", "talk", "--out", "e.json")
     assert again.returncode == 2
-    assert "the file exists" in again.stderr
+    assert "the file already exists" in again.stderr
     assert (len(talk.events()), Path("e.json").read_bytes()) == (count, data)
     printed = json.loads(command("export", "talk", "--out", "e.json", "--force", "--json").stdout)
     assert printed["digest"] == f"sha256:{sha256(Path('e.json').read_bytes()).hexdigest()}" != digest
@@ -195,9 +195,9 @@ def test_two_of_five_candidates_that_do_not_fit_are_left_out_with_a_reason(
 @pytest.mark.parametrize(
     ("args", "code", "text"),
     [
-        (("--scope", "session", "--event", "latest"), 2, "--event is for --scope turn"),
-        (("--call", "call-1"), 2, "--call is for --scope tool_invocation"),
-        (("--force",), 2, "--force is for --out"),
+        (("--scope", "session", "--event", "latest"), 2, "--event requires --scope turn"),
+        (("--call", "call-1"), 2, "--call requires --scope tool_invocation"),
+        (("--force",), 2, "--force requires --out"),
         (("--scope", "everything"), 2, "invalid choice"),
         (("--target", "nobody"), 2, "invalid choice"),
         (("--event", "latest"), 1, "no turn for model is recorded yet"),

@@ -46,7 +46,7 @@ def test_the_plan_is_printed_and_nothing_is_removed(home: str, command: Command)
     assert done.returncode == 0
     assert "context/pack.json: older than 1d" in done.stdout
     assert "unreferenced, and history can reproduce it" in done.stdout
-    assert "5 files may go" in done.stdout
+    assert "5 files removable" in done.stdout
     assert "`daypack gc work --apply` removes them" in done.stdout
     assert "1 child file: children are kept unless --children is given" in done.stdout
     assert sorted(folder.rglob("*")) == before
@@ -80,7 +80,7 @@ def test_the_policy_of_the_session_counts_and_a_bad_one_is_told(home: str, comma
     folder = aged(home)
     policy = folder / "context" / "gc.policy"
     policy.write_text("pack_ttl=90d\nswap_ttl=90d\ndedup_min_refs=0\n")
-    assert "1 file may go" in command("gc", "work").stdout
+    assert "1 file removable" in command("gc", "work").stdout
     policy.write_text("pack_ttl=90d\nswap_ttl=soon\n")
     done = command("gc", "work")
     assert done.returncode == 2
@@ -95,7 +95,7 @@ def test_something_missing_is_damage(home: str, command: Command) -> None:
     done = command("gc", "work")
     assert done.returncode == 3
     assert "missing" in done.stdout
-    assert "nothing is removed while something is missing" in done.stdout
+    assert "nothing is removed while a file is missing" in done.stdout
     done = command("gc", "work", "--apply")
     assert done.returncode == 3
     assert "referenced by" in done.stderr
@@ -108,7 +108,7 @@ def test_all_sessions_of_all_agents_are_collected(home: str, command: Command) -
     os.makedirs(folders[0].parent)
     os.rename(folders[0].parents[2] / "moved" / "session" / "one", folders[0])
     folders[1] = folders[1].parents[2] / "moved" / "session" / "two"
-    assert "2 sessions planned" in command("gc", "--all").stdout
+    assert "2 sessions checked" in command("gc", "--all").stdout
     assert all((folder / "context" / "pack.json").exists() for folder in folders)
     done = command("gc", "--all", "--apply")
     assert done.returncode == 0
@@ -140,7 +140,7 @@ def test_an_interrupted_run_over_all_goes_on_where_it_was(
     assert progress.exists()
     monkeypatch.setattr(command_module, "apply", apply)
     done = command("gc", "--all", "--apply")
-    assert "going on after 2 sessions of an interrupted run" in done.stderr
+    assert "resuming an interrupted run after 2 sessions" in done.stderr
     assert "2 sessions collected" in done.stdout
     assert not progress.exists()
     assert not [folder for folder in folders if (folder / "context" / "pack.json").exists()]
@@ -175,7 +175,7 @@ def test_a_session_is_archived_restored_and_deleted_by_name(home: str, command: 
     assert (folder / "messages.jsonl").read_bytes() == log
     refused = command("gc", "work", "--delete")
     assert refused.returncode == 2
-    assert "add --yes" in refused.stderr
+    assert "confirm with --yes" in refused.stderr
     assert folder.exists()
     assert "deleted work" in command("gc", "work", "--delete", "--yes", "--force").stdout
     assert not folder.exists()
@@ -218,4 +218,4 @@ def test_what_is_not_there_is_told(home: str, command: Command) -> None:
         assert command("gc", *arguments).returncode == 1
     done = command("gc", "--all", "--apply")
     assert done.returncode == 0
-    assert "nothing to do" in done.stderr
+    assert "no sessions in" in done.stderr

@@ -44,7 +44,7 @@ def test_a_file_is_imported_and_reported_in_a_line(run: Run, tmp_path: Path) -> 
     path = lines(tmp_path / "talk.jsonl", CHAT)
     done = run("import", "openai", path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{path} → talk: 2 messages (2 new), 0 tool calls, 0 rows kept as events\n"
+    assert done.stdout == f"{path} → talk: 2 messages (2 new), 0 tool calls, 0 rows stored as events\n"
     assert "2 messages (0 new)" in run("import", "openai", path).stdout
     assert "Hello" in run("log", "talk").stdout
 
@@ -89,7 +89,7 @@ def test_a_folder_is_searched_and_other_files_are_left_out(run: Run, tmp_path: P
     (tmp_path / "in" / "notes.txt").write_text("x")
     done = run("import", "claude-code", str(tmp_path / "in"))
     assert done.returncode == 0, done.stderr
-    assert "2 other files left out" in done.stderr
+    assert "2 other files skipped" in done.stderr
     assert "2 transcripts, 2 messages, 2 new" in done.stdout
     assert [line.split()[0] for line in run("session", "list").stdout.splitlines()] == ["one", "two"]
 
@@ -100,7 +100,7 @@ def test_the_session_can_be_named_for_one_file(run: Run, tmp_path: Path) -> None
     assert "mine" in run("session", "list", "--agent", "coder").stdout
     refused = run("import", "openai", first, second, "--session", "mine")
     assert refused.returncode == 2
-    assert "--session is for one file, and there are 2" in refused.stderr
+    assert "--session takes one file, got 2" in refused.stderr
 
 
 def test_a_file_that_cannot_be_imported_is_named_and_the_others_are_read(run: Run, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_file_that_cannot_be_imported_is_named_and_the_others_are_read(run: Ru
     ("args", "problem"),
     [
         (("import", "openai", "{}/missing"), "no such file or folder"),
-        (("import", "codex", "{}"), "no transcript of codex in this folder"),
+        (("import", "codex", "{}"), "no codex transcript in this folder"),
         (("import", "word", "{}"), "invalid choice: 'word'"),
         (("import", "openai"), "the following arguments are required: PATH"),
     ],
@@ -156,4 +156,4 @@ def test_an_import_that_was_killed_is_completed_by_the_next(run: Run, home: str,
     assert run("import", "claude-code", path).returncode == 0
     with daypack.open_session("s", home=home) as session:
         assert [one.text for one in session.messages()] == [row["message"]["content"] for row in rows]
-    assert "nothing wrong" in run("doctor", "s").stdout
+    assert "no problems" in run("doctor", "s").stdout

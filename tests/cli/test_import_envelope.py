@@ -55,7 +55,7 @@ def test_a_kept_document_is_recorded_and_used_by_the_next_turn(command: Command,
     done = command("import-envelope", "in.json", "--session", "talk")
     event = talk.events()[-1]
     assert event.type == "context.imported"
-    assert done.stdout.splitlines()[-1].startswith(f"kept      in talk as {event.id}; ")
+    assert done.stdout.splitlines()[-1].startswith(f"added     to talk as {event.id}; ")
     assert "Under the mat." in command("pack", "talk", "--dialect", "openai").stdout
 
 

@@ -75,7 +75,7 @@ def test_fix_rewrites_memory_keeps_its_former_text_and_writes_a_patch(command: C
 def test_the_patch_of_a_mended_workspace_is_not_written(command: Command) -> None:
     Path("AGENTS.md").write_text("- Never deploy on a Friday.\n")
     done = command("lint", "--fix")
-    assert (done.returncode, "stays as it is" in done.stderr) == (0, True)
+    assert (done.returncode, "is unchanged" in done.stderr) == (0, True)
     assert [path.name for path in Path().iterdir()] == ["AGENTS.md"]
 
 

@@ -30,7 +30,7 @@ def ids(text: str) -> list[str]:
 
 
 def test_a_memory_is_made_listed_and_shown(command: Command) -> None:
-    assert command("memory", "list").stderr == "local has no memories; `daypack memory new TITLE` makes one\n"
+    assert command("memory", "list").stderr == "local has no memories; create one with `daypack memory new TITLE`\n"
     made = command("memory", "new", "launch", "--type", "project", "--description", "of Q3")
     (memory_id,) = ids(made.stdout)
     assert command("memory", "list").stdout == f"{memory_id}  project     0 entries  launch\n"
@@ -61,7 +61,7 @@ def test_an_entry_comes_from_standard_input_and_its_key_makes_it_one(command: Co
     first = command("memory", "add", "launch", "--client-key", "k", stdin=SAID.encode())
     again = command("memory", "add", "launch", "--client-key", "k", stdin=SAID.encode())
     assert first.stdout == again.stdout
-    assert again.stderr == "it was there already\n"
+    assert again.stderr == "already stored\n"
     other = command("memory", "add", "launch", "another text", "--client-key", "k")
     assert (other.returncode, other.stdout) == (2, "")
 
@@ -127,7 +127,7 @@ def test_a_session_is_bound_captured_and_let_go(command: Command, memory_id: str
     assert command("memory", "capture", "talk", "--end").stdout == "1 entry added\n"
     assert command("memory", "capture", "talk").stdout == "0 entries added\n"
     assert "20 Aug 2025" in command("memory", "context", "launch").stdout
-    assert command("memory", "bind", "talk", "--off").stderr == "talk is bound to no memory\n"
+    assert command("memory", "bind", "talk", "--off").stderr == "talk is no longer bound to a memory\n"
     assert command("memory", "capture", "talk").returncode == 1
     assert command("memory", "bind", "talk").returncode == 2
 
@@ -135,7 +135,7 @@ def test_a_session_is_bound_captured_and_let_go(command: Command, memory_id: str
 def test_a_memory_is_erased_only_with_a_yes_and_then_for_good(command: Command, memory_id: str, home: str) -> None:
     command("memory", "add", "launch", SAID)
     asked = command("memory", "erase", "launch")
-    assert "would be erased for good; --yes does it" in asked.stderr
+    assert "would be erased permanently; confirm with --yes" in asked.stderr
     assert command("memory", "show", "launch").returncode == 0
     assert command("memory", "erase", "launch", "--yes").returncode == 0
     assert command("memory", "show", memory_id).returncode == 1
@@ -147,7 +147,7 @@ def test_a_memory_is_hidden_and_comes_back(command: Command, memory_id: str) -> 
     entry = command("memory", "add", "launch", SAID).stdout.strip()
     command("memory", "erase", "launch", "--hide", "--yes")
     assert command("memory", "show", memory_id).returncode == 1
-    assert command("memory", "erase", memory_id, "--restore").stdout == f"{memory_id} is back\n"
+    assert command("memory", "erase", memory_id, "--restore").stdout == f"{memory_id} is visible again\n"
     assert command("memory", "erase", "launch", "--entry", entry, "--yes").returncode == 0
     assert "0 entries" in command("memory", "list").stdout
 
@@ -171,7 +171,7 @@ def test_importing_what_is_here_says_what_was_added(command: Command, memory_id:
     command("memory", "export", "launch", "out.jsonl")
     again = command("memory", "import", "out.jsonl")
     assert again.stdout.strip() == memory_id
-    assert "was here" in again.stderr
+    assert "already exists" in again.stderr
     assert again.stderr.endswith("0 entries, 0 documents\n")
 
 

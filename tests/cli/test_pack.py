@@ -43,7 +43,7 @@ def test_a_turn_is_packed_recorded_and_told(command: Command, talk: Session) -> 
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     tokens = json.loads(command("replay", "talk", "--json").stdout)["tokens"]
-    assert lines[0] == f"default/talk for model: {tokens} of 128,000 tokens, 4,096 are kept for the answer"
+    assert lines[0] == f"default/talk for model: {tokens} of 128,000 tokens, 4,096 reserved for the reply"
     assert "epoch     begins with message 1: it is the first turn" in lines
     assert "counted   by o200k_base" in lines
     event = talk.events()[-1]
@@ -58,7 +58,7 @@ def test_a_turn_is_packed_recorded_and_told(command: Command, talk: Session) -> 
         ["runtime_block", "daypack:runtime"],
     ]
     assert sum(int(row[0]) for row in table) == tokens
-    assert lines[-5:] == ["left out", "  nothing", "", "missing", "  nothing"]
+    assert lines[-5:] == ["omitted", "  nothing", "", "missing", "  nothing"]
 
 
 def test_a_second_turn_goes_on_and_a_refresh_begins_anew(command: Command, talk: Session) -> None:
@@ -184,9 +184,9 @@ def test_another_model_is_counted_in_its_own_way(command: Command, talk: Session
     ("args", "code", "text"),
     [
         (("none",), 1, "no such session"),
-        (("talk", "--budget", "lots"), 2, "'lots' is no budget"),
-        (("talk", "--budget", "1.5"), 2, "is no budget"),
-        (("talk", "--budget", "[1]"), 2, "is no budget"),
+        (("talk", "--budget", "lots"), 2, "'lots' is not a budget"),
+        (("talk", "--budget", "1.5"), 2, "is not a budget"),
+        (("talk", "--budget", "[1]"), 2, "is not a budget"),
         (("talk", "--budget", '{"token": 1}'), 2, "unknown field `token`"),
         (("talk", "--budget", "0"), 2, "a budget of 0 has no space"),
         (("talk", "--budget", "4"), 2, "raise the budget to at least"),

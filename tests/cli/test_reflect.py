@@ -53,7 +53,7 @@ def test_sessions_of_different_folders_need_a_workspace(command: Command, home: 
         with open_session(name, home=home, workspace=str(tmp_path / name)) as session:
             compact(session, [LENS])
     done = command("reflect", "one", "two")
-    assert (done.returncode, "no workspace in common" in done.stderr) == (2, True)
+    assert (done.returncode, "no common workspace" in done.stderr) == (2, True)
     assert command("reflect", "one", "two", "--workspace", str(tmp_path / "two")).returncode == 0
     assert (tmp_path / "two" / "MEMORY.md").exists()
 

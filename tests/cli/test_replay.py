@@ -114,8 +114,8 @@ def test_an_event_that_cannot_be_read_is_damage_also_when_the_others_verify(comm
     [
         (("ev-1",), 1, "ev-1 is not a turn"),
         (("ev-99",), 1, "ev-99"),
-        (("ev-2", "--all"), 2, "--all goes with no event"),
-        (("--all", "--dialect", "openai"), 2, "--all goes with no event"),
+        (("ev-2", "--all"), 2, "--all cannot be combined with an event"),
+        (("--all", "--dialect", "openai"), 2, "--all cannot be combined with an event"),
     ],
 )
 def test_wrong_use_is_told(command: Command, talk: Session, args: tuple[str, ...], code: int, text: str) -> None:

@@ -57,7 +57,7 @@ def test_a_literal_is_found_as_it_is_spelled(command: Command, talk: Session) ->
 
 def test_nothing_found_is_told_and_is_exit_code_1(command: Command, talk: Session) -> None:
     done = command("search", "talk", "zeppelin")
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "nothing was found\n")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "no matches\n")
     told = command("search", "talk", "zeppelin", "--json")
     assert (told.returncode, told.stdout) == (1, "[]\n")
 
@@ -67,7 +67,7 @@ def test_nothing_found_is_told_and_is_exit_code_1(command: Command, talk: Sessio
     [
         (("talk", " "), 2, "the query is empty"),
         (("talk", "tide", "-k", "0"), 2, "k must be at least 1, got 0"),
-        (("talk", "tide", "-k", "some"), 2, "'some' is not a number"),
+        (("talk", "tide", "-k", "some"), 2, "must be a number of 0 or more, got 'some'"),
         (("talk",), 2, "required: query"),
         (("none", "tide"), 1, "no such session"),
     ],

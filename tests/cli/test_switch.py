@@ -56,7 +56,7 @@ def test_json_lists_all(command: Command) -> None:
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        (("voice",), "on or off?"),
+        (("voice",), "state required: on or off"),
         (("voice", "maybe"), "invalid choice"),
         (("../voice", "on"), "has a path separator"),
     ],

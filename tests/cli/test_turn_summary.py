@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from daypack.cli.turn_summary import group, print_document, short, table
+from daypack.cli.terminal import table
+from daypack.cli.turn_summary import group, print_document, short
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -22,7 +23,7 @@ def test_many_of_a_family_have_one_name_and_few_keep_theirs() -> None:
         ("memory:b", [6]),
         ("pin:excerpt:1", [7]),
     ]
-    assert short([f"memory:{number}" for number in range(1000)]) == "1,000 entries of memory"
+    assert short([f"memory:{number}" for number in range(1000)]) == "1,000 memory entries"
     assert short([f"import:ctx-1:{number}" for number in "abcd"]) == "4 items of import:ctx-1"
     assert short(["import:ctx-1:a", "import:ctx-2:a", "excerpt:1"]) == "import:ctx-1:a, import:ctx-2:a, excerpt:1"
 

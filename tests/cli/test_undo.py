@@ -82,7 +82,7 @@ def test_nothing_is_taken_back_twice(command: Command, talk: Session) -> None:
     count = len(talk.events())
     done = command("undo", "talk")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "no compaction is in effect" in done.stderr
+    assert "no active compactions" in done.stderr
     assert len(talk.events()) == count
 
 

@@ -1,6 +1,6 @@
-"""Take in a model's reply: append it, record what it cost and the snapshot it carries, print the words for the user.
+"""Append a model's reply, record its token usage and its snapshot, and print the text for the user.
 
-The reply is a text, or the JSON a provider's API returned (--response).
+The reply is plain text, or with --response the JSON that a provider's API returned.
 """
 
 import argparse
@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-from daypack.cli.check_reply import read_reply_file, violation_lines
+from daypack.cli.check_reply import violation_lines
+from daypack.cli.input import read_text
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import counted, json_text, safe, say
+from daypack.cli.terminal import counted, json_text, print_note, safe
 from daypack.derived.tiers import SNAPSHOT, Accepted, read_accepted
 from daypack.errors import BadInput
 from daypack.history.draft import RESERVED
@@ -23,22 +24,22 @@ from daypack.types.history import Message
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
-    parser.add_argument("file", nargs="?", default="-", help="a file with the reply (default: standard input)")
-    parser.add_argument("--response", action="store_true", help="the file holds the JSON of a provider's response")
+    parser.add_argument("file", nargs="?", default="-", help="file with the reply (default: standard input)")
+    parser.add_argument("--response", action="store_true", help="the file holds the JSON response of a provider")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Append, and print the text of the message; what was wrong with a snapshot is told on standard error."""
-    given = read_reply_file(args.file)
-    reply: object = given
+    """Append the reply and print its text; problems of its snapshot go to standard error."""
+    text = read_text(args.file, "accept")
+    reply: object = text
     if args.response:
         try:
-            reply = msgspec.json.decode(given)
+            reply = msgspec.json.decode(text)
         except (msgspec.DecodeError, UnicodeError) as error:
-            hint = "give the body of the response as it came"
+            hint = "pass the unchanged body of the response"
             raise BadInput(str(error), operation="accept", place=args.file, hint=hint) from error
-    elif _is_response(given):
-        say("it looks like a provider's response: --response reads one")
+    elif _is_response(text):
+        print_note("this looks like a provider's response; use --response to read it as one")
     with open_named(args) as session:
         message = session.accept(reply)
         accepted = _accepted(session, message)
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if message.text:
         print(safe(message.text.rstrip("\n")))
-    say(_told(message, accepted))
+    print_note(_describe(message, accepted))
     return 0
 
 
@@ -55,31 +56,31 @@ def _is_response(text: str) -> bool:
     if not text.lstrip().startswith("{"):
         return False
     try:
-        found = msgspec.json.decode(text, type=dict[str, Any])
+        fields = msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeError):
         return False
-    return bool({"choices", "output", "stop_reason"} & found.keys())
+    return bool({"choices", "output", "stop_reason"} & fields.keys())
 
 
 def _accepted(session: Session, message: Message) -> Accepted | None:
-    """Return what was recorded of the snapshot of a message."""
+    """Return the recorded snapshot of a message."""
     newest = session.history.events.tail(16)
-    found = (event for event in newest if event.type == SNAPSHOT and event.data.get("message") == message.id)
-    return next(map(read_accepted, (event.data for event in found)), None)
+    events = (event for event in newest if event.type == SNAPSHOT and event.data.get("message") == message.id)
+    return next(map(read_accepted, (event.data for event in events)), None)
 
 
-def _told(message: Message, accepted: Accepted | None) -> str:
+def _describe(message: Message, accepted: Accepted | None) -> str:
     if accepted is None:
         own: Any = (message.meta or {}).get(RESERVED, {})
         uncalled = SECTION in own and "turn" not in own[SECTION]
-        return f"{message.id}: a section was cut from it; no turn asked for one" if uncalled else message.id
+        return f"{message.id}: removed a snapshot section that no turn asked for" if uncalled else message.id
     snapshot = accepted.snapshot
     blocks = (
         sum(map(len, (snapshot.memory.core, snapshot.memory.working, snapshot.memory.ephemeral))) if snapshot else 0
     )
     state = f"a snapshot with {counted(blocks, 'block')}" if snapshot else "no usable snapshot"
     lines = [f"{message.id}: {state}"]
-    violations = [msgspec.convert(one, Violation) for one in accepted.violations]
+    violations = [msgspec.convert(violation, Violation) for violation in accepted.violations]
     lines += [f"  {line}" for line in violation_lines(violations)]
     if (more := sum(accepted.violation_counts.values()) - len(violations)) > 0:
         lines.append(f"  and {more:,} more")

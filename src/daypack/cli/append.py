@@ -1,4 +1,4 @@
-"""Append messages to a session: the given text, standard input, or one JSON object per line."""
+"""Append messages to a session: a text, standard input, or a JSONL stream with one message per line."""
 
 import argparse
 import sys
@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from daypack.cli.options import add_place, natural
-from daypack.cli.terminal import Progress, counted, json_text, say
+from daypack.cli.terminal import Progress, counted, json_text, print_note
 from daypack.config import Settings
 from daypack.errors import BadInput, BadMessage, DaypackError
 from daypack.history.draft import draft_from
@@ -22,21 +22,25 @@ _BATCH_BYTES = 1 << 20
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    add_place(parser, session="the session's name; it is made if it does not exist")
-    parser.add_argument("text", nargs="?", help="what to append (default: standard input)")
-    parser.add_argument("--role", choices=ROLES, help="who says it (default: user)")
-    parser.add_argument("--jsonl", metavar="FILE", help="append one message per line of FILE (- is standard input)")
-    parser.add_argument("--skip", type=natural, default=0, metavar="N", help="leave out the first N lines of --jsonl")
+    add_place(parser, session="name of the session; created if it does not exist")
+    parser.add_argument("text", nargs="?", help="text to append (default: standard input)")
+    parser.add_argument("--role", choices=ROLES, help="role of the message (default: user)")
+    parser.add_argument("--jsonl", metavar="FILE", help="append each line of FILE as a message; - is standard input")
+    parser.add_argument("--skip", type=natural, default=0, metavar="N", help="skip the first N lines of --jsonl")
     parser.add_argument("--name", help="name of the speaker or tool")
-    parser.add_argument("--tool-call-id", metavar="ID", help="the call this is the result of (role tool)")
-    parser.add_argument("--client-key", metavar="KEY", help="sending the same key and text again changes nothing")
-    parser.add_argument("--meta", metavar="JSON", help="an object to keep with the message")
-    parser.add_argument("--durability", choices=("sync", "os"), help="sync waits for the disk (default), os does not")
+    parser.add_argument("--tool-call-id", metavar="ID", help="tool call that this is the result of (role tool)")
+    parser.add_argument(
+        "--client-key", metavar="KEY", help="idempotency key: appending the same key and text again changes nothing"
+    )
+    parser.add_argument("--meta", metavar="JSON", help="JSON object stored with the message")
+    parser.add_argument(
+        "--durability", choices=("sync", "os"), help="sync waits for the disk, os does not (default: sync)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Append and print what was stored."""
-    _check_mixture(args)
+    """Append and print the id of the message."""
+    _check_arguments(args)
     meta = _json(args.meta, "--meta") if args.meta is not None else None
     lines = _open_lines(args.jsonl) if args.jsonl else None
     content = args.text if args.text is not None or lines else _read_input()
@@ -50,16 +54,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check_mixture(args: argparse.Namespace) -> None:
+def _check_arguments(args: argparse.Namespace) -> None:
     mixed = ("text", "--role", "--name", "--tool-call-id", "--client-key", "--meta")
     given = [name for name in mixed if getattr(args, name.strip("-").replace("-", "_")) is not None]
-    problem, hint = "", "say it in the lines of the stream, or leave --jsonl away"
+    problem, hint = "", "put these values into the lines of the stream, or omit --jsonl"
     if args.jsonl and given:
-        problem = f"--jsonl does not go with {', '.join(given)}"
+        problem = f"--jsonl cannot be combined with {', '.join(given)}"
     elif args.skip and not args.jsonl:
-        problem, hint = "--skip is for --jsonl", "leave it away"
+        problem, hint = "--skip requires --jsonl", "omit --skip"
     elif args.text == "":
-        problem, hint = "there is nothing to append", "give some text"
+        problem, hint = "nothing to append: the text is empty", "pass some text"
     if problem:
         raise BadInput(problem, operation="append", place="arguments", hint=hint)
 
@@ -77,19 +81,21 @@ def _append_lines(session: Session, lines: BinaryIO, args: argparse.Namespace) -
         except DaypackError:
             progress.clear()
             if count:
-                say(f"daypack: {counted(count, 'message')} appended before the error; --skip {done} goes on from there")
+                print_note(
+                    f"daypack: {counted(count, 'message')} appended before the error; continue with --skip {done}"
+                )
             raise
     progress.clear()
     if args.json:
         print(json_text({"appended": count, "first": first or None, "last": last or None}))
     else:
-        where = f" ({first} to {last})" if count > 1 else f" ({first})" if count else ""
-        print(f"{counted(count, 'message')} appended{where}")
+        ids = f" ({first} to {last})" if count > 1 else f" ({first})" if count else ""
+        print(f"{counted(count, 'message')} appended{ids}")
     return 0
 
 
 def _batches(lines: Iterable[bytes], skip: int) -> Iterator[tuple[int, list[Message]]]:
-    """Yield messages in groups that share a sync, with the number of the last line; a bad line ends the last group."""
+    """Yield messages in batches that share one sync, each with the number of its last line."""
     batch: list[Message] = []
     size = number = 0
     for number, line in enumerate(lines, 1):
@@ -123,16 +129,16 @@ def _open_lines(name: str) -> BinaryIO:
 
 def _read_input() -> str:
     if sys.stdin.isatty():
-        say("reading from the terminal; end with Ctrl-D")
+        print_note("reading from the terminal; end with Ctrl-D")
     data = sys.stdin.buffer.read()
     if not data:
-        hint = "give the text as an argument or on standard input"
-        raise BadMessage("there is nothing to append", operation="append", place="standard input", hint=hint)
+        hint = "pass the text as an argument or on standard input"
+        raise BadMessage("nothing to append", operation="append", place="standard input", hint=hint)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         raise BadMessage(
-            f"byte {error.start} is not UTF-8", operation="append", place="standard input", hint="convert it with iconv"
+            f"not UTF-8: byte {error.start}", operation="append", place="standard input", hint="convert it with iconv"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Show or set how much the packs of a session may hold."""
+"""Show or set the token budget of a session."""
 
 import argparse
 from typing import Any
@@ -18,11 +18,13 @@ from daypack.types.kinds import TARGETS
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
-    parser.add_argument("value", nargs="?", help="tokens, a JSON object, or 0 for no limit (default: show what is set)")
+    parser.add_argument(
+        "value", nargs="?", help="number of tokens, JSON object, or 0 for no limit (default: show the budget)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Set if a value is given, then show."""
+    """Set the budget if a value is given, then print it."""
     value = read_budget(args.value) if args.value is not None else None
     with open_named(args) as session:
         if value is not None:
@@ -32,16 +34,16 @@ def run(args: argparse.Namespace) -> int:
         print(json_text({"set": source, "limits": limits}))
         return 0
     common = limits["model"]
-    where = " (the default, nothing is set)" if source is None else ""
-    print(f"{_told(common)}{where}")
+    where = " (default)" if source is None else ""
+    print(f"{_describe(common)}{where}")
     for target, own in limits.items():
         if own != common:
-            print(f"{target}: {_told(own)}")
+            print(f"{target}: {_describe(own)}")
     return 0
 
 
 def _limits(session: Session) -> tuple[dict[str, Limits], Any]:
-    """Return the limits of each target and the value that was set, None when there is none."""
+    """Return the limits of each target, and the value that was set or None."""
     path = session.history.layout.derived("budget")
     data = atomic.read(path)
     text = session.turns.inputs.ledger.read().budget if data is None else data.decode("utf-8", "replace")
@@ -52,11 +54,11 @@ def _limits(session: Session) -> tuple[dict[str, Limits], Any]:
     )
 
 
-def _told(limits: Limits) -> str:
-    told = [
-        f"{limits.tokens:,} tokens, {limits.reserved_tokens:,} of them kept for the answer" if limits.tokens else "",
+def _describe(limits: Limits) -> str:
+    texts = [
+        f"{limits.tokens:,} tokens, {limits.reserved_tokens:,} of them reserved for the reply" if limits.tokens else "",
         f"{limits.bytes:,} bytes" if limits.bytes else "",
         f"{limits.items:,} items" if limits.items else "",
-        f"{limits.ms:,} ms to look for more" if limits.ms else "",
+        f"{limits.ms:,} ms for searching" if limits.ms else "",
     ]
-    return "; ".join(filter(None, told)) or "no limit"
+    return "; ".join(filter(None, texts)) or "no limit"

@@ -1,14 +1,14 @@
-"""List the children of a session, show one, or record what one was asked, answered and left behind."""
+"""List the child agents of a session, show one, or record its task, result and artifacts."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from daypack.cli.input import read_text
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import counted, json_text, safe, safe_line, say
+from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line
 from daypack.derived.children import (
     STATUSES,
     Child,
@@ -28,35 +28,42 @@ _RECORDED = ("handoff", "result", "status", "artifact", "ref", "child_agent", "c
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
-    parser.add_argument("name", nargs="?", help="the child's name (default: list the children)")
-    parser.add_argument("--handoff", metavar="FILE", help="record what it was asked; - is standard input")
-    parser.add_argument("--result", metavar="FILE", help="record what it answered; - is standard input")
-    parser.add_argument("--status", choices=STATUSES, help="record how it stands (default: done with a result)")
-    parser.add_argument("--artifact", metavar="FILE", action="append", help="keep a file it made; may be repeated")
-    parser.add_argument("--ref", metavar="PATH", action="append", help="name a file it refers to; may be repeated")
-    parser.add_argument("--child-agent", metavar="AGENT", help="record which agent it is")
-    parser.add_argument("--child-session", metavar="SESSION", help="record the session it works in")
+    parser.add_argument("name", nargs="?", help="name of the child (default: list all children)")
+    parser.add_argument("--handoff", metavar="FILE", help="record the task given to the child; - is standard input")
+    parser.add_argument("--result", metavar="FILE", help="record the result of the child; - is standard input")
+    parser.add_argument("--status", choices=STATUSES, help="record its status (default: done if there is a result)")
+    parser.add_argument(
+        "--artifact", metavar="FILE", action="append", help="store a file the child made; may be repeated"
+    )
+    parser.add_argument(
+        "--ref", metavar="PATH", action="append", help="record a file the child refers to; may be repeated"
+    )
+    parser.add_argument("--child-agent", metavar="AGENT", help="record the agent that ran as the child")
+    parser.add_argument("--child-session", metavar="SESSION", help="record the session of the child")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do one of the three."""
+    """List, show or record."""
     recording = any(getattr(args, name) is not None for name in _RECORDED)
     if recording and args.name is None:
-        raise _bad("these arguments need a child", "arguments", "child SESSION NAME --result FILE")
+        raise _bad("these options need the name of a child", "arguments", "child SESSION NAME --result FILE")
     if args.handoff == args.result == "-":
-        raise _bad("handoff and result cannot both come from there", "standard input", "name a file for one of them")
+        raise _bad(
+            "cannot hold both the handoff and the result", "standard input", "pass a file for the handoff or the result"
+        )
     with open_named(args) as session:
         if recording:
             return _record(session, args)
         children = read_children(session.history)
         if args.name is not None:
-            return _show([one for one in children if one.name == args.name], args)
+            return _show([child for child in children if child.name == args.name], args)
         if args.json:
-            print(json_text([_described(one) for one in children]))
+            print(json_text([_as_json(child) for child in children]))
         elif not children:
-            say("there are no children")
-        for one in () if args.json else children:
-            print(_line(one, max(len(safe_line(child.name)) for child in children)))
+            print_note(f"no children recorded in {safe_line(args.session)}")
+        width = max((len(safe_line(child.name)) for child in children), default=0)
+        for child in () if args.json else children:
+            print(_line(child, width))
     return 0
 
 
@@ -71,18 +78,18 @@ def _record(session: Session, args: argparse.Namespace) -> int:
         session=args.child_session,
     )
     notes = notes_of(put_child(session.history, args.name, update))
-    (child,) = (one for one in read_children(session.history) if one.name == args.name)
-    print(json_text(_described(child)) if args.json else f"{safe_line(child.name)} is {child.status}")
+    (child,) = (child for child in read_children(session.history) if child.name == args.name)
+    print(json_text(_as_json(child)) if args.json else f"{safe_line(child.name)} is {child.status}")
     for note in notes:
-        say(f"  → {note}")
+        print_note(f"  → {note}")
     return 0
 
 
 def _refs(session: Session, name: str, paths: Sequence[str]) -> tuple[Ref, ...]:
-    """Return the child's refs with more paths behind them; one that it has already is not named twice."""
+    """Return the refs of the child with new paths appended."""
     if not paths:
         return ()
-    known = [ref for one in read_children(session.history) if one.name == name for ref in one.refs]
+    known = [ref for child in read_children(session.history) if child.name == name for ref in child.refs]
     taken = {ref.id for ref in known}
     for path in dict.fromkeys(paths):
         if path not in {ref.path for ref in known}:
@@ -92,14 +99,14 @@ def _refs(session: Session, name: str, paths: Sequence[str]) -> tuple[Ref, ...]:
     return tuple(known)
 
 
-def _show(found: list[Child], args: argparse.Namespace) -> int:
-    if not found:
+def _show(matching: list[Child], args: argparse.Namespace) -> int:
+    if not matching:
         raise NotFound(
-            f"there is no child {args.name!r}", place=args.session, hint=f"see `daypack child {args.session}`"
+            f"no child named {args.name!r}", place=args.session, hint=f"list them with `daypack child {args.session}`"
         )
-    (child,) = found
+    (child,) = matching
     if args.json:
-        print(json_text(_described(child)))
+        print(json_text(_as_json(child)))
         return 0
     facts = [("name", child.name), ("status", child.status), ("agent", child.agent), ("session", child.session)]
     facts += [("ref", f"{ref.id}  {ref.path}  {ref.summary}") for ref in child.refs]
@@ -113,28 +120,19 @@ def _show(found: list[Child], args: argparse.Namespace) -> int:
 
 
 def _line(child: Child, width: int) -> str:
-    answer = "no result" if child.result is None else counted(len(child.result), "character")
-    facts = [f"{safe_line(child.name):<{width}}", f"{child.status:<9}", answer]
+    result = "no result" if child.result is None else counted(len(child.result), "character")
+    facts = [f"{safe_line(child.name):<{width}}", f"{child.status:<9}", result]
     if child.artifacts:
         facts.append(counted(len(child.artifacts), "artifact"))
     return "  ".join(facts)
 
 
-def _described(child: Child) -> dict[str, Any]:
+def _as_json(child: Child) -> dict[str, Any]:
     return msgspec.to_builtins(child)
 
 
 def _text(path: str | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        if path == "-":
-            return sys.stdin.buffer.read().decode()
-        with open(path, "rb") as file:
-            return file.read().decode()
-    except (OSError, UnicodeDecodeError) as error:
-        problem = (error.strerror if isinstance(error, OSError) else None) or "is not UTF-8"
-        raise _bad(problem, "standard input" if path == "-" else path, "name a readable UTF-8 file") from error
+    return None if path is None else read_text(path, "child")
 
 
 def _bad(problem: str, place: str, hint: str) -> BadInput:

@@ -1,4 +1,4 @@
-"""Say what is wrong with a session, or with all of an agent's sessions: where, and what to do. It only reads."""
+"""Check a session, or all sessions of an agent, for damage and suggest repairs. Nothing is changed."""
 
 import argparse
 import os
@@ -15,30 +15,30 @@ _COLOURS = {"damage": "red", "warning": "yellow", "note": "dim"}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("session", nargs="?", help="the session's name (default: all of the agent's sessions)")
+    parser.add_argument("session", nargs="?", help="name of the session (default: all sessions of the agent)")
     add_place(parser, session=None)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings; exit code 3 when there is damage."""
+    """Print the findings; exit code 3 if there is damage."""
     home = find_home(args.home, args.uid)
     names = [args.session] if args.session else home.list(args.agent)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for name in names:
         layout = home.session(args.agent, name)
         if not os.path.isdir(layout.folder):
-            raise SessionMissing("no such session", place=layout.folder, hint="see `daypack session list`")
+            raise SessionMissing("no such session", place=layout.folder, hint="list them with `daypack session list`")
         for finding in examine_session(layout):
-            found.append(finding)
+            findings.append(finding)
             if not args.json:
                 _print(finding)
-    damaged = any(finding.severity == "damage" for finding in found)
+    damaged = any(finding.severity == "damage" for finding in findings)
     if args.json:
-        print(json_text({"sessions": len(names), "damaged": damaged, "findings": found}))
+        print(json_text({"sessions": len(names), "damaged": damaged, "findings": findings}))
     else:
-        wrong = [one for one in found if one.severity != "note"]
+        problems = sum(finding.severity != "note" for finding in findings)
         print(
-            f"{counted(len(names), 'session')} examined, {counted(len(wrong), 'thing') if wrong else 'nothing'} wrong"
+            f"{counted(len(names), 'session')} checked, {counted(problems, 'problem') if problems else 'no problems'}"
         )
     return EXIT_DAMAGE if damaged else 0
 

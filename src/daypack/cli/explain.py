@@ -7,7 +7,7 @@ import msgspec
 
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import json_text, safe, safe_line, say
+from daypack.cli.terminal import json_text, print_note, safe, safe_line
 from daypack.cli.turn_summary import event_named, read_turn
 from daypack.errors import SourceMissing
 from daypack.session import Session
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
             print(json_text({"event_id": turn.event_id, **_as_json(turn, args.item)}))
         else:
             text = turn.explain(args.item)
-            say(f"turn {safe_line(turn.event_id)}" if turn.event_id else "dry run: no turn is recorded yet")
+            print_note(f"turn {safe_line(turn.event_id)}" if turn.event_id else "dry run: no turn is recorded yet")
             print(safe_line(text) if args.item else safe(text))
     return 0 if verified else EXIT_DAMAGE
 

@@ -1,4 +1,4 @@
-"""Export a turn, task, session, tool call, review or handoff as one envelope document for a chosen target."""
+"""Export a turn, task, session, tool call, review or handoff as one envelope document."""
 
 import argparse
 import os
@@ -23,26 +23,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--scope",
         choices=(*SCOPES, *_ALIASES),
         default="turn",
-        help="what to export (default: %(default)s); tool_call is another word for tool_invocation",
+        help="what to export (default: %(default)s); tool_call is an alias of tool_invocation",
     )
     parser.add_argument(
         "--target",
         choices=TARGETS,
-        help="who may see it (default: reviewer for a review, peer_agent for a handoff, else evidence_export)",
+        help="intended reader (default: reviewer for a review, peer_agent for a handoff, else evidence_export)",
     )
-    parser.add_argument(
-        "--event", metavar="EV", help="a recorded turn, or latest (default: the turn that would be next)"
-    )
-    parser.add_argument("--call", metavar="ID", help="the tool call to export")
+    parser.add_argument("--event", metavar="EV", help="event of a recorded turn, or latest (default: the next turn)")
+    parser.add_argument("--call", metavar="ID", help="id of the tool call to export")
     parser.add_argument("--out", metavar="FILE", help="write the document to a new file (default: standard output)")
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
     parser.add_argument("--no-record", action="store_true", help="do not record the export as an event")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Export, write, record."""
+    """Export, write the document and record the export."""
     scope: str = _ALIASES.get(args.scope) or args.scope
-    _check_mixture(args, scope)
+    _check_arguments(args, scope)
     with open_named(args) as session:
         event = event_named(session, args.event) if args.event else None
         envelope = export(session.turns, scope, target=args.target, event=event, call=args.call)
@@ -61,19 +59,19 @@ def run(args: argparse.Namespace) -> int:
     if args.out and args.json:
         print(json_text({**facts, "items": len(envelope.item_refs), "file": args.out, "event_id": recorded}))
     elif args.out:
-        what = f"{counted(len(envelope.item_refs), 'item')} for {facts['target']}"
-        print(f"{safe_line(args.out)}: {what}, {len(data):,} bytes, {facts['digest']}")
+        contents = f"{counted(len(envelope.item_refs), 'item')} for {facts['target']}"
+        print(f"{safe_line(args.out)}: {contents}, {len(data):,} bytes, {facts['digest']}")
     return 0
 
 
-def _check_mixture(args: argparse.Namespace, scope: str) -> None:
-    problem, hint = "", "leave it away"
+def _check_arguments(args: argparse.Namespace, scope: str) -> None:
+    problem, hint = "", "omit the option"
     if args.event and scope != "turn":
-        problem = f"--event is for --scope turn, not for {scope}"
+        problem = f"--event requires --scope turn, got {scope}"
     elif args.call and scope != "tool_invocation":
-        problem, hint = f"--call is for --scope tool_invocation, not for {scope}", "add --scope tool_invocation"
+        problem, hint = f"--call requires --scope tool_invocation, got {scope}", "add --scope tool_invocation"
     elif args.force and not args.out:
-        problem = "--force is for --out"
+        problem = "--force requires --out"
     elif args.out and not args.force and os.path.lexists(args.out):
         raise _exists(args.out)
     if problem:
@@ -81,12 +79,14 @@ def _check_mixture(args: argparse.Namespace, scope: str) -> None:
 
 
 def _exists(path: str) -> BadInput:
-    return BadInput("the file exists", operation="export", place=path, hint="choose another name, or add --force")
+    return BadInput(
+        "the file already exists", operation="export", place=path, hint="choose another name, or add --force"
+    )
 
 
 def _write(path: str, data: bytes, *, force: bool) -> None:
-    whole = os.path.abspath(path)
+    absolute = os.path.abspath(path)
     if force:
-        atomic.replace(whole, data)
-    elif not atomic.create(whole, data):
+        atomic.replace(absolute, data)
+    elif not atomic.create(absolute, data):
         raise _exists(path)

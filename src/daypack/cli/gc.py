@@ -1,4 +1,4 @@
-"""Say which derived files of a session may go and why, and remove them; or put a whole session aside.
+"""List removable files of a session (nothing is deleted without --apply), or archive, restore or delete a session.
 
 History, captured text, pins, the budget and the policy (context/gc.policy) are never collected.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from daypack.cli.main import EXIT_DAMAGE, EXIT_FAILED
 from daypack.cli.options import add_place, natural
-from daypack.cli.terminal import Progress, colour, counted, json_text, safe_line, say
+from daypack.cli.terminal import Progress, colour, counted, json_text, print_error, print_note, safe_line
 from daypack.errors import BadInput, Damaged, DaypackError, SessionMissing
 from daypack.history.layout import Home, find_home
 from daypack.session import open_session
@@ -21,34 +21,38 @@ from daypack.upkeep.gc.plan import Plan, plan
 from daypack.upkeep.gc.policy import read_policy
 from daypack.upkeep.gc.progress import CollectionProgress
 
-_WHOLE = ("archive", "restore", "delete")
+_MOVES = ("archive", "restore", "delete")
 _MOST_LINES = 40
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("session", nargs="?", help="the session's name")
-    parser.add_argument("--all", action="store_true", help="all sessions of all your agents, instead of one")
-    parser.add_argument("--apply", action="store_true", help="remove what may go (default: only say what would)")
-    parser.add_argument("--children", action="store_true", help="collect children too: done, old, and named by nobody")
+    parser.add_argument("session", nargs="?", help="name of the session")
+    parser.add_argument("--all", action="store_true", help="all sessions of all your agents")
+    parser.add_argument("--apply", action="store_true", help="delete the removable files (default: only list them)")
+    parser.add_argument(
+        "--children", action="store_true", help="also collect children that are done, old and unreferenced"
+    )
     whole = parser.add_mutually_exclusive_group()
-    whole.add_argument("--archive", action="store_true", help="put the session aside, as it is, under archive/")
-    whole.add_argument("--restore", action="store_true", help="bring back a session that was put aside")
-    whole.add_argument("--delete", action="store_true", help="delete a session for good; needs --yes")
-    parser.add_argument("--number", type=natural, metavar="N", help="which one, of a session put aside several times")
-    parser.add_argument("--force", action="store_true", help="archive or delete it although it is at work")
-    parser.add_argument("--yes", action="store_true", help="really delete")
+    whole.add_argument("--archive", action="store_true", help="move the whole session to archive/")
+    whole.add_argument("--restore", action="store_true", help="move an archived session back")
+    whole.add_argument("--delete", action="store_true", help="delete a session permanently; requires --yes")
+    parser.add_argument(
+        "--number", type=natural, metavar="N", help="which archive, if the session was archived several times"
+    )
+    parser.add_argument("--force", action="store_true", help="archive or delete a session that is in use")
+    parser.add_argument("--yes", action="store_true", help="confirm --delete")
     add_place(parser, session=None)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what is asked; exit code 3 when something is missing that is referred to."""
-    whole = next((name for name in _WHOLE if getattr(args, name)), None)
-    _check(args, whole)
+    """Collect or move; exit code 3 if a referenced file is missing."""
+    move = next((name for name in _MOVES if getattr(args, name)), None)
+    _check(args, move)
     if args.all:
         return _run_all(args)
-    if whole:
-        return _move(args, whole)
+    if move:
+        return _move(args, move)
     planned, applied = _collect(args, args.agent, args.session)
     if args.json:
         print(json_text(_as_json(args.agent, planned, applied)))
@@ -57,19 +61,21 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DAMAGE if planned.missing else 0
 
 
-def _check(args: argparse.Namespace, whole: str | None) -> None:
+def _check(args: argparse.Namespace, move: str | None) -> None:
     hint = "gc SESSION [--apply], gc --all [--apply], or gc SESSION --archive, --restore or --delete --yes"
     if bool(args.session) == args.all:
-        raise BadInput("name one session, or --all", operation="gc", place="arguments", hint=hint)
-    if whole and (args.all or args.apply or args.children):
-        problem = f"--{whole} is for one session, and stands alone"
+        raise BadInput("name a session or use --all, not both", operation="gc", place="arguments", hint=hint)
+    if move and (args.all or args.apply or args.children):
+        problem = f"--{move} takes one session and cannot be combined with --all, --apply or --children"
         raise BadInput(problem, operation="gc", place="arguments", hint=hint)
-    if (args.number is not None and whole not in ("restore", "delete")) or (args.yes and whole != "delete"):
-        problem = "--number is for --restore and --delete, --yes for --delete"
+    if (args.number is not None and move not in ("restore", "delete")) or (args.yes and move != "delete"):
+        problem = "--number requires --restore or --delete, --yes requires --delete"
         raise BadInput(problem, operation="gc", place="arguments", hint=hint)
-    if whole == "delete" and not args.yes:
-        problem = "a deletion cannot be taken back: nothing was deleted"
-        raise BadInput(problem, operation="gc", place=args.session, hint="add --yes, or put it aside with --archive")
+    if move == "delete" and not args.yes:
+        problem = "deletion is permanent; nothing was deleted"
+        raise BadInput(
+            problem, operation="gc", place=args.session, hint="confirm with --yes, or use --archive to keep a copy"
+        )
 
 
 def _collect(args: argparse.Namespace, agent: str, name: str) -> tuple[Plan, Applied | None]:
@@ -83,28 +89,29 @@ def _collect(args: argparse.Namespace, agent: str, name: str) -> tuple[Plan, App
 
 
 def _print(planned: Plan, applied: Applied | None, args: argparse.Namespace) -> None:
-    going = planned.removals if applied is None else applied.removed
-    for one in going[:_MOST_LINES]:
-        print(f"{one.kind:<9}  {one.bytes:>11,}  {safe_line(one.path)}: {safe_line(one.reason)}")
-    if len(going) > _MOST_LINES:
-        print(f"… and {len(going) - _MOST_LINES:,} more; --json lists all")
+    removals = planned.removals if applied is None else applied.removed
+    for removal in removals[:_MOST_LINES]:
+        line = f"{removal.kind:<9}  {removal.bytes:>11,}  {safe_line(removal.path)}: {safe_line(removal.reason)}"
+        print(line)
+    if len(removals) > _MOST_LINES:
+        print(f"… and {len(removals) - _MOST_LINES:,} more; --json lists all")
     for (kind, why), number in Counter(
-        (one.kind, one.reason) for one in planned.retained if one.kind != "permanent"
+        (file.kind, file.reason) for file in planned.retained if file.kind != "permanent"
     ).items():
-        print(f"{colour('stays', 'dim')}      {counted(number, f'{kind} file')}: {safe_line(why)}")
-    for one in planned.missing:
-        print(f"{colour('missing', 'red')}    {safe_line(one.path)}: {safe_line(one.reason)}")
-    freed = sum(one.bytes for one in going)
+        print(f"{colour('kept', 'dim')}       {counted(number, f'{kind} file')}: {safe_line(why)}")
+    for missing in planned.missing:
+        print(f"{colour('missing', 'red')}    {safe_line(missing.path)}: {safe_line(missing.reason)}")
+    freed = sum(removal.bytes for removal in removals)
     if applied is not None:
-        told = f", recorded as {applied.event}" if applied.event else ""
-        print(f"{counted(len(going), 'file')} removed, {freed:,} bytes{told}")
+        event = f"; recorded as {applied.event}" if applied.event else ""
+        print(f"{counted(len(removals), 'file')} removed, {freed:,} bytes{event}")
         if applied.skipped:
-            print(f"{counted(len(applied.skipped), 'file')} of the plan stayed: they are needed now")
+            print(f"{counted(len(applied.skipped), 'file')} kept: in use since the plan was made")
     elif planned.missing:
-        print(f"{counted(len(going), 'file')} may go, but nothing is removed while something is missing")
+        print(f"{counted(len(removals), 'file')} removable, but nothing is removed while a file is missing")
     else:
-        then = f"; `daypack gc {safe_line(args.session)} --apply` removes them" if going else ""
-        print(f"{counted(len(going), 'file')} may go, {freed:,} bytes{then}")
+        command = f"; remove with `daypack gc {safe_line(args.session)} --apply`" if removals else ""
+        print(f"{counted(len(removals), 'file')} removable, {freed:,} bytes{command}")
 
 
 def _as_json(agent: str, planned: Plan, applied: Applied | None) -> dict[str, object]:
@@ -117,14 +124,14 @@ def _as_json(agent: str, planned: Plan, applied: Applied | None) -> dict[str, ob
 def _run_all(args: argparse.Namespace) -> int:
     home = find_home(args.home, args.uid)
     names = [(agent, name) for agent in home.agents() for name in home.list(agent)]
-    found: list[dict[str, object]] = []
+    results: list[dict[str, object]] = []
     failed: list[DaypackError] = []
     if args.apply:
         sweep(home)
     with CollectionProgress(home.folder, f"children={int(args.children)}", writing=args.apply) as done:
         if done.resumed:
-            say(f"going on after {counted(done.resumed, 'session')} of an interrupted run")
-        progress = Progress(f"of {counted(len(names), 'session')} looked at")
+            print_note(f"resuming an interrupted run after {counted(done.resumed, 'session')}")
+        progress = Progress(f"of {counted(len(names), 'session')} checked")
         for at, (agent, name) in enumerate(names, 1):
             progress.show(at)
             if done.is_done(agent, name):
@@ -132,70 +139,66 @@ def _run_all(args: argparse.Namespace) -> int:
             try:
                 planned, applied = _collect(args, agent, name)
             except SessionMissing:
-                continue  # it went while the others were looked at
+                continue  # deleted meanwhile
             except DaypackError as error:
                 progress.clear()
                 failed.append(error)
-                _complain(error)
+                print_error(error)
                 continue
-            found.append(_as_json(agent, planned, applied))
+            results.append(_as_json(agent, planned, applied))
             if not args.json:
-                _print_brief(agent, planned, applied)
+                _print_session(agent, planned, applied)
             done.mark_done(agent, name)
         progress.clear()
-    return _tell_all(args, home, found, failed)
+    return _print_total(args, home, results, failed)
 
 
-def _print_brief(agent: str, planned: Plan, applied: Applied | None) -> None:
-    going = planned.removals if applied is None else applied.removed
-    if going or planned.missing:
-        lost = f", {counted(len(planned.missing), 'thing')} missing" if planned.missing else ""
-        freed = sum(one.bytes for one in going)
-        print(f"{safe_line(agent)}/{safe_line(planned.session)}: {counted(len(going), 'file')}, {freed:,} bytes{lost}")
+def _print_session(agent: str, planned: Plan, applied: Applied | None) -> None:
+    removals = planned.removals if applied is None else applied.removed
+    if removals or planned.missing:
+        missing = f", {len(planned.missing):,} missing" if planned.missing else ""
+        name = f"{safe_line(agent)}/{safe_line(planned.session)}"
+        freed = sum(removal.bytes for removal in removals)
+        print(f"{name}: {counted(len(removals), 'file')}, {freed:,} bytes{missing}")
 
 
-def _tell_all(
-    args: argparse.Namespace, home: Home, found: Sequence[dict[str, object]], failed: Sequence[DaypackError]
+def _print_total(
+    args: argparse.Namespace, home: Home, results: Sequence[dict[str, object]], failed: Sequence[DaypackError]
 ) -> int:
-    plans = [one["plan"] for one in found]
-    missing = any(isinstance(one, Plan) and one.missing for one in plans)
+    plans = [result["plan"] for result in results]
+    missing = any(isinstance(plan, Plan) and plan.missing for plan in plans)
     if args.json:
-        told = [{"path": error.place, "problem": error.problem, "hint": error.hint} for error in failed]
-        print(json_text({"sessions": found, "failed": told}))
-    elif not found and not failed:
-        say(f"nothing to do in {safe_line(home.folder)}")
+        failures = [{"path": error.place, "problem": error.problem, "hint": error.hint} for error in failed]
+        print(json_text({"sessions": results, "failed": failures}))
+    elif not results and not failed:
+        print_note(f"no sessions in {safe_line(home.folder)}")
     else:
-        which = "collected" if args.apply else "planned; `daypack gc --all --apply` removes what may go"
-        print(f"{counted(len(found), 'session')} {which}")
+        done = "collected" if args.apply else "checked; remove with `daypack gc --all --apply`"
+        print(f"{counted(len(results), 'session')} {done}")
     if missing or any(isinstance(error, Damaged) for error in failed):
         return EXIT_DAMAGE
     return EXIT_FAILED if failed else 0
 
 
-def _complain(error: DaypackError) -> None:
-    say(f"daypack: {safe_line(error.problem)} [{safe_line(error.place)}]")
-    say(f"  → {safe_line(error.hint)}")
-
-
 # A whole session
 
 
-def _move(args: argparse.Namespace, whole: str) -> int:
+def _move(args: argparse.Namespace, move: str) -> int:
     home = find_home(args.home, args.uid)
     guard = Guard(time.time(), os.environ.get("DAYPACK_SESSION") or None, args.force)
-    if whole == "archive":
+    if move == "archive":
         moved = archive(home, args.agent, args.session, guard)
-    elif whole == "restore":
+    elif move == "restore":
         moved = restore(home, args.agent, args.session, args.number)
     else:
         moved = delete(home, args.agent, args.session, guard, args.number)
     if args.json:
         print(json_text(moved))
     else:
-        print(_told(moved))
+        print(_describe(moved))
     return 0
 
 
-def _told(moved: Moved) -> str:
+def _describe(moved: Moved) -> str:
     size = f"{moved.bytes:,} bytes"
     return f"deleted {safe_line(moved.session)}, {size}" if moved.path is None else f"{safe_line(moved.path)}  {size}"

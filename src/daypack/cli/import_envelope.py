@@ -1,51 +1,39 @@
-"""Read an envelope document made elsewhere, check its digests, and keep it in a session so that turns can use it."""
+"""Verify the digests of an exported envelope, and add it to a session so that turns can use its items."""
 
 import argparse
-import sys
 from collections import Counter
 
+from daypack.cli.input import read_bytes
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import colour, counted, json_text, safe_line
-from daypack.errors import BadInput
 from daypack.turn.ledger import IMPORTED
 from daypack.turn.survey.imported_envelopes import Checked, keep_envelope, read_envelope
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("file", metavar="FILE", help="the document (- is standard input)")
-    parser.add_argument("--session", metavar="NAME", help="keep it in this session (default: only check it)")
+    parser.add_argument("file", metavar="FILE", help="the envelope document; - is standard input")
+    parser.add_argument("--session", metavar="NAME", help="add it to this session (default: only verify it)")
     add_place(parser, session=None)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check, tell, keep; exit code 3 when words do not match their digest."""
-    data = _read(args.file)
+    """Verify, print and store; exit code 3 if a content does not match its digest."""
+    data = read_bytes(args.file, "read envelope")
     checked = read_envelope(data, args.file)
     digests = sum(1 for item in checked.items if item.digest and isinstance(item.content, str))
     if not args.json:
         _print(checked, digests)
-    kept = None
+    event_id = None
     if args.session is not None:
         with open_named(args) as session:
-            kept = session.append_event(IMPORTED, keep_envelope(session.history, data, checked)).id
+            event_id = session.append_event(IMPORTED, keep_envelope(session.history, data, checked)).id
     if args.json:
-        print(json_text(_as_json(checked, digests, kept)))
+        print(json_text(_as_json(checked, digests, event_id)))
     elif args.session is not None:
-        print(f"kept      in {safe_line(args.session)} as {kept}; its items go into turns as far as they may be seen")
+        print(f"added     to {safe_line(args.session)} as {event_id}; turns can use the items their target may see")
     return 0 if checked.verified == digests else EXIT_DAMAGE
-
-
-def _read(name: str) -> bytes:
-    try:
-        if name == "-":
-            return sys.stdin.buffer.read()
-        with open(name, "rb") as file:
-            return file.read()
-    except OSError as error:
-        problem = error.strerror or str(error)
-        raise BadInput(problem, operation="read envelope", place=name, hint="name a readable file") from error
 
 
 def _kinds(checked: Checked) -> dict[str, int]:
@@ -57,8 +45,8 @@ def _print(checked: Checked, digests: int) -> None:
     print(f"context   {safe_line(envelope.context_id)}")
     print(f"scope     {safe_line(envelope.scope)}, {safe_line(envelope.lifecycle)}, {safe_line(envelope.created_at)}")
     if envelope.producer:
-        maker = envelope.producer if isinstance(envelope.producer, str) else json_text(envelope.producer)
-        print(f"made by   {safe_line(maker)}")
+        producer = envelope.producer if isinstance(envelope.producer, str) else json_text(envelope.producer)
+        print(f"made by   {safe_line(producer)}")
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in _kinds(checked).items())
     print(f"items     {len(checked.items):,}{f': {kinds}' if kinds else ''}")
     print(f"verified  {checked.verified:,} of {counted(digests, 'digest')}")
@@ -66,7 +54,7 @@ def _print(checked: Checked, digests: int) -> None:
         print(f"{colour('warning', 'yellow')}   {safe_line(warning)}")
 
 
-def _as_json(checked: Checked, digests: int, kept: str | None) -> dict[str, object]:
+def _as_json(checked: Checked, digests: int, event_id: str | None) -> dict[str, object]:
     envelope = checked.envelope
     return {
         "context_id": envelope.context_id,
@@ -79,5 +67,5 @@ def _as_json(checked: Checked, digests: int, kept: str | None) -> dict[str, obje
         "digests": digests,
         "verified": checked.verified,
         "warnings": checked.warnings,
-        "event_id": kept,
+        "event_id": event_id,
     }

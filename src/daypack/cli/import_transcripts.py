@@ -1,11 +1,11 @@
-"""Import transcripts of other agents: each becomes a session. Importing again adds only what is new."""
+"""Import transcripts of other agents, one session each. Importing again adds only new messages."""
 
 import argparse
 import os
 
 from daypack.cli.main import EXIT_FAILED
 from daypack.cli.options import add_place
-from daypack.cli.terminal import Progress, counted, json_text, safe_line, say
+from daypack.cli.terminal import Progress, counted, json_text, print_error, print_note, safe_line
 from daypack.errors import BadInput, DaypackError
 from daypack.importers.formats import FORMATS, find_files, is_of_format
 from daypack.importers.import_file import Destination, import_file
@@ -17,55 +17,57 @@ _MOST_PROBLEMS = 10
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("format", choices=sorted(FORMATS), metavar="FORMAT", help=", ".join(sorted(FORMATS)))
-    parser.add_argument("path", nargs="+", metavar="PATH", help="a transcript, or a folder with transcripts")
+    parser.add_argument("path", nargs="+", metavar="PATH", help="transcript file, or folder with transcripts")
     parser.add_argument(
-        "--session", metavar="NAME", help="name of the session (default: the transcript's own id or name)"
+        "--session", metavar="NAME", help="name of the session (default: the id or name of the transcript)"
     )
     add_place(parser, session=None)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Import file by file and report; exit code 1 when a file could not be read."""
+    """Import file by file; exit code 1 if a file could not be read."""
     files = [file for path in args.path for file in _files(args.format, path)]
     if args.session is not None and len(files) > 1:
-        problem = f"--session is for one file, and there are {len(files)}"
-        raise BadInput(problem, operation="import", place="arguments", hint="import them one by one, or leave it away")
+        problem = f"--session takes one file, got {len(files)}"
+        raise BadInput(problem, operation="import", place="arguments", hint="import them one by one, or omit --session")
     place = Destination(args.home, args.agent, args.uid, args.session)
     reports: list[ImportReport] = []
     failures: list[DaypackError] = []
     for file in files:
         progress = Progress(f"messages of {safe_line(os.path.basename(file))} imported")
         try:
-            found = import_file(args.format, file, place, progress.show)
+            imported = import_file(args.format, file, place, progress.show)
         except BadInput as error:
             progress.clear()
             failures.append(error)
-            _complain(error)
+            print_error(error)
             continue
         progress.clear()
-        reports += found
-        for report in () if args.json else found:
+        reports += imported
+        for report in () if args.json else imported:
             _print(report)
     if args.json:
-        print(json_text({"files": reports, "failed": [_told(error) for error in failures]}))
+        print(json_text({"files": reports, "failed": [_as_json(error) for error in failures]}))
     elif len(reports) > 1:
-        new, messages = sum(one.new for one in reports), sum(one.messages for one in reports)
+        new, messages = sum(report.new for report in reports), sum(report.messages for report in reports)
         print(f"{counted(len(reports), 'transcript')}, {counted(messages, 'message')}, {new:,} new")
     return EXIT_FAILED if failures else 0
 
 
 def _files(format: str, path: str) -> list[str]:  # noqa: A002
     if not os.path.exists(path):
-        raise BadInput("no such file or folder", operation="import", place=path, hint="name a transcript")
+        raise BadInput(
+            "no such file or folder", operation="import", place=path, hint="name a transcript file or folder"
+        )
     if not os.path.isdir(path):
         return [path]
-    found = find_files(format, path)
-    files = [file for file in found if is_of_format(format, file)]
+    candidates = find_files(format, path)
+    files = [file for file in candidates if is_of_format(format, file)]
     if not files:
-        hint = f"transcripts of {format} end in {' or '.join(FORMATS[format].endings)}"
-        raise BadInput(f"no transcript of {format} in this folder", operation="import", place=path, hint=hint)
-    if len(files) < len(found):
-        say(f"{safe_line(path)}: {counted(len(found) - len(files), 'other file')} left out")
+        hint = f"{format} transcripts end in {' or '.join(FORMATS[format].endings)}"
+        raise BadInput(f"no {format} transcript in this folder", operation="import", place=path, hint=hint)
+    if len(files) < len(candidates):
+        print_note(f"{safe_line(path)}: {counted(len(candidates) - len(files), 'other file')} skipped")
     return files
 
 
@@ -73,12 +75,12 @@ def _print(report: ImportReport) -> None:
     facts = [
         f"{counted(report.messages, 'message')} ({report.new:,} new)",
         counted(report.tool_calls, "tool call"),
-        f"{counted(report.rows, 'row')} kept as events",
+        f"{counted(report.rows, 'row')} stored as events",
     ]
     if report.children:
         facts.insert(2, "1 child" if len(report.children) == 1 else f"{len(report.children)} children")
     if report.changed:
-        facts.append(f"{counted(report.changed, 'message')} changed since")
+        facts.append(f"{counted(report.changed, 'message')} changed in the transcript since the last import")
     print(f"{safe_line(report.path)} → {safe_line(report.session)}: {', '.join(facts)}")
     for problem in report.problems[:_MOST_PROBLEMS]:
         print(f"  line {problem.line}: {safe_line(problem.problem)}")
@@ -86,10 +88,5 @@ def _print(report: ImportReport) -> None:
         print(f"  … and {counted(len(report.problems) - _MOST_PROBLEMS, 'line')} more; --json lists all")
 
 
-def _complain(error: DaypackError) -> None:
-    say(f"daypack: {safe_line(error.problem)} [{safe_line(error.place)}]")
-    say(f"  → {safe_line(error.hint)}")
-
-
-def _told(error: DaypackError) -> dict[str, str]:
+def _as_json(error: DaypackError) -> dict[str, str]:
     return {"path": error.place, "problem": error.problem, "hint": error.hint}

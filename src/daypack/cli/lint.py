@@ -1,12 +1,11 @@
-"""Say what the prompt files of a workspace repeat, tell of and do not have, or tell at length, and what that costs."""
+"""Find duplicate, stale and overlong text in the prompt files of a workspace, and its cost in tokens."""
 
 import argparse
 import os
 
 from daypack.cli.main import EXIT_FAILED
 from daypack.cli.options import add_place
-from daypack.cli.terminal import colour, counted, json_text, safe, safe_line, say
-from daypack.cli.turn_summary import table
+from daypack.cli.terminal import colour, counted, json_text, print_note, safe, safe_line, table
 from daypack.errors import BadInput
 from daypack.files import atomic
 from daypack.history.layout import Layout, find_home
@@ -32,9 +31,11 @@ PATCH = "daypack-lint.patch"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("workspace", nargs="?", help="the folder (default: the session's workspace, else this folder)")
     parser.add_argument(
-        "--session", metavar="NAME", help="look with the eyes of this session: its blocks, its CONTEXT.md"
+        "workspace", nargs="?", help="folder to check (default: the workspace of the session, else this folder)"
+    )
+    parser.add_argument(
+        "--session", metavar="NAME", help="also check the instruction blocks and the CONTEXT.md of this session"
     )
     parser.add_argument(
         "--with",
@@ -42,19 +43,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="others",
         metavar="FILE",
-        help="another text that goes into the prompt",
+        help="another file that is part of the prompt; may be repeated",
     )
     parser.add_argument(
-        "--declares", metavar="FILE", help="the tools and layers that exist, under [tools] and [layers]"
+        "--declares", metavar="FILE", help="file that lists the existing tools and layers, under [tools] and [layers]"
     )
-    parser.add_argument(
-        "--fix", action="store_true", help=f"let the reflector rewrite MEMORY.md, and write {PATCH} for the other files"
-    )
+    parser.add_argument("--fix", action="store_true", help=f"rewrite MEMORY.md, and write {PATCH} for the other files")
     add_place(parser, session=None)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the report, and mend when asked to; exit code 1 when there is something to mend."""
+    """Print the report, and fix if asked; exit code 1 if there are findings that were not fixed."""
     folder, documents, unused, counter = _texts(args)
     report = examine(documents, counter, declared=_declared(args.declares), unused=unused)
     written, patch = _fix(args, folder, report) if args.fix else (None, None)
@@ -68,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _texts(args: argparse.Namespace) -> tuple[str, list[Document], list[str], Counter]:
-    """Return the folder, the texts, which of them are not in the prompt now, and what counts their tokens."""
+    """Return the folder, its texts, the names of unused blocks, and the token counter."""
     others = read_others(args.others)
     if args.session is None:
         folder = os.path.abspath(args.workspace or os.curdir)
@@ -80,7 +79,7 @@ def _texts(args: argparse.Namespace) -> tuple[str, list[Document], list[str], Co
         layout, switches = session.history.layout, session.turns.inputs.ledger.read().switches
         texts = read_workspace(folder) if folder else []
         if state := read_state(layout):
-            texts = [one for one in texts if one.name != state.name] + [state]
+            texts = [text for text in texts if text.name != state.name] + [state]
         texts += injected(folder, layout, session.history.config.model, switches)
         unused = [name for name in BLOCKS if not switches.get(name)]
         return folder, texts + others, unused, counter_named(session.history.tokenizer)
@@ -127,27 +126,33 @@ def _as_json(folder: str, report: Report, written: Written | None, patch: str | 
 
 
 def _lines(folder: str, report: Report, *, declared: bool) -> list[str]:
-    lines = [safe_line(folder), "", colour("said more than once", "dim")]
+    lines = [safe_line(folder), "", colour("duplicates", "dim")]
     rows = [
         (row.concept, row.kind + (f" ({', '.join(row.stale)})" if row.stale else ""), ", ".join(map(str, row.places)))
         for row in report.duplicates
     ]
     lines += _table(("concept", "class", "where"), rows)
     lines += ["", colour("session history in MEMORY.md", "dim")]
-    lines += _table(("lines", "why"), [(_at(one.first, one.last), one.reason) for one in report.history])
+    lines += _table(
+        ("lines", "why"), [(_line_range(found.first, found.last), found.reason) for found in report.history]
+    )
     lines += ["", colour("stale", "dim")]
     if declared:
-        stale = [(f"{one.source} {_at(one.first, one.last)}", f"no {one.sort} {one.name}") for one in report.stale]
+        stale = [
+            (f"{found.source} {_line_range(found.first, found.last)}", f"no {found.sort} {found.name}")
+            for found in report.stale
+        ]
         lines += _table(("lines", "what"), stale)
     else:
-        lines.append("  not looked for: --declares says which tools and layers there are")
-    lines += ["", colour("examples that fit in a line", "dim")]
+        lines.append("  not checked: pass --declares FILE with the existing tools and layers")
+    lines += ["", colour("examples that can be shortened", "dim")]
     examples = [
-        (f"{one.source} {_at(one.first, one.last)}", one.short or "too long for one") for one in report.examples
+        (f"{found.source} {_line_range(found.first, found.last)}", found.short or "too long for one line")
+        for found in report.examples
     ]
-    lines += _table(("lines", "line"), examples)
+    lines += _table(("lines", "short form"), examples)
     lines += ["", colour("tokens per turn", "dim")]
-    costs = [(f"{one.before:,}", f"{one.after:,}", one.component) for one in report.costs]
+    costs = [(f"{cost.before:,}", f"{cost.after:,}", cost.component) for cost in report.costs]
     total = (f"{report.before:,}", f"{report.after:,}", "total")
     lines += [f"  {line}" for line in table(("before", "after", "component"), [*costs, total], right=2)]
     lines.append(f"  {counted(report.before - report.after, 'token')} per turn can be saved")
@@ -158,7 +163,7 @@ def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
     return [f"  {line}" for line in table(head, rows)] if rows else ["  nothing"]
 
 
-def _at(first: int, last: int) -> str:
+def _line_range(first: int, last: int) -> str:
     return str(Lines(first, last))
 
 
@@ -166,8 +171,8 @@ def _print_fix(written: Written | None, patch: str | None) -> None:
     print()
     if written:
         print(safe(written.diff), end="")
-        say(f"{safe_line(written.path)} is rewritten; its former text is in {safe_line(str(written.backup))}")
+        print_note(f"rewrote {safe_line(written.path)}; backup: {safe_line(str(written.backup))}")
     else:
-        say("MEMORY.md stays as it is")
+        print_note("MEMORY.md is unchanged")
     if patch:
-        say(f"the patch for the other files is {safe_line(patch)}: look at it, then patch -p1 < {PATCH}")
+        print_note(f"wrote {safe_line(patch)} for the other files: review it, then run `patch -p1 < {PATCH}`")

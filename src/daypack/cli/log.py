@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterable
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.options import add_place, natural, open_named, tell_damage
-from daypack.cli.terminal import colour, json_text, safe, safe_line, say
+from daypack.cli.options import add_place, natural, open_named, report_damage
+from daypack.cli.terminal import colour, json_text, print_note, safe, safe_line
 from daypack.history.reader import Reader
 from daypack.types.history import Event, File, Image, Message, Other, Part, Text, Thinking
 
@@ -18,25 +18,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
     parser.add_argument(
-        "-n", type=natural, default=20, metavar="COUNT", help="how many (default: %(default)s, 0 = all)"
+        "-n", type=natural, default=20, metavar="COUNT", help="number to show, 0 for all (default: %(default)s)"
     )
-    parser.add_argument("-f", "--follow", action="store_true", help="go on as others append; end with Ctrl-C")
+    parser.add_argument("-f", "--follow", action="store_true", help="keep printing new ones until Ctrl-C")
     parser.add_argument("--events", action="store_true", help="show events instead of messages")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print, and with --follow go on printing."""
+    """Print records, and with --follow keep printing new ones."""
     with open_named(args) as session:
         log = session.history.events if args.events else session.history.messages
         shown = log.reader.count()
         if not shown and not args.json:
-            say(f"no {'events' if args.events else 'messages'} yet")
+            print_note(f"no {'events' if args.events else 'messages'} yet")
         _print(log.tail(args.n) if args.n else log.records(), args)
-        tell_damage(session, told := set())
+        report_damage(session, reported := set())
         while args.follow:
             time.sleep(_POLL_SECONDS)
             shown = _print_new(log.reader, shown, args)
-            tell_damage(session, told)
+            report_damage(session, reported)
         return EXIT_DAMAGE if session.damage else 0
 
 

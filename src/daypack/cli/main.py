@@ -1,4 +1,4 @@
-"""The `daypack` command: finds the command group and imports only that one."""
+"""The `daypack` command: imports only the module of the command that runs."""
 
 import argparse
 import os
@@ -10,56 +10,67 @@ from typing import cast
 
 from daypack.errors import BadInput, Damaged, DamageWarning, DaypackError
 
-COMMANDS = {
-    "session": "make, list and show sessions",
-    "append": "append text, standard input or a JSONL stream",
-    "import": "import transcripts of other agents",
-    "accept": "take in a model's reply and print the words for the user",
-    "log": "show messages or events, follow them with -f",
-    "pin": "pin a text, list pins, take one off",
-    "child": "list, show and record child agents",
-    "pack": "prepare the next turn and say what is in it",
-    "replay": "make a recorded turn again and prove it",
-    "diff": "say what changed between two turns",
-    "explain": "say why an item is in a turn or not",
-    "budget": "show or set how much a pack may hold",
-    "switch": "switch blocks of instructions on or off",
-    "tiers": "show the model's own memory in its three tiers",
-    "check-reply": "say which rules of the hybrid protocol a reply breaks",
-    "export": "export a turn, task, session, call, review or handoff",
-    "import-envelope": "check and keep an envelope made elsewhere",
-    "compact": "let older messages leave the window",
-    "compactions": "list compactions, what they covered and lost",
-    "undo": "take a compaction back",
-    "recall": "bring back what left the window, by its id",
-    "search": "search everything said and done in a session",
-    "memory": "make, fill, search and erase memories across sessions",
-    "mcp": "serve the memory tools to an agent, or install that",
-    "serve": "serve the memory tools over HTTP: MCP and a JSON API",
-    "token": "make, list and revoke tokens of the server",
-    "user": "show or set a user of the memories and quotas",
-    "model": "fetch, choose, list and try models",
-    "rebuild": "compute context/ again from the logs",
-    "gc": "say what may go, remove it, put sessions aside",
-    "lint": "say what prompt files repeat or no longer need",
-    "reflect": "promote what sessions proved into MEMORY.md",
-    "doctor": "say what is wrong, where, and what to do",
+GROUPS: dict[str, dict[str, str]] = {
+    "Record and pack": {
+        "append": "Append a message, standard input or a JSONL stream to a session",
+        "pack": "Prepare the next turn and show what it contains",
+        "accept": "Append a model's reply and print the text for the user",
+        "log": "Show the newest messages or events; -f follows new ones",
+        "search": "Search everything said and done in a session",
+        "recall": "Print omitted history by its id",
+        "session": "Create, list and show sessions",
+        "import": "Import transcripts of other agents",
+    },
+    "Memory across sessions": {
+        "memory": "Create, fill, search, bind and erase memories",
+        "mcp": "Serve the memory tools to an agent over stdio, or install them",
+        "serve": "Serve the memory tools over HTTP: MCP and a JSON API",
+        "token": "Create, list and revoke tokens of the HTTP server",
+        "user": "List users, show one, or set names and quotas",
+    },
+    "Control the window": {
+        "budget": "Show or set the token budget of a session",
+        "pin": "Pin a text to a session, list or remove pins",
+        "switch": "Turn instruction blocks on or off",
+        "child": "List, show and record child agents",
+        "compact": "Compact older messages into CONTEXT.md",
+        "compactions": "List compactions with coverage and losses",
+        "undo": "Undo a compaction",
+        "model": "Download, choose, list and test local models",
+        "tiers": "Show the model's own memory: core, working, ephemeral",
+        "check-reply": "Check a reply against the rules of the hybrid protocol",
+    },
+    "Inspect and prove": {
+        "explain": "Explain why an item is in a turn or was omitted",
+        "diff": "Compare two recorded turns",
+        "replay": "Recreate a recorded turn and verify its bytes",
+        "export": "Export a turn, task, session, tool call, review or handoff",
+        "import-envelope": "Verify an exported envelope and add it to a session",
+    },
+    "Maintain": {
+        "doctor": "Check sessions for damage and suggest repairs",
+        "rebuild": "Rebuild context/ from the logs",
+        "gc": "List removable files (nothing is deleted without --apply)",
+        "lint": "Find duplicate, stale and overlong text in prompt files",
+        "reflect": "Promote facts from sessions into MEMORY.md",
+    },
 }
-# Where the command's word cannot be the module's.
+COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+# Commands whose name is not a valid module name.
 MODULES = {"import": "import_transcripts", "import-envelope": "import_envelope", "check-reply": "check_reply"}
 EXIT_FAILED, EXIT_USAGE, EXIT_DAMAGE = 1, 2, 3
 _WITH_VALUE = ("--home", "--agent", "--uid")
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong use, 3 damage found."""
+    """Run a command and return its exit code: 0 success, 1 failure, 2 usage error, 3 damage found."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         return _run(arguments)
     except DaypackError as error:
-        return _explain(error)
+        return _report(error)
     except BrokenPipeError:
-        # Whoever read our output has gone; the interpreter must not complain about it at exit.
+        # The reader of our output is gone; keep the interpreter from reporting that at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -67,25 +78,25 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    at = _command_at(arguments)
+    at = _command_position(arguments)
     if at is None:
-        return _overview(arguments)
+        return _print_overview(arguments)
     name = arguments[at]
     if name not in COMMANDS:
-        print(f"daypack: no command {name!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
+        print(f"daypack: unknown command {name!r}; the commands are {', '.join(sorted(COMMANDS))}", file=sys.stderr)
         return EXIT_USAGE
     module = import_module(f"daypack.cli.{MODULES.get(name, name)}")
     parser = argparse.ArgumentParser(prog=f"daypack {name}", description=module.__doc__, allow_abbrev=False)
     module.configure(parser)
-    warnings.simplefilter("ignore", DamageWarning)  # commands tell of damage themselves
+    warnings.simplefilter("ignore", DamageWarning)  # commands report damage themselves
     return module.run(_parse(parser, arguments[:at], arguments[at + 1 :]))
 
 
 def _parse(parser: argparse.ArgumentParser, before: Sequence[str], after: Sequence[str]) -> argparse.Namespace:
-    """Parse options that stand before the command like those behind it, and text before or behind options."""
+    """Parse options before and after the command alike, in any order with positional arguments."""
     arguments = [*before, *after]
-    if parser.get_default("actions"):  # the place belongs to the action: session list --home X
-        at = _command_at(arguments)
+    if parser.get_default("actions"):  # options belong to the action: session list --home X
+        at = _command_position(arguments)
         inner = _actions(parser).get(arguments[at]) if at is not None else None
         if at is None or inner is None:
             return parser.parse_args(arguments if at is None else [arguments.pop(at), *arguments])
@@ -95,7 +106,7 @@ def _parse(parser: argparse.ArgumentParser, before: Sequence[str], after: Sequen
 
 
 def _actions(parser: argparse.ArgumentParser) -> "dict[str, argparse.ArgumentParser]":
-    """Return the parsers of a command's actions; argparse has no other way to ask."""
+    """Return the parsers of a command's actions; argparse has no public way to ask."""
     for action in parser._actions:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         choices = cast("object", action.choices)
         if isinstance(choices, dict):
@@ -103,7 +114,7 @@ def _actions(parser: argparse.ArgumentParser) -> "dict[str, argparse.ArgumentPar
     return {}
 
 
-def _command_at(arguments: Sequence[str]) -> int | None:
+def _command_position(arguments: Sequence[str]) -> int | None:
     skip = False
     for at, argument in enumerate(arguments):
         if skip:
@@ -115,27 +126,25 @@ def _command_at(arguments: Sequence[str]) -> int | None:
     return None
 
 
-def _overview(arguments: Sequence[str]) -> int:
+def _print_overview(arguments: Sequence[str]) -> int:
     if "--version" in arguments:
         from daypack import __version__  # noqa: PLC0415 — only here
 
         print(f"daypack {__version__}")
         return 0
-    wrong = "-h" not in arguments and "--help" not in arguments
+    is_error = "-h" not in arguments and "--help" not in arguments
     width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {what}" for name, what in COMMANDS.items()]
-    text = "\n".join(["usage: daypack COMMAND … (daypack COMMAND --help tells more)", "", *lines])
-    print(text, file=sys.stderr if wrong else sys.stdout, flush=True)
-    return EXIT_USAGE if wrong else 0
+    lines = ["usage: daypack COMMAND …", "", "Run `daypack COMMAND --help` for the options of a command."]
+    for group, commands in GROUPS.items():
+        lines += ["", f"{group}:", *(f"  {name:<{width}}  {summary}" for name, summary in commands.items())]
+    print("\n".join(lines), file=sys.stderr if is_error else sys.stdout, flush=True)
+    return EXIT_USAGE if is_error else 0
 
 
-def _explain(error: DaypackError) -> int:
-    from daypack.cli.terminal import safe_line  # noqa: PLC0415 — only when something went wrong
+def _report(error: DaypackError) -> int:
+    from daypack.cli.terminal import print_error  # noqa: PLC0415 — only for errors
 
-    where = f" [{error.place}]" if error.place else ""
-    print(f"daypack: {safe_line(error.problem)}{safe_line(where)}", file=sys.stderr)
-    if error.hint:
-        print(f"  → {safe_line(error.hint)}", file=sys.stderr)
+    print_error(error)
     if isinstance(error, Damaged):
         return EXIT_DAMAGE
     return EXIT_USAGE if isinstance(error, BadInput) else EXIT_FAILED

@@ -1,11 +1,11 @@
-"""Serve memories to an agent over standard input and output (MCP); `install` enters that into its configuration."""
+"""Serve the memory tools to an agent over stdio (MCP); `install` adds the server to the agent's configuration."""
 
 import argparse
 import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from daypack.cli.terminal import colour, safe, safe_line, say
+from daypack.cli.terminal import colour, print_note, safe, safe_line
 from daypack.config import from_file
 from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
@@ -18,33 +18,35 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("action", nargs="?", metavar="install", help="enter this server into an agent's configuration")
-    parser.add_argument("client", nargs="?", metavar="claude|codex|gemini", help="whose configuration")
-    place = parser.add_argument_group("what is served")
+    parser.add_argument("action", nargs="?", metavar="install", help="add this server to an agent's configuration")
+    parser.add_argument("client", nargs="?", metavar="claude|codex|gemini", help="the agent to configure")
+    place = parser.add_argument_group("what to serve")
     place.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
     place.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
-    place.add_argument("--user", default="local", help="whose memories (default: %(default)s)")
-    place.add_argument("--memory", metavar="ID", help="the memory the agent is told to use")
-    place.add_argument("--session", metavar="NAME", help="also offer recall and search_history of this session")
+    place.add_argument("--user", default="local", help="user whose memories are served (default: %(default)s)")
+    place.add_argument("--memory", metavar="ID", help="memory the instructions tell the agent to use")
+    place.add_argument("--session", metavar="NAME", help="also serve recall and search_history of this session")
     agent = os.environ.get("DAYPACK_AGENT") or "default"
-    place.add_argument("--agent", default=agent, help="whose session it is (default: DAYPACK_AGENT or 'default')")
-    writing = parser.add_argument_group("with install")
+    place.add_argument(
+        "--agent", default=agent, help="agent the session belongs to (default: DAYPACK_AGENT or 'default')"
+    )
+    writing = parser.add_argument_group("options of install")
     writing.add_argument("--user-wide", action="store_true", help="Claude Code: ~/.claude.json instead of ./.mcp.json")
-    writing.add_argument("--print", action="store_true", help="only print the lines to paste")
+    writing.add_argument("--print", action="store_true", help="print the lines to paste, write nothing")
     writing.add_argument("--yes", action="store_true", help="write without asking")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve, or install."""
+    """Serve, or install the server."""
     if args.action is None:
         _serve(args)
     if args.action != "install":
-        raise BadInput(f"{args.action!r} is no action", operation="mcp", hint="there is install")
+        raise BadInput(f"unknown action {args.action!r}", operation="mcp", hint="the only action is install")
     return _install(args)
 
 
 def _serve(args: argparse.Namespace) -> NoReturn:
-    from daypack.serve.mcp.router import Router  # noqa: PLC0415 — install needs none of it
+    from daypack.serve.mcp.router import Router  # noqa: PLC0415 — not needed by install
     from daypack.serve.stdio.loop import run as serve  # noqa: PLC0415
     from daypack.serve.toolset import Toolset  # noqa: PLC0415
 
@@ -56,12 +58,12 @@ def _serve(args: argparse.Namespace) -> NoReturn:
     place = find_home(args.home, args.uid)
     session = _open_session(args) if args.session else None
     memory_id = args.memory or (session and _bound_memory(session, args.user))
-    toolset = Toolset(without=_left_out(place), open_session=(lambda: session) if session else None)
+    toolset = Toolset(without=_excluded_tools(place), open_session=(lambda: session) if session else None)
     serve(Router(toolset, open_memories, os.path.join(place.folder, "prompts"), memory_id))
 
 
-def _left_out(place: Home) -> tuple[str, ...]:
-    """Return the tools the user's settings leave out."""
+def _excluded_tools(place: Home) -> tuple[str, ...]:
+    """Return the tools that the user's settings exclude."""
     if not os.path.exists(place.config):
         return ()
     from daypack.memory.limits import read_limits  # noqa: PLC0415 — few have settings
@@ -74,12 +76,12 @@ def _open_session(args: argparse.Namespace) -> "Session":
     from daypack.session import open_session  # noqa: PLC0415 — few servers have a session
 
     session = open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False)
-    session.messages()  # one that is not there is told of now, not at the first call
+    session.messages()  # a missing session is reported now, not at the first call
     return session
 
 
 def _bound_memory(session: "Session", user: str) -> str | None:
-    """Return the memory a session is bound to, if it is among those that are served."""
+    """Return the memory a session is bound to, if this server serves it."""
     from daypack.turn.memory_binding import read_binding  # noqa: PLC0415
 
     binding = read_binding(session.meta)
@@ -90,14 +92,14 @@ def _install(args: argparse.Namespace) -> int:
     from daypack.serve.install.client_config import CLIENTS, config_path, plan, print_entry, write  # noqa: PLC0415
 
     if args.client not in CLIENTS:
-        what = "no client was named" if args.client is None else f"{args.client!r} is no client"
-        raise BadInput(what, operation="mcp install", hint=f"there are {', '.join(CLIENTS)}")
+        problem = "no client named" if args.client is None else f"unknown client {args.client!r}"
+        raise BadInput(problem, operation="mcp install", hint=f"choose {', '.join(CLIENTS)}")
     if args.memory:
         from daypack.cli.memory import find_memory  # noqa: PLC0415
         from daypack.memory.tools import open_memory  # noqa: PLC0415
 
         with open_memory(home=args.home, uid=args.uid, user=args.user) as memories:
-            args.memory = find_memory(memories, args.memory)  # an agent knows ids only
+            args.memory = find_memory(memories, args.memory)  # agents use ids
     command = own_command(args)
     if args.print:
         print(safe(print_entry(args.client, command)), end="")
@@ -105,20 +107,20 @@ def _install(args: argparse.Namespace) -> int:
     path = config_path(args.client, folder=os.getcwd(), user_wide=args.user_wide, environ=os.environ)
     change = plan(args.client, path, command)
     if not change.needed:
-        say(f"already there: {safe_line(path)}")
+        print_note(f"already installed: {safe_line(path)}")
         return 0
     _show(change)
-    if not args.yes and not _agreed(path):
-        say("nothing was written")
+    if not args.yes and not _confirm(path):
+        print_note("nothing written")
         return 1
     backup = write(change)
-    kept = f" (what was there before: {safe_line(backup)})" if backup else ""
-    say(f"written: {safe_line(path)}{kept}")
+    kept = f" (backup: {safe_line(backup)})" if backup else ""
+    print_note(f"wrote {safe_line(path)}{kept}; restart the agent to use it")
     return 0
 
 
 def own_command(args: argparse.Namespace) -> list[str]:
-    """Return the command line that starts this server: by full paths, for an agent has its own idea of a PATH."""
+    """Return the command line that starts this server, with absolute paths: the agent may have another PATH."""
     program = os.path.abspath(sys.argv[0])
     own = os.path.basename(program) == "daypack" and os.access(program, os.X_OK)
     command = [program] if own else [sys.executable, "-m", "daypack"]
@@ -141,11 +143,11 @@ def _show(change: "Change") -> None:
         print(colour(safe(line), colours[line[0]]) if line[:1] in colours else safe(line))
 
 
-def _agreed(path: str) -> bool:
+def _confirm(path: str) -> bool:
     if not sys.stdin.isatty():
-        hint = "--yes writes it; --print only prints the lines"
-        raise BadInput("there is no terminal to ask on", operation="mcp install", place=path, hint=hint)
+        hint = "confirm with --yes, or use --print to only print the lines"
+        raise BadInput("cannot ask for confirmation without a terminal", operation="mcp install", place=path, hint=hint)
     try:
-        return input("write this? [y/N] ").strip().lower() in ("y", "yes")
+        return input("Write this change? [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
         return False

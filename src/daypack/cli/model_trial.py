@@ -1,4 +1,4 @@
-"""A trial of a model: it compacts one small conversation, and what it made of it is judged as in earnest."""
+"""A trial of a compaction model: it compacts a small conversation, and the output is checked as in production."""
 
 import time
 
@@ -24,7 +24,7 @@ _READER_TOKENS = 32_000
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """What a model made of the conversation."""
+    """The output of the model, with times and checks."""
 
     model: str
     window_tokens: int
@@ -42,36 +42,36 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 def try_model(completer: Completer) -> Trial:
-    """Let a model compact the conversation; ModelFailed when it does not answer."""
-    begin = time.monotonic()
-    window = completer.window_tokens  # loads it, or finds out what answers
+    """Compact the sample conversation with a model; raise ModelFailed if it does not answer."""
+    started = time.monotonic()
+    window = completer.window_tokens  # loads the model, or asks the endpoint
     loaded = time.monotonic()
-    watched = _Watched(completer)
-    filled = fill(Raw(MESSAGES, 1, len(MESSAGES)), watched, _READER_TOKENS)
+    recorder = _RecordingCompleter(completer)
+    compacted = fill(Raw(MESSAGES, 1, len(MESSAGES)), recorder, _READER_TOKENS)
     seconds = time.monotonic() - loaded
-    (answer,) = watched.answers  # so small a conversation is one question
-    found = problems(f"{clean(answer.text)[0].strip()}\n")
+    (answer,) = recorder.answers  # the conversation fits into one prompt
+    faults = problems(f"{clean(answer.text)[0].strip()}\n")
     if answer.finish != "stop":
-        found.insert(0, f"it stopped for {answer.finish}")
+        faults.insert(0, f"stopped early: {answer.finish}")
     return Trial(
         model=answer.model,
         window_tokens=window,
-        load_seconds=loaded - begin,
+        load_seconds=loaded - started,
         seconds=seconds,
         prompt_tokens=answer.prompt_tokens,
         completion_tokens=answer.completion_tokens,
         tokens_per_second=answer.completion_tokens / seconds if seconds else 0.0,
         constraint=answer.constraint,
-        valid=not found,
-        problems=found,
-        kept=len(filled.bullets),
-        lost=len(filled.losses),
+        valid=not faults,
+        problems=faults,
+        kept=len(compacted.bullets),
+        lost=len(compacted.losses),
         output=answer.text,
     )
 
 
-class _Watched:
-    """A model whose answers are kept."""
+class _RecordingCompleter:
+    """Passes prompts on to a model and records its answers."""
 
     def __init__(self, completer: Completer) -> None:
         self._completer = completer
@@ -79,16 +79,16 @@ class _Watched:
 
     @property
     def name(self) -> str:
-        """As the model's."""
+        """The same as of the model."""
         return self._completer.name
 
     @property
     def window_tokens(self) -> int:
-        """As the model's."""
+        """The same as of the model."""
         return self._completer.window_tokens
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Ask the model and keep its answer."""
+        """Ask the model and record its answer."""
         answer = self._completer.complete(prompt)
         self.answers.append(answer)
         return answer

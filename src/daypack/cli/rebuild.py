@@ -1,10 +1,10 @@
-"""Compute everything under context/ again from the logs; nothing is added to them."""
+"""Rebuild everything under context/ from the logs; the logs are not changed."""
 
 import argparse
 
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import counted, json_text, safe_line, say
+from daypack.cli.terminal import counted, json_text, print_note, safe_line
 from daypack.history.layout import find_home
 from daypack.upkeep.rebuild import rebuild, verify
 
@@ -12,11 +12,13 @@ from daypack.upkeep.rebuild import rebuild, verify
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
-    parser.add_argument("--verify", action="store_true", help="rebuild elsewhere and compare; change nothing here")
+    parser.add_argument(
+        "--verify", action="store_true", help="rebuild in a temporary folder and compare; change nothing"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Rebuild and say what there is again; with --verify, exit code 3 when a file says something else."""
+    """Rebuild and print what was rebuilt; with --verify, exit code 3 if a file differs."""
     if args.verify:
         return _verify(args)
     with open_named(args) as session:
@@ -28,11 +30,11 @@ def run(args: argparse.Namespace) -> int:
         print(f"pins      {built.pins}")
         print(f"children  {built.children}")
         print(f"compacted {counted(built.compactions, 'time')}")
-        print(f"budget    {'as it was recorded' if built.budget else 'none was recorded'}")
-        none = "cannot be made again" if built.problem else "no turn was recorded"
+        print(f"budget    {'as recorded' if built.budget else 'not set'}")
+        none = "cannot be rebuilt" if built.problem else "no turn recorded"
         print(f"pack      {built.pack or none}")
     if built.problem:
-        say(f"the newest pack cannot be made again: {safe_line(built.problem)}")
+        print_note(f"the newest pack cannot be rebuilt: {safe_line(built.problem)}")
     return 1 if built.problem else 0
 
 
@@ -42,9 +44,7 @@ def _verify(args: argparse.Namespace) -> int:
     if args.json:
         print(json_text({"same": not different, "different": different}))
     else:
-        for one in different:
-            print(f"{safe_line(one.path)}: {one.problem}")
-        print(
-            "some files differ: `daypack rebuild` makes them again" if different else "every file is what history says"
-        )
+        for difference in different:
+            print(f"{safe_line(difference.path)}: {difference.problem}")
+        print("some files differ; fix them with `daypack rebuild`" if different else "all files match the history")
     return EXIT_DAMAGE if different else 0

@@ -1,10 +1,10 @@
-"""Make a recorded turn again, from history alone, and prove that every byte is the same."""
+"""Recreate a recorded turn from the history and verify that every byte is the same."""
 
 import argparse
 
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import Progress, colour, counted, json_text, safe_line, say
+from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe_line
 from daypack.cli.turn_summary import LATEST, add_dialect, event_named, print_turn
 from daypack.errors import BadInput, DaypackError
 from daypack.session import Session
@@ -14,16 +14,18 @@ from daypack.turn.ledger import TURN
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
-    parser.add_argument("event", nargs="?", help="the turn's event, e.g. ev-12 (default: latest)")
-    parser.add_argument("--all", action="store_true", help="replay every recorded turn and count")
+    parser.add_argument("event", nargs="?", help="event of the turn, e.g. ev-12 (default: latest)")
+    parser.add_argument("--all", action="store_true", help="verify every recorded turn")
     add_dialect(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replay one or all; exit code 3 when a turn cannot be made again."""
+    """Replay one turn or all; exit code 3 if a turn does not verify."""
     if args.all and (args.event or args.dialect):
         hint = "replay SESSION --all, or replay SESSION EVENT --dialect NAME"
-        raise BadInput("--all goes with no event and no dialect", operation="replay", place="arguments", hint=hint)
+        raise BadInput(
+            "--all cannot be combined with an event or --dialect", operation="replay", place="arguments", hint=hint
+        )
     with open_named(args) as session:
         if args.all:
             return _replay_all(session, args)
@@ -51,7 +53,7 @@ def _replay_all(session: Session, args: argparse.Namespace) -> int:
                 print(f"{colour('failed', 'red')}  {safe_line(event.id)}: {safe_line(error.problem)}")
     progress.clear()
     for damage in session.damage:
-        say(f"damaged: {safe_line(str(damage))}")
+        print_note(f"damaged: {safe_line(str(damage))}")
     if args.json:
         print(json_text({"verified": verified, "failed": failed, "damaged": len(session.damage)}))
     else:

@@ -1,20 +1,20 @@
-"""Search everything said and done in a session, also what left the window."""
+"""Search everything said and done in a session, including compacted messages."""
 
 import argparse
 
 from daypack.cli.options import add_place, natural, open_named
-from daypack.cli.terminal import colour, json_text, safe, safe_line, say
+from daypack.cli.terminal import colour, json_text, print_note, safe, safe_line
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
-    parser.add_argument("query", nargs="+", help="words, a path, a number or a name")
-    parser.add_argument("-k", metavar="N", type=natural, default=5, help="how many results (default: %(default)s)")
+    parser.add_argument("query", nargs="+", help="words, path, number or name to search for")
+    parser.add_argument("-k", metavar="N", type=natural, default=5, help="number of results (default: %(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the places that say most, best first; exit code 1 when nothing does."""
+    """Print the best matches first; exit code 1 if there are none."""
     with open_named(args) as session:
         hits = session.search_history(" ".join(args.query), args.k)
     if args.json:
@@ -24,5 +24,5 @@ def run(args: argparse.Namespace) -> int:
             print(f"{colour(safe_line(hit.source), 'cyan')}  {hit.score:.2f}")
             print(f"  {safe(hit.text).replace(chr(10), chr(10) + '  ')}")
         if not hits:
-            say("nothing was found")
+            print_note("no matches")
     return 0 if hits else 1

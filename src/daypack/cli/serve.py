@@ -1,7 +1,6 @@
-"""Serve memories over HTTP: MCP at /mcp, a JSON API at /api (described in /openapi.json), /health.
+"""Serve the memory tools over HTTP: MCP at /mcp, a JSON API at /api, its description at /openapi.json, and /health.
 
-On this machine alone no token is needed. Whoever lets others in, with --host or --allow-host, gives each user a token:
-`daypack token new USER`.
+Clients on this machine need no token. With --host or --allow-host every user needs one: `daypack token new USER`.
 """
 
 import argparse
@@ -26,19 +25,19 @@ PORT = 8420
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser, session=None)
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: %(default)s)")
-    parser.add_argument("--port", type=_port, default=PORT, help="its port; 0 takes a free one (default: %(default)s)")
-    parser.add_argument("--user", default="local", help="whose memories, without a token (default: %(default)s)")
-    told = "also offer recall and search_history of this session, to --user alone"
-    parser.add_argument("--session", metavar="NAME", help=told)
-    parser.add_argument("--require-token", action="store_true", help="want a token on this machine too")
-    known = "a name others reach this server by, through a proxy for instance; may be repeated"
-    parser.add_argument("--allow-host", metavar="NAME", action="append", default=[], help=known)
-    parser.add_argument("--sample", action="store_true", help="make a small memory and session to look at, once")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=_port, default=PORT, help="port; 0 picks a free one (default: %(default)s)")
+    parser.add_argument("--user", default="local", help="user of requests without a token (default: %(default)s)")
+    session = "also serve recall and search_history of this session, to --user only"
+    parser.add_argument("--session", metavar="NAME", help=session)
+    parser.add_argument("--require-token", action="store_true", help="require a token on this machine too")
+    hosts = "another host name of this server, for instance behind a proxy; may be repeated"
+    parser.add_argument("--allow-host", metavar="NAME", action="append", default=[], help=hosts)
+    parser.add_argument("--sample", action="store_true", help="create a sample memory and session, once")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until somebody ends it."""
+    """Serve until SIGINT or SIGTERM."""
     _check_packages()
     from daypack.memory.tools import open_memory  # noqa: PLC0415 — after the check, and not for --help
     from daypack.serve.http.address import choose_policy  # noqa: PLC0415
@@ -46,8 +45,10 @@ def run(args: argparse.Namespace) -> int:
     policy = choose_policy(args.user, args.host, args.allow_host, require_token=args.require_token)
     with open_memory(home=args.home, uid=args.uid, user=args.user) as memories:
         if policy.token_required and not memories.users.tokens():
-            hint = "`daypack token new USER` makes one"
-            raise AccessDenied("others could reach this server, and nobody has a token", operation="serve", hint=hint)
+            hint = "create one with `daypack token new USER`"
+            raise AccessDenied(
+                "other machines could reach this server, and no token exists", operation="serve", hint=hint
+            )
         return _serve(args, memories, policy)
 
 
@@ -61,14 +62,14 @@ def _serve(args: argparse.Namespace, memories: "Memories", policy: "Policy") -> 
     toolset, session_tools = Toolset(without=without), _session_tools(args, without)
     listening = listen(args.host, args.port)
     sample = make_sample(memories, home=args.home, uid=args.uid, agent=args.agent) if args.sample else None
-    from daypack.serve.http import server as http  # noqa: PLC0415 — more than a second
+    from daypack.serve.http import server as http  # noqa: PLC0415 — takes more than a second
     from daypack.serve.http.tenants import Tenants  # noqa: PLC0415
 
     prompts = os.path.join(find_home(args.home, args.uid).folder, "prompts")
     tenants = Tenants(memories, toolset, prompts, session_tools)
     try:
         app = http.make_app(toolset, tenants, policy)
-        _tell(args, listening.getsockname(), policy, sample)
+        _print_address(args, listening.getsockname(), policy, sample)
         http.run(app, listening)
     finally:
         tenants.close()
@@ -85,8 +86,8 @@ def _session_tools(args: argparse.Namespace, without: tuple[str, ...]) -> "Tools
     return Toolset(without=without, open_session=lambda: session)
 
 
-def _tell(args: argparse.Namespace, bound: tuple[str, int], policy: "Policy", sample: "Sample | None") -> None:
-    """Say what runs where, and what to paste."""
+def _print_address(args: argparse.Namespace, bound: tuple[str, int], policy: "Policy", sample: "Sample | None") -> None:
+    """Print the address of the server and what to paste into each client."""
     from shlex import quote  # noqa: PLC0415
 
     from daypack.serve.install.client_config import list_snippets  # noqa: PLC0415
@@ -96,23 +97,23 @@ def _tell(args: argparse.Namespace, bound: tuple[str, int], policy: "Policy", sa
         host = args.allow_host[0] if args.allow_host else "127.0.0.1"
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     if args.json:
-        told = {"url": address, "mcp": f"{address}/mcp", "port": port, "token_required": policy.token_required}
-        print(json_text(told | ({"sample": sample._asdict()} if sample else {})), flush=True)
+        facts = {"url": address, "mcp": f"{address}/mcp", "port": port, "token_required": policy.token_required}
+        print(json_text(facts | ({"sample": sample._asdict()} if sample else {})), flush=True)
         return
-    whose = "each user, by token" if policy.token_required else f"the user {safe_line(args.user)}"
-    lines = [f"daypack serves the memories of {whose} at {address}; Ctrl-C ends it", ""]
-    lines += [f"  {address}{path:<14} {what}" for path, what in _DOORS.items()]
+    users = "all users with a token" if policy.token_required else f"user {safe_line(args.user)}"
+    lines = [f"daypack serves the memories of {users} at {address} (stop with Ctrl-C)", ""]
+    lines += [f"  {address}{path:<14} {purpose}" for path, purpose in _ENDPOINTS.items()]
     for snippet in list_snippets(f"{address}/mcp", token_required=policy.token_required):
         lines += ["", f"{snippet.client}: {snippet.instruction}", ""]
         lines += [f"  {line}" for line in snippet.text.splitlines()]
     if policy.token_required:
-        lines += ["", "DAYPACK_TOKEN is the user's token: `daypack token new USER` prints one."]
+        lines += ["", "Set DAYPACK_TOKEN to the token of the user; create one with `daypack token new USER`."]
     if sample:
         home = f" --home {quote(args.home)}" if args.home else ""
         program = quote(_program())
         lines += [
             "",
-            "A sample is there to look at:",
+            "Try the sample:",
             "",
             f"  {program} memory search {sample.memory_id[:8]} 'who has the key of the hall'{home}",
             f"  {program} memory search {sample.memory_id[:8]} 爵士乐队{home}",
@@ -124,7 +125,7 @@ def _tell(args: argparse.Namespace, bound: tuple[str, int], policy: "Policy", sa
 
 
 def _program() -> str:
-    """Return how to call this program from here: by its name where that is on the path, else by where it is."""
+    """Return the command that runs this program: its name if it is on PATH, else its path."""
     from shutil import which  # noqa: PLC0415
 
     here = os.path.abspath(sys.argv[0])
@@ -134,11 +135,11 @@ def _program() -> str:
     return os.path.relpath(here)
 
 
-_DOORS = {
+_ENDPOINTS = {
     "/mcp": "MCP over streamable HTTP",
-    "/api/…": "the same tools as JSON",
-    "/openapi.json": "what the JSON API looks like",
-    "/health": "whether it runs",
+    "/api/…": "the same tools as a JSON API",
+    "/openapi.json": "the OpenAPI document",
+    "/health": "health check",
 }
 
 
@@ -153,4 +154,4 @@ def _check_packages() -> None:
 def _port(text: str) -> int:
     if text.isascii() and text.isdigit() and int(text) <= 65535:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a port, 0 to 65535")
+    raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, got {text!r}")

@@ -1,10 +1,10 @@
-"""Make, list and show sessions."""
+"""Create, list and show sessions."""
 
 import argparse
 from typing import Any
 
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import counted, json_text, safe_line, say
+from daypack.cli.terminal import counted, json_text, print_note, safe_line
 from daypack.config import Settings
 from daypack.errors import DaypackError
 from daypack.files.offsets import DAMAGED, UNCOUNTED
@@ -16,20 +16,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.set_defaults(actions=True)
     actions = parser.add_subparsers(dest="action", required=True, metavar="new|list|show")
-    about = {
-        "new": "Make a session; one that exists is left as it is.",
-        "list": "List an agent's sessions.",
-        "show": "Tell all about a session.",
+    summaries = {
+        "new": "Create a session; an existing one is not changed.",
+        "list": "List the sessions of an agent.",
+        "show": "Show the state, folder and size of a session.",
     }
-    new, listing, show = (actions.add_parser(name, help=what, description=what) for name, what in about.items())
+    new, listing, show = (actions.add_parser(name, help=what, description=what) for name, what in summaries.items())
     add_place(new)
-    new.add_argument("--model", help="the model it is for; decides how tokens are counted")
+    new.add_argument("--model", help="model of the session; determines the tokenizer")
     add_place(listing, session=None)
     add_place(show)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the action says."""
+    """Run the chosen action."""
     return {"new": _new, "list": _list, "show": _show}[args.action](args)
 
 
@@ -42,24 +42,24 @@ def _new(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     home = find_home(args.home, args.uid)
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for name in home.list(args.agent):
         try:
             with open_session(name, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
-                found.append(describe(session))
+                rows.append(describe(session))
         except DaypackError as error:
-            found.append({"session": name, "agent": args.agent, "error": f"{error.problem} [{error.place}]"})
+            rows.append({"session": name, "agent": args.agent, "error": f"{error.problem} [{error.place}]"})
     if args.json:
-        print(json_text(found))
+        print(json_text(rows))
         return 0
-    width = max([len(one["session"]) for one in found], default=0)
-    for one in found:
-        what = one.get("error", "")
-        if not what:
-            what = f"{one['state']:<9}  updated {one['updated_at']}  {counted(one['messages'], 'message')}"
-        print(f"{safe_line(one['session']):<{width}}  {safe_line(what)}")
-    if not found:
-        say(f"no session of agent {safe_line(args.agent)} in {safe_line(home.folder)}")
+    width = max([len(row["session"]) for row in rows], default=0)
+    for row in rows:
+        facts = row.get("error", "")
+        if not facts:
+            facts = f"{row['state']:<9}  updated {row['updated_at']}  {counted(row['messages'], 'message')}"
+        print(f"{safe_line(row['session']):<{width}}  {safe_line(facts)}")
+    if not rows:
+        print_note(f"no sessions of agent {safe_line(args.agent)} in {safe_line(home.folder)}")
     return 0
 
 
@@ -77,7 +77,7 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def describe(session: Session) -> dict[str, Any]:
-    """Return what a person wants to know of a session."""
+    """Return the facts of a session as shown by `session show`."""
     layout, facets = session.history.layout, session.history.facets
     return {
         "session": session.name,

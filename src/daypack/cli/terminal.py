@@ -1,25 +1,28 @@
-"""What reaches the terminal: escaped text, colour where it is wanted, JSON, progress."""
+"""Terminal output: escaped text, colour, tables, JSON, notes, errors and progress."""
 
 import os
 import re
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-# Everything but LF and TAB that a terminal may act on: C0, DEL, C1, line separators, bidirectional controls.
+from daypack.errors import DaypackError
+
+# Characters other than LF and TAB that a terminal interprets: C0, DEL, C1, line separators, bidirectional controls.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36", "dim": "2"}
 
 
 def safe(text: str) -> str:
-    """Return text in which control characters from data are visible instead of obeyed."""
+    """Return text with control characters escaped, so that data cannot control the terminal."""
     return _CONTROL.sub(lambda match: _escape(match[0]), text)
 
 
 def safe_line(text: str) -> str:
-    """Return text as one safe line."""
+    """Return text as one line with control characters escaped."""
     return safe(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
@@ -29,49 +32,68 @@ def _escape(character: str) -> str:
 
 
 def json_text(value: Any) -> str:  # noqa: ANN401 — any value msgspec can encode
-    """Return JSON in one line; characters a terminal may act on are escaped, which means the same."""
+    """Return JSON in one line, with control characters as JSON escapes."""
     text = msgspec.json.encode(value).decode()
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def colour(text: str, name: str) -> str:
-    """Return text in colour when standard output is a terminal and nobody asked for none."""
+    """Return text in colour if standard output is a terminal and NO_COLOR is not set."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return f"\x1b[{_COLOURS[name]}m{text}\x1b[0m"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun: 1 line, 2 lines."""
+    """Return a number with its noun: 1 line, 2,000 lines."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
 
 
-def say(text: str) -> None:
-    """Print a line to standard error, behind what was printed before it."""
-    sys.stdout.flush()  # through a pipe it would come last
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: int = 0) -> list[str]:
+    """Return lines with aligned columns, the first `right` columns right-aligned."""
+    cells = [[safe_line(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
+    lines = [
+        "  ".join(cell.rjust(width) if at < right else cell.ljust(width) for at, (cell, width) in enumerate(zipped))
+        for zipped in (list(zip(row, widths, strict=True)) for row in cells)
+    ]
+    return [colour(lines[0].rstrip(), "dim"), *(line.rstrip() for line in lines[1:])]
+
+
+def print_note(text: str) -> None:
+    """Print a line to standard error, after flushing standard output so that the order is kept in a pipe."""
+    sys.stdout.flush()
     print(text, file=sys.stderr, flush=True)
 
 
-class Progress:
-    """A count on standard error while a long input is read: in place on a terminal, else a line every few seconds."""
+def print_error(error: DaypackError) -> None:
+    """Print an error with its place and its hint to standard error."""
+    place = f" [{safe_line(error.place)}]" if error.place else ""
+    print_note(f"daypack: {safe_line(error.problem)}{place}")
+    if error.hint:
+        print_note(f"  → {safe_line(error.hint)}")
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+
+class Progress:
+    """A counter on standard error for long runs: in place on a terminal, else a line every few seconds."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
         self._terminal = sys.stderr.isatty()
-        self._every = 0.1 if self._terminal else 5.0
-        self._next = time.monotonic() + (0.5 if self._terminal else self._every)
+        self._interval = 0.1 if self._terminal else 5.0
+        self._next = time.monotonic() + (0.5 if self._terminal else self._interval)
         self._shown = False
 
     def show(self, count: int) -> None:
-        """Show the count if it is time to."""
+        """Print the count if the interval has passed."""
         if time.monotonic() < self._next:
             return
-        self._next = time.monotonic() + self._every
+        self._next = time.monotonic() + self._interval
         self._shown = True
         end = "\r" if self._terminal else "\n"
-        print(f"{count:,} {self._what}", end=end, file=sys.stderr, flush=True)
+        print(f"{count:,} {self._label}", end=end, file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Remove what stands on the terminal."""
+        """Erase the counter from the terminal."""
         if self._shown and self._terminal:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Show the model's own memory in its three tiers: core, working, ephemeral; and what is not shown to it, and why."""
+"""Show the model's own memory in its three tiers (core, working, ephemeral), and blocks that are not shown to it."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import counted, json_text, safe_line
-from daypack.cli.turn_summary import table
+from daypack.cli.terminal import counted, json_text, safe_line, table
 from daypack.derived.tiers import Dropped, Projection
 from daypack.types.kinds import TIERS
 from daypack.types.snapshot import Block
@@ -16,19 +15,19 @@ from daypack.types.snapshot import Block
 _HEAD = ("tier", "id", "type", "age", "importance", "confidence", "content")
 _SAMPLES = 5
 _REASONS = {
-    "threshold_decay": "not important enough",
-    "threshold_confidence": "not sure enough",
-    "expired_by_round": "too old",
-    "over_max_items": "no room in the tier",
-    "redundant": "said twice",
-    "invalid_block": "refused: not a usable block",
+    "threshold_decay": "importance below the threshold",
+    "threshold_confidence": "confidence below the threshold",
+    "expired_by_round": "expired",
+    "over_max_items": "the tier is full",
+    "redundant": "duplicate",
+    "invalid_block": "invalid block",
 }
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
-    parser.add_argument("--all", action="store_true", help="name every block that is not shown, not only a few")
+    parser.add_argument("--all", action="store_true", help="list every block that is not shown")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,13 +38,13 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json_text({**_as_json(tiers), "protocol": on}))
         return 0
-    print("\n".join(_told(tiers, args.session, on=on, few=None if args.all else _SAMPLES)))
+    print("\n".join(_describe(tiers, args.session, on=on, limit=None if args.all else _SAMPLES)))
     return 0
 
 
-def _told(tiers: Projection, name: str, *, on: bool, few: int | None) -> Iterator[str]:
+def _describe(tiers: Projection, name: str, *, on: bool, limit: int | None) -> Iterator[str]:
     shown = ", ".join(f"{len(tiers.of(tier))} {tier}" for tier in TIERS)
-    yield f"round {tiers.round}; the protocol is {'on' if on else 'off'}; shown where they fit: {shown}"
+    yield f"round {tiers.round}; the protocol is {'on' if on else 'off'}; blocks: {shown}"
     if not on and not any(tiers.of(tier) for tier in TIERS):
         yield f"  → turn it on with `daypack switch {safe_line(name)} protocol on`"
     if tiers.active_task:
@@ -54,33 +53,34 @@ def _told(tiers: Projection, name: str, *, on: bool, few: int | None) -> Iterato
     if rows:
         yield ""
         yield from table(_HEAD, rows)
-    if dropped := tiers.dropped:
+    if tiers.dropped:
         yield ""
         yield "not shown"
-        for reason, count in dropped.items():
+        for reason, count in tiers.dropped.items():
             yield f"  {_REASONS.get(reason, reason)}: {counted(count, 'block')}"
-            some = [one for one in tiers.omitted if one.reason == reason]
-            yield from (f"    {_left(one)}" for one in some[:few])
-            if few is not None and len(some) > few:
-                yield f"    and {len(some) - few:,} more (--all)"
+            some = [dropped for dropped in tiers.omitted if dropped.reason == reason]
+            yield from (f"    {_dropped(dropped)}" for dropped in some[:limit])
+            if limit is not None and len(some) > limit:
+                yield f"    and {len(some) - limit:,} more (--all)"
     if tiers.violation_counts:
         yield ""
-        most = sorted(tiers.violation_counts.items(), key=lambda one: (-one[1], one[0]))
-        rules = ", ".join(f"{rule} × {count:,}" if count > 1 else rule for rule, count in most[:few])
-        more = f" and {len(most) - few:,} others (--all)" if few is not None and len(most) > few else ""
-        yield f"rules that replies broke, most often first: {rules}{more}"
-        yield "  → what they say stands in docs/design.md, Hybrid protocol"
+        most = sorted(tiers.violation_counts.items(), key=lambda rule: (-rule[1], rule[0]))
+        rules = ", ".join(f"{rule} × {count:,}" if count > 1 else rule for rule, count in most[:limit])
+        more = f" and {len(most) - limit:,} others (--all)" if limit is not None and len(most) > limit else ""
+        yield f"rules broken by replies, most frequent first: {rules}{more}"
+        yield "  → the rules are listed in docs/design.md, Hybrid protocol"
 
 
-def _row(tier: str, block: Block, current: int) -> Sequence[str]:
+def _row(tier: str, block: Block, round_now: int) -> Sequence[str]:
     tags = "".join(f" #{tag}" for tag in block.tags)
-    numbers = (str(max(0, current - block.round)), f"{block.importance:.2f}", f"{block.confidence:.2f}")
+    numbers = (str(max(0, round_now - block.round)), f"{block.importance:.2f}", f"{block.confidence:.2f}")
     return (tier, _cut(block.id, 40), _cut(block.type, 24), *numbers, f"{block.content}{tags}")
 
 
-def _left(one: Dropped) -> str:
-    figures = f"importance {one.block.importance:.2f}, confidence {one.block.confidence:.2f}, round {one.block.round}"
-    return f"{one.tier} {safe_line(_cut(one.block.id, 40))} ({figures}): {safe_line(_cut(one.block.content, 120))}"
+def _dropped(dropped: Dropped) -> str:
+    block = dropped.block
+    figures = f"importance {block.importance:.2f}, confidence {block.confidence:.2f}, round {block.round}"
+    return f"{dropped.tier} {safe_line(_cut(block.id, 40))} ({figures}): {safe_line(_cut(block.content, 120))}"
 
 
 def _cut(text: str, most: int) -> str:
@@ -92,8 +92,8 @@ def _as_json(tiers: Projection) -> dict[str, Any]:
     for tier in TIERS:
         data[tier] = [_block(block, tiers.round) for block in tiers.of(tier)]
     data["omitted"] = [
-        {**fields, "block": _block(omission.block, tiers.round)}
-        for fields, omission in zip(data["omitted"], tiers.omitted, strict=True)
+        {**fields, "block": _block(dropped.block, tiers.round)}
+        for fields, dropped in zip(data["omitted"], tiers.omitted, strict=True)
     ]
     return {**data, "dropped": tiers.dropped}
 

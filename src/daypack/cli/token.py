@@ -1,39 +1,39 @@
-"""Tokens by which a server knows its users: make one, list them, revoke one."""
+"""Create, list and revoke tokens for the users of the HTTP server."""
 
 import argparse
 from datetime import UTC, datetime, timedelta
 
 from daypack.cli.options import add_place, natural
-from daypack.cli.terminal import json_text, safe_line, say
+from daypack.cli.terminal import json_text, print_note, safe_line
 from daypack.errors import BadInput
 from daypack.memory.tools import open_memory
 from daypack.memory.users import Users
 
-_MOST_DAYS = 36_500
+_MAX_DAYS = 36_500
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.set_defaults(actions=True)
     actions = parser.add_subparsers(dest="action", required=True, metavar="new|list|revoke")
-    about = {
-        "new": "Make a token for a user, who is made too if need be, and print it: it is not shown again.",
-        "list": "List tokens without their secrets, of one user or of all.",
-        "revoke": "Make a token invalid at once.",
+    summaries = {
+        "new": "Create a token for a user and print it once; a new user is created too.",
+        "list": "List the tokens of one user or of all users, without their secrets.",
+        "revoke": "Revoke a token with immediate effect.",
     }
-    new, listing, revoke = (actions.add_parser(name, help=what, description=what) for name, what in about.items())
-    new.add_argument("user", help="whose memories it opens")
-    new.add_argument("--name", default="", help="what it is for, to tell tokens apart")
-    new.add_argument("--scope", choices=("read", "write"), default="write", help="what it allows (default: write)")
-    new.add_argument("--days", type=natural, metavar="N", help="how long it is valid (default: until it is revoked)")
-    listing.add_argument("user", nargs="?", help="whose tokens (default: all)")
-    revoke.add_argument("token", help="its id, as `daypack token list` shows it")
-    for one in (new, listing, revoke):
-        add_place(one, session=None)
+    new, listing, revoke = (actions.add_parser(name, help=what, description=what) for name, what in summaries.items())
+    new.add_argument("user", help="user whose memories it gives access to")
+    new.add_argument("--name", default="", help="label of the token")
+    new.add_argument("--scope", choices=("read", "write"), default="write", help="permission (default: write)")
+    new.add_argument("--days", type=natural, metavar="N", help="days until it expires (default: never)")
+    listing.add_argument("user", nargs="?", help="user whose tokens are listed (default: all)")
+    revoke.add_argument("token", help="id of the token, see `daypack token list`")
+    for action in (new, listing, revoke):
+        add_place(action, session=None)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the action says."""
+    """Run the chosen action."""
     with open_memory(home=args.home, uid=args.uid) as memories:
         return {"new": _new, "list": _list, "revoke": _revoke}[args.action](args, memories.users)
 
@@ -41,18 +41,19 @@ def run(args: argparse.Namespace) -> int:
 def _new(args: argparse.Namespace, users: Users) -> int:
     expires = None
     if args.days is not None:
-        if not 1 <= args.days <= _MOST_DAYS:
-            raise BadInput(f"{args.days} days", operation="new token", hint=f"--days takes 1 to {_MOST_DAYS}")
+        if not 1 <= args.days <= _MAX_DAYS:
+            problem = f"--days must be between 1 and {_MAX_DAYS:,}, got {args.days:,}"
+            raise BadInput(problem, operation="new token", hint="omit --days for a token that does not expire")
         expires = (datetime.now(UTC) + timedelta(days=args.days)).isoformat()
     users.get(args.user)
-    made = users.new_token(args.user, args.name, args.scope, expires)
+    created = users.new_token(args.user, args.name, args.scope, expires)
     if args.json:
-        print(json_text({"secret": made.secret, "token": made.token}))
+        print(json_text({"secret": created.secret, "token": created.token}))
         return 0
-    print(made.secret)
-    until = f"until {made.token.expires_at}" if made.token.expires_at else "until it is revoked"
-    say(f"for {safe_line(args.user)}, to {made.token.scope}, {until}; it is not shown again")
-    say(f"  → take it back with `daypack token revoke {made.token.token_id}`")
+    print(created.secret)
+    until = f"until {created.token.expires_at}" if created.token.expires_at else "until it is revoked"
+    print_note(f"token for {safe_line(args.user)}, scope {created.token.scope}, valid {until}; it is not shown again")
+    print_note(f"  → revoke it with `daypack token revoke {created.token.token_id}`")
     return 0
 
 
@@ -64,9 +65,9 @@ def _list(args: argparse.Namespace, users: Users) -> int:
         print(json_text(tokens))
         return 0
     if not tokens:
-        say("there are no tokens")
+        print_note("no tokens; create one with `daypack token new USER`")
     for token in tokens:
-        until = f"until {token.expires_at}" if token.expires_at else "no end"
+        until = f"until {token.expires_at}" if token.expires_at else "does not expire"
         name = safe_line(token.name)
         line = f"{token.token_id}  {token.scope:<5}  {token.created_at}  {until}  {safe_line(token.user)}  {name}"
         print(line.rstrip())
