@@ -4,7 +4,7 @@ BIN := .venv/bin
 DATA ?= ../shared/data
 SERVE_HOME ?= $(CURDIR)/.daypack
 
-.PHONY: serve test check suite campaigns demo bench eval requirements schemas clean
+.PHONY: serve test check suite campaigns demo bench eval requirements cli-docs schemas clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml
@@ -54,6 +54,9 @@ eval: .venv/ready  ## the rank of evidence in search: make eval DATA=a folder wi
 
 requirements: .venv/ready  ## covered / pending / deferred, per section
 	$(BIN)/python -m tools.requirements
+
+cli-docs: .venv/ready  ## renew the pasted help and example outputs of the pages
+	$(BIN)/python -m tools.cli_docs
 
 schemas: .venv/ready  ## write schemas/*.json from the types
 	$(BIN)/python -m tools.schemas

@@ -1,4 +1,4 @@
-"""Rewrite what docs/cli.md pastes: the help of every command and the output of every example. Run: make cli-docs."""
+"""Rewrite what the pages paste: the help of every command and the output of every example. Run: make cli-docs."""
 
 import io
 import os
@@ -9,7 +9,7 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "cli.md"
+PAGES = ("docs/format.md", "docs/cli.md")
 FENCE = re.compile(r"^```([a-z]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -19,12 +19,17 @@ from daypack.cli.main import run  # noqa: E402
 
 
 def main() -> None:
-    """Rewrite the page in place; lines that only differ in times and ids stay as they are."""
+    """Rewrite the pages in place; outputs that only differ in times and ids stay as they are."""
     os.environ["COLUMNS"] = "100"
-    with tempfile.TemporaryDirectory() as folder:
-        examples = Examples(Path(folder) / "ada")
-        text = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(FENCE.sub(lambda match: renew(match, examples), text), encoding="utf-8")
+    for page in PAGES:
+        with tempfile.TemporaryDirectory() as folder:
+            rewrite(ROOT / page, Examples(Path(folder) / "ada"))
+
+
+def rewrite(page: Path, examples: Examples) -> None:
+    """Renew every fenced block of a page, in order: an example may depend on those before it."""
+    text = page.read_text(encoding="utf-8")
+    page.write_text(FENCE.sub(lambda match: renew(match, examples), text), encoding="utf-8")
 
 
 def renew(match: re.Match[str], examples: Examples) -> str:

@@ -208,7 +208,7 @@ def test_doctor_finds_nothing_wrong_or_tells_and_exits_with_3(run: Run, home: st
     run("append", "talk", "hello")
     run("append", "other", "hello")
     assert run("doctor").stdout == "2 sessions checked, no problems\n"
-    assert run("doctor", "talk").stdout == "1 session checked, nothing wrong\n"
+    assert run("doctor", "talk").stdout == "1 session checked, no problems\n"
     log = daypack.open_session("talk", home=home).path / "messages.jsonl"
     log.write_bytes(log.read_bytes().replace(b"hello", b"jello"))
     done = run("doctor")

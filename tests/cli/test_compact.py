@@ -34,8 +34,12 @@ def test_what_left_the_window_is_told_with_what_it_became(command: Command, talk
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0] == f"compacted {made.source}: {made.through} messages without a model"
-    assert lines[1] == (f"{made.before_tokens:,} tokens have left it so far, CONTEXT.md has {made.after_tokens:,}")
-    assert lines[2:5] == [f"the window begins with message {made.through + 1}", f"recorded as {made.id}", ""]
+    assert lines[1] == f"{made.before_tokens:,} tokens compacted so far into a CONTEXT.md of {made.after_tokens:,}"
+    assert lines[2:5] == [
+        f"the window starts at message {made.through + 1}",
+        f"recorded as {made.id}; `daypack undo` reverts it",
+        "",
+    ]
     document = document_of(talk)
     assert done.stdout.startswith("\n".join([*lines[:5], document.rstrip()]))
     assert problems(document) == []
@@ -51,9 +55,9 @@ def test_a_dry_run_says_the_same_and_writes_nothing(command: Command, talk: Sess
     assert planned.returncode == 0
     lines = planned.stdout.splitlines()
     assert "would compact " in lines[0]
-    assert " tokens would have left it so far, CONTEXT.md would have " in lines[1]
-    assert lines[2].startswith("the window would begin with message ")
-    assert lines[3] == "recorded nothing: a dry run tells what would be"
+    assert " tokens compacted so far into a CONTEXT.md of " in lines[1]
+    assert lines[2].startswith("the window would start at message ")
+    assert lines[3] == "nothing recorded (dry run)"
     done = command("compact", "talk", "--keep", "2000")
     assert done.stdout.splitlines()[4:] == lines[4:]
 
@@ -117,9 +121,7 @@ def test_there_is_nothing_to_export_before_the_first_compaction(command: Command
     done = command("compact", "small", "--export", "CONTEXT.md")
     assert done.returncode == 2
     assert done.stdout.startswith("nothing to compact")
-    assert done.stderr == (
-        "daypack: there is no CONTEXT.md yet [CONTEXT.md]\n  → it is written by the first compaction\n"
-    )
+    assert done.stderr == ("daypack: no CONTEXT.md yet [CONTEXT.md]\n  → the first compaction writes it\n")
     assert not (tmp_path / "workspace" / "CONTEXT.md").exists()
 
 
@@ -161,7 +163,7 @@ def test_a_model_that_does_not_answer_is_a_loss_and_no_failure(command: Command,
     assert done.returncode == 0
     (made,) = talk.compactions
     assert "messages with openai:http://127.0.0.1:9/v1#none" in done.stdout
-    assert "not taken over, and in history as before:\n  not read: " in done.stdout
+    assert "not in CONTEXT.md (still in the history):\n  not read by the model: " in done.stdout
     assert [one.reason for one in made.losses if one.detail and "the model failed" in one.detail] == ["unread"]
     check_files(talk)
 
@@ -178,7 +180,7 @@ def test_what_a_model_invents_is_told_as_a_loss(command: Command, talk: Session)
         done = command("compact", "talk", "--keep", "2000", "--model", choice)
     assert done.returncode == 0
     assert f"messages with {choice}\n" in done.stdout
-    assert "  history does not say so: The port is 4711." in done.stdout
+    assert "  not supported by the history: The port is 4711." in done.stdout
     assert "4711" not in document_of(talk)
 
 

@@ -33,8 +33,8 @@ def lines_of(one: Compaction, losses: str) -> list[str]:
     count = int(stop) - int(start) + 1
     when = one.at[:19].replace("T", " ")
     return [
-        f"{one.id}  {when}  {one.source}: {count} messages read without a model; by hand",
-        f"  {one.before_tokens:,} tokens have left the window so far, CONTEXT.md has {one.after_tokens:,}; {losses}",
+        f"{one.id}  {when}  {one.source}: {count} messages without a model; requested",
+        f"  {one.before_tokens:,} tokens compacted so far into a CONTEXT.md of {one.after_tokens:,}; {losses}",
     ]
 
 
@@ -46,7 +46,7 @@ def test_each_is_told_with_tokens_coverage_and_losses(command: Command, talk: Se
     done = command("compactions", "talk")
     assert (done.returncode, done.stderr) == (0, "")
     told, last = (
-        f"{one.coverage['bullets']} lines taken over, {one.coverage.get('losses', 0)} not" for one in (first, second)
+        f"{one.coverage['bullets']} lines kept, {one.coverage.get('losses', 0)} lost" for one in (first, second)
     )
     assert done.stdout.splitlines() == [*lines_of(first, told), *lines_of(second, last)]
     assert lost
@@ -104,13 +104,13 @@ def test_an_event_of_another_writer_cannot_reach_the_terminal(command: Command, 
         **event.data,
         "trigger": "\x1b[31mred",
         "model": "evil\x07",
-        "losses": [{"what": "a\x1b[2Jb", "reason": "\x9bwhy", "detail": "\u202eback"}],
+        "losses": [{"what": "a\x1b[2Jb", "reason": "unread", "detail": "\u202eback"}],
         "coverage": {"messages": 5, "read": 3, "losses": 1},
     }
     talk.append_event(event.type, data)
     shown = command("compactions", "talk", "--losses").stdout
     assert not set("\x1b\x07\x9b\u202e") & set(shown)
     *_, told, tokens, loss = shown.splitlines()
-    assert told.endswith(": 5 messages (3 read with evil\\x07); \\x1b[31mred")
-    assert tokens.endswith("; 0 lines taken over, 1 not")
-    assert loss == "  \\x9bwhy: a\\x1b[2Jb (\\u202eback)"
+    assert told.endswith(": 5 messages (3 with evil\\x07); \\x1b[31mred")
+    assert tokens.endswith("; 0 lines kept, 1 lost")
+    assert loss == "  not read by the model: a\\x1b[2Jb (\\u202eback)"

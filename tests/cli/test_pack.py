@@ -44,7 +44,7 @@ def test_a_turn_is_packed_recorded_and_told(command: Command, talk: Session) -> 
     lines = done.stdout.splitlines()
     tokens = json.loads(command("replay", "talk", "--json").stdout)["tokens"]
     assert lines[0] == f"default/talk for model: {tokens} of 128,000 tokens, 4,096 reserved for the reply"
-    assert "epoch     begins with message 1: it is the first turn" in lines
+    assert "epoch     new, from message 1: first turn" in lines
     assert "counted   by o200k_base" in lines
     event = talk.events()[-1]
     assert f"recorded  as {event.id}, {event.data['context_id']}" in lines
@@ -67,18 +67,18 @@ def test_a_second_turn_goes_on_and_a_refresh_begins_anew(command: Command, talk:
     talk.append("user", "Which?")
     talk.pin("rules", "Be long.")
     second = command("pack", "talk").stdout
-    assert f"epoch     goes on since {first['event_id']}, with message 1" in second
-    assert "tokens, the same as in the turn before" in second
-    assert f"cache     {first['stable_tokens']} tokens are expected from the provider's cache" in second
+    assert f"epoch     continues {first['event_id']}, from message 1" in second
+    assert "tokens, unchanged" in second
+    assert f"cache     expected cache hit: {first['stable_tokens']} tokens" in second
     third = command("pack", "talk", "--refresh").stdout
-    assert "epoch     begins with message 1: a refresh was asked for" in third
+    assert "epoch     new, from message 1: a refresh was asked for" in third
     assert "tokens, not the one of the turn before" in third
 
 
 def test_a_dry_run_tells_what_would_fit_and_records_nothing(command: Command, talk: Session) -> None:
     before = (talk.path / "events.jsonl").read_bytes(), (talk.path / "messages.jsonl").read_bytes()
     done = command("pack", "talk", "--dry-run")
-    assert "recorded  nothing: a dry run tells what would fit" in done.stdout
+    assert "recorded  nothing (dry run)" in done.stdout
     assert json.loads(command("pack", "talk", "--dry-run", "--json").stdout)["event_id"] is None
     assert ((talk.path / "events.jsonl").read_bytes(), (talk.path / "messages.jsonl").read_bytes()) == before
     assert not (talk.path / "context" / "pack.json").exists()
@@ -158,7 +158,7 @@ def test_what_is_left_out_and_missing_is_told_with_its_reason(command: Command, 
     assert "limits    " in done.stdout
     assert " of 2 items" in done.stdout
     assert "  identity" in done.stdout
-    assert "budget_limit (may change the answer)" in done.stdout
+    assert "budget_limit (may change the reply)" in done.stdout
     assert f"  {asked}  high  Which branch?\\nin   forged: line" in done.stdout
 
 

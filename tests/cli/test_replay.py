@@ -48,7 +48,7 @@ def test_a_turn_is_made_again_and_what_was_proved_is_told(command: Command, talk
 
 def test_latest_is_the_newest_turn_and_what_is_meant_when_none_is_named(command: Command, talk: Session) -> None:
     newest = command("replay", "talk", "ev-3").stdout
-    assert "epoch     goes on since ev-2" in newest
+    assert "epoch     continues ev-2" in newest
     assert command("replay", "talk", "latest").stdout == newest
     assert command("replay", "talk").stdout == newest
 

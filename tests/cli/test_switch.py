@@ -19,10 +19,10 @@ def _talk(command: Command) -> None:
 
 def test_switches_are_listed_with_their_state_and_text(command: Command) -> None:
     assert command("switch", "talk").stdout.splitlines() == [
-        "identity    on   daypack's text",
-        "protocol    off  daypack's text",
-        "provenance  off  daypack's text",
-        "voice       off  daypack's text",
+        "identity    on   text of daypack",
+        "protocol    off  text of daypack",
+        "provenance  off  text of daypack",
+        "voice       off  text of daypack",
     ]
 
 
@@ -39,8 +39,8 @@ def test_a_block_of_ones_own_wants_a_text(command: Command, home: str) -> None:
     done = command("switch", "talk", "mine", "on")
     assert done.stdout == "mine is on\n"
     place = daypack.open_session("talk", home=home).history.layout.prompts + "/mine.md"
-    assert done.stderr == f"  → it has no text yet: write {place}\n"
-    assert f"mine        on   no text: {place} is not there" in command("switch", "talk").stdout
+    assert done.stderr == f"  → the block has no text yet: write {place}\n"
+    assert f"mine        on   no text: {place} does not exist" in command("switch", "talk").stdout
     Path(place).parent.mkdir(parents=True)
     Path(place).write_text("Answer in rhymes.", encoding="utf-8")
     assert f"mine        on   your text: {place}" in command("switch", "talk").stdout
@@ -49,7 +49,7 @@ def test_a_block_of_ones_own_wants_a_text(command: Command, home: str) -> None:
 
 def test_json_lists_all(command: Command) -> None:
     listed = json.loads(command("switch", "talk", "voice", "on", "--json").stdout)
-    assert {"name": "voice", "on": True, "text": "daypack"} in listed
+    assert {"name": "voice", "on": True, "source": "daypack"} in listed
     assert json.loads(command("switch", "talk", "--json").stdout) == listed
 
 

@@ -45,7 +45,7 @@ def test_the_tiers_are_a_table_with_importance_instead_of_decay(command: Command
     done = command("tiers", "talk")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
-        "round 5; the protocol is on; shown where they fit: 1 core, 1 working, 0 ephemeral",
+        "round 5; the protocol is on; blocks: 1 core, 1 working, 0 ephemeral",
         "active task: Paint the hull.",
         "",
         "tier     id        type      age  importance  confidence  content",
@@ -53,13 +53,13 @@ def test_the_tiers_are_a_table_with_importance_instead_of_decay(command: Command
         "working  work-001  task      4    0.60        0.78        Paint\\nthe hull.",
         "",
         "not shown",
-        "  not important enough: 1 block",
+        "  importance below the threshold: 1 block",
         "    working low (importance 0.10, confidence 0.90, round 1): Something dim.",
-        "  too old: 1 block",
+        "  expired: 1 block",
         "    ephemeral temp-001 (importance 0.25, confidence 0.55, round 1): The tide turns.",
         "",
-        "rules that replies broke, most often first: S0-R1 × 4, S0-R13",
-        "  → what they say stands in docs/design.md, Hybrid protocol",
+        "rules broken by replies, most frequent first: S0-R1 × 4, S0-R13",
+        "  → the rules are listed in docs/design.md, Hybrid protocol",
     ]
     assert "decay" not in done.stdout
 
@@ -93,7 +93,7 @@ def test_a_few_blocks_that_are_not_shown_are_named_and_all_of_them_when_asked(co
     session = talking(home, "talk")
     exchange(session, core=[block(f"core-{number:02}", f"Pier {number}.") for number in range(24 + 7)])
     few = command("tiers", "talk").stdout.splitlines()
-    at = few.index("  no room in the tier: 7 blocks")
+    at = few.index("  the tier is full: 7 blocks")
     assert len(few[at + 1 :]) == 6
     assert few[-1] == "    and 2 more (--all)"
     everything = command("tiers", "talk", "--all").stdout
@@ -105,7 +105,7 @@ def test_every_reason_is_told_in_words(command: Command, home: str) -> None:
     session = talking(home, "talk")
     exchange(session, core=[block(), block("b", ADA.upper()), block("c", "Dim.", confidence=0.3), "a story", {"id": 5}])
     told = command("tiers", "talk").stdout
-    for words in ("not sure enough: 1 block", "said twice: 1 block", "refused: not a usable block: 2 blocks"):
+    for words in ("confidence below the threshold: 1 block", "duplicate: 1 block", "invalid block: 2 blocks"):
         assert f"  {words}\n" in told
 
 
@@ -115,15 +115,12 @@ def test_a_session_without_the_protocol_is_told_how_to_turn_it_on(command: Comma
     assert (done.returncode, done.stdout.splitlines()) == (
         0,
         [
-            "round 0; the protocol is off; shown where they fit: 0 core, 0 working, 0 ephemeral",
+            "round 0; the protocol is off; blocks: 0 core, 0 working, 0 ephemeral",
             "  → turn it on with `daypack switch talk protocol on`",
         ],
     )
     assert command("switch", "talk", "protocol", "on").stdout == "protocol is on\n"
-    assert (
-        command("tiers", "talk").stdout
-        == "round 0; the protocol is on; shown where they fit: 0 core, 0 working, 0 ephemeral\n"
-    )
+    assert command("tiers", "talk").stdout == "round 0; the protocol is on; blocks: 0 core, 0 working, 0 ephemeral\n"
 
 
 def test_a_block_cannot_draw_on_the_terminal(command: Command, home: str) -> None:
@@ -157,7 +154,7 @@ def test_of_many_broken_rules_those_broken_most_often_are_named(command: Command
     session.accept("No.")
     exchange(session, core=[{"id": "a"}, {"id": "b"}])
     shown = command("tiers", "talk").stdout.splitlines()[-2]
-    assert shown.startswith("rules that replies broke, most often first: S0-R10 × 2, S0-R10.2 × 2, ")
+    assert shown.startswith("rules broken by replies, most frequent first: S0-R10 × 2, S0-R10.2 × 2, ")
     assert shown.endswith(" others (--all)")
     whole = command("tiers", "talk", "--all").stdout.splitlines()[-2]
     assert whole.endswith(", S0-R1")

@@ -1,4 +1,4 @@
-"""`daypack undo`: the newest compaction, or a named one, is taken back by appending."""
+"""`daypack undo`: the newest compaction, or a named one, is undone by appending."""
 
 import json
 import subprocess
@@ -34,12 +34,12 @@ def test_the_newest_is_taken_back_and_what_counts_now_is_told(command: Command, 
     done = command("undo", "talk")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
-        f"{second.id} ({second.source}) is taken back",
-        f"{first.id} counts now: the window begins behind message {first.through}",
+        f"{second.id} ({second.source}) is undone",
+        f"{first.id} is active now: the window starts after message {first.through}",
     ]
     assert command("undo", "talk").stdout.splitlines() == [
-        f"{first.id} ({first.source}) is taken back",
-        "no compaction counts now: every message may stand in the window again",
+        f"{first.id} ({first.source}) is undone",
+        "no compaction is active now: all messages can be in the window again",
     ]
     assert document_of(talk) == ""
     assert Path(talk.history.layout.messages).read_bytes() == messages
@@ -82,7 +82,7 @@ def test_nothing_is_taken_back_twice(command: Command, talk: Session) -> None:
     count = len(talk.events())
     done = command("undo", "talk")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "no active compactions" in done.stderr
+    assert "no compaction" in done.stderr
     assert len(talk.events()) == count
 
 

@@ -40,7 +40,7 @@ def test_a_quota_holds_until_it_is_taken_away(command: Command, home: str, none:
 
 
 def test_a_user_who_is_new_is_made_and_said_to_be(command: Command) -> None:
-    assert "ada is new" in command("user", "ada").stderr
+    assert "created user ada" in command("user", "ada").stderr
     assert command("user", "ada").stderr == ""
     assert [one["user_id"] for one in json.loads(command("user", "--json").stdout)] == ["ada"]
 

@@ -79,7 +79,7 @@ def _describe(compaction: Compaction) -> str:
     when = compaction.at[:19].replace("T", " ")
     coverage = compaction.coverage
     count, read = coverage.get("messages", 0), coverage.get("read", 0)
-    how = read_by(compaction.model) if read == count else f"({read:,} read {read_by(compaction.model)})"
+    how = read_by(compaction.model) if read == count else f"({read:,} {read_by(compaction.model)})"
     why = _TRIGGERS.get(compaction.trigger) or safe_line(compaction.trigger)
     kept = f"{counted(coverage.get('bullets', 0), 'line')} kept, {coverage.get('losses', 0):,} lost"
     tokens = f"{compaction.before_tokens:,} tokens compacted so far into a CONTEXT.md of {compaction.after_tokens:,}"
