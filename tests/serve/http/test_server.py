@@ -94,7 +94,7 @@ def test_what_it_prints_can_be_pasted_and_ctrl_c_ends_it(tmp_path: Path) -> None
         lines.append(process.stdout.readline())
         assert lines[-1], process.communicate()[1]
     said = "".join(lines)
-    url = said.split(" at ")[1].split(";")[0]
+    url = said.split(" at ")[1].split(" ")[0]
     assert httpx.get(f"{url}/health", trust_env=False).json() == {"status": "ok"}
     assert f"claude mcp add --transport http daypack {url}/mcp" in said
     assert f'[mcp_servers.daypack]\n  url = "{url}/mcp"\n  bearer_token_env_var = "DAYPACK_TOKEN"' in said

@@ -211,7 +211,7 @@ def test_with_yes_it_is_written_once_and_a_memory_is_named_by_its_id(tmp_path: P
     again = command_line("install", "codex", "--yes", "--memory", memory_id[:8], folder=tmp_path)
     assert again.returncode == 0
     assert again.stdout == ""
-    assert "already there" in again.stderr
+    assert "already installed" in again.stderr
     unknown = command_line("install", "codex", "--yes", "--memory", "nothing", folder=tmp_path)
     assert (unknown.returncode, unknown.stdout) == (1, "")
 
@@ -230,7 +230,7 @@ def test_on_a_terminal_it_asks(answer: str, written: bool, tmp_path: Path) -> No
     done = command_line("install", "claude", folder=tmp_path, stdin=theirs)
     os.close(ours)
     os.close(theirs)
-    assert "write this?" in done.stdout
+    assert "Write this change?" in done.stdout
     assert done.returncode == (0 if written else 1)
     assert (tmp_path / ".mcp.json").exists() == written
 
@@ -239,7 +239,7 @@ def test_on_a_terminal_it_asks(answer: str, written: bool, tmp_path: Path) -> No
 def test_what_is_not_known_is_refused(arguments: tuple[str, ...], tmp_path: Path) -> None:
     done = command_line(*arguments, folder=tmp_path)
     assert done.returncode == 2
-    assert "there " in done.stderr
+    assert "  → " in done.stderr
 
 
 def test_the_command_is_this_program_by_its_full_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
