@@ -48,7 +48,7 @@ def read_turn(session: Session, event: str) -> tuple[Turn, bool]:
         return session.replay(event), True
     except ReplayMismatch as error:
         print_note(f"not verified: {safe_line(error.problem)}")
-        return session.turns.replay(event, verify=False), False
+        return session.turns.replay(event, verify_digests=False), False
 
 
 def print_turn(turn: Turn, args: argparse.Namespace, **more: object) -> None:
@@ -124,9 +124,9 @@ def _family(item: str) -> str:
 def _family_name(family: str, members: Sequence[str]) -> str:
     if family in ("memory", "tool"):
         return f"{len(members):,} {'memory entries' if family == 'memory' else 'tool outputs'}"
-    if family != "past":
+    if family != "excerpt":
         return f"{len(members):,} items of {family}"
-    numbers = [int(item.removeprefix("past:")) for item in members]
+    numbers = [int(item.removeprefix("excerpt:")) for item in members]
     return f"{len(members):,} excerpts from messages {min(numbers)}-{max(numbers)}"
 
 
