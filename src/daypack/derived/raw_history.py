@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from daypack.history.session import History
 from daypack.text.injected import RECALLED
-from daypack.text.redact.messages import clear
+from daypack.text.redact.redact import redact_message
 from daypack.types.history import Message
 from daypack.types.source import Messages
 
@@ -34,7 +34,7 @@ def read_raw(history: History, start: int, stop: int, *, redacting: bool) -> Raw
 def raw_of(messages: Iterable[Message], start: int, stop: int, *, redacting: bool) -> Raw:
     """Return messages that are at hand as raw history."""
     said = (message for message in messages if not is_brought_back(message))
-    return Raw(tuple(clear(sentence)[0] if redacting else sentence for sentence in said), start, stop)
+    return Raw(tuple(redact_message(sentence)[0] if redacting else sentence for sentence in said), start, stop)
 
 
 def is_brought_back(message: Message) -> bool:

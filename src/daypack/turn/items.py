@@ -104,6 +104,11 @@ class Excerpt(Item, frozen=True, kw_only=True, omit_defaults=True):
     span: tuple[int, int]  # first and last character of the searchable text; (0, 0): all of it
 
 
+def cost_of(items: Iterable[Item]) -> Cost:
+    """Return the sum of the costs of items."""
+    return total(item.cost for item in items)
+
+
 class Omission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An item or range of messages that is not in the pack, and the reason."""
 

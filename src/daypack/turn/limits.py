@@ -58,6 +58,8 @@ def limits_from(value: int | Mapping[str, Any] | Limits, target: Target) -> Limi
     """Return the limits that a caller passed; raise BudgetTooSmall if they leave no space at all."""
     if isinstance(value, Limits):
         limits = value
+    elif isinstance(value, int) and not isinstance(value, bool) and 0 < value < _UNLIMITED:
+        return Limits(value)
     else:
         try:
             limits = _convert({"tokens": value} if isinstance(value, int) else dict(value), target)

@@ -14,7 +14,7 @@ from daypack.errors import BadInput, MemoryMissing
 from daypack.files.blobs import name_of
 from daypack.history.draft import draft_event
 from daypack.history.session import History
-from daypack.text.redact.messages import clear
+from daypack.text.redact.redact import redact_message
 from daypack.types.history import Message
 from daypack.types.memory import Added, Entry, Hit, Remembered
 
@@ -142,7 +142,7 @@ class Bound:
         clearing = binding.url is not None and self._history.config.redaction == "on"
         for message in self._history.messages.records(binding.captured_through + 1):
             if message.role in _CAPTURED_ROLES and message.text and not is_brought_back(message):
-                yield clear(message)[0] if clearing else message
+                yield redact_message(message)[0] if clearing else message
 
     def _open_keeper(self, binding: Binding) -> "Keeper":
         if self._keeper is None:

@@ -16,6 +16,7 @@ from daypack.history.session import History
 from daypack.text.tokens import counter_named
 from daypack.turn import questions
 from daypack.turn.compaction import Compactions
+from daypack.turn.evidence.pack_files import render_pack_json, render_pack_md
 from daypack.turn.evidence.record import Packed, append_record, describe, is_current
 from daypack.turn.evidence.replay import check_version, read_epoch, read_turn, replay_parts, verify
 from daypack.turn.evidence.view import Parts
@@ -76,7 +77,7 @@ class Turns:
         dry_run: bool = False,
     ) -> Turn:
         """Prepare one turn and record it; a dry run records nothing and compacts nothing."""
-        request = self._request(budget, check_target(target), items)
+        request = self._request(budget, target if target == "model" else check_target(target), items)
         request = replace(request, model=model, protocol=protocol)
         with self._threads:
             if not dry_run:
@@ -200,8 +201,8 @@ class Turns:
         """Write pack.json and pack.md; both are derived, so they are not synced."""
         layout = self._history.layout
         atomic.make_folders(layout.context, durable=False)
-        atomic.replace(layout.derived("pack"), turn.pack_json, durable=False)
-        atomic.replace(layout.derived("pack_text"), turn.pack_md.encode("utf-8", "replace"), durable=False)
+        atomic.replace(layout.derived("pack"), render_pack_json(turn), durable=False)
+        atomic.replace(layout.derived("pack_text"), render_pack_md(turn).encode("utf-8", "replace"), durable=False)
 
     def close(self) -> None:
         """Close open files; the next turn opens them again."""

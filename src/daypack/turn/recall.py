@@ -16,8 +16,7 @@ from daypack.files.offsets import DAMAGED
 from daypack.history.lines import UNREADABLE
 from daypack.history.resolve import resolve, text_of
 from daypack.text.literals import occurs, places
-from daypack.text.redact.messages import clear
-from daypack.text.redact.redact import redact
+from daypack.text.redact.redact import redact, redact_message
 from daypack.turn.survey.history_search import searchable
 from daypack.turn.survey.inputs import TurnInputs
 from daypack.types.history import Event, Message
@@ -168,7 +167,7 @@ class Lookup:
 
     def _text_of(self, extent: Messages) -> str:
         messages = self._history.messages.records(extent.start, extent.stop)
-        shown = (clear(message)[0] if self._inputs.redacting else message for message in messages)
+        shown = (redact_message(message)[0] if self._inputs.redacting else message for message in messages)
         if extent.start == extent.stop:
             return "\n".join(searchable(message) for message in shown)
         return "\n\n".join(f"[{message.seq} {message.role}] {searchable(message)}" for message in shown)
@@ -186,7 +185,7 @@ class Lookup:
         return hits[:k]
 
     def _quote(self, message: Message, query: str, escaped: str) -> HistoryHit | None:
-        text = searchable(clear(message)[0] if self._inputs.redacting else message)
+        text = searchable(redact_message(message)[0] if self._inputs.redacting else message)
         spelled = query if query in text else escaped
         at = next(places(spelled, text), -1)
         if at < 0 or is_recalled(message):

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from daypack.turn.items import Cost, Entry, Excerpt, Item, Missing, Omission, total
+from daypack.turn.items import Entry, Excerpt, Item, Missing, Omission
 from daypack.turn.limits import Limits
 from daypack.types.compaction import Compaction
 from daypack.types.kinds import EpochReason, Target
@@ -90,12 +90,6 @@ class Window(Struct, frozen=True, kw_only=True):
     complete: bool = True  # they start with the first message of the conversation
     head: Entry | None = None  # the user message before them, if they start in the middle of a turn
     stubs: tuple[dict[int, Entry], ...] = ()  # stubs for large outputs, in steps: each step has more of them
-
-    @property
-    def cost(self) -> Cost:
-        """The cost of all entries and the head."""
-        cost = total(entry.cost for entry in self.entries)
-        return cost.plus(self.head.cost) if self.head else cost
 
 
 class Surface(Struct, frozen=True, kw_only=True):

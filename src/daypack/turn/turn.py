@@ -3,13 +3,10 @@
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from daypack.turn.dialects import dialect
 from daypack.turn.evidence.explain import explain
-from daypack.turn.evidence.pack_md import render_pack_md
-from daypack.turn.evidence.record import TurnRecord
-from daypack.turn.evidence.view import Parts, TurnView
+from daypack.turn.evidence.pack_files import pack_of, render_pack_json, render_pack_md
+from daypack.turn.evidence.view import TurnView
 from daypack.turn.pack.fence import SEPARATOR
 from daypack.types.records import Pack
 
@@ -20,9 +17,7 @@ if TYPE_CHECKING:
 class Turn(TurnView):
     """One model call: `messages` or `request` give what to send; the other members say what is in it and why."""
 
-    def __init__(self, parts: Parts, record: TurnRecord, event_id: str | None) -> None:
-        super().__init__(parts, record, event_id)
-        self.unwritten = ""  # the error that kept pack.json and pack.md from being written
+    unwritten: str = ""  # the error that kept pack.json and pack.md from being written
 
     def request(self, name: str = "openai") -> dict[str, Any]:
         """Return the keyword arguments for a client's call: messages, or input, or system and messages."""
@@ -41,23 +36,12 @@ class Turn(TurnView):
     @cached_property
     def pack(self) -> Pack:
         """The value of pack.json."""
-        return Pack(
-            session=self.parts.session,
-            agent=self.parts.agent,
-            budget_tokens=self.budget_tokens or 0,
-            items=self.items,
-            target=self.target,
-            context_id=self.record.context_id,
-            token_method=self.token_method,
-            prefix_sha256=self.prefix_sha256,
-            stable_tokens=self.stable_tokens,
-            expected_cached_tokens=self.expected_cached_tokens,
-        )
+        return pack_of(self)
 
     @property
     def pack_json(self) -> bytes:
         """The bytes of pack.json."""
-        return msgspec.json.format(msgspec.json.encode(self.pack), indent=2) + b"\n"
+        return render_pack_json(self)
 
     @cached_property
     def pack_md(self) -> str:

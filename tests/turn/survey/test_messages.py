@@ -16,7 +16,7 @@ from turn.windows import TALK, answer, bytes_of, call, open_work, say, tokens_of
 import daypack
 from daypack.errors import SyncFailed
 from daypack.session import Session
-from daypack.text.redact.messages import clear
+from daypack.text.redact.redact import redact_message
 from daypack.text.tokens import count_message, counter_for, counter_named
 from daypack.turn.dialects import NAMES, Given, dialect
 from daypack.turn.items import Cost, Entry, TokenMeter, total
@@ -310,9 +310,9 @@ def test_a_secret_is_taken_out_before_anything_is_weighed(work: Session) -> None
 
 def test_clearing_changes_nothing_where_there_is_no_secret() -> None:
     for message in messages_of(TALK):
-        assert clear(message) == (message, ())
+        assert redact_message(message) == (message, ())
     parts = (Text("fine"), Thinking(f"hm {SECRET}"), Text(SECRET))
-    cleared, kinds = clear(Message(role="assistant", content=parts))
+    cleared, kinds = redact_message(Message(role="assistant", content=parts))
     assert cleared.content[0] == parts[0]
     assert len(cleared.content) == 2
     assert kinds

@@ -28,8 +28,7 @@ from daypack.errors import DaypackError, NothingToCompact
 from daypack.files.offsets import UNCOUNTED
 from daypack.history.session import History
 from daypack.llm.completion.port import Completer
-from daypack.text.redact.messages import clear
-from daypack.text.redact.redact import redact
+from daypack.text.redact.redact import redact, redact_message
 from daypack.text.sentences import sentences
 from daypack.text.tokens import Counter as TokenCounter
 from daypack.text.trim import trim
@@ -152,7 +151,7 @@ class _Reading:
         return raw
 
     def _swap(self, message: Message, tokens: int) -> None:
-        shown = clear(message)[0].text if self._ask.redacting else message.text
+        shown = redact_message(message)[0].text if self._ask.redacting else message.text
         self._outputs.append(swap_output(message, shown, tokens))
 
     def take(self, raw: Raw) -> None:

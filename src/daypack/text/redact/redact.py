@@ -16,8 +16,11 @@ the work is linear in the text, even in a hostile one.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
+
+import msgspec
+from msgspec.structs import replace
 
 from daypack.text.redact.formats import (
     DATABASES,
@@ -35,6 +38,7 @@ from daypack.text.redact.formats import (
     SHAPE,
     pattern_of,
 )
+from daypack.types.history import Message, Other, Part, Text, Thinking, ToolCall
 
 RULES_VERSION = "1"
 
@@ -266,3 +270,61 @@ def _looks_random(value: bytes, min_chars: int) -> bool:
     # A password made by a person: Summer2024!
     is_mixed = switches >= 1 and pattern_of("symbol").search(value) is not None
     return min_chars == 8 and is_mixed and value[:1].isalnum()
+
+
+def redact_message(message: Message) -> tuple[Message, tuple[str, ...]]:
+    """Return a message without secrets, and the kinds of secrets removed."""
+    content, kinds = message.content, set[str]()
+    if isinstance(content, str):
+        found = redact(content)
+        content, kinds = found.text, set(found.kinds)
+    elif content:
+        content = tuple(part for item in content if (part := _redact_part(item, kinds)))
+    calls = _redact_calls(message.tool_calls, kinds) if message.tool_calls else ()
+    name = message.name
+    if name:
+        found = redact(name)
+        name = found.text
+        kinds.update(found.kinds)
+    if not kinds:
+        return message, ()
+    return replace(message, content=content, tool_calls=calls, name=name), tuple(sorted(kinds))
+
+
+def _redact_part(part: Part, kinds: set[str]) -> Part | None:
+    if isinstance(part, Other):
+        value, found_kinds = redact_value(part.value)
+        kinds.update(found_kinds)
+        return Other(value) if found_kinds else part
+    if not isinstance(part, Text | Thinking):
+        # An address may carry a password or a token.
+        found = redact(part.source)
+        kinds.update(found.kinds)
+        return replace(part, source=found.text) if found.kinds else part
+    found = redact(part.text)
+    if not found.kinds:
+        return part
+    kinds.update(found.kinds)
+    # A provider has signed its thinking word by word: with other words it would be refused.
+    return Text(found.text, part.meta) if isinstance(part, Text) else None
+
+
+def _redact_calls(calls: Sequence[ToolCall], kinds: set[str]) -> tuple[ToolCall, ...]:
+    redacted: list[ToolCall] = []
+    for call in calls:
+        found, name = redact(call.arguments), redact(call.name)
+        if "\\u" in found.text:
+            found = _unescaped(found)
+        kinds.update(found.kinds, name.kinds)
+        changed = found.kinds or name.kinds
+        redacted.append(replace(call, name=name.text, arguments=found.text) if changed else call)
+    return tuple(redacted)
+
+
+def _unescaped(found: Redacted) -> Redacted:
+    """Redact inside the escapes of JSON: a dialect that takes arguments as objects would send the decoded text."""
+    try:
+        value, kinds = redact_value(msgspec.json.decode(found.text))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return found
+    return Redacted(msgspec.json.encode(value).decode(), (*found.kinds, *kinds)) if kinds else found

@@ -12,7 +12,7 @@ latter were before the newest reply, because the API looks back over twenty bloc
 
 from typing import Any, cast
 
-from daypack.turn.dialects.given import Given, is_blank, speaking
+from daypack.turn.dialects.given import Given
 from daypack.turn.dialects.parts import (
     NO_OUTPUT,
     NO_TEXT,
@@ -20,10 +20,12 @@ from daypack.turn.dialects.parts import (
     Shapes,
     comes_from,
     data_of,
+    is_blank,
     mention,
     named,
     recognise,
     spoken,
+    without_blanks,
 )
 from daypack.turn.dialects.reply import Draft, Reply, read_usage
 from daypack.turn.dialects.reply_fields import list_at, object_at, open_reply, text_at, unusable
@@ -59,8 +61,8 @@ def render(given: Given) -> dict[str, Any]:
         elif not is_blank(text := spoken(message.content)):
             _add(messages, "user", [_text(f"[system note] {text}")])
     _mark_tail(messages)
-    _add(messages, "user", [_text(text) for text in speaking(given.volatile)])
-    if not (system := [_text(text) for text in speaking(given.prefix)]):
+    _add(messages, "user", [_text(text) for text in without_blanks(given.volatile)])
+    if not (system := [_text(text) for text in without_blanks(given.prefix)]):
         return {"messages": messages}
     _mark(system)
     return {"system": system, "messages": messages}

@@ -1,7 +1,5 @@
 """The input of a dialect: texts and messages of a turn, in the order they are sent."""
 
-from collections.abc import Iterable
-
 from msgspec import Struct
 
 from daypack.types.history import Message
@@ -17,13 +15,3 @@ class Given(Struct, frozen=True):
     prefix: tuple[str, ...] = ()
     messages: tuple[Message, ...] = ()
     volatile: tuple[str, ...] = ()
-
-
-def is_blank(text: str) -> bool:
-    """Whether a text says nothing: providers refuse blocks of white space."""
-    return not text or text.isspace()
-
-
-def speaking(texts: Iterable[str]) -> list[str]:
-    """Return the texts that say something."""
-    return [text for text in texts if text and not text.isspace()]

@@ -7,7 +7,7 @@ before the text. Thinking is never sent: no chat API takes it as input.
 
 from typing import Any
 
-from daypack.turn.dialects.given import Given, is_blank, speaking
+from daypack.turn.dialects.given import Given
 from daypack.turn.dialects.parts import (
     NO_OUTPUT,
     NO_TEXT,
@@ -15,9 +15,11 @@ from daypack.turn.dialects.parts import (
     Shapes,
     data_of,
     file_name,
+    is_blank,
     is_web,
     named,
     spoken,
+    without_blanks,
 )
 from daypack.turn.dialects.reply import Draft, Reply, read_usage
 from daypack.turn.dialects.reply_fields import list_at, object_at, open_reply, text_at, unusable
@@ -33,7 +35,7 @@ _OWN = ("image_url", "input_audio", "file")
 def render(given: Given) -> dict[str, Any]:
     """Return `messages` for `client.chat.completions.create`."""
     messages: list[Block] = []
-    if prefix := speaking(given.prefix):
+    if prefix := without_blanks(given.prefix):
         messages.append({"role": "system", "content": "\n\n".join(prefix)})
     calls = Calls(MAX_ID_CHARS)
     for message in given.messages:
@@ -49,7 +51,7 @@ def render(given: Given) -> dict[str, Any]:
                 messages.append(rendered)
         elif not is_blank(text := spoken(message.content)):
             messages.append({"role": "system", "content": text})
-    if volatile := speaking(given.volatile):
+    if volatile := without_blanks(given.volatile):
         messages.append({"role": "user", "content": "\n\n".join(volatile)})
     return {"messages": messages}
 

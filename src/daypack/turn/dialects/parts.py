@@ -7,13 +7,12 @@ foreign shape are taken for what they are, and the rest is left out.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any, cast
 
 from msgspec import Struct
 
-from daypack.turn.dialects.given import is_blank
 from daypack.types.history import File, Image, Message, Other, Part, Text
 
 NO_TEXT = "(no text)"
@@ -64,6 +63,16 @@ def comes_from(message: Message, dialect: str) -> bool:
     """Whether what daypack does not know in a message may be given to a dialect."""
     origin = message.meta.get("dialect") if message.meta else None
     return origin is None or origin == dialect
+
+
+def is_blank(text: str) -> bool:
+    """Return True for an empty text or white space, which providers refuse."""
+    return not text or text.isspace()
+
+
+def without_blanks(texts: Iterable[str]) -> list[str]:
+    """Return the texts that are not blank."""
+    return [text for text in texts if not is_blank(text)]
 
 
 def spoken(content: str | tuple[Part, ...]) -> str:

@@ -9,7 +9,7 @@ the text, other names are left out.
 
 from typing import Any
 
-from daypack.turn.dialects.given import Given, is_blank, speaking
+from daypack.turn.dialects.given import Given
 from daypack.turn.dialects.parts import (
     NO_OUTPUT,
     NO_TEXT,
@@ -18,11 +18,13 @@ from daypack.turn.dialects.parts import (
     comes_from,
     data_of,
     file_name,
+    is_blank,
     is_web,
     mention,
     named,
     recognise,
     spoken,
+    without_blanks,
 )
 from daypack.turn.dialects.reply import Draft, Reply, read_usage
 from daypack.turn.dialects.reply_fields import list_at, object_at, open_reply, text_at, unusable
@@ -41,7 +43,7 @@ _POINTERS = ("image_url", "file_url", "file_data", "file_id")
 def render(given: Given) -> dict[str, Any]:
     """Return `input` for `client.responses.create`."""
     items: list[Block] = []
-    if prefix := speaking(given.prefix):
+    if prefix := without_blanks(given.prefix):
         items.append({"role": "system", "content": "\n\n".join(prefix)})
     sent = _Sent()
     for message in given.messages:
@@ -54,7 +56,7 @@ def render(given: Given) -> dict[str, Any]:
             items.extend(_assistant(message, sent))
         elif not is_blank(text := spoken(message.content)):
             items.append({"role": "system", "content": text})
-    if volatile := speaking(given.volatile):
+    if volatile := without_blanks(given.volatile):
         items.append({"role": "user", "content": "\n\n".join(volatile)})
     return {"input": items}
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from daypack.turn.evidence.pack_md import message_text
+from daypack.turn.evidence.pack_files import message_text
 from daypack.turn.evidence.view import TurnView
 from daypack.turn.items import Item
 from daypack.types.context import ContextItem, ContextSourceRef

@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from daypack.files import atomic, blobs
-from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.text.redact.redact import RULES_VERSION
 from daypack.turn.dialects import RENDERER
@@ -28,6 +27,7 @@ from daypack.turn.pack.inject import Injection
 from daypack.turn.surface import Epoch, Surface
 from daypack.turn.survey.caller_items import defaults_of
 from daypack.turn.survey.history_search import WHOLE
+from daypack.types.history import Event
 from daypack.types.kinds import CONTEXT_KINDS, EpochReason, Target
 
 VERSION = f"{RENDERER}.{RULES_VERSION}"  # of everything that decides the bytes of a request
@@ -136,7 +136,7 @@ def describe(packed: Packed) -> tuple[TurnRecord, Epoch]:
         excerpts=tuple(excerpts),
         omitted=fitted.omitted,
         missing=fitted.missing,
-        redacted=_redactions(fitted) if packed.redacting else {NOT_REDACTED: ()},
+        redacted=_by_seq(fitted.redacted) if packed.redacting else {NOT_REDACTED: ()},
         tail=(len(fitted.messages), fitted.messages[-1].seq) if fitted.messages else (0, 0),
         stable=Stable(
             fitted.stable_cost.tokens,
@@ -149,8 +149,8 @@ def describe(packed: Packed) -> tuple[TurnRecord, Epoch]:
     return record, epoch
 
 
-def _redactions(fitted: Fitted) -> dict[str, tuple[str, ...]]:
-    return {str(seq): kinds for seq, kinds in fitted.redacted.items()} if fitted.redacted else {}
+def _by_seq(redacted: dict[int, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    return {str(seq): kinds for seq, kinds in redacted.items()} if redacted else {}
 
 
 def _new_epoch(packed: Packed) -> Epoch:
@@ -189,7 +189,7 @@ def append_record(history: History, record: TurnRecord) -> str:
     if opening:
         opening = replace(opening, items=capture(history, opening.items))
     data = _compact(replace(record, items=items, opening=opening))
-    return history.append_event(draft_event(TURN, data)).id
+    return history.append_event(Event(type=TURN, data=data)).id  # plain values: nothing to check
 
 
 def capture(history: History, items: Sequence[Item]) -> tuple[Item, ...]:

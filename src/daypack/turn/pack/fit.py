@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from daypack.errors import BudgetTooSmall, NoUserMessage
-from daypack.turn.items import Cost, Excerpt, Item, Missing, Omission, message_range, total
+from daypack.turn.items import Cost, Excerpt, Item, Missing, Omission, cost_of, message_range, total
 from daypack.turn.limits import budget_for
-from daypack.turn.pack.new_tail import Space, Tail, begin_tail, settle_window
+from daypack.turn.pack.new_tail import Space, Tail, begin_tail
 from daypack.turn.pack.omissions import open_calls, outside_tail, unreadable
 from daypack.turn.pack.select import Selection, objection
+from daypack.turn.pack.tail import settle_window
 from daypack.turn.pack.volatile import (
     AlreadyShown,
     choose_volatile,
@@ -29,7 +30,7 @@ from daypack.turn.pack.volatile import (
     volatile_cost,
 )
 from daypack.turn.policy import HARD_SHARE, PREFIX_SHARE, RECENT_SHARE, SOFT_SHARE, VOLATILE_SHARE, compaction_reserve
-from daypack.turn.surface import Epoch, Surface
+from daypack.turn.surface import Epoch, Surface, Window
 from daypack.types.history import Message
 from daypack.types.kinds import EpochReason
 
@@ -107,7 +108,7 @@ def begin_epoch(
     """Fit the selection into a new epoch; `keep_tokens`: the size of its tail, instead of the policy's."""
     room = surface.limits.room
     prefix, omitted = _choose_prefix(surface, selection, room)
-    demand = total(item.cost for item in _requested(selection))
+    demand = _demand(selection)
     if surface.compaction:
         reserved_tokens //= 4  # its document replaces the one that is in the prefix
     space = Space(prefix=prefix.cost, demand=demand, reserved_tokens=reserved_tokens, keep_tokens=keep_tokens)
@@ -129,12 +130,14 @@ def may_begin_epoch(surface: Surface) -> bool:
     if surface.tail is None or surface.epoch is None:
         return True
     room, frozen = surface.limits.room, surface.epoch.prefix
-    ids = {item.id for item in frozen}
-    if any(item.id in ids and objection(item, surface)[0] for item in surface.prefix):
-        return True
-    volatile = total(item.cost for item in (*surface.volatile, *surface.notes)).at_least(free_space(room))
-    cost = total(item.cost for item in frozen).plus(surface.tail.cost).plus(volatile)
-    return not cost.fits(room.part(_SAFE_SHARE))
+    for item in surface.prefix:
+        if objection(item, surface)[0] and any(other.id == item.id for other in frozen):
+            return True
+    volatile = cost_of((*surface.volatile, *surface.notes)).at_least(free_space(room))
+    tail = total(entry.cost for entry in surface.tail.entries).plus(
+        surface.tail.head.cost if surface.tail.head else Cost()
+    )
+    return not cost_of(frozen).plus(tail).plus(volatile).fits(room.part(_SAFE_SHARE))
 
 
 def _require_user(surface: Surface, room: Cost) -> None:
@@ -159,9 +162,9 @@ def _require_user(surface: Surface, room: Cost) -> None:
 
 def _withdrawn(epoch: Epoch | None, selection: Selection) -> EpochReason | None:
     """Return the reason for a new epoch if the frozen prefix contains an item that may no longer be shown."""
-    forbidden = {omission.item for omission in selection.omitted if omission.reason in _FORBIDDEN}
-    if epoch and forbidden and any(item.id in forbidden for item in epoch.prefix):
-        return "withdrawn"
+    for omission in selection.omitted:
+        if epoch and omission.reason in _FORBIDDEN and any(item.id == omission.item for item in epoch.prefix):
+            return "withdrawn"
     return None
 
 
@@ -171,23 +174,24 @@ def _continue_epoch(surface: Surface, selection: Selection) -> Fitted | None:
     assert epoch is not None
     assert window is not None
     room = surface.limits.room
-    prefix = _Prefix(epoch.prefix, total(item.cost for item in epoch.prefix))
+    prefix = _Prefix(epoch.prefix, cost_of(epoch.prefix))
     rest = room.less(prefix.cost)
     settled = settle_window(window)
     messages, cost = settled.messages, total(settled.costs)
     if window.head:
         messages, cost = (window.head.message, *messages), cost.plus(window.head.cost)
-    following = total(item.cost for item in _requested(selection)).at_most(rest.part(VOLATILE_SHARE))
-    following = following.plus(total(item.cost for item in selection.notes))
+    following = _demand(selection).at_most(rest.part(VOLATILE_SHARE)).plus(cost_of(selection.notes))
     if epoch.start > surface.first:
         following = following.at_least(free_space(rest))
     if not prefix.cost.plus(cost).plus(following).fits(room):
         return None
-    # The frozen prefix still shows some of what a new one would omit.
-    frozen = {item.id for item in epoch.prefix}
-    omitted = [omission for omission in selection.omitted if omission.item not in frozen]
-    recorded = {omission.item for omission in omitted}
-    omitted += [omission for omission in surface.waiting if omission.item not in recorded]
+    omitted: Sequence[Omission] = ()
+    if selection.omitted or surface.waiting:
+        # The frozen prefix still shows some of what a new one would omit.
+        frozen = {item.id for item in epoch.prefix}
+        by_item = {omission.item: omission for omission in surface.waiting}
+        by_item |= {omission.item: omission for omission in selection.omitted if omission.item not in frozen}
+        omitted = tuple(by_item.values())
     tail = Tail(
         start=epoch.start,
         head=window.head,
@@ -205,9 +209,9 @@ def extends(messages: Sequence[Message], last_tail: tuple[int, int]) -> bool:
     return not count or (len(messages) >= count and messages[count - 1].seq == last)
 
 
-def _requested(selection: Selection) -> list[Item]:
-    """Return the volatile items other than excerpts: those that space is kept for."""
-    return [item for item in selection.volatile if not isinstance(item, Excerpt)]
+def _demand(selection: Selection) -> Cost:
+    """Return the cost of volatile items other than excerpts: those that space is kept for."""
+    return cost_of([item for item in selection.volatile if not isinstance(item, Excerpt)])
 
 
 def _choose_prefix(surface: Surface, selection: Selection, room: Cost) -> tuple[_Prefix, list[Omission]]:
@@ -244,17 +248,18 @@ def _close(
     """Fill the remaining space with volatile items, and record what is not in the pack."""
     room = surface.limits.room
     window = surface.window if reason else surface.tail or surface.window
-    offered = relevant_excerpts(offered, surface.search_below if reason else tail.start)
+    if surface.excerpts:
+        offered = relevant_excerpts(offered, surface.search_below if reason else tail.start)
     seqs = {message.seq for message in tail.messages}
-    seqs |= _in_prefix(surface, prefix)
+    if surface.first > 1:
+        seqs |= _in_prefix(surface, prefix)
     space = room.less(prefix.cost).less(tail.cost)
     volatile, more = choose_volatile(offered, room, space, AlreadyShown(prefix.items, seqs))
-    recorded = {omission.item for omission in omitted}
-    gaps = unreadable(surface, window, tail, recorded)
-    outside = outside_tail(surface, window, tail)
-    redacted = {entry.message.seq: entry.redacted for entry in window.entries if entry.redacted}
-    if tail.head and tail.head.redacted:
-        redacted[tail.head.message.seq] = tail.head.redacted
+    outside, gaps = _outside(surface, window, tail, omitted)
+    redacted: dict[int, tuple[str, ...]] = {}
+    for entry in (*window.entries, tail.head) if tail.head else window.entries:
+        if entry.redacted and entry.message.seq in seqs:
+            redacted[entry.message.seq] = entry.redacted
     return Fitted(
         reason=reason,
         start=tail.start,
@@ -262,16 +267,29 @@ def _close(
         prefix=prefix.items,
         messages=tail.messages,
         volatile=volatile,
-        omitted=(*omitted, *more, *(omission for omission in (*outside, *gaps) if omission.item not in recorded)),
-        missing=(*surface.missing, *open_calls(tail.settled), *map(_question, gaps)),
+        omitted=(*omitted, *more, *outside, *gaps),
+        missing=(*surface.missing, *(open_calls(tail.settled) if tail.settled.waiting else ()), *map(_question, gaps)),
         prefix_cost=prefix.cost,
         tail_cost=tail.cost,
         volatile_cost=volatile_cost(volatile),
         skipped=prefix.skipped,
-        redacted={seq: kinds for seq, kinds in redacted.items() if seq in seqs},
+        redacted=redacted,
         stubbed=tail.stubbed,
         drops_messages=any(omission.reason == "budget_limit" for omission in outside),
     )
+
+
+def _outside(
+    surface: Surface, window: Window, tail: Tail, omitted: Sequence[Omission]
+) -> tuple[list[Omission], list[Omission]]:
+    """Return records of the messages before the tail or dropped from it, and of those that cannot be read."""
+    entries = window.entries
+    readable = not entries or len(entries) == surface.last - entries[0].message.seq + 1
+    if readable and tail.start <= surface.first and not tail.settled.dropped:
+        return [], []
+    recorded = {omission.item for omission in omitted}
+    outside = [omission for omission in outside_tail(surface, window, tail) if omission.item not in recorded]
+    return outside, unreadable(surface, window, tail, recorded)
 
 
 def _in_prefix(surface: Surface, prefix: _Prefix) -> set[int]:

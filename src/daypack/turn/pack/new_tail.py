@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from daypack.turn.items import Cost, Entry, total
-from daypack.turn.pack.tail import UNANSWERED, Settled, settle
+from daypack.turn.pack.tail import Settled, SettledWindow, settle_window
 from daypack.turn.pack.volatile import free_space
 from daypack.turn.policy import (
     EPOCH_SHARE,
@@ -18,8 +18,6 @@ from daypack.turn.policy import (
 )
 from daypack.turn.surface import Surface, Window
 from daypack.types.history import Message
-
-_PLACEHOLDER = Cost(13, len(UNANSWERED), 1)  # a missing result; upper bound over all counters
 
 
 class Tail(Struct, frozen=True, kw_only=True):
@@ -72,31 +70,6 @@ def begin_tail(surface: Surface, space: Space) -> Tail:
     tail = best or candidate
     assert tail is not None  # there is at least one step
     return tail
-
-
-class SettledWindow(Struct, frozen=True):
-    """A window with its valid messages and the cost of each."""
-
-    window: Window
-    settled: Settled
-    costs: tuple[Cost, ...]
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """The messages of a valid tail."""
-        return self.settled.messages
-
-
-def settle_window(window: Window) -> SettledWindow:
-    """Return the valid messages of a window and what each costs."""
-    settled = settle([entry.message for entry in window.entries])
-    by_identity = {id(entry.message): entry.cost for entry in window.entries}
-    by_seq = {entry.message.seq: entry.cost for entry in window.entries}
-    costs = [
-        by_identity.get(id(message)) or (by_seq[message.seq] if message.id else _PLACEHOLDER)
-        for message in settled.messages
-    ]
-    return SettledWindow(window, settled, tuple(costs))
 
 
 def _everything(surface: Surface, settled: SettledWindow, space: Space) -> Tail | None:

@@ -13,10 +13,13 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from daypack.turn.items import Cost
+from daypack.turn.surface import Window
 from daypack.types.history import Message
 from daypack.types.kinds import OmissionReason
 
 UNANSWERED = "(no result was recorded)"
+_PLACEHOLDER = Cost(13, len(UNANSWERED), 1)  # a missing result; upper bound over all counters
 
 
 class Dropped(Struct, frozen=True):
@@ -94,3 +97,32 @@ class _Batch:
     def fill(self) -> list[Message]:
         """Return a placeholder for each missing result."""
         return [Message(seq=self.seq, role="tool", content=UNANSWERED, tool_call_id=call) for call in self.waiting]
+
+
+class SettledWindow(Struct, frozen=True):
+    """A window with its valid messages and the cost of each."""
+
+    window: Window
+    settled: Settled
+    costs: tuple[Cost, ...]
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages of a valid tail."""
+        return self.settled.messages
+
+
+def settle_window(window: Window) -> SettledWindow:
+    """Return the valid messages of a window and what each costs."""
+    messages: list[Message] = []
+    by_identity: dict[int, Cost] = {}
+    by_seq: dict[int, Cost] = {}
+    for message, cost, _ in window.entries:
+        messages.append(message)
+        by_identity[id(message)] = by_seq[message.seq] = cost
+    settled = settle(messages)
+    costs: list[Cost] = []
+    for message in settled.messages:
+        cost = by_identity.get(id(message))
+        costs.append(cost or (by_seq[message.seq] if message.id else _PLACEHOLDER))
+    return SettledWindow(window, settled, tuple(costs))

@@ -19,8 +19,12 @@ def free_space(room: Cost) -> Cost:
 
 def volatile_cost(items: Sequence[Item]) -> Cost:
     """Return the cost of chosen items, with the text around excerpts."""
-    cost = total(item.cost for item in items)
-    days = {item.title for item in items if isinstance(item, Excerpt)}
+    cost = Cost()
+    days: set[str] = set()
+    for item in items:
+        cost = cost.plus(item.cost)
+        if isinstance(item, Excerpt):
+            days.add(item.title)
     return cost.plus(EXCERPTS_WRAPPER).plus(total(DAY_LINE for _ in days)) if days else cost
 
 

@@ -35,7 +35,7 @@ class Conversation:
             user = self._messages.newest_user()
             if user and user.message.seq > self.last:
                 user = self._messages.user_before(self.last + 1)
-            self.user = user and entry_seen_by(user, target)
+            self.user = entry_seen_by(user, target) if user and target in OUTSIDE else user
         else:
             self._hidden.update(range(self.first, self.last + 1))
             self.first = self.last + 1
@@ -48,10 +48,11 @@ class Conversation:
             return None
         entries = self._until_last(self._messages.since(epoch.start))
         self._messages.forget_before(epoch.start)
-        if self._inside:
+        if self._inside and (epoch.stubbed or _has_output(entries, epoch.last)):
             entries = self._inputs.stubs(self._meter).show(entries, epoch.stubbed, epoch.last)
-        entries = self._visible(entries)
-        head = self._head(epoch)
+        if self._target in OUTSIDE:
+            entries = self._visible(entries)
+        head = self._head(epoch) if epoch.head is not None else None
         if (epoch.head is not None and head is None) or not self._starts_epoch(entries, epoch):
             return None
         return Window(entries=tuple(entries), complete=epoch.start <= self.first, head=head)
@@ -74,17 +75,18 @@ class Conversation:
         if window.complete or (entries and entries[0].message.seq <= self.first):
             window = replace(window, complete=True)
             entries = tuple(entry for entry in entries if entry.message.seq >= self.first)
-        return replace(window, entries=tuple(self._visible(entries)))
+        return replace(window, entries=tuple(self._visible(entries)) if self._target in OUTSIDE else entries)
 
     def hidden(self) -> list[Omission]:
         """Return records of the messages read so far that the target may not see."""
-        if self._hidden and self._target not in READERS:
+        if not self._hidden:
+            return []
+        if self._target not in READERS:
             return [_hidden(min(self._hidden), max(self._hidden))]
         return [_hidden(seq, seq) for seq in sorted(self._hidden)]
 
     def _head(self, epoch: Epoch) -> Entry | None:
-        if epoch.head is None:
-            return None
+        assert epoch.head is not None
         head = self._messages.user_before(epoch.head + 1)
         return entry_seen_by(head, self._target) if head and head.message.seq == epoch.head else None
 
@@ -97,8 +99,6 @@ class Conversation:
         return start == epoch.start and (user >= start or user == epoch.head)
 
     def _visible(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        if self._target not in OUTSIDE:
-            return entries
         visible: list[Entry] = []
         for entry in entries:
             if is_hidden_from(entry.message, self._target):
@@ -126,6 +126,16 @@ def messages_after(window: Window, seq: int) -> Window:
         if not steps or len(step) > len(steps[-1]):
             steps.append(step)
     return Window(entries=kept, complete=False, head=next(users, window.head), stubs=tuple(steps))
+
+
+def _has_output(entries: Sequence[Entry], after: int) -> bool:
+    """Return True if a tool output comes after a message."""
+    for entry in reversed(entries):
+        if entry.message.seq <= after:
+            return False
+        if entry.message.role == "tool":
+            return True
+    return False
 
 
 def _first(leading: Sequence[Message]) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from daypack.files.offsets import DAMAGED, UNCOUNTED, Slot
 from daypack.history.session import History
-from daypack.text.redact.messages import clear
+from daypack.text.redact.redact import redact_message
 from daypack.turn.items import Cost, Entry, TokenMeter
 from daypack.turn.survey.message_cost import message_cost
 from daypack.types.history import Message
@@ -110,7 +110,7 @@ class RecentMessages:
         """Return a message as it would be sent, with its cost."""
         kinds: tuple[str, ...] = ()
         if self._redacting:
-            redacted, kinds = clear(message)
+            redacted, kinds = redact_message(message)
             if kinds:
                 message, tokens = redacted, None
         return Entry(message, message_cost(message, self._meter.counter, tokens), kinds)

@@ -50,8 +50,6 @@ class Stubs:
     def show(self, entries: Sequence[Entry], stubbed: frozenset[int], after: int) -> list[Entry]:
         """Return the entries of an epoch: chosen outputs as stubs, later repeats as a reference to the first copy."""
         shown = [self.stub(entry) if entry.message.seq in stubbed else entry for entry in entries]
-        if not any(entry.message.role == "tool" and entry.message.seq > after for entry in entries):
-            return shown
         repeats = find_repeats([entry.message for entry in shown], after)
         return [
             self._measure(as_repeat(entry.message, repeats), entry) if entry.message.seq in repeats else entry

@@ -1,7 +1,7 @@
 """Survey: read everything a turn could use, once. The only stage with a clock and with files."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -72,7 +72,9 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
         surface = _with_excerpts(surface, inputs, request, meter)
     if request.limits.ms is not None:
         surface = replace(surface, ms=_spent_ms(inputs, request))
-    return _redacted(surface) if inputs.redacting else surface
+    if inputs.redacting and (surface.missing or surface.omitted):
+        return _redacted(surface)
+    return surface
 
 
 def after_compaction(inputs: TurnInputs, request: Request, surface: Surface, reason: EpochReason) -> Surface:
@@ -122,11 +124,17 @@ def _with_messages(surface: Surface, conversation: Conversation, measure: Measur
             tail = conversation.tail(epoch)
     if tail is None:
         return replace(surface, epoch=None, reason="overflow", window=window)
-    notes, waiting = changes(epoch, surface.prefix, measure)
-    surface = replace(surface, tail=tail, notes=notes, waiting=waiting)
+    surface = replace(surface, tail=tail)
+    if _contents(surface.prefix) != _contents(epoch.prefix):
+        notes, waiting = changes(epoch, surface.prefix, measure)
+        surface = replace(surface, notes=notes, waiting=waiting)
     if window is None:
         window = conversation.window(limits, covered) if may_begin_epoch(surface) else tail
     return replace(surface, window=window)
+
+
+def _contents(items: Iterable[Item]) -> set[tuple[str, str]]:
+    return {(item.id, item.digest) for item in items}
 
 
 def _with_excerpts(surface: Surface, inputs: TurnInputs, request: Request, meter: TokenMeter) -> Surface:

@@ -1,0 +1,119 @@
+"""pack.json and pack.md: the pack for programs and for people.
+
+pack.md shows everything that is sent, then what was omitted or is missing, and why:
+
+# Pack for model: default/plan
+
+- prepared: 2026-11-15T21:10:20Z, ctx-1f3a…
+- tokens: 2,000 of 3,000, 750 reserved for the answer
+"""
+
+import msgspec
+
+from daypack.turn.dialects.parts import mention
+from daypack.turn.evidence.view import TurnView
+from daypack.types.history import File, Image, Message, Other, Part, Text, Thinking
+from daypack.types.records import PACK_VERSION, Pack
+
+
+def pack_of(turn: TurnView) -> Pack:
+    """Return the value of pack.json."""
+    record, stable = turn.record, turn.record.stable
+    return Pack(
+        session=turn.parts.session,
+        agent=turn.parts.agent,
+        budget_tokens=record.limits.tokens or 0,
+        items=turn.items,
+        target=record.target,
+        context_id=record.context_id,
+        token_method=record.tokenizer,
+        prefix_sha256=stable.prefix_sha256,
+        stable_tokens=stable.tokens,
+        expected_cached_tokens=stable.expected_cached_tokens,
+        schema_version=PACK_VERSION,
+    )
+
+
+def render_pack_json(turn: TurnView) -> bytes:
+    """Return the bytes of pack.json."""
+    return msgspec.json.format(msgspec.json.encode(pack_of(turn)), indent=2) + b"\n"
+
+
+def render_pack_md(turn: TurnView) -> str:
+    """Return the text of pack.md."""
+    record, stable, messages = turn.record, turn.record.stable, turn.parts.messages
+    limit = f"{record.used.tokens:,}, no limit"
+    if record.limits.tokens:
+        reserve = f"{record.limits.reserved_tokens:,} reserved for the answer"
+        limit = f"{record.used.tokens:,} of {record.limits.tokens:,}, {reserve}"
+    epoch = f"new ({record.opening.reason})" if record.opening else f"continues {record.epoch}"
+    if messages:
+        epoch += f"; the tail starts at message {messages[0].seq}"
+    lines = [
+        f"# Pack for {record.target}: {turn.parts.agent}/{turn.parts.session}",
+        "",
+        f"- prepared: {record.at}, {record.context_id}",
+        f"- tokens: {limit}",
+        f"- counted by: {record.tokenizer}",
+        f"- stable: {stable.tokens:,} tokens; expected cache hit: {stable.expected_cached_tokens:,} tokens",
+        f"- prefix: {stable.prefix_sha256}",
+        f"- epoch: {epoch}",
+        "",
+        "| tokens | kind | source |",
+        "|---:|---|---|",
+    ]
+    lines += [f"| {item.tokens:,} | {item.kind} | {_cell(item.source, item.range)} |" for item in turn.items]
+    given = turn.assembly.given
+    lines.append("")
+    for title, texts in (("Prefix", given.prefix), ("Messages", ()), ("After the messages", given.volatile)):
+        if title == "Messages" and messages:
+            lines += ["## Messages", ""]
+            for message in messages:
+                lines += [_heading(message), "", message_text(message), ""]
+        elif texts:
+            lines += [f"## {title}", ""]
+            for text in texts:
+                lines += [text, ""]
+    lines += ["## Omitted", "", *(_omitted(turn) or ["nothing"]), "", "## Missing", ""]
+    for missing in record.missing:
+        lines.append(f"- {missing.id} ({missing.severity}): {missing.question}")
+    lines += ["", ""] if record.missing else ["nothing", "", ""]
+    return "\n".join(lines[:-1])
+
+
+def _cell(source: str, place: str | None) -> str:
+    return (f"{source} {place}" if place else source).replace("|", "\\|").replace("\n", " ")
+
+
+def _heading(message: Message) -> str:
+    role = f"{message.role} ({message.name})" if message.name else message.role
+    return f"### {message.id or 'no result'} {role}"
+
+
+def message_text(message: Message) -> str:
+    """Return everything in a message as one text: words, thinking, files and tool calls."""
+    content = message.content
+    texts = [content] if isinstance(content, str) else list(map(_part, content))
+    for call in message.tool_calls:
+        texts.append(f"→ {call.name} {call.arguments}")
+    return "\n".join(filter(None, texts))
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, Text):
+        return part.text
+    if isinstance(part, Thinking):
+        return f"(thinking) {part.text}"
+    if isinstance(part, Image | File):
+        return mention(part)
+    return f"[{part.value.get('type', Other.__name__)}]"
+
+
+def _omitted(turn: TurnView) -> list[str]:
+    lines: list[str] = []
+    for omission in turn.omitted:
+        tokens = f", {omission.tokens:,} tokens" if omission.tokens else ""
+        note = f": {omission.note}" if omission.note else ""
+        impact = " (may change the answer)" if omission.high_impact else ""
+        lines.append(f"- {omission.item}{tokens}: {omission.reason}{note}{impact}")
+    return lines
