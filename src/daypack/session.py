@@ -1,4 +1,4 @@
-"""The public session: what an agent loop, a hook or a notebook works with."""
+"""The public session: the interface for agent loops, hooks and notebooks."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,11 +44,11 @@ def open_session(
     create: bool = True,
     **settings: Unpack[Settings],
 ) -> "Session":
-    """Open a session, creating it when it does not exist yet (unless `create` is false).
+    """Open a session; create it if it does not exist, unless `create` is false.
 
     `home` is the root folder (default: DAYPACK_HOME, else /ctx if writable, else ~/.daypack), `uid` the user's
-    folder in it. Settings given here (durability, locking, model) decide over the environment, the session's
-    meta.json and the user's config.toml.
+    folder in it. Settings passed here (durability, locking, model, …) take precedence over the environment, the
+    session's meta.json and the user's config.toml.
     """
     if unknown := settings.keys() - set(Config.__struct_fields__):
         raise BadConfig(
@@ -73,7 +73,7 @@ def open_session(
             history_session.create(layout, _first_meta(name, agent, chosen))
         except StorageFailed:
             if not os.path.lexists(layout.messages):
-                raise  # a session that lost its meta.json can still be read where nothing can be written
+                raise  # a session without meta.json can still be read on a read-only file system
     return Session(History(layout, chosen), name=name, agent=agent)
 
 
@@ -93,7 +93,7 @@ def _first_meta(name: str, agent: str, config: Config) -> dict[str, Any]:
 
 
 class Session:
-    """One conversation of one agent: append to it from any thread or process, read it at any length."""
+    """One conversation of one agent. Any thread or process can append to it and read it."""
 
     def __init__(self, history: History, *, name: str, agent: str) -> None:
         self.name = name
@@ -128,11 +128,11 @@ class Session:
         return self.history.append_event(draft_event(type, data, run))
 
     def pin(self, name: str, text: str) -> None:
-        """Pin a text under a name; it replaces the one pinned there before."""
+        """Pin a text under a name; it replaces an earlier text of that name."""
         self.history.pin(name, text)
 
     def unpin(self, name: str) -> bool:
-        """Take a pinned text off; say whether there was one."""
+        """Remove a pinned text; return True if there was one."""
         return self.history.unpin(name) is not None
 
     def set_state(self, state: SessionState) -> None:
@@ -140,11 +140,11 @@ class Session:
         self.history.set_state(state)
 
     def set_budget(self, budget: "int | Mapping[str, Any] | None") -> None:
-        """Write the limit of every pack into context/budget: tokens, or a mapping; 0 or None: no limit."""
+        """Write context/budget, the limit of every pack: tokens, or a mapping; 0 or None means no limit."""
         self.turns.set_budget(budget)
 
     def switch(self, name: str, *, on: bool) -> None:
-        """Switch a block of instructions on or off: protocol, voice, provenance, identity, or one of your own."""
+        """Switch a block of instructions on or off: protocol, voice, provenance, identity, or a block you wrote."""
         self.turns.switch(name, on=on)
 
     def put_child(
@@ -156,9 +156,9 @@ class Session:
         result: str | None = None,
         refs: "Iterable[Ref]" = (),
     ) -> None:
-        """Record what a child agent was asked, what it answered and what it refers to.
+        """Record the handoff, result and references of a child agent.
 
-        An `update` can tell more: its agent, session, status and the files it left behind.
+        An `update` can also have its agent, session, status and artifacts.
         """
         from daypack.derived.children import put_child  # noqa: PLC0415 — few sessions have children
 
@@ -172,11 +172,11 @@ class Session:
         return read_children(self.history)
 
     def add_question(self, question: str, *, severity: str = "medium", requested_from: str | None = None) -> str:
-        """Note a question that is open; turns report it as missing until `resolve`. Returns its id."""
+        """Record an open question and return its id; turns report it as missing until it is resolved."""
         return self.turns.add_question(question, severity=severity, requested_from=requested_from)
 
     def resolve_question(self, missing_id: str) -> None:
-        """Note that an open question is answered."""
+        """Record that an open question is answered."""
         self.turns.resolve_question(missing_id)
 
     # One turn
@@ -191,31 +191,34 @@ class Session:
         protocol: bool | None = None,
         dry_run: bool = False,
     ) -> "Turn":
-        """Pack what the next call needs and record the proof of it.
+        """Pack what the next call needs, and record what was packed and what was omitted.
 
-        `budget`: tokens of the whole window, or a mapping with tokens, bytes, items, ms; None: as context/budget says.
-        The newest user message must be appended before. `protocol`: whether the reply shall carry a snapshot of the
-        model's own memory; None: as the switch of that name says. A dry run records nothing.
+        Append the newest user message first. `budget`: tokens of the whole window, or a mapping with tokens, bytes,
+        items, ms; None uses context/budget. `protocol`: ask the reply for a snapshot of the model's own memory; None
+        follows the switch of that name. A dry run records nothing.
         """
         return self.turns.prepare(
             budget=budget, model=model, target=target, items=items, protocol=protocol, dry_run=dry_run
         )
 
     def refresh(self) -> None:
-        """Let the next turn begin a new epoch, so that its prefix takes in what changed."""
+        """Make the next turn begin a new epoch, with a prefix that has all changes."""
         self.turns.refresh()
 
     def accept(self, reply: object, usage: object = None) -> Message:
-        """Append a model's reply (a text, a message, a client's or a Splitter's); record tokens and snapshot."""
+        """Append a model's reply and record its usage and snapshot.
+
+        `reply` is a text, a message, a client library's response or a `Splitter` reply.
+        """
         return self.turns.accept(reply, usage)
 
     @property
     def tiers(self) -> "Projection":
-        """The model's own memory, evolved by the snapshots of its replies: what turns show of it, and what not."""
+        """The model's own memory, from the snapshots of its replies: the blocks that turns show, and the others."""
         return self.turns.tiers()
 
     def replay(self, event_id: str) -> "Turn":
-        """Make a recorded turn again, from history alone, and prove that every byte is the same."""
+        """Rebuild a recorded turn from history alone and check that every byte is the same."""
         return self.turns.replay(event_id)
 
     # Compaction
@@ -223,32 +226,32 @@ class Session:
     def compact(
         self, *, model: str | None = None, keep_tokens: int | None = None, dry_run: bool = False
     ) -> "Compacted":
-        """Let older messages leave the window and write CONTEXT.md and its records in their place; history stays.
+        """Replace older messages in the window by CONTEXT.md and its records; history does not change.
 
-        `model`: none, openai:URL#NAME or llama:PATH; None: as configured. `keep_tokens`: of the newest messages that
-        stay. The next turn begins a new epoch. A dry run says what would leave and what it would become.
+        `model`: none, openai:URL#NAME or llama:PATH; None uses the configured one. `keep_tokens`: the size of the
+        newest messages that stay. The next turn begins a new epoch. A dry run returns the result and records nothing.
         """
         return self.turns.compactions.compact(model=model, keep_tokens=keep_tokens, dry_run=dry_run)
 
     def compact_on_overflow(self) -> "Compacted":
-        """A provider said that the window was exceeded: compact at once, without a model, to a fifth of it."""
+        """Compact to a fifth of the window, without a model, after a provider refused a request as too long."""
         return self.turns.compactions.compact_on_overflow()
 
     @property
     def compactions(self) -> "tuple[Compaction, ...]":
-        """The compactions that stand, oldest first."""
+        """The compactions in effect, oldest first."""
         return tuple(self.turns.compactions.read().accepted)
 
     def undo(self, compaction_id: str | None = None) -> "Compaction":
-        """Take the newest compaction back, or the one that is named, by appending that it was; return it."""
+        """Undo the newest compaction, or a named one, by appending an event; return it."""
         return self.turns.compactions.undo(compaction_id)
 
     def search_history(self, query: str, k: int = 5) -> "tuple[HistoryHit, ...]":
-        """Return the `k` places of this session that say most about a query, in the window or not."""
+        """Return the `k` places of this session that match a query best, in the window or not."""
         return self.lookup.search(query, k)
 
     def recall(self, id: str, lines: "str | Sequence[int] | None" = None) -> "Recalled":  # noqa: A002 — the tool's own name
-        """Return what an id stands for (sha256-…, msg-12, messages:12-18, f3, r2), or some of its lines ("1-40")."""
+        """Return the text of an id (sha256-…, msg-12, messages:12-18, f3, r2), or some of its lines ("1-40")."""
         return self.lookup.recall(id, lines)
 
     def tools(self, dialect: str = "openai") -> list[dict[str, Any]]:
@@ -258,7 +261,7 @@ class Session:
         return tools.definitions(dialect)
 
     def call(self, name: str, arguments: "str | Mapping[str, Any]") -> str:
-        """Answer a model's call of one of these tools; the text is marked, so that it is not captured again."""
+        """Answer a model's call of `recall` or `search_history`; the answer is marked, so that capture skips it."""
         from daypack.turn import recall_tools as tools  # noqa: PLC0415
 
         return tools.answer(self.lookup, name, arguments)
@@ -283,7 +286,7 @@ class Session:
 
     @property
     def memory(self) -> "MemoryPort | None":
-        """The memory across sessions that turns ask; None: none."""
+        """The memory across sessions that turns use; None if there is none."""
         return self.turns.memory
 
     @memory.setter
@@ -291,37 +294,37 @@ class Session:
         self.turns.memory = port
 
     def bind_memory(self, memory_id: str, *, user: str = "local", url: str | None = None) -> None:
-        """Bind the session to a memory, from now on and in its meta.json: turns see its document and its hits."""
+        """Bind the session to a memory, also in its meta.json: turns show its document and search it."""
         from daypack.turn.memory_binding import Binding, write_binding  # noqa: PLC0415 — few sessions have one
 
         binding = Binding(memory_id=memory_id, user=user, url=url)
         tools = self._open_tools(binding)
         try:
-            tools.get_memory(memory_id)  # it must be there, and this user's
+            tools.get_memory(memory_id)  # it must exist and belong to this user
         finally:
             tools.close()
-        self._let_go()
+        self._close_memory()
         write_binding(self.history, binding)
         self.memory = self.bound
 
     def unbind_memory(self) -> None:
-        """Let go of the memory; what was captured stays in it."""
+        """Remove the binding; captured entries stay in the memory."""
         from daypack.turn.memory_binding import write_binding  # noqa: PLC0415
 
-        self._let_go()
+        self._close_memory()
         write_binding(self.history, None)
         self.memory = None
 
     def capture(self, *, end: bool = False) -> "tuple[Added, ...]":
-        """Add what was said since the last time to the memory the session is bound to, each message once.
+        """Add the messages since the last capture to the bound memory, each once.
 
-        With `end` the memory's document is written too; closing the session does the same.
+        With `end` the memory's document is updated too, as when the session is closed.
         """
         return self.bound.capture(end=end)
 
     @property
     def bound(self) -> "Bound":
-        """The layer below `capture`; it needs a session that is bound to a memory."""
+        """The layer below `capture`; raises MemoryMissing if the session is not bound."""
         if self._bound is None:
             from daypack.turn.memory_binding import Bound  # noqa: PLC0415
 
@@ -334,7 +337,7 @@ class Session:
         home = self.history.layout.home
         return open_memory(home=home.root, uid=home.uid, user=binding.user, url=binding.url)
 
-    def _let_go(self) -> None:
+    def _close_memory(self) -> None:
         bound, self._bound = self._bound, None
         if bound is not None:
             bound.close()
@@ -346,11 +349,11 @@ class Session:
         return self.history.messages.tail(count)
 
     def messages(self, start: int = 1, stop: int | None = None) -> Records[Message]:
-        """Return the messages numbered `start` to `stop`, both included, read while one iterates."""
+        """Return the messages numbered `start` to `stop`, both included, read lazily while iterating."""
         return self.history.messages.records(start, stop)
 
     def events(self, start: int = 1, stop: int | None = None) -> Records[Event]:
-        """Return the events numbered `start` to `stop`, both included, read while one iterates."""
+        """Return the events numbered `start` to `stop`, both included, read lazily while iterating."""
         return self.history.events.records(start, stop)
 
     def newest_within(self, tokens: int) -> int:
@@ -379,7 +382,7 @@ class Session:
         return [damage for log in logs for _, damage in sorted(log.reader.damage.items())]
 
     def close(self) -> None:
-        """Bring the small files up to date and close; a closed session opens its files again when it is used."""
+        """Write counters and metadata, and close the files; using the session again reopens them."""
         try:
             if self._bound:
                 self._bound.close()

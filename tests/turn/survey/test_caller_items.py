@@ -81,7 +81,7 @@ def test_a_value_made_in_python_is_checked_like_a_mapping(home: str) -> None:
 
 def test_one_id_twice_is_refused(home: str) -> None:
     session = opened(home)
-    with pytest.raises(BadInput, match="comes twice"):
+    with pytest.raises(BadInput, match="is used twice"):
         session.prepare(items=[item(item_id="a"), item(item_id="a", content="other")])
 
 

@@ -1,4 +1,4 @@
-"""Items a caller hands in: of any of the 22 kinds, as values or as mappings."""
+"""Items that a caller passes to `prepare`: of any of the 22 kinds, as values or as mappings."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -53,21 +53,21 @@ _PRIORITIES: dict[PackKind, float] = {"system": 0.97, "core_blocks": 0.66, "memo
 
 
 def read_items(
-    given: Iterable[ContextItem | Mapping[str, Any]], history: History | None, target: Target | None = None
+    values: Iterable[ContextItem | Mapping[str, Any]], history: History | None, target: Target | None = None
 ) -> list[Item]:
-    """Return the items of a caller; one that has no words, or cannot be had by its reference, says so.
+    """Return a caller's items. An item without text, or with a reference that cannot be resolved, has the problem.
 
-    Without a history nothing is looked up: references in a document from elsewhere are about another one. Nor is what
-    stands behind a reference read for a target that may not see it.
+    Without a history no reference is resolved: those of an imported document refer to another session. Neither is one
+    whose item the target may not see.
     """
     items: list[Item] = []
     ids: set[str] = set()
-    for number, one in enumerate(given, 1):
+    for number, given in enumerate(values, 1):
         place = f"items[{number - 1}]"
-        value = _shaped(one, number)
+        value = _checked(given, number)
         if value.item_id in ids:
-            hint = "give each item an id of its own, or none"
-            raise BadInput(f"{value.item_id!r} comes twice", operation="prepare", place=place, hint=hint)
+            hint = "give each item its own id, or none"
+            raise BadInput(f"item id {value.item_id!r} is used twice", operation="prepare", place=place, hint=hint)
         ids.add(value.item_id)
         hidden = value.content is None and target is not None and target not in value.visibility
         text, problem = _text(value, None if hidden else history)
@@ -75,26 +75,26 @@ def read_items(
     return items
 
 
-def _shaped(one: ContextItem | Mapping[str, Any], number: int) -> ContextItem:
-    """Return the item a caller gave, checked: what is made in Python may hold anything."""
+def _checked(given: ContextItem | Mapping[str, Any], number: int) -> ContextItem:
+    """Return a valid item: a value built in Python can hold anything."""
     place = f"items[{number - 1}]"
     hint = "an item has context_kind and content (or content_ref); see schemas/context_item.json"
     try:
-        if isinstance(one, ContextItem):
-            value: dict[str, Any] = msgspec.to_builtins(one)
+        if isinstance(given, ContextItem):
+            value: dict[str, Any] = msgspec.to_builtins(given)
         else:
-            value = {"item_id": f"item-{number}", "visibility": SEEN_BY_DEFAULT, "content_mode": "inline", **one}
-        shaped = msgspec.convert(value, ContextItem)
-        msgspec.json.encode(shaped)  # what cannot be spelled cannot be recorded
-        if shaped.priority is not None and not isfinite(shaped.priority):
-            raise ValueError(f"priority is {shaped.priority}")
+            value = {"item_id": f"item-{number}", "visibility": SEEN_BY_DEFAULT, "content_mode": "inline", **given}
+        item = msgspec.convert(value, ContextItem)
+        msgspec.json.encode(item)  # it must be possible to record it
+        if item.priority is not None and not isfinite(item.priority):
+            raise ValueError(f"priority is {item.priority}")
     except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
         raise BadInput(str(error), operation="prepare", place=place, hint=hint) from error
-    return shaped
+    return item
 
 
 def _text(value: ContextItem, history: History | None) -> tuple[str, str]:
-    """Return the words of an item, and why there are none where there should be."""
+    """Return the text of an item, and the problem if its reference cannot be resolved."""
     if isinstance(value.content, str):
         return value.content, ""
     if value.content is not None:
@@ -104,7 +104,7 @@ def _text(value: ContextItem, history: History | None) -> tuple[str, str]:
     try:
         source = parse_source(value.content_ref)
     except DaypackError:
-        return "", ""  # an address of somebody else's: its content is not here
+        return "", ""  # a reference of another system: its content is not here
     try:
         return resolve.text_of(resolve.resolve(history, source)), ""
     except DaypackError as error:
@@ -149,17 +149,18 @@ def _item(value: ContextItem, text: str) -> Item:
 
 
 def _authority(value: ContextItem) -> Authority:
-    """The lowest that is stated; a word that is not ours vouches for nothing."""
-    stated = [value.trust_level, *(one.authority for one in value.source_refs if isinstance(one, ContextSourceRef))]
-    named = [one for one in stated if one is not None]
-    known: list[Authority] = [one for one in AUTHORITIES if one in named]
+    """Return the lowest stated authority; an unknown one counts as that of a tool."""
+    stated = [value.trust_level]
+    stated += [source.authority for source in value.source_refs if isinstance(source, ContextSourceRef)]
+    named = [authority for authority in stated if authority is not None]
+    known: list[Authority] = [authority for authority in AUTHORITIES if authority in named]
     if not named:
         return _AUTHORITIES.get(value.context_kind, "agent")
     return lowest([*known, "tool"] if set(named) - set(known) else known)
 
 
 def _source(value: ContextItem) -> str:
-    """Name where it comes from inside the session; an origin outside stands in the metadata, never as a path."""
+    """Return the source inside the session; an origin outside is only in the metadata, never a path."""
     if value.content is None and isinstance(value.content_ref, str) and _is_ours(value.content_ref):
         return value.content_ref
     return f"caller:{value.item_id.replace('..', '__')}"
@@ -176,14 +177,14 @@ def _metadata(value: ContextItem) -> dict[str, Any]:
     metadata: dict[str, Any] = {}
     if value.metadata.get("place") in _PLACES:
         metadata["place"] = value.metadata["place"]
-    for one in value.source_refs:
-        metadata["origin"] = one if isinstance(one, str) else one.uri
-        break
+    if value.source_refs:
+        origin = value.source_refs[0]
+        metadata["origin"] = origin if isinstance(origin, str) else origin.uri
     return metadata
 
 
 def _expiry(value: ContextItem) -> str | None:
-    """Return when it expires, spelled so that times can be compared."""
+    """Return the expiry time in a form that can be compared."""
     stated = value.metadata.get("expires_at")
     if isinstance(value.freshness, dict):
         stated = value.freshness.get("expires_at", stated)
@@ -193,9 +194,9 @@ def _expiry(value: ContextItem) -> str | None:
         moment = datetime.fromisoformat(stated)
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        return _LONG_AGO  # a limit nobody can read is no leave to show it
+        return _LONG_AGO  # a time that cannot be parsed does not permit showing it
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-# Made here, not by the first who needs it: the library does that without a lock, and two threads at once crash it.
+# Built at import: msgspec builds a type without a lock, and two threads doing it at once crash.
 _WARM = msgspec.json.Decoder(ContextItem)

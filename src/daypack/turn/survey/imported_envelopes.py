@@ -87,7 +87,7 @@ def imported_items(history: History, digests: Sequence[str]) -> "Iterator[Found]
             yield Missing(id=f"import:{digest[7:15]}", question=question, severity="medium", requested=digest)
         else:
             found |= {item.id: item for item in items}  # of a document imported twice, the newest
-    yield from reversed(found.values())  # what was said last counts first
+    yield from reversed(found.values())  # the newest first
 
 
 def within_share(items: Sequence[Item], target: Target, most_tokens: int) -> tuple[list[Item], list[Omission]]:
