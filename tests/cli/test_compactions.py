@@ -104,7 +104,7 @@ def test_an_event_of_another_writer_cannot_reach_the_terminal(command: Command, 
         **event.data,
         "trigger": "\x1b[31mred",
         "model": "evil\x07",
-        "losses": [{"what": "a\x1b[2Jb", "reason": "unread", "detail": "\u202eback"}],
+        "losses": [{"what": "a\x1b[2Jb", "reason": "\x9bwhy", "detail": "\u202eback"}],
         "coverage": {"messages": 5, "read": 3, "losses": 1},
     }
     talk.append_event(event.type, data)
@@ -113,4 +113,4 @@ def test_an_event_of_another_writer_cannot_reach_the_terminal(command: Command, 
     *_, told, tokens, loss = shown.splitlines()
     assert told.endswith(": 5 messages (3 with evil\\x07); \\x1b[31mred")
     assert tokens.endswith("; 0 lines kept, 1 lost")
-    assert loss == "  not read by the model: a\\x1b[2Jb (\\u202eback)"
+    assert loss == "  \\x9bwhy: a\\x1b[2Jb (\\u202eback)"

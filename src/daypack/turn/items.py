@@ -6,9 +6,9 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct, json
 
 from daypack.text.tokens import Counter
-from daypack.types.fields import Severity
+from daypack.types.fields import OmissionReason, Severity
 from daypack.types.history import Message
-from daypack.types.kinds import AUTHORITIES, Authority, ContextKind, OmissionReason, PackKind, Target
+from daypack.types.kinds import AUTHORITIES, Authority, ContextKind, PackKind, Target
 
 Placement = Literal["prefix", "volatile"]
 

@@ -61,7 +61,7 @@ class Epoch(Struct, frozen=True, kw_only=True):
     """Consecutive turns that share a frozen prefix and the first message of the tail."""
 
     event: str  # the event of its first turn; empty until that is recorded
-    reason: EpochReason
+    reason: str  # an EpochReason, or what a newer version recorded
     limits: Limits
     tokenizer: str
     start: int  # first message of the tail

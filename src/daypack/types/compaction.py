@@ -26,6 +26,7 @@ class Bullet(Struct, frozen=True, omit_defaults=True):
     weight: float = 0.0  # the smallest are dropped first
 
 
+# Why we reject a text. A recorded loss may have another reason: other programs write compactions too.
 LossReason = Literal[
     "ungrounded",  # a path, number, id or name that the source does not contain
     "meta",  # the model talks about itself or its task
@@ -45,7 +46,7 @@ class Loss(Struct, frozen=True, omit_defaults=True):
     """Something that was offered for the records and not accepted, and why."""
 
     what: str
-    reason: LossReason
+    reason: str  # a LossReason; any text in an event of another program
     detail: str | None = None
 
 

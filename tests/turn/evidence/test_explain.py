@@ -62,6 +62,21 @@ def test_every_reason_has_a_meaning_in_words() -> None:
     assert set(MEANINGS) == set(OMISSION_REASONS)
 
 
+def test_reasons_of_a_newer_version_are_replayed_and_printed_as_recorded(home: str) -> None:
+    session = furnished(home)
+    turn = session.prepare(budget=900, items=[item(item_id="a", content="x", visibility=["tool"])])
+    event = next(event for event in session.events() if event.id == turn.event_id)
+    omitted = [{**omission, "reason": "quarantined"} for omission in event.data["omitted"]]
+    opening = {**event.data["opening"], "reason": "model_changed"}
+    newer = session.append_event(event.type, {**event.data, "omitted": omitted, "opening": opening})
+    replayed = session.replay(newer.id)
+    assert replayed.messages() == turn.messages()
+    assert replayed.explain("item:a") == "omitted: item:a; quarantined"
+    session.append("assistant", "It melts.")
+    following = session.prepare(budget=900)
+    assert following.record.epoch == newer.id
+
+
 def test_a_message_is_found_in_the_range_it_was_left_out_with(home: str) -> None:
     turn = furnished(home).prepare(budget=900)
     assert find_omission(turn.omitted, "messages:2") is find_omission(turn.omitted, "msg-2") is not None

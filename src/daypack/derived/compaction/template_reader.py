@@ -91,8 +91,11 @@ class _Taken:
         self._last: Section | None = None
 
     def lose(self, what: str, reason: LossReason, detail: str | None = None) -> None:
+        self._record(Loss(one_line(what)[:_MAX_LOSS_CHARS], reason, detail))
+
+    def _record(self, loss: Loss) -> None:
         if len(self.losses) < _MAX_LOSSES:
-            self.losses.append(Loss(one_line(what)[:_MAX_LOSS_CHARS], reason, detail))
+            self.losses.append(loss)
         else:
             self._more += 1
 
@@ -108,7 +111,7 @@ class _Taken:
         for sentence in sentences(text):
             # Headings and lists are not the only places for it: JSON has been through no cleaning by lines.
             if talk := find_talk(sentence.text):
-                self.lose(talk.what, talk.reason, talk.detail)
+                self._record(talk)
             else:
                 self._take(section, one_line(sentence.text))
 

@@ -1,6 +1,6 @@
 """Explanations: why an item is in a turn, was omitted, or is missing."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -8,7 +8,6 @@ from msgspec import Struct
 from daypack.errors import BadSource, NotFound
 from daypack.turn.evidence.view import TurnView
 from daypack.turn.items import CHANGED, Item, Missing, Omission
-from daypack.types.kinds import OmissionReason
 from daypack.types.source import Messages, parse_source
 
 State = Literal["included", "omitted", "missing"]
@@ -17,7 +16,7 @@ Part = Literal["prefix", "tail", "volatile", ""]
 _LOG = "messages.jsonl"
 _MAX_ITEM_COLUMN = 40  # characters; a longer id moves the rest of its line to the right
 
-MEANINGS: dict[OmissionReason, str] = {
+MEANINGS: Mapping[str, str] = {
     "budget_limit": "does not fit into the budget",
     "duplicate": "the same text is already in the pack",
     "superseded_by_summary": "a summary covers it",
@@ -151,7 +150,7 @@ def _included(turn: TurnView, item: Item) -> Explanation:
 
 
 def _omitted(turn: TurnView, omission: Omission) -> Explanation:
-    meaning = MEANINGS[omission.reason]
+    meaning = MEANINGS.get(omission.reason, "")  # a newer version may have recorded another reason
     if omission.reason in ("budget_limit", "too_large") and (excess := _excess(turn, omission)) > 0:
         meaning = f"would exceed the budget by {excess:,} tokens"
     details = "; ".join(text for text in (meaning, omission.note) if text)

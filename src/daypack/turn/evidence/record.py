@@ -28,7 +28,7 @@ from daypack.turn.surface import Epoch, Surface
 from daypack.turn.survey.caller_items import defaults_of
 from daypack.turn.survey.history_search import WHOLE
 from daypack.types.history import Event
-from daypack.types.kinds import CONTEXT_KINDS, EpochReason, Target
+from daypack.types.kinds import CONTEXT_KINDS, Target
 
 VERSION = f"{RENDERER}.{RULES_VERSION}"  # of everything that decides the bytes of a request
 
@@ -52,7 +52,7 @@ class Stable(Struct, frozen=True):
 class Opening(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What the turns of an epoch share."""
 
-    reason: EpochReason
+    reason: str  # an EpochReason; a newer version may have recorded another
     start: int
     head: int | None = None
     items: tuple[Item, ...] = ()
