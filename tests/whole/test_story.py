@@ -230,7 +230,7 @@ def test_sixty_turns_survive_everything_and_every_call_can_be_made_again(
         session.close()
     assert proofs.problems(session) == []
     doctor = run_daypack(home, "doctor", session.name, "--agent", session.agent)
-    assert (doctor.returncode, doctor.stdout) == (0, "1 session examined, nothing wrong\n")
+    assert (doctor.returncode, doctor.stdout) == (0, "1 session checked, no problems\n")
 
 
 def check_child(session: Session, home: str) -> None:

@@ -17,7 +17,7 @@ from daypack.history.session import History
 from daypack.turn.evidence.replay import read_turn
 from daypack.turn.hand_edits import HandEdits
 from daypack.turn.limits import Limits
-from daypack.turn.pack.fit import Fitted, begin_epoch, leaving
+from daypack.turn.pack.fit import Fitted, begin_epoch, leaving, require_user
 from daypack.turn.pack.select import select
 from daypack.turn.policy import (
     COMPACTION_MIN_ROOM_TOKENS,
@@ -84,7 +84,7 @@ class Compactions:
     def make_room(self, surface: Surface, fitted: Fitted) -> bool:
         """Compact the messages that leave the window with a new epoch, without a model; return True if it was done."""
         messages = leaving(surface, fitted)
-        if messages is None or fitted.reason in ("withdrawn", "damaged"):
+        if messages is None or (surface.epoch and fitted.reason in ("withdrawn", "damaged")):
             return False
         if fitted.reason != "overflow" and surface.limits.room.tokens < COMPACTION_MIN_ROOM_TOKENS:
             return False
@@ -210,8 +210,7 @@ class Compactions:
         folded = self._inputs.working_state.read()
         request = Request(target="model", limits=limits)
         surface = survey(self._inputs, request, LastTurn(reason="compaction"), searching=False)
-        if surface.user is None:
-            raise NoUserMessage("the session has no user message", operation="compact")
+        require_user(surface, limits.room)
         selection = select(surface)
         reserve = compaction_reserve(limits.room.tokens)
         if keep_tokens is None:

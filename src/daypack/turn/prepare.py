@@ -30,7 +30,7 @@ from daypack.turn.pack.inject import inject
 from daypack.turn.pack.select import select
 from daypack.turn.policy import SOFT_SHARE
 from daypack.turn.replies import Replies
-from daypack.turn.surface import Epoch, LastTurn, Request
+from daypack.turn.surface import Epoch, LastTurn, Request, Surface
 from daypack.turn.survey.inputs import TurnInputs
 from daypack.turn.survey.memory import MemoryPort
 from daypack.turn.survey.survey import after_compaction, survey
@@ -106,7 +106,7 @@ class Turns:
             fitted=fitted,
             assembly=assembly,
             injection=injection,
-            expected_cached_tokens=self._expected_cached(recorded, fitted, assembly),
+            expected_cached_tokens=self._expected_cached(recorded, surface, fitted, assembly),
             redacting=self.inputs.redacting,
         )
         return self._record(packed, recording=recording)
@@ -244,7 +244,9 @@ class Turns:
         except DaypackError:
             return replace(last_turn, reason="damaged")  # its event or texts; `replay` reports which
 
-    def _expected_cached(self, recorded: RecordedTurn | None, fitted: Fitted, assembly: Assembly) -> int:
+    def _expected_cached(
+        self, recorded: RecordedTurn | None, surface: Surface, fitted: Fitted, assembly: Assembly
+    ) -> int:
         """Return the tokens of the last turn that this one starts with."""
         if recorded is None:
             return 0
@@ -252,16 +254,16 @@ class Turns:
             return recorded.stable_tokens
         if recorded.prefix_sha256 != assembly.prefix_sha256:
             return 0
-        return recorded.stable_tokens if self._same_tail(recorded, fitted) else recorded.prefix_tokens
+        return recorded.stable_tokens if self._same_tail(recorded, surface, fitted) else recorded.prefix_tokens
 
-    def _same_tail(self, recorded: RecordedTurn, fitted: Fitted) -> bool:
+    def _same_tail(self, recorded: RecordedTurn, surface: Surface, fitted: Fitted) -> bool:
         """Return True if the tail of a new epoch starts with that of the last turn."""
         try:
             former = self._load_epoch(recorded.opening)
         except DaypackError:
             return False
         same = (former.start, former.head, former.stubbed) == (fitted.start, fitted.head, fitted.stubbed)
-        return same and extends(fitted.messages, recorded.tail)
+        return same and former.tokenizer == surface.tokenizer and extends(fitted.messages, recorded.tail)
 
     def _load_epoch(self, event_id: str) -> Epoch:
         epoch = self._epochs.get(event_id)

@@ -90,6 +90,7 @@ class Window(Struct, frozen=True, kw_only=True):
     complete: bool = True  # they start with the first message of the conversation
     head: Entry | None = None  # the user message before them, if they start in the middle of a turn
     stubs: tuple[dict[int, Entry], ...] = ()  # stubs for large outputs, in steps: each step has more of them
+    hidden: tuple[int, ...] = ()  # seqs of messages that the target may not see
 
 
 class Surface(Struct, frozen=True, kw_only=True):
@@ -104,12 +105,12 @@ class Surface(Struct, frozen=True, kw_only=True):
     reason: EpochReason | None = None  # why a new epoch begins in any case
     prefix: tuple[Item, ...] = ()
     volatile: tuple[Item, ...] = ()
-    excerpts: tuple[Excerpt, ...] = ()  # found in history, best first
+    excerpts: tuple[Excerpt, ...] = ()  # of messages before the epoch's tail, best first
+    window_excerpts: tuple[Excerpt, ...] = ()  # the same for a new epoch
     notes: tuple[Item, ...] = ()  # changes since the epoch began; shown only if it continues
     waiting: tuple[Omission, ...] = ()  # changes that are shown from the next epoch on
     tail: Window | None = None  # the messages of the epoch
-    window: Window = Window()  # the messages that a new epoch is cut from
-    search_below: int = 0  # excerpts for a new epoch come from messages before this seq
+    window: Window | None = None  # the messages that a new epoch is cut from; None: the epoch is sure to continue
     first: int = 1  # first message that is not an instruction
     last: int = 0  # newest message
     user: Entry | None = None
@@ -121,3 +122,4 @@ class Surface(Struct, frozen=True, kw_only=True):
     ms: int | None = None  # time spent reading, if there is a limit
     omitted: tuple[Omission, ...] = ()
     missing: tuple[Missing, ...] = ()
+    working_missing: tuple[Missing, ...] = ()  # of the working state, which a compaction replaces

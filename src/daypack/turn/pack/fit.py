@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from daypack.errors import BudgetTooSmall, NoUserMessage
-from daypack.turn.items import Cost, Excerpt, Item, Missing, Omission, cost_of, message_range, total
+from daypack.turn.items import Cost, Item, Missing, Omission, cost_of, message_range, total
 from daypack.turn.limits import budget_for
 from daypack.turn.pack.new_tail import Space, Tail, begin_tail
 from daypack.turn.pack.omissions import open_calls, outside_tail, unreadable
@@ -26,7 +26,6 @@ from daypack.turn.pack.volatile import (
     choose_volatile,
     free_space,
     over_budget,
-    relevant_excerpts,
     volatile_cost,
 )
 from daypack.turn.policy import HARD_SHARE, PREFIX_SHARE, RECENT_SHARE, SOFT_SHARE, VOLATILE_SHARE, compaction_reserve
@@ -34,7 +33,6 @@ from daypack.turn.surface import Epoch, Surface, Window
 from daypack.types.history import Message
 from daypack.types.kinds import EpochReason
 
-_SAFE_SHARE = HARD_SHARE - 0.1  # the margin covers what settling the tail adds
 _FORBIDDEN = frozenset({"not_visible_to_target", "policy_blocked", "sensitive", "stale"})
 
 
@@ -80,7 +78,7 @@ def fit(surface: Surface, selection: Selection, *, compacting: bool = False) -> 
     `compacting`: a compaction follows if messages leave the window, so space is reserved for its document.
     """
     room = surface.limits.room
-    _require_user(surface, room)
+    require_user(surface, room)
     reason = surface.reason or _withdrawn(surface.epoch, selection)
     continued = None
     if reason is None:
@@ -113,7 +111,8 @@ def begin_epoch(
         reserved_tokens //= 4  # its document replaces the one that is in the prefix
     space = Space(prefix=prefix.cost, demand=demand, reserved_tokens=reserved_tokens, keep_tokens=keep_tokens)
     tail = begin_tail(surface, space)
-    return _close(surface, prefix, tail, selection.volatile, (*selection.omitted, *omitted), reason)
+    offered = _by_priority(selection.volatile, selection.window_excerpts)
+    return _close(surface, prefix, tail, offered, (*selection.omitted, *omitted), reason)
 
 
 def leaving(surface: Surface, fitted: Fitted) -> tuple[int, int] | None:
@@ -126,21 +125,24 @@ def leaving(surface: Surface, fitted: Fitted) -> tuple[int, int] | None:
 
 
 def may_begin_epoch(surface: Surface) -> bool:
-    """Return False if the epoch is nearly certain to continue, so that nothing has to be read for a new one."""
-    if surface.tail is None or surface.epoch is None:
+    """Return False if the epoch is sure to continue, whatever is selected: then nothing is read for a new one."""
+    epoch = surface.epoch
+    if surface.tail is None or epoch is None:
         return True
-    room, frozen = surface.limits.room, surface.epoch.prefix
-    for item in surface.prefix:
-        if objection(item, surface)[0] and any(other.id == item.id for other in frozen):
+    frozen = {item.id for item in epoch.prefix}
+    for item in (*surface.prefix, *surface.volatile):
+        if item.id in frozen and objection(item, surface)[0]:
             return True
-    volatile = cost_of((*surface.volatile, *surface.notes)).at_least(free_space(room))
-    tail = total(entry.cost for entry in surface.tail.entries).plus(
-        surface.tail.head.cost if surface.tail.head else Cost()
-    )
-    return not cost_of(frozen).plus(tail).plus(volatile).fits(room.part(_SAFE_SHARE))
+    tail = _epoch_tail(epoch, surface.tail)
+    room, prefix = surface.limits.room, cost_of(epoch.prefix)
+    following = cost_of((*surface.volatile, *surface.notes)).at_least(free_space(room))
+    stable = prefix.plus(tail.cost)
+    fits = stable.plus(following).fits(room) and stable.fits(room.part(HARD_SHARE))
+    return not fits or not extends(tail.messages, surface.last_tail)
 
 
-def _require_user(surface: Surface, room: Cost) -> None:
+def require_user(surface: Surface, room: Cost) -> None:
+    """Raise if the newest user message is missing or cannot fit."""
     user = surface.user
     if user is None and surface.target == "model":
         raise NoUserMessage(
@@ -176,14 +178,11 @@ def _continue_epoch(surface: Surface, selection: Selection) -> Fitted | None:
     room = surface.limits.room
     prefix = _Prefix(epoch.prefix, cost_of(epoch.prefix))
     rest = room.less(prefix.cost)
-    settled = settle_window(window)
-    messages, cost = settled.messages, total(settled.costs)
-    if window.head:
-        messages, cost = (window.head.message, *messages), cost.plus(window.head.cost)
+    tail = _epoch_tail(epoch, window)
     following = _demand(selection).at_most(rest.part(VOLATILE_SHARE)).plus(cost_of(selection.notes))
     if epoch.start > surface.first:
         following = following.at_least(free_space(rest))
-    if not prefix.cost.plus(cost).plus(following).fits(room):
+    if not prefix.cost.plus(tail.cost).plus(following).fits(room):
         return None
     omitted: Sequence[Omission] = ()
     if selection.omitted or surface.waiting:
@@ -192,7 +191,17 @@ def _continue_epoch(surface: Surface, selection: Selection) -> Fitted | None:
         by_item = {omission.item: omission for omission in surface.waiting}
         by_item |= {omission.item: omission for omission in selection.omitted if omission.item not in frozen}
         omitted = tuple(by_item.values())
-    tail = Tail(
+    offered = (*selection.notes, *_by_priority(selection.volatile, selection.excerpts))
+    return _close(surface, prefix, tail, offered, omitted, None)
+
+
+def _epoch_tail(epoch: Epoch, window: Window) -> Tail:
+    """Return the tail of an epoch that continues."""
+    settled = settle_window(window)
+    messages, cost = settled.messages, total(settled.costs)
+    if window.head:
+        messages, cost = (window.head.message, *messages), cost.plus(window.head.cost)
+    return Tail(
         start=epoch.start,
         head=window.head,
         messages=messages,
@@ -200,7 +209,10 @@ def _continue_epoch(surface: Surface, selection: Selection) -> Fitted | None:
         settled=settled.settled,
         stubbed=epoch.stubbed,
     )
-    return _close(surface, prefix, tail, (*selection.notes, *selection.volatile), omitted, None)
+
+
+def _by_priority(items: Sequence[Item], excerpts: Sequence[Item]) -> Sequence[Item]:
+    return sorted((*items, *excerpts), key=lambda item: -item.priority) if excerpts else items
 
 
 def extends(messages: Sequence[Message], last_tail: tuple[int, int]) -> bool:
@@ -210,14 +222,14 @@ def extends(messages: Sequence[Message], last_tail: tuple[int, int]) -> bool:
 
 
 def _demand(selection: Selection) -> Cost:
-    """Return the cost of volatile items other than excerpts: those that space is kept for."""
-    return cost_of([item for item in selection.volatile if not isinstance(item, Excerpt)])
+    """Return the cost of the volatile items that space is kept for: all but excerpts."""
+    return cost_of(selection.volatile)
 
 
 def _choose_prefix(surface: Surface, selection: Selection, room: Cost) -> tuple[_Prefix, list[Omission]]:
     """Choose the prefix of a new epoch, best first, and put it in order."""
     recent = Cost()
-    if surface.window.entries:
+    if surface.window and surface.window.entries:
         recent = total(entry.cost for entry in surface.window.entries).at_most(room.part(RECENT_SHARE))
     if surface.user:
         recent = recent.at_least(surface.user.cost)
@@ -247,15 +259,14 @@ def _close(
 ) -> Fitted:
     """Fill the remaining space with volatile items, and record what is not in the pack."""
     room = surface.limits.room
-    window = surface.window if reason else surface.tail or surface.window
-    if surface.excerpts:
-        offered = relevant_excerpts(offered, surface.search_below if reason else tail.start)
+    window = (surface.window if reason else surface.tail) or Window()
     seqs = {message.seq for message in tail.messages}
     if surface.first > 1:
         seqs |= _in_prefix(surface, prefix)
     space = room.less(prefix.cost).less(tail.cost)
     volatile, more = choose_volatile(offered, room, space, AlreadyShown(prefix.items, seqs))
     outside, gaps = _outside(surface, window, tail, omitted)
+    calls = open_calls(tail.settled) if tail.settled.waiting else ()
     redacted: dict[int, tuple[str, ...]] = {}
     for entry in (*window.entries, tail.head) if tail.head else window.entries:
         if entry.redacted and entry.message.seq in seqs:
@@ -268,7 +279,7 @@ def _close(
         messages=tail.messages,
         volatile=volatile,
         omitted=(*omitted, *more, *outside, *gaps),
-        missing=(*surface.missing, *(open_calls(tail.settled) if tail.settled.waiting else ()), *map(_question, gaps)),
+        missing=(*surface.missing, *surface.working_missing, *calls, *map(_question, gaps)),
         prefix_cost=prefix.cost,
         tail_cost=tail.cost,
         volatile_cost=volatile_cost(volatile),
@@ -285,11 +296,16 @@ def _outside(
     """Return records of the messages before the tail or dropped from it, and of those that cannot be read."""
     entries = window.entries
     readable = not entries or len(entries) == surface.last - entries[0].message.seq + 1
-    if readable and tail.start <= surface.first and not tail.settled.dropped:
+    if readable and tail.start <= surface.first and not tail.settled.dropped and not window.hidden:
         return [], []
-    recorded = {omission.item for omission in omitted}
+    hidden = [
+        Omission(item=message_range(seq, seq), reason="not_visible_to_target")
+        for seq in window.hidden
+        if seq >= tail.start
+    ]
+    recorded = {omission.item for omission in (*omitted, *hidden)}
     outside = [omission for omission in outside_tail(surface, window, tail) if omission.item not in recorded]
-    return outside, unreadable(surface, window, tail, recorded)
+    return [*hidden, *outside], unreadable(surface, window, tail, recorded)
 
 
 def _in_prefix(surface: Surface, prefix: _Prefix) -> set[int]:

@@ -47,6 +47,7 @@ def begin_tail(surface: Surface, space: Space) -> Tail:
     newest message stays verbatim whenever it fits at all.
     """
     window = surface.window
+    assert window is not None  # the survey reads it wherever an epoch may begin
     if space.keep_tokens is None:
         settled = settle_window(window)
         tail = _everything(surface, settled, space) or _uncompacted(surface, settled, space.prefix, EPOCH_SHARE)

@@ -19,6 +19,8 @@ class Selection(Struct, frozen=True, kw_only=True):
 
     prefix: tuple[Item, ...] = ()
     volatile: tuple[Item, ...] = ()
+    excerpts: tuple[Item, ...] = ()  # for the epoch, and for a new one
+    window_excerpts: tuple[Item, ...] = ()
     notes: tuple[Item, ...] = ()
     omitted: tuple[Omission, ...] = ()
 
@@ -28,10 +30,17 @@ def select(surface: Surface) -> Selection:
     omitted: list[Omission] = list(surface.omitted)
     prefix = _ranked(_allowed(surface.prefix, surface, omitted))
     prefix = _document_or_records(prefix, omitted)
-    volatile = _ranked(_allowed((*surface.volatile, *surface.excerpts), surface, omitted))
+    volatile = _ranked(_allowed(surface.volatile, surface, omitted))
     # The item that a note is about has its own record if it may not be shown.
     notes = tuple(item for item in surface.notes if not objection(item, surface)[0]) if surface.notes else ()
-    return Selection(prefix=tuple(prefix), volatile=tuple(volatile), notes=notes, omitted=tuple(omitted))
+    return Selection(
+        prefix=tuple(prefix),
+        volatile=tuple(volatile),
+        excerpts=tuple(_allowed(surface.excerpts, surface, omitted)),
+        window_excerpts=tuple(_allowed(surface.window_excerpts, surface, omitted)),
+        notes=notes,
+        omitted=tuple(omitted),
+    )
 
 
 def _allowed(items: Iterable[Item], surface: Surface, omitted: list[Omission]) -> list[Item]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from daypack.turn.items import CHANGED, Cost, Excerpt, Item, Omission, total
-from daypack.turn.policy import EXCERPT_SHARE, FREE_ITEMS, FREE_SHARE, MAX_EXCERPT_TOKENS, RELEVANCE_FLOOR
+from daypack.turn.policy import EXCERPT_SHARE, FREE_ITEMS, FREE_SHARE, MAX_EXCERPT_TOKENS
 
 TOGETHER = "with"  # metadata key: the id of an item without which this one is not shown
 # Upper bounds over all counters.
@@ -85,17 +85,6 @@ def choose_volatile(
         chosen, alone = _without_incomplete_pairs(chosen)
         omitted += [over_budget(item, room, high_impact=False) for item in alone]
     return tuple(sorted(chosen, key=volatile_order)), omitted
-
-
-def relevant_excerpts(items: Sequence[Item], below: int) -> Sequence[Item]:
-    """Drop excerpts of messages from `below` on, and those that score far less than the best of the others."""
-    if not any(isinstance(item, Excerpt) for item in items):
-        return items
-    scores = [item.score or 0.0 for item in items if isinstance(item, Excerpt) and item.seq < below]
-    floor = RELEVANCE_FLOOR * max(scores, default=0.0)
-    return [
-        item for item in items if not isinstance(item, Excerpt) or (item.seq < below and (item.score or 0.0) >= floor)
-    ]
 
 
 def volatile_order(item: Item) -> tuple[int, str, int]:

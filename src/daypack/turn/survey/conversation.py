@@ -24,20 +24,20 @@ class Conversation:
         self._meter = meter
         self._target: Target = target
         self._inside = target in SEEN_BY_DEFAULT
-        self._hidden: set[int] = set()
         self._messages = inputs.messages(meter)
         reader = inputs.history.messages.reader
         self.leading = reader.read(0, LEADING)
         self.last = reader.newest().seq
         self.first = _first(self.leading)  # the first message that is not an instruction
         self.user: Entry | None = None
+        self.hidden: Omission | None = None  # all messages, for a target that sees none
         if target in READERS:
             user = self._messages.newest_user()
             if user and user.message.seq > self.last:
                 user = self._messages.user_before(self.last + 1)
             self.user = entry_seen_by(user, target) if user and target in OUTSIDE else user
-        else:
-            self._hidden.update(range(self.first, self.last + 1))
+        elif self.last >= self.first:
+            self.hidden = Omission(item=message_range(self.first, self.last), reason="not_visible_to_target")
             self.first = self.last + 1
 
     def tail(self, epoch: Epoch, max_tokens: int | None = None) -> Window | None:
@@ -50,12 +50,15 @@ class Conversation:
         self._messages.forget_before(epoch.start)
         if self._inside and (epoch.stubbed or _has_output(entries, epoch.last)):
             entries = self._inputs.stubs(self._meter).show(entries, epoch.stubbed, epoch.last)
-        if self._target in OUTSIDE:
-            entries = self._visible(entries)
-        head = self._head(epoch) if epoch.head is not None else None
-        if (epoch.head is not None and head is None) or not self._starts_epoch(entries, epoch):
-            return None
-        return Window(entries=tuple(entries), complete=epoch.start <= self.first, head=head)
+        if epoch.start < self.first:
+            entries = [entry for entry in entries if entry.message.seq >= self.first]
+        tail = self._visible(Window(entries=tuple(entries), complete=epoch.start <= self.first))
+        if epoch.head is not None:
+            head = self._head(epoch.head)
+            if head is None:
+                return None
+            tail = replace(tail, head=head)
+        return tail if self._starts_epoch(tail, epoch) else None
 
     def window(self, limits: Limits, after: int = 0) -> Window:
         """Return the newest messages that can fit; `after`: the last message that a compaction covers."""
@@ -75,37 +78,32 @@ class Conversation:
         if window.complete or (entries and entries[0].message.seq <= self.first):
             window = replace(window, complete=True)
             entries = tuple(entry for entry in entries if entry.message.seq >= self.first)
-        return replace(window, entries=tuple(self._visible(entries)) if self._target in OUTSIDE else entries)
+        return self._visible(replace(window, entries=entries))
 
-    def hidden(self) -> list[Omission]:
-        """Return records of the messages read so far that the target may not see."""
-        if not self._hidden:
-            return []
-        if self._target not in READERS:
-            return [_hidden(min(self._hidden), max(self._hidden))]
-        return [_hidden(seq, seq) for seq in sorted(self._hidden)]
+    def _head(self, seq: int) -> Entry | None:
+        head = self._messages.user_before(seq + 1)
+        return entry_seen_by(head, self._target) if head and head.message.seq == seq else None
 
-    def _head(self, epoch: Epoch) -> Entry | None:
-        assert epoch.head is not None
-        head = self._messages.user_before(epoch.head + 1)
-        return entry_seen_by(head, self._target) if head and head.message.seq == epoch.head else None
-
-    def _starts_epoch(self, entries: Sequence[Entry], epoch: Epoch) -> bool:
-        """Return True if visible entries are the tail of the epoch: from its start, with the newest user message."""
-        if not entries:
-            return self._hidden.issuperset(range(max(epoch.start, self.first), self.last + 1))
-        start = entries[0].message.seq
+    def _starts_epoch(self, tail: Window, epoch: Epoch) -> bool:
+        """Return True if a window is the tail of the epoch: from its start, with the newest user message."""
+        if not tail.entries:
+            return set(tail.hidden).issuperset(range(max(epoch.start, self.first), self.last + 1))
+        start = tail.entries[0].message.seq
         user = self.user.message.seq if self.user else start
         return start == epoch.start and (user >= start or user == epoch.head)
 
-    def _visible(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+    def _visible(self, window: Window) -> Window:
+        """Return a window as the target sees it."""
+        if self._target not in OUTSIDE:
+            return window
         visible: list[Entry] = []
-        for entry in entries:
+        hidden: list[int] = []
+        for entry in window.entries:
             if is_hidden_from(entry.message, self._target):
-                self._hidden.add(entry.message.seq)
+                hidden.append(entry.message.seq)
             else:
                 visible.append(entry_seen_by(entry, self._target))
-        return visible
+        return replace(window, entries=tuple(visible), hidden=tuple(hidden))
 
     def _until_last(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         if not entries or entries[-1].message.seq <= self.last:
@@ -144,7 +142,3 @@ def _first(leading: Sequence[Message]) -> int:
         if message.role == "user":
             return message.seq
     return leading[0].seq if leading else 1  # no user message among the first few: they are ordinary messages
-
-
-def _hidden(first: int, last: int) -> Omission:
-    return Omission(item=message_range(first, last), reason="not_visible_to_target")

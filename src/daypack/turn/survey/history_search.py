@@ -40,27 +40,24 @@ class HistorySearch:
 
     def find(
         self, query: Message, bounds: Sequence[int], last: int, meter: TokenMeter, in_time: Callable[[], bool]
-    ) -> tuple[list[Excerpt], list[Missing]]:
-        """Return excerpts of messages before the largest bound, best first, and what was not searched.
+    ) -> tuple[dict[int, list[Excerpt]], list[Missing]]:
+        """Return for each bound the excerpts of messages before it, best first, and what was not searched.
 
-        The caller chooses one of the bounds later; the excerpts contain the best ones below each. All messages up to
-        `last` are indexed: the index decides how rare a word is, and a rebuilt one must give the same answers.
+        All messages up to `last` are indexed: the index decides how rare a word is, and a rebuilt one must give the
+        same answers.
         """
-        below, least = max(bounds), min(bounds)
+        below = max(bounds)
         if self._index is None and not in_time() and not os.path.exists(self._history.layout.derived("search")):
-            return [], [_not_indexed(1, below)]
+            return {}, [_not_indexed(1, below)]
         try:
             index = self._open()
             missing = self._catch_up(index, below, last + 1, in_time)
-            hits = index.search(query.text, limit=MAX_HITS + min(below - least, MAX_HITS), below=below)
+            hits = {bound: index.search(query.text, limit=MAX_HITS, below=bound) for bound in bounds}
         except StorageFailed as error:
             question = f"What was said before? The search index failed: {error}"
             place = message_range(1, below - 1)
-            return [], [Missing(id="excerpts", question=question, severity="low", requested=place)]
-        hits = [hit for hit in hits if hit.id != query.seq]
-        best = max((hit.score for hit in hits if hit.id < least), default=hits[0].score if hits else 0.0)
-        relevant = [hit for hit in hits if hit.score >= best * RELEVANCE_FLOOR]
-        return self._quote(relevant, meter), missing
+            return {}, [Missing(id="excerpts", question=question, severity="low", requested=place)]
+        return {bound: self._quote(_relevant(found, query), meter) for bound, found in hits.items()}, missing
 
     def search(self, query: str, limit: int) -> list[HistoryHit]:
         """Return the places in all of history that match a query best."""
@@ -125,6 +122,11 @@ class HistorySearch:
             # If another process reset the index it starts again; a range of damaged lines is skipped.
             start = newest + 1 if newest < start - 1 else stop
         return []
+
+
+def _relevant(hits: Sequence[Hit], query: Message) -> list[Hit]:
+    others = [hit for hit in hits if hit.id != query.seq]
+    return [hit for hit in others if hit.score >= others[0].score * RELEVANCE_FLOOR]
 
 
 def _not_indexed(start: int, below: int) -> Missing:

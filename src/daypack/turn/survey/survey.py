@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from daypack.text.injected import TIME
 from daypack.text.redact.redact import redact
-from daypack.turn.items import CLOCK, SEEN_BY_DEFAULT, Item, Missing, Omission, TokenMeter, total
+from daypack.turn.items import CLOCK, SEEN_BY_DEFAULT, Item, Missing, Omission, TokenMeter, cost_of, total
 from daypack.turn.ledger import LedgerState
 from daypack.turn.pack.changes import changes
 from daypack.turn.pack.fence import Measure, measurer
 from daypack.turn.pack.fit import may_begin_epoch
 from daypack.turn.policy import IMPORT_SHARE, MAX_EXCERPT_TOKENS
-from daypack.turn.surface import Epoch, LastTurn, Request, Surface
+from daypack.turn.surface import Epoch, LastTurn, Request, Surface, Window
 from daypack.turn.survey import sources
 from daypack.turn.survey.conversation import Conversation, messages_after
 from daypack.turn.survey.inputs import TurnInputs, now_of
@@ -36,12 +36,14 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
     conversation = Conversation(inputs, meter, request.target)
     searching = searching and inside and conversation.user is not None
     pins = inputs.history.pins()
-    found = [_clock(request), *_sources(inputs, request, conversation, folded, pins), *request.items]
+    working = list(_working_sources(inputs, request, folded))
+    others: list[Found] = [*_sources(inputs, request, conversation, folded, pins), *request.items]
     if searching and inputs.memory is not None:
-        found += _memory_hits(inputs, request, conversation)
+        others += _memory_hits(inputs, request, conversation)
+    found = [_clock(request), *working, *others]
     items = [measure(thing) for thing in found if isinstance(thing, Item)]
     if folded.imported:
-        items += _imports(inputs, request, folded, measure, found)
+        items += _imports(inputs, request, folded, measure, others)
     surface = Surface(
         target=request.target,
         now=now_of(request.start_seconds),
@@ -58,21 +60,19 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
         last_tail=last_turn.tail,
         budget_from_file=request.budget_from_file,
         pins_edited=folded.pins != {name: digest_text(text) for name, text in pins.items()},
-        missing=tuple(
-            missing
-            for missing in (*found, *folded.questions.values())
-            if isinstance(missing, Missing) and _may_know(missing, request.target)
-        ),
+        omitted=tuple(thing for thing in found if isinstance(thing, Omission)),
+        missing=_missing((*others, *folded.questions.values()), request.target),
+        working_missing=_missing(working, request.target),
     )
     epoch, reason = _continuing(last_turn, request, meter)
     surface = _with_messages(replace(surface, epoch=epoch, reason=reason), conversation, measure)
-    omitted = [thing for thing in found if isinstance(thing, Omission)]
-    surface = replace(surface, omitted=(*omitted, *conversation.hidden()))
+    if conversation.hidden:
+        surface = replace(surface, omitted=(*surface.omitted, conversation.hidden))
     if searching:
         surface = _with_excerpts(surface, inputs, request, meter)
     if request.limits.ms is not None:
         surface = replace(surface, ms=_spent_ms(inputs, request))
-    if inputs.redacting and (surface.missing or surface.omitted):
+    if inputs.redacting and (surface.missing or surface.working_missing or surface.omitted):
         return _redacted(surface)
     return surface
 
@@ -84,18 +84,17 @@ def after_compaction(inputs: TurnInputs, request: Request, surface: Surface, rea
     found = list(_working_sources(inputs, request, inputs.ledger.read()))
     items = [measure(thing) for thing in found if isinstance(thing, Item)]
     kept = [item for item in surface.prefix if item.id not in sources.WORKING_ITEMS]
-    known = {missing.id for missing in surface.missing}
-    missing = [thing for thing in found if isinstance(thing, Missing) and thing.id not in known]
-    return replace(
+    surface = replace(
         surface,
         epoch=None,
         tail=None,
         reason=reason,
         prefix=(*kept, *items),
-        window=messages_after(surface.window, compaction.through) if compaction else surface.window,
+        window=messages_after(surface.window, compaction.through) if surface.window and compaction else surface.window,
         compaction=compaction,
-        missing=(*surface.missing, *missing),
+        working_missing=_missing(found, request.target),
     )
+    return _redacted(surface) if inputs.redacting else surface
 
 
 def _continuing(last_turn: LastTurn, request: Request, meter: TokenMeter) -> tuple[Epoch | None, EpochReason | None]:
@@ -128,8 +127,8 @@ def _with_messages(surface: Surface, conversation: Conversation, measure: Measur
     if _contents(surface.prefix) != _contents(epoch.prefix):
         notes, waiting = changes(epoch, surface.prefix, measure)
         surface = replace(surface, notes=notes, waiting=waiting)
-    if window is None:
-        window = conversation.window(limits, covered) if may_begin_epoch(surface) else tail
+    if window is None and may_begin_epoch(surface):
+        window = conversation.window(limits, covered)
     return replace(surface, window=window)
 
 
@@ -143,33 +142,36 @@ def _with_excerpts(surface: Surface, inputs: TurnInputs, request: Request, meter
     bounds: list[int] = []
     if surface.epoch and surface.tail and surface.epoch.start > surface.first:
         bounds.append(surface.epoch.start)
-    search_below = 0
-    if surface.window is not surface.tail and not _all_fits(surface):
-        search_below = _search_below(surface)
-        bounds.append(search_below)
+    window_bound = 0
+    if surface.window and not _all_fits(surface, surface.window):
+        window_bound = _search_below(surface, surface.window)
+        bounds.append(window_bound)
     if not bounds:
         return surface
     in_time = _deadline(inputs, request)
-    excerpts, missing = inputs.history_search.find(surface.user.message, bounds, surface.last, meter, in_time)
-    return replace(surface, excerpts=tuple(excerpts), search_below=search_below, missing=(*surface.missing, *missing))
+    found, missing = inputs.history_search.find(surface.user.message, bounds, surface.last, meter, in_time)
+    return replace(
+        surface,
+        excerpts=tuple(found.get(surface.epoch.start, ())) if surface.epoch and surface.tail else (),
+        window_excerpts=tuple(found.get(window_bound, ())),
+        missing=(*surface.missing, *missing),
+    )
 
 
-def _all_fits(surface: Surface) -> bool:
+def _all_fits(surface: Surface, window: Window) -> bool:
     """Return True if the whole conversation and everything else that was found fit the room."""
-    if not surface.window.complete:
-        return False
-    cost = total(item.cost for item in (*surface.prefix, *surface.volatile))
-    return cost.plus(total(entry.cost for entry in surface.window.entries)).fits(surface.limits.room)
+    cost = cost_of((*surface.prefix, *surface.volatile)).plus(total(entry.cost for entry in window.entries))
+    return window.complete and cost.fits(surface.limits.room)
 
 
-def _search_below(surface: Surface) -> int:
+def _search_below(surface: Surface, window: Window) -> int:
     """Return the seq below which history is searched for a new epoch.
 
     That is the newest user message; but in a turn that is longer than half the window, its own messages may have left
     the window too.
     """
     user = surface.user.message.seq if surface.user else 0
-    since = total(entry.cost for entry in surface.window.entries if entry.message.seq > user)
+    since = total(entry.cost for entry in window.entries if entry.message.seq > user)
     return user if since.fits(surface.limits.room.part(0.5)) else surface.last + 1
 
 
@@ -178,7 +180,6 @@ def _sources(
 ) -> Iterator[Found]:
     """Read the sources of items. Those that the session does not use cost nothing."""
     layout = inputs.history.layout
-    yield from _working_sources(inputs, request, folded)
     if any(message.role == "user" for message in conversation.leading):
         yield from sources.leading(conversation.leading)
     yield from sources.pinned(pins)
@@ -230,6 +231,10 @@ def _imports(
     return kept
 
 
+def _missing(found: Iterable[object], target: Target) -> tuple[Missing, ...]:
+    return tuple(thing for thing in found if isinstance(thing, Missing) and _may_know(thing, target))
+
+
 def _may_know(missing: Missing, target: Target) -> bool:
     """Return True if a target may learn that something is missing; outside targets learn of questions and children."""
     return target in SEEN_BY_DEFAULT or (target in OUTSIDE and missing.id.startswith(("q-", "child:")))
@@ -238,7 +243,10 @@ def _may_know(missing: Missing, target: Target) -> bool:
 def _redacted(surface: Surface) -> Surface:
     """Redact questions and notes: they quote what they are about."""
     return replace(
-        surface, missing=tuple(map(_redact_missing, surface.missing)), omitted=tuple(map(_redact_note, surface.omitted))
+        surface,
+        omitted=tuple(map(_redact_note, surface.omitted)),
+        missing=tuple(map(_redact_missing, surface.missing)),
+        working_missing=tuple(map(_redact_missing, surface.working_missing)),
     )
 
 
