@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import daypack
 from daypack.derived.children import put_child
 from daypack.derived.dedup import fold, lookup, read_index, records_of, recount, refresh, write
-from daypack.derived.occurrences import Seen, advance
+from daypack.derived.occurrences import OccurrenceIndex, advance
 from daypack.derived.swap import swap_output, swap_range
 from daypack.errors import BadInput, SourceMissing, UnsafePath
 from daypack.files import blobs
@@ -267,7 +267,7 @@ def test_reading_on_is_the_same_as_reading_all_at_once(
 ) -> None:
     home = tmp_path_factory.mktemp("home")
     with daypack.open_session("work", home=home, durability="os") as session:
-        seen = Seen()
+        seen = OccurrenceIndex()
         for number, (kind, refreshing) in enumerate(kinds):
             append_kind(session, number, kind)
             if refreshing:

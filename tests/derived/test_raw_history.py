@@ -11,7 +11,7 @@ from daypack.derived.artifacts import artifacts
 from daypack.derived.compaction import compaction
 from daypack.derived.compaction import extractive as modelfree
 from daypack.derived.compaction import with_model as modelled
-from daypack.derived.raw_history import Raw, is_brought_back, raw_of, read_raw
+from daypack.derived.raw_history import Raw, raw_of, read_raw, repeats_history
 from daypack.session import Session
 from daypack.text.injected import RECALLED
 from daypack.types.history import Message
@@ -63,7 +63,7 @@ def test_what_was_brought_back_is_left_out_wherever_it_stands(session: Session) 
 def test_only_answers_of_our_tools_and_foreign_summaries_count_as_brought_back(
     message: Message, *, expected: bool
 ) -> None:
-    assert is_brought_back(message) is expected
+    assert repeats_history(message) is expected
 
 
 def test_secrets_are_out_of_what_a_compactor_reads_unless_redaction_is_off(session: Session) -> None:

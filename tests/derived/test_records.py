@@ -14,13 +14,13 @@ from daypack.derived.records import (
     INLINE_BYTES,
     UNDONE,
     Folded,
-    carry,
+    changes_value,
     document,
     fold,
-    lightened,
     number_refs,
     store,
-    tells_a_change,
+    update_records,
+    without_lightest,
 )
 from daypack.derived.template import MAX_BULLETS, parse, render
 from daypack.history.draft import draft_event
@@ -52,13 +52,13 @@ class Chain:
 
     def add(self, *bullets: Bullet, finished: frozenset[str] = frozenset()) -> dict[str, str]:
         """Carry bullets over and return what the losses say: words -> reason."""
-        carried = carry(self.folded, bullets, weigh, finished)
+        update = update_records(self.folded, bullets, weigh, finished)
         number = len(self.folded.accepted) + 1
-        self.folded.accepted.append(compaction(carried.records, number))
+        self.folded.accepted.append(compaction(update.records, number))
         for one in (*self.records.decisions, *self.records.facts, *self.records.todos, *self.records.errors):
             highest = self.folded.numbers.get(one.id[0], 0)
             self.folded.numbers[one.id[0]] = max(highest, int(one.id[1:]))
-        return {one.what: one.reason for one in carried.losses}
+        return {one.what: one.reason for one in update.losses}
 
     @property
     def records(self) -> Records:
@@ -158,7 +158,7 @@ def test_ten_of_each_stay_and_the_lightest_that_gave_way_are_told() -> None:
         words = ("ant", "bee", "cat", "dog", "eel", "fox")[number % 6] * (number + 1)
         losses |= chain.add(fact(f"The {words} sleeps.", number + 1, 0.9 if number == 0 else 0.5))
         assert len(chain.records.facts) <= MAX_BULLETS
-    assert set(losses.values()) == {"carried_out"}
+    assert set(losses.values()) == {"displaced"}
     assert len(losses) == 20
     numbers = [int(name[1:]) for name in chain.facts]
     assert numbers == sorted(numbers)
@@ -223,8 +223,8 @@ def test_whatever_is_carried_ids_are_of_one_text_and_no_two_records_say_the_same
     ],
 )
 def test_a_change_is_another_value_of_the_same_thing(former: str, later: str, *, expected: bool) -> None:
-    assert tells_a_change(former, later) is expected
-    assert tells_a_change(later, former) is expected
+    assert changes_value(former, later) is expected
+    assert changes_value(later, former) is expected
 
 
 def test_giving_way_to_size_takes_the_lightest_facts_first_and_decisions_last() -> None:
@@ -236,7 +236,7 @@ def test_giving_way_to_size_takes_the_lightest_facts_first_and_decisions_last() 
     )
     gone: list[str] = []
     while True:
-        records, loss = lightened(records)
+        records, loss = without_lightest(records)
         if loss is None:
             break
         gone.append(loss.what)

@@ -27,7 +27,7 @@ def test_several_blocks_go() -> None:
         f"{RECALLED}messages:12]\nThe port is 8080.",
         f"{RECALLED}a search for 'port']\nmessages:3: x",
         f"{RECALLED}nowhere] there is no such id",
-        f'{SWAPPED}sha256-1f3a9c02d4e5, 5,400 characters, 301 lines; recall gives it back. It begins "x"]',
+        f'{SWAPPED}sha256-1f3a9c02d4e5, 5,400 characters, 301 lines; recall returns it. It begins "x"]',
         f"{SAME}12 above: 5,400 characters]",
         "Current time: 2025-05-08T10:00:00Z",
     ],

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daypack.text.literals import MAX_LITERAL_CHARS, MAX_QUOTED_CHARS, Found, literals, occurs, places
+from daypack.text.literals import MAX_LITERAL_CHARS, MAX_QUOTED_CHARS, FoundLiteral, literals, occurs, places
 
 
 def kinds(text: str) -> list[tuple[str, str]]:
@@ -224,7 +224,7 @@ def test_what_is_found_in_a_text_occurs_in_it(words: list[tuple[str, str]]) -> N
 @given(st.text(alphabet=st.sampled_from("ab1_./\\:,-\"'`$%@~*#() \n“”文A{}")))
 def test_literals_stand_where_they_say_in_order_and_apart(text: str) -> None:
     found = literals(text)
-    assert all(isinstance(one, Found) and one.text == text[one.start : one.stop] and one.text for one in found)
+    assert all(isinstance(one, FoundLiteral) and one.text == text[one.start : one.stop] and one.text for one in found)
     assert all(one.stop <= other.start for one, other in pairwise(found))
 
 

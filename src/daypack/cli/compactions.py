@@ -24,7 +24,7 @@ _REASONS = {
     "refused": "declined by the model",
     "repeated": "duplicate",
     "superseded": "superseded",
-    "carried_out": "dropped to make room",
+    "displaced": "dropped to make room",
     "unread": "not read by the model",
 }
 

@@ -17,7 +17,16 @@ from contextlib import suppress
 import msgspec
 
 from daypack.derived.children import UPDATED
-from daypack.derived.occurrences import MIN_REFS, Seen, advance, all_of, captured, of_event, of_message, reached
+from daypack.derived.occurrences import (
+    MIN_REFS,
+    OccurrenceIndex,
+    advance,
+    all_of,
+    captured,
+    of_event,
+    of_message,
+    reached,
+)
 from daypack.derived.swap import range_of
 from daypack.errors import BadInput, Damaged, DaypackError, SourceMissing, UnsafePath
 from daypack.files import atomic, blobs
@@ -37,32 +46,32 @@ def fold(
     history: History, upto: int | None = None, *, events: int | None = None, swapped: Iterable[SwapRecord] = ()
 ) -> tuple[DedupRecord, ...]:
     """Return what occurs more than once in the messages and events up to these numbers (None: all), by hash."""
-    seen = Seen()
-    advance(history, seen, upto, events=events)
-    return records_of(seen, swapped)
+    index = OccurrenceIndex()
+    advance(history, index, upto, events=events)
+    return records_of(index, swapped)
 
 
-def records_of(seen: Seen, swapped: Iterable[SwapRecord] = ()) -> tuple[DedupRecord, ...]:
+def records_of(index: OccurrenceIndex, swapped: Iterable[SwapRecord] = ()) -> tuple[DedupRecord, ...]:
     """Return what occurs more than once, by hash; an output that left the window is named by its swap id as well."""
-    refs = _with_swapped(seen, swapped)
-    repeated = sorted(name for name, places in seen.places.items() if len(places) >= MIN_REFS)
-    return tuple(DedupRecord(name, _sorted(refs[name]), *seen.sizes[name]) for name in repeated)
+    refs = _with_swapped(index, swapped)
+    repeated = sorted(name for name, places in index.places.items() if len(places) >= MIN_REFS)
+    return tuple(DedupRecord(name, _sorted(refs[name]), *index.sizes[name]) for name in repeated)
 
 
 def recount(history: History, *, swapped: Iterable[SwapRecord] = ()) -> dict[str, tuple[str, ...]]:
     """Return every large content with all that refers to it, read off history: the index is not believed."""
-    seen = Seen()
-    advance(history, seen)
-    return {name: _sorted(refs) for name, refs in sorted(_with_swapped(seen, swapped).items())}
+    index = OccurrenceIndex()
+    advance(history, index)
+    return {name: _sorted(refs) for name, refs in sorted(_with_swapped(index, swapped).items())}
 
 
-def _with_swapped(seen: Seen, swapped: Iterable[SwapRecord]) -> dict[str, list[str]]:
+def _with_swapped(index: OccurrenceIndex, swapped: Iterable[SwapRecord]) -> dict[str, list[str]]:
     # Being swapped out is no occurrence: a chunk holds no copy.
     numbers: dict[str, list[str]] = {}
-    for name, refs in seen.places.items():
+    for name, refs in index.places.items():
         for ref in refs:
-            numbers.setdefault(f"messages:{seen.calls[ref]}" if ref in seen.calls else ref, []).append(name)
-    found = {name: list(refs) for name, refs in seen.places.items()}
+            numbers.setdefault(f"messages:{index.calls[ref]}" if ref in index.calls else ref, []).append(name)
+    found = {name: list(refs) for name, refs in index.places.items()}
     for record in swapped:
         with suppress(ValueError):  # a record of another writer, without a message
             for name in numbers.get(str(range_of(record)), ()):
@@ -81,14 +90,14 @@ def refresh(
     history: History, upto: int | None = None, *, events: int | None = None, swapped: Iterable[SwapRecord] = ()
 ) -> tuple[DedupRecord, ...]:
     """Bring the files up to these numbers, reading only what is new, and return what the index says."""
-    seen = _load(history, upto, events)
-    advance(history, seen, upto, events=events)  # without the lock: other processes need not wait for a long read
-    if not seen.places and not os.path.lexists(_folder(history)):
+    index = _load(history, upto, events)
+    advance(history, index, upto, events=events)  # without the lock: other processes need not wait for a long read
+    if not index.places and not os.path.lexists(_folder(history)):
         return ()
     with history.lock:
-        stored = write(history, records_of(seen, swapped), seen.calls)
+        stored = write(history, records_of(index, swapped), index.calls)
         atomic.make_folders(history.layout.offsets, durable=False)
-        _replace(history.layout.index("dedup"), _encode(seen))
+        _replace(history.layout.index("dedup"), _encode(index))
     return stored
 
 
@@ -147,23 +156,25 @@ def _replace(path: str, data: bytes) -> None:
         atomic.replace(path, data, durable=False)
 
 
-def _encode(seen: Seen) -> bytes:
-    places = {name: list(_sorted(seen.places[name])) for name in sorted(seen.places)}
-    calls, sizes = dict(sorted(seen.calls.items())), dict(sorted(seen.sizes.items()))
-    return msgspec.json.encode(Seen(seen.messages, seen.events, seen.marks, seen.tokenizer, places, calls, sizes))
+def _encode(index: OccurrenceIndex) -> bytes:
+    places = {name: list(_sorted(index.places[name])) for name in sorted(index.places)}
+    calls, sizes = dict(sorted(index.calls.items())), dict(sorted(index.sizes.items()))
+    return msgspec.json.encode(
+        OccurrenceIndex(index.messages, index.events, index.marks, index.tokenizer, places, calls, sizes)
+    )
 
 
-def _load(history: History, upto: int | None, events: int | None) -> Seen:
+def _load(history: History, upto: int | None, events: int | None) -> OccurrenceIndex:
     """Return what was seen before, if the logs still begin that way and no less is asked for."""
     try:
         data = atomic.read(history.layout.index("dedup"))
-        seen = Seen() if data is None else msgspec.json.decode(data, type=Seen)
+        index = OccurrenceIndex() if data is None else msgspec.json.decode(data, type=OccurrenceIndex)
     except (DaypackError, msgspec.DecodeError, UnicodeError):
-        return Seen()
-    too_far = (upto is not None and upto < seen.messages) or (events is not None and events < seen.events)
-    ends = reached(history.messages.reader, seen.messages), reached(history.events.reader, seen.events)
-    known = ends == ((seen.messages, seen.marks[0]), (seen.events, seen.marks[1]))
-    return seen if known and not too_far and seen.tokenizer == history.tokenizer else Seen()
+        return OccurrenceIndex()
+    too_far = (upto is not None and upto < index.messages) or (events is not None and events < index.events)
+    ends = reached(history.messages.reader, index.messages), reached(history.events.reader, index.events)
+    known = ends == ((index.messages, index.marks[0]), (index.events, index.marks[1]))
+    return index if known and not too_far and index.tokenizer == history.tokenizer else OccurrenceIndex()
 
 
 # Expansion

@@ -71,7 +71,7 @@ def write(history: History, folded: Folded, events: int | None = None) -> None:
         _replace(layout.derived(name), data)
     _write_swap(history, folded, current.swapped)
     repeats()
-    told = {
+    mark_data = {
         "compaction": current.id,
         "source": f"messages:1-{current.through}",
         "before_tokens": current.before_tokens,
@@ -80,7 +80,7 @@ def write(history: History, folded: Folded, events: int | None = None) -> None:
         "losses": [f"{loss.reason}: {loss.what}" for loss in current.losses],
         "refresh": current.refresh,
     }
-    _replace(mark, msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n")
+    _replace(mark, msgspec.json.format(msgspec.json.encode(mark_data), indent=2) + b"\n")
 
 
 def made_from(history: History) -> str | None:

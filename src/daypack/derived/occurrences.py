@@ -18,11 +18,11 @@ from daypack.history.session import History
 from daypack.types.history import Event, Message
 
 MIN_REFS = 2  # a content that occurs once is where it is
-_OWN_EVENTS = ("context.", "import.")  # they record what was shown, made or taken over: no new content
+_OWN_EVENTS = ("context.", "import.")  # they record what was shown, made or imported: no new content
 _MAX_CALL_CHARS = 255  # of a call id in a source reference
 
 
-class Seen(Struct):
+class OccurrenceIndex(Struct):
     """The contents found in the logs so far: digests and places, no texts."""
 
     messages: int = 0  # the number of the last message that was read
@@ -42,21 +42,21 @@ class Occurrence(Struct, frozen=True):
     message: int = 0
 
 
-def advance(history: History, seen: Seen, upto: int | None = None, *, events: int | None = None) -> None:
-    """Read on from where `seen` is, up to these numbers (None: all); the outcome is that of reading all at once."""
-    seen.tokenizer = history.tokenizer
+def advance(history: History, index: OccurrenceIndex, upto: int | None = None, *, events: int | None = None) -> None:
+    """Add the occurrences from where `index` ends up to these numbers (None: all), as if all were read at once."""
+    index.tokenizer = history.tokenizer
     # Where to stop is settled first: what is appended meanwhile belongs to the next time.
     last, first_mark = reached(history.messages.reader, upto)
     last_event, second_mark = reached(history.events.reader, events)
-    for message in history.messages.records(seen.messages + 1, last):
-        for occurrence in of_message(message, seen.calls):
+    for message in history.messages.records(index.messages + 1, last):
+        for occurrence in of_message(message, index.calls):
             if occurrence.ref.startswith("tool:"):
-                seen.calls[occurrence.ref] = occurrence.message
-            _enter(seen, occurrence)
-    for event in history.events.records(seen.events + 1, last_event):
+                index.calls[occurrence.ref] = occurrence.message
+            _enter(index, occurrence)
+    for event in history.events.records(index.events + 1, last_event):
         for occurrence in of_event(history, event):
-            _enter(seen, occurrence)
-    seen.messages, seen.events, seen.marks = last, last_event, (first_mark, second_mark)
+            _enter(index, occurrence)
+    index.messages, index.events, index.marks = last, last_event, (first_mark, second_mark)
 
 
 def reached(reader: Reader[Any], upto: int | None) -> tuple[int, int]:
@@ -114,14 +114,14 @@ def captured(history: History, kept: object) -> str | None:
         return None
 
 
-def _enter(seen: Seen, occurrence: Occurrence) -> None:
+def _enter(index: OccurrenceIndex, occurrence: Occurrence) -> None:
     data = occurrence.content.encode()
     name = blobs.name_of(data)
-    refs = seen.places.setdefault(name, [])
+    refs = index.places.setdefault(name, [])
     if occurrence.ref in refs:
         return
     refs.append(occurrence.ref)
     if len(refs) == MIN_REFS:
         from daypack.text.tokens import counter_named  # noqa: PLC0415 — only for what occurs again
 
-        seen.sizes[name] = len(data), counter_named(seen.tokenizer).count(occurrence.content)
+        index.sizes[name] = len(data), counter_named(index.tokenizer).count(occurrence.content)

@@ -33,11 +33,11 @@ def read_raw(history: History, start: int, stop: int, *, redacting: bool) -> Raw
 
 def raw_of(messages: Iterable[Message], start: int, stop: int, *, redacting: bool) -> Raw:
     """Return messages that are at hand as raw history."""
-    said = (message for message in messages if not is_brought_back(message))
+    said = (message for message in messages if not repeats_history(message))
     return Raw(tuple(redact_message(sentence)[0] if redacting else sentence for sentence in said), start, stop)
 
 
-def is_brought_back(message: Message) -> bool:
+def repeats_history(message: Message) -> bool:
     """Return True if a message repeats earlier ones: recalled text, or the summary of another agent's compaction."""
     if message.meta and message.meta.get("foreign_summary"):
         return True

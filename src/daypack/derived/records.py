@@ -42,8 +42,8 @@ class Folded(Struct):
     refs: dict[str, Ref] = {}  # by path
     swapped: dict[str, SwapRecord] = {}  # by id
     numbers: dict[str, int] = {}  # letter -> the highest number ever given
-    farthest: int = 0  # the last message that any compaction has let go, also one that was taken back
-    ids: dict[str, str] = {}  # letter and words -> the id they had, also when their record gave way since
+    farthest: int = 0  # the last message that left the window in any compaction, including undone compactions
+    ids: dict[str, str] = {}  # letter and words -> the id they had, also after their record was dropped
 
     def copied(self) -> "Folded":
         """Return an independent copy of a fold."""
@@ -140,8 +140,8 @@ def words_of(record: Decision | Fact | Todo | ErrorRecord) -> str:
     return record.error if isinstance(record, ErrorRecord) else record.text
 
 
-class Carried(Struct, frozen=True):
-    """The records after a compaction, and what gave way."""
+class RecordUpdate(Struct, frozen=True):
+    """The records after a compaction, and the records that were dropped."""
 
     records: Records
     losses: tuple[Loss, ...]
@@ -150,11 +150,13 @@ class Carried(Struct, frozen=True):
 Weigh = Callable[[str, Section], float]
 
 
-def carry(folded: Folded, bullets: Sequence[Bullet], weigh: Weigh, finished: frozenset[str] = frozenset()) -> Carried:
+def update_records(
+    folded: Folded, bullets: Sequence[Bullet], weigh: Weigh, finished: frozenset[str] = frozenset()
+) -> RecordUpdate:
     """Join new bullets to the current records: same words, same record; `finished`: ids of open work that is done.
 
-    Ten of each at most. What is older gives way unless it weighs more; a new value of the same subject replaces the
-    former. Nothing is merged because it merely looks alike: similar sentences often differ in a "not".
+    At most ten of each. Older records are dropped first unless they weigh more; a new value of the same subject
+    supersedes the old one. Nothing is merged because it merely looks alike: similar sentences often differ in a "not".
     """
     numbers = dict(folded.numbers)
     former = folded.records
@@ -166,17 +168,17 @@ def carry(folded: Folded, bullets: Sequence[Bullet], weigh: Weigh, finished: fro
     facts = pool.join(former.facts, [bullet for bullet in bullets if bullet.section == "facts"], _fact)
     open_work = [todo for todo in former.todos if todo.id not in finished]
     todos = pool.join(open_work, [bullet for bullet in bullets if bullet.section == "pending"], _todo)
-    # What was resolved by the last time is not carried on.
+    # Errors that were already resolved at the last compaction are dropped.
     trouble = [error for error in former.errors if not error.resolution]
     errors = pool.join(trouble, [bullet for bullet in bullets if bullet.section == "errors"], _error)
     summary = Summary(task.text, task.source, task.weight) if task else former.task
     if former.task and summary and _plain(former.task.text) == _plain(summary.text):
         summary = former.task
-    return Carried(Records(summary, decisions, facts, todos, errors), tuple(losses))
+    return RecordUpdate(Records(summary, decisions, facts, todos, errors), tuple(losses))
 
 
 def document(records: Records) -> ContextDoc:
-    """Return what CONTEXT.md says."""
+    """Return the content of CONTEXT.md."""
     errors = tuple(_error_line(error) for error in records.errors)
     return ContextDoc(
         task=records.task.text if records.task else "",
@@ -197,13 +199,13 @@ def _error_line(record: ErrorRecord) -> str:
     return whole if len(whole) <= MAX_BULLET_CHARS and len(sentences(whole)) == 1 else record.error
 
 
-def lightened(records: Records) -> tuple[Records, Loss | None]:
-    """Return the records without the lightest of facts, errors and open work, then of decisions; None: all are gone."""
+def without_lightest(records: Records) -> tuple[Records, Loss | None]:
+    """Drop the lightest fact, else error, todo or decision, and return its loss; None if nothing is left to drop."""
     for name in ("facts", "errors", "todos", "decisions"):
-        ones: tuple[Any, ...] = getattr(records, name)
-        if ones:
-            least = min(ones, key=lambda record: getattr(record, "weight", 0.0))
-            kept = tuple(record for record in ones if record is not least)
+        section: tuple[Any, ...] = getattr(records, name)
+        if section:
+            least = min(section, key=lambda record: getattr(record, "weight", 0.0))
+            kept = tuple(record for record in section if record is not least)
             return replace(records, **{name: kept}), Loss(words_of(least), "over_limit", f"{least.id}, {least.source}")
     return records, None
 
@@ -211,22 +213,22 @@ def lightened(records: Records) -> tuple[Records, Loss | None]:
 def number_refs(folded: Folded, found: Iterable[Ref], join: Callable[[Ref, Ref], Ref]) -> tuple[Ref, ...]:
     """Return the refs that are new or changed, with their ids; a path keeps the id it has."""
     highest = folded.numbers.get("r", 0)
-    told: list[Ref] = []
+    numbered: list[Ref] = []
     for ref in found:
         known = folded.refs.get(ref.path)
         if known is None:
             highest += 1
-            told.append(replace(ref, id=f"r{highest}"))
+            numbered.append(replace(ref, id=f"r{highest}"))
             continue
-        told.append(replace(join(known, ref), id=known.id, compaction=None))
-    return tuple(told)
+        numbered.append(replace(join(known, ref), id=known.id, compaction=None))
+    return tuple(numbered)
 
 
 def with_compaction(records: Records, event_id: str) -> Records:
     """Set the event id in new records; older records keep theirs."""
 
-    def marked(ones: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(record if record.compaction else replace(record, compaction=event_id) for record in ones)
+    def marked(section: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(record if record.compaction else replace(record, compaction=event_id) for record in section)
 
     task = records.task
     if task and not task.compaction:
@@ -259,10 +261,10 @@ class _Pool:
         for bullet in bullets:
             same = known.get(_plain(bullet.text))
             if same is None:
-                one = shape.make(self._name(shape.letter, bullet.text), bullet)
-                known[_plain(bullet.text)] = kept[one.id] = one
-                weights[one.id] = (bullet.weight or self._weigh(bullet.text, shape.section)) + _NEWER
-                fresh.append(one.id)
+                record = shape.make(self._name(shape.letter, bullet.text), bullet)
+                known[_plain(bullet.text)] = kept[record.id] = record
+                weights[record.id] = (bullet.weight or self._weigh(bullet.text, shape.section)) + _NEWER
+                fresh.append(record.id)
             else:
                 # Found again: the record is unchanged and counts as new.
                 weights[same.id] = max(weights.get(same.id, 0.0), bullet.weight) + _NEWER
@@ -273,7 +275,7 @@ class _Pool:
         self._supersede(former, fresh, kept, shape)
         best = sorted(kept, key=lambda name: -weights[name])
         for name in best[MAX_BULLETS:]:
-            self._losses.append(Loss(shape.words(kept[name]), "carried_out", f"{name}, {kept[name].source}"))
+            self._losses.append(Loss(shape.words(kept[name]), "displaced", f"{name}, {kept[name].source}"))
         return tuple(kept[name] for name in sorted(best[:MAX_BULLETS], key=lambda name: int(name[1:])))
 
     def _name(self, letter: str, text: str) -> str:
@@ -290,13 +292,13 @@ class _Pool:
             if earlier.id not in kept or not isinstance(earlier, Fact | Decision):
                 continue
             words = shape.words(earlier)
-            newer = next((name for name in fresh if tells_a_change(words, shape.words(kept[name]))), None)
+            newer = next((name for name in fresh if changes_value(words, shape.words(kept[name]))), None)
             if newer:
                 del kept[earlier.id]
                 self._losses.append(Loss(words, "superseded", f"{earlier.id} by {newer}, {earlier.source}"))
 
 
-def tells_a_change(former: str, later: str) -> bool:
+def changes_value(former: str, later: str) -> bool:
     """Return True if two sentences give different values of one thing: "the port is 8080", "the port is 9090".
 
     All words but one are the same, and that one is a value after the predicate. A value before the

@@ -9,7 +9,7 @@ from typing import cast
 
 import msgspec
 
-from daypack.derived.raw_history import is_brought_back
+from daypack.derived.raw_history import repeats_history
 from daypack.types.history import Message, Text
 
 LARGE_BYTES = 2048  # a smaller content costs about as much as a reference to it
@@ -32,7 +32,7 @@ def is_large(content: str) -> bool:
 
 def printed(message: Message) -> str | None:
     """Return the content of a large tool output; None for anything else, and for recalled text."""
-    if message.role != "tool" or is_brought_back(message):
+    if message.role != "tool" or repeats_history(message):
         return None
     text = message.text
     if not is_large(text):

@@ -68,7 +68,7 @@ def swap_output(message: Message, shown: str, tokens: int) -> SwapRecord:
 
 
 def range_of(record: SwapRecord) -> Messages:
-    """Return the messages a record stands for."""
+    """Return the messages a record covers."""
     if record.range:
         start, _, stop = record.range.partition("-")
         return Messages(int(start), int(stop or start))
@@ -77,7 +77,7 @@ def range_of(record: SwapRecord) -> Messages:
 
 
 def chunk_for(history: History, record: SwapRecord) -> bytes | None:
-    """Make the chunk of a record again from history; None when history no longer says what it said."""
+    """Make the chunk of a record again from history; None if the history has changed."""
     extent = range_of(record)
     digest = digest_messages(history.messages.records(extent.start, extent.stop))
     chunk = chunk_of(extent.start, extent.stop, digest)
@@ -85,10 +85,10 @@ def chunk_for(history: History, record: SwapRecord) -> bytes | None:
 
 
 def stub(message: Message, shown: str) -> str:
-    """Return the line that stands for a tool output in the window: id, size, and how it begins."""
+    """Return the line that replaces a tool output in the window: id, size and first words."""
     lines = shown.count("\n") + 1
     size = f"{len(shown):,} characters, {lines:,} line{'s' if lines > 1 else ''}"
-    return f'{SWAPPED}{id_of(message)[:SHORT_ID]}, {size}; recall gives it back. It begins "{preview(shown)}"]'
+    return f'{SWAPPED}{id_of(message)[:SHORT_ID]}, {size}; recall returns it. It begins "{preview(shown)}"]'
 
 
 def preview(text: str) -> str:

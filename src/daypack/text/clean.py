@@ -90,7 +90,7 @@ _DETAILS: dict[LossReason, str] = {"refused": "the model declined", "placeholder
 
 
 def clean(text: str) -> tuple[str, tuple[Loss, ...]]:
-    """Return model output without what is not output, and what was taken out."""
+    """Return model output without thinking, talk and wrappers, and the removed texts as losses."""
     losses: list[Loss] = []
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
     text = _INVISIBLE.sub("", _COLOUR.sub("", text))
@@ -102,7 +102,7 @@ def clean(text: str) -> tuple[str, tuple[Loss, ...]]:
     lines = [_without_talk(line, losses) for line in text.split("\n")]
     text = "\n".join(line for line in lines if line is not None).strip("\n")
     if len(losses) > _MAX_LOSSES:
-        more = Loss(f"{len(losses) - _MAX_LOSSES} more", "meta", "not listed one by one")
+        more = Loss(f"{len(losses) - _MAX_LOSSES} more", "meta", "not listed")
         losses = [*losses[:_MAX_LOSSES], more]
     return text.strip(), tuple(losses)
 

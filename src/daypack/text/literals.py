@@ -20,7 +20,7 @@ MAX_QUOTED_CHARS = 80
 MAX_LITERAL_CHARS = 400  # longer words are data: base64, minified code
 
 
-class Found(NamedTuple):
+class FoundLiteral(NamedTuple):
     """One literal; kind is path, url, number, id, version or quoted."""
 
     kind: str
@@ -107,9 +107,9 @@ _SPACE = re.compile(r"\s")
 _DIGIT = re.compile(r"\d")
 
 
-def literals(text: str) -> list[Found]:
+def literals(text: str) -> list[FoundLiteral]:
     """Return every literal of a text, in order; none overlaps another."""
-    found: list[Found] = []
+    found: list[FoundLiteral] = []
     for match in _SCAN.finditer(text):
         group = match.lastgroup
         if group is None:
@@ -117,7 +117,7 @@ def literals(text: str) -> list[Found]:
         start, stop = match.span(group)
         word = text[start:stop]
         for kind, a, b in _read(group, word):
-            found.append(Found(kind, word[a:b], start + a, start + b))
+            found.append(FoundLiteral(kind, word[a:b], start + a, start + b))
     return found
 
 
@@ -133,7 +133,7 @@ def places(literal: str, source: str) -> Iterator[int]:
     at = source.find(literal)
     while at >= 0:
         stop = at + len(literal)
-        if not (_goes_on_before(source, at, literal[0]) or _goes_on_after(source, at, stop)):
+        if not (_continues_before(source, at, literal[0]) or _continues_after(source, at, stop)):
             yield at
         at = source.find(literal, at + 1)
 
@@ -296,7 +296,7 @@ _THOUSANDS = re.compile(r"\d,\d{3}(?!\d)")
 _FILE_LINE = re.compile(r"[A-Za-z]:\Z")
 
 
-def _goes_on_before(source: str, at: int, first: str) -> bool:
+def _continues_before(source: str, at: int, first: str) -> bool:
     """Return True if the character before a position belongs to the same word."""
     if not at:
         return False
@@ -318,7 +318,7 @@ def _goes_on_before(source: str, at: int, first: str) -> bool:
     return False
 
 
-def _goes_on_after(source: str, at: int, stop: int) -> bool:
+def _continues_after(source: str, at: int, stop: int) -> bool:
     """Return True if the text after a literal belongs to the same word."""
     if stop >= len(source):
         return False

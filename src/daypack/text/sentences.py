@@ -62,7 +62,7 @@ def _lines(text: str) -> list[tuple[int, int]]:
     at, joined = 0, 0
     for line in text.split("\n"):
         stop = at + len(line)
-        if line[:1].islower() and joined < _MAX_WRAPPED_LINES and lines and _goes_on(text, lines[-1][1], at):
+        if line[:1].islower() and joined < _MAX_WRAPPED_LINES and lines and _continues(text, lines[-1][1], at):
             lines[-1] = (lines[-1][0], stop)
             joined += 1
         elif line:
@@ -72,7 +72,7 @@ def _lines(text: str) -> list[tuple[int, int]]:
     return lines
 
 
-def _goes_on(text: str, end: int, start: int) -> bool:
+def _continues(text: str, end: int, start: int) -> bool:
     """Return True if the sentence of the line that ends at `end` continues in the line that begins at `start`."""
     if start != end + 1:
         return False

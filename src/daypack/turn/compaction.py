@@ -233,12 +233,12 @@ class Compactions:
 
     def _run(self, task: _Task, model: str | None) -> Compacted:
         """Compact a range and record the result. A model works while other threads prepare turns."""
-        from daypack.derived.compaction.compaction import Ask, compact  # noqa: PLC0415 — 30 ms that a turn need not pay
+        from daypack.derived.compaction.compaction import CompactionRequest, compact  # noqa: PLC0415 — 30 ms that a turn need not pay
         from daypack.llm.completers import open_completer  # noqa: PLC0415
 
         inputs, history = self._inputs, self._inputs.history
         choice = self._choice(model)
-        ask = Ask(
+        request = CompactionRequest(
             start=task.start,
             through=task.through,
             trigger=task.trigger,
@@ -250,7 +250,7 @@ class Compactions:
         completer = open_completer(choice, models=history.layout.models)
         with _one_model_at_a_time(history) if completer else nullcontext():
             try:
-                made = compact(history, task.folded, ask, inputs.counter(None), completer)
+                made = compact(history, task.folded, request, inputs.counter(None), completer)
             finally:
                 if completer:
                     completer.close()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
-from daypack.derived.raw_history import is_brought_back
+from daypack.derived.raw_history import repeats_history
 from daypack.errors import BadInput, MemoryMissing
 from daypack.files.blobs import name_of
 from daypack.history.draft import draft_event
@@ -141,7 +141,7 @@ class Bound:
         # Redact secrets before text leaves this machine.
         clearing = binding.url is not None and self._history.config.redaction == "on"
         for message in self._history.messages.records(binding.captured_through + 1):
-            if message.role in _CAPTURED_ROLES and message.text and not is_brought_back(message):
+            if message.role in _CAPTURED_ROLES and message.text and not repeats_history(message):
                 yield redact_message(message)[0] if clearing else message
 
     def _open_keeper(self, binding: Binding) -> "Keeper":

@@ -37,7 +37,7 @@ LossReason = Literal[
     "refused",
     "repeated",
     "superseded",  # a newer record contradicts it
-    "carried_out",  # an older record made room for newer ones
+    "displaced",  # by records of more weight
     "unread",  # messages that no compactor has seen
 ]
 
@@ -50,7 +50,7 @@ class Loss(Struct, frozen=True, omit_defaults=True):
     detail: str | None = None
 
 
-class Filled(Struct, frozen=True):
+class FilledTemplate(Struct, frozen=True):
     """The bullets a model wrote for a range that passed the checks, and its raw outputs."""
 
     bullets: tuple[Bullet, ...]

@@ -11,9 +11,9 @@ from daypack.derived.artifacts.outcomes import (
     ERROR_CHARS,
     error_line,
     is_benign,
+    names_problem,
     one_line,
     read_outcome,
-    says_what,
     shows_failure,
 )
 
@@ -180,8 +180,8 @@ def test_a_lead_in_gives_way_to_the_line_that_tells_something(output: str, line:
 
 @pytest.mark.parametrize("line", ["", "File does not exist.", "Error: File not found", "Validation failed:", "Failed."])
 def test_some_lines_say_only_that_something_is_wrong(line: str) -> None:
-    assert not says_what(line)
-    assert says_what("File does not exist: src/app.py")
+    assert not names_problem(line)
+    assert names_problem("File does not exist: src/app.py")
 
 
 @pytest.mark.parametrize(

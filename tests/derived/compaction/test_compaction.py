@@ -5,7 +5,7 @@ from turn.compacting import scene, step, tree
 from turn.scenes import MARKER, SECRET, close_all, stage
 
 from daypack.derived.compaction import compaction as module
-from daypack.derived.compaction.compaction import Ask, compact
+from daypack.derived.compaction.compaction import CompactionRequest, compact
 from daypack.derived.records import Folded, document
 from daypack.derived.template import MAX_BULLETS, problems, render
 from daypack.errors import DamageWarning, ModelFailed, NothingToCompact
@@ -49,7 +49,7 @@ class Scripted:
 def run(session: Session, folded: Folded | None = None, completer: Scripted | None = None, **ask: object) -> Compaction:
     given = {"start": 1, "through": len(session.messages()), **ask}
     counter = counter_named(session.history.tokenizer)
-    return compact(session.history, folded or Folded(), Ask(**given), counter, completer)  # type: ignore[arg-type]
+    return compact(session.history, folded or Folded(), CompactionRequest(**given), counter, completer)  # type: ignore[arg-type]
 
 
 def test_nothing_is_written_and_the_same_range_gives_the_same_value(home: str) -> None:
@@ -83,7 +83,7 @@ def test_the_result_is_valid_smaller_and_word_for_word_what_was_said(home: str) 
 def test_a_result_that_would_not_be_smaller_is_refused(home: str) -> None:
     session = stage(home)
     session.append("user", "Hi.")
-    with pytest.raises(NothingToCompact, match="would stand for"):
+    with pytest.raises(NothingToCompact, match="would replace"):
         run(session)
 
 

@@ -190,7 +190,7 @@ def test_a_resolution_nobody_gave_goes_and_the_error_stays() -> None:
     text = "The upload fails with TimeoutError; fixed by restarting nginx."
     bullets, losses = ground(in_section("errors", text), raw_of("The upload fails with TimeoutError."))
     assert bullets == (Bullet("errors", "The upload fails with TimeoutError", "messages:12"),)
-    assert losses == (Loss("restarting nginx.", "ungrounded", "no sentence says it"),)
+    assert losses == (Loss("restarting nginx.", "ungrounded", "no supporting sentence"),)
 
 
 def test_a_reference_to_messages_is_replaced_by_the_true_source() -> None:

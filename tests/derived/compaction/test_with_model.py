@@ -11,7 +11,7 @@ from daypack.derived.compaction.with_model import ANSWER_TOKENS, MAX_CHUNKS, MAX
 from daypack.errors import ModelFailed
 from daypack.llm.completion.port import Completion, Finish, Prompt
 from daypack.prompts import SHIPPED_PROMPTS
-from daypack.types.compaction import Filled
+from daypack.types.compaction import FilledTemplate
 from daypack.types.history import Message, Text, ToolCall
 
 PROMPTS = Path(SHIPPED_PROMPTS)
@@ -164,7 +164,7 @@ def test_a_merge_that_fails_leaves_the_newest_of_its_parts() -> None:
             return ModelFailed("gone", operation="complete", place="there", hint="")
         return told(prompt)
 
-    filled: Filled = fill(long_raw(), Model(failing), 32_000)
+    filled: FilledTemplate = fill(long_raw(), Model(failing), 32_000)
     assert filled.bullets
 
 

@@ -73,13 +73,13 @@ def refs_of(artifacts: Artifacts) -> tuple[Ref, ...]:
         refs.append((seqs[0], Ref("", file.path, "file", _summary(file, seqs[-1]), str(source), file.digest)))
     for url in artifacts.urls:
         seqs = sorted({*url.fetched, *url.named})
-        told = _told({"fetched": len(url.fetched), "named": len(url.named)}, seqs[-1])
-        refs.append((seqs[0], Ref("", url.url, "artifact", told, str(Messages(seqs[0], seqs[-1])))))
+        summary = _summarise_counts({"fetched": len(url.fetched), "named": len(url.named)}, seqs[-1])
+        refs.append((seqs[0], Ref("", url.url, "artifact", summary, str(Messages(seqs[0], seqs[-1])))))
     return tuple(ref for _, ref in sorted(refs, key=lambda entry: entry[0]))
 
 
 def join_refs(former: Ref, later: Ref) -> Ref:
-    """Return what two neighbouring ranges say of one path as one ref."""
+    """Join the refs that two neighbouring ranges have for one path."""
     counts: dict[str, int] = dict.fromkeys(_VERBS, 0)
     for verb, number in _COUNTED.findall(f"{former.summary.partition(';')[0]}, {later.summary.partition(';')[0]}"):
         counts[verb] += int(number or 1)
@@ -90,7 +90,7 @@ def join_refs(former: Ref, later: Ref) -> Ref:
     # A change whose outcome is not known makes the old digest a wrong one.
     changed = any(verb in later.summary for verb in ("written", "created", "deleted"))
     digest = later.hash if later.hash or changed else former.hash
-    return replace(later, summary=_told(counts, whole.stop), source=str(whole), hash=digest)
+    return replace(later, summary=_summarise_counts(counts, whole.stop), source=str(whole), hash=digest)
 
 
 def _range(source: str | None) -> Messages | None:
@@ -99,10 +99,10 @@ def _range(source: str | None) -> Messages | None:
 
 
 def _summary(file: FileTouch, last: int) -> str:
-    return _told({verb: len(getattr(file, verb, ())) for verb in _VERBS}, last)
+    return _summarise_counts({verb: len(getattr(file, verb, ())) for verb in _VERBS}, last)
 
 
-def _told(counts: dict[str, int], last: int) -> str:
+def _summarise_counts(counts: dict[str, int], last: int) -> str:
     words = [verb if count == 1 else f"{verb} {count}x" for verb, count in counts.items() if count]
     return f"{', '.join(words)}; last {Messages(last, last)}"
 
@@ -241,7 +241,7 @@ class _Reader:
             self._files[touch.path].lines.add(lines)
         if not read.limited:
             if read.shape.says_content:
-                self._texts.say(touch.path, text)
+                self._texts.record(touch.path, text)
             else:
                 self._texts.read(touch.path, text)
 

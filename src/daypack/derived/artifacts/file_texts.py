@@ -41,7 +41,7 @@ class FileTexts:
         if text is not None:
             self._texts[path] = text
 
-    def say(self, path: str, text: str) -> None:
+    def record(self, path: str, text: str) -> None:
         """Record the text of a file."""
         self._texts[path] = text
 

@@ -121,14 +121,14 @@ class Outcome(NamedTuple):
 
     text: str  # of the output, without its wrapping
     exit: int | None = None
-    failed: bool | None = None  # None: the result does not tell
+    failed: bool | None = None  # None: unknown
     cancelled: bool = False  # it was not tried, or it was stopped
     running: bool = False  # it still runs in the background
 
 
 def read_outcome(text: str, meta: Mapping[str, Any] | None, *, shell: bool, speaks: bool = False) -> Outcome:
-    """Read what a result says of itself; `speaks`: its text is the tool's own, and no file or page it shows."""
-    told = _told(meta)
+    """Read the outcome from a result; `speaks`: the text is the tool's own, not the content of a file or page."""
+    flagged = _failure_flag(meta)
     if text.startswith(_CANCELLED):
         return Outcome(text, failed=True, cancelled=True)
     if text.startswith("{"):
@@ -137,22 +137,22 @@ def read_outcome(text: str, meta: Mapping[str, Any] | None, *, shell: bool, spea
             return Outcome(text, code, code != 0)
     if not shell:
         code = exit_code(text) if text.startswith(_FRAMED) else None
-        if speaks and told is None and code is None:
-            code = _code_told(text)
-        if told is None:
+        if speaks and flagged is None and code is None:
+            code = _mentioned_exit_code(text)
+        if flagged is None:
             # What is long is the text of a file or a page, whatever it begins with.
-            told = (
+            flagged = (
                 code != 0 if code is not None else len(text) < _HEAD_CHARS and text.lstrip()[:64].startswith(_REFUSED)
             ) or (speaks and not code and _is_unmistakable(text))
-        return Outcome(text, code, told)
+        return Outcome(text, code, flagged)
     if text.startswith(_RUNNING) or "Process running with session ID" in text[:400]:
         return Outcome(text, running=True)
     code = exit_code(text)
-    if code is None and told is False:
+    if code is None and flagged is False:
         code = 0  # Claude Code names the code only when it is not 0
     if code is None and text.startswith("Your command ran successfully"):
         code = 0
-    failed = code != 0 if code is not None else told
+    failed = code != 0 if code is not None else flagged
     return Outcome(text, code, failed)
 
 
@@ -186,31 +186,31 @@ def error_line(text: str) -> str:
         found = pattern.findall(ends)
         if found:
             # A traceback ends with its error; lists of failures begin with the first cause.
-            return _telling(found[-1] if at == 1 and "Traceback" in ends else found[0], ends)
+            return _informative_line(found[-1] if at == 1 and "Traceback" in ends else found[0], ends)
     lines = [line for raw in ends.split("\n") if (line := raw.strip()) and not _FRAME.fullmatch(line)]
     # A few lines begin with what is wrong, a long output ends with it.
-    return _telling(lines[0 if len(lines) <= _FEW_LINES else -1], ends) if lines else one_line(ends)
+    return _informative_line(lines[0 if len(lines) <= _FEW_LINES else -1], ends) if lines else one_line(ends)
 
 
-def says_what(line: str) -> bool:
-    """Return True if a line says what is wrong: not only that something is, and no lead-in to other lines."""
+def names_problem(line: str) -> bool:
+    """Return True if a line names the problem: not "failed" alone, and not a lead-in to other lines."""
     return bool(line) and not line.endswith((":", "：")) and _VAGUE.fullmatch(line) is None
 
 
-def _telling(line: str, output: str) -> str:
-    """Return a line of an output, or the next one that tells something when it does not."""
+def _informative_line(line: str, output: str) -> str:
+    """Return a line of an output, or the next informative line if this one names no problem."""
     own = one_line(_first_of(line))
-    if says_what(own):
+    if names_problem(own):
         return own
     _, _, rest = output.partition(line)
     after = [*line.split("\\n")[1:], *rest.split("\n")[:_LOOK_AHEAD]]
-    told = [
+    next_lines = [
         words
         for following in after
         if (words := one_line(following).removeprefix("- ")) and not _FRAME.fullmatch(words)
     ]
-    for at, words in enumerate(told):
-        if says_what(words) and _is_informative(words, first=at == 0):
+    for at, words in enumerate(next_lines):
+        if names_problem(words) and _is_informative(words, first=at == 0):
             return words
     return own
 
@@ -224,7 +224,7 @@ def _is_informative(line: str, *, first: bool) -> bool:
     return first and len(_WORDS.findall(line)) >= _INFORMATIVE_WORDS
 
 
-def _code_told(text: str) -> int | None:
+def _mentioned_exit_code(text: str) -> int | None:
     every = _EXIT_ANYWHERE.findall(text if len(text) <= _SHORT_CHARS else text[-300:])
     return int(every[-1]) if every else None
 
@@ -250,8 +250,8 @@ def one_line(text: str, most: int = ERROR_CHARS) -> str:
     return trim(words, most)
 
 
-def _told(meta: Mapping[str, Any] | None) -> bool | None:
-    """Return whether the agent's own log calls a result an error; None when it does not say."""
+def _failure_flag(meta: Mapping[str, Any] | None) -> bool | None:
+    """Return True if the agent's own log marks a result as an error; None if it has no mark."""
     if not meta:
         return None
     result = meta.get("result")
@@ -276,8 +276,8 @@ def _unwrap(text: str) -> tuple[str, int | None]:
         return text, None
     fields = cast(dict[str, Any], value) if isinstance(value, dict) else {}
     inner = fields.get("metadata")
-    told = {**fields, **(cast(dict[str, Any], inner) if isinstance(inner, dict) else {})}
-    code = next((told[name] for name in ("exit_code", "exitCode", "exit", "returncode") if name in told), None)
-    said = [told.get(name) for name in ("output", "stdout", "stderr")]
-    words = "\n".join(sentence for sentence in said if isinstance(sentence, str) and sentence)
+    merged = {**fields, **(cast(dict[str, Any], inner) if isinstance(inner, dict) else {})}
+    code = next((merged[name] for name in ("exit_code", "exitCode", "exit", "returncode") if name in merged), None)
+    outputs = [merged.get(name) for name in ("output", "stdout", "stderr")]
+    words = "\n".join(output for output in outputs if isinstance(output, str) and output)
     return words or text, code if isinstance(code, int) and not isinstance(code, bool) else None

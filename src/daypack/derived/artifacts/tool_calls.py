@@ -157,16 +157,16 @@ def _range_of(shape: ToolShape, fields: Mapping[str, Any]) -> tuple[int, int]:
 def _read_script(shape: ToolShape, words: object) -> CallRead:
     if isinstance(words, list):
         parts = tuple(word for word in cast(list[object], words) if isinstance(word, str))
-        simples, told = split_words(parts), " ".join(parts)
+        simples, command = split_words(parts), " ".join(parts)
         if len(parts) == 3 and parts[1].startswith("-"):
-            told = parts[2]
+            command = parts[2]
     elif isinstance(words, str):
-        simples, told = split(words), words
+        simples, command = split(words), words
     else:
         return CallRead(shape)
     done = read_commands(simples)
     urls = tuple(dict.fromkeys(map(tidy_url, done.urls)))
-    return CallRead(shape, tuple(map(_tidy, done.touches)), one_line(told, COMMAND_CHARS), done, urls)
+    return CallRead(shape, tuple(map(_tidy, done.touches)), one_line(command, COMMAND_CHARS), done, urls)
 
 
 def _tidy(touch: Touch) -> Touch:

@@ -316,7 +316,7 @@ def as_finding(line: Candidate) -> str:
     return "" if assistant and _is_narration(text, dense=line.density > 0) else text
 
 
-def leans_back(text: str) -> bool:
+def refers_back(text: str) -> bool:
     """Return True if a sentence begins with a word that refers to the sentence before it."""
     return _BACKWARD.match(text) is not None
 

@@ -15,12 +15,12 @@ from daypack.derived.children import merged, read_children
 from daypack.derived.compaction.extractive import QUESTION_WEIGHT, extract, finished, weigh
 from daypack.derived.raw_history import Raw, raw_of
 from daypack.derived.records import (
-    Carried,
     Folded,
-    carry,
+    RecordUpdate,
     document,
-    lightened,
     number_refs,
+    update_records,
+    without_lightest,
 )
 from daypack.derived.swap import LARGE_TOKENS, preview, swap_output, swap_range
 from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS, problems, render
@@ -33,7 +33,7 @@ from daypack.text.sentences import sentences
 from daypack.text.tokens import Counter as TokenCounter
 from daypack.text.trim import trim
 from daypack.text.words import content_words
-from daypack.types.compaction import SECTIONS, Bullet, Compaction, Filled, Loss
+from daypack.types.compaction import SECTIONS, Bullet, Compaction, FilledTemplate, Loss
 from daypack.types.history import Message
 from daypack.types.records import Ref, SwapRecord, Todo
 
@@ -43,7 +43,7 @@ _OFFERED = 20  # bullets of a section that are looked at; ten stay
 _SLAB_BYTES = 4 << 20  # of a long range that is read at once
 
 
-class Ask(Struct, frozen=True, kw_only=True):
+class CompactionRequest(Struct, frozen=True, kw_only=True):
     """The input of a compaction."""
 
     start: int
@@ -56,10 +56,14 @@ class Ask(Struct, frozen=True, kw_only=True):
 
 
 def compact(
-    history: History, folded: Folded, ask: Ask, counter: TokenCounter, completer: Completer | None = None
+    history: History,
+    folded: Folded,
+    request: CompactionRequest,
+    counter: TokenCounter,
+    completer: Completer | None = None,
 ) -> Compaction:
     """Return the compaction of a range, on top of the earlier ones. Nothing is written."""
-    reading = _Reading(history, ask)
+    reading = _Reading(history, request)
     for raw in reading.slabs():
         reading.take(raw)
     filled = reading.ask_model(completer)
@@ -67,23 +71,25 @@ def compact(
     if _is_only_asked(folded, bullets):
         bullets = [bullet for bullet in bullets if bullet.section != "task"]
     done = finished(folded.records.todos, reading.last) if reading.last else frozenset[str]()
-    carried = carry(folded, bullets, weigh, done)
+    update = update_records(folded, bullets, weigh, done)
     found = (*reading.refs.values(), *(ref for child in read_children(history) for ref in merged(child)))
-    refs = number_refs(folded, (_cleared(ref) for ref in found) if ask.redacting else found, join_refs)
-    unread = (Loss(ask.unread, "unread", "more than a turn waits for"),) if ask.unread else ()
-    losses = _counted((*unread, *filled.losses, *carried.losses, *over))
+    refs = number_refs(folded, (_cleared(ref) for ref in found) if request.redacting else found, join_refs)
+    unread = (Loss(request.unread, "unread", "too many messages to read within a turn"),) if request.unread else ()
+    losses = _counted((*unread, *filled.losses, *update.losses, *over))
     swapped = reading.swapped()
     compaction = Compaction(
-        source=f"messages:{ask.start}-{ask.through}" if ask.through > ask.start else f"messages:{ask.start}",
-        through=ask.through,
-        trigger=ask.trigger,
+        source=f"messages:{request.start}-{request.through}"
+        if request.through > request.start
+        else f"messages:{request.start}",
+        through=request.through,
+        trigger=request.trigger,
         method="structured_digest" if filled.bullets else "extractive_summary",
         model=completer.name if completer else NO_MODEL,
         before_tokens=(folded.current.before_tokens if folded.current else 0) + reading.tokens,
         after_tokens=0,
-        coverage=_coverage(reading, filled, carried, len(losses)),
+        coverage=_coverage(reading, filled, update, len(losses)),
         losses=losses[:MAX_LOSSES],
-        records=carried.records,
+        records=update.records,
         refs=refs,
         swapped=swapped,
         output={"texts": list(filled.outputs)} if filled.outputs else None,
@@ -94,11 +100,11 @@ def compact(
 class _Reading:
     """Reads a range once, slab by slab, and keeps what the compaction is made of."""
 
-    def __init__(self, history: History, ask: Ask) -> None:
+    def __init__(self, history: History, request: CompactionRequest) -> None:
         self._history = history
-        self._ask = ask
+        self._request = request
         reader = history.messages.reader
-        self._slots = reader.slots(reader.position(ask.start), reader.position(ask.through) + 1)
+        self._slots = reader.slots(reader.position(request.start), reader.position(request.through) + 1)
         self._tokens = {slot.seq: slot.tokens for slot in self._slots if slot.tokens != UNCOUNTED}
         self._outputs: list[SwapRecord] = []
         self._digest: list[Message] = []
@@ -125,14 +131,14 @@ class _Reading:
 
     def slabs(self) -> Iterator[Raw]:
         """Return the range in pieces of bounded size."""
-        start, size = self._ask.start, 0
+        start, size = self._request.start, 0
         for slot in self._slots:
             size += slot.length
             if size > _SLAB_BYTES:
                 yield self._slab(start, slot.seq)
                 start, size = slot.seq + 1, 0
-        if start <= self._ask.through:
-            yield self._slab(start, self._ask.through)
+        if start <= self._request.through:
+            yield self._slab(start, self._request.through)
 
     def _slab(self, start: int, stop: int) -> Raw:
         messages = tuple(self._history.messages.records(start, stop))
@@ -143,7 +149,7 @@ class _Reading:
                 tokens = self._tokens[message.seq] = self._history.count_tokens(message)
             if message.role == "tool" and tokens > LARGE_TOKENS:
                 self._swap(message, tokens)
-        raw = raw_of(messages, start, stop, redacting=self._ask.redacting)
+        raw = raw_of(messages, start, stop, redacting=self._request.redacting)
         if not self.opening:
             self.opening = next(
                 (preview(asked.text) for asked in raw.messages if asked.role == "user" and asked.text), ""
@@ -151,7 +157,7 @@ class _Reading:
         return raw
 
     def _swap(self, message: Message, tokens: int) -> None:
-        shown = redact_message(message)[0].text if self._ask.redacting else message.text
+        shown = redact_message(message)[0].text if self._request.redacting else message.text
         self._outputs.append(swap_output(message, shown, tokens))
 
     def take(self, raw: Raw) -> None:
@@ -171,22 +177,22 @@ class _Reading:
         self.bullets += found
         self.last = raw
 
-    def ask_model(self, completer: Completer | None) -> Filled:
+    def ask_model(self, completer: Completer | None) -> FilledTemplate:
         """Let a model read the newest slab; return nothing without a model, or if it cannot be reached."""
         if completer is None or self.last is None:
-            return Filled((), (), ())
+            return FilledTemplate((), (), ())
         from daypack.derived.compaction.with_model import fill  # noqa: PLC0415 — only for those who have a model
 
         try:
-            return fill(self.last, completer, self._ask.reader_tokens, self._history.layout.prompts)
+            return fill(self.last, completer, self._request.reader_tokens, self._history.layout.prompts)
         except DaypackError as error:
-            return Filled((), (Loss(self.last.source, "unread", f"the model failed: {error.problem}"),), ())
+            return FilledTemplate((), (Loss(self.last.source, "unread", f"the model failed: {error.problem}"),), ())
 
     def swapped(self) -> tuple[SwapRecord, ...]:
         """Return the records of what left the window: the range, and each large output in it."""
-        start, stop = self._ask.start, self._ask.through
+        start, stop = self._request.start, self._request.through
         summary = f"{self.messages:,} messages" + (f", beginning: {self.opening}" if self.opening else "")
-        for message in self._history.messages.reader.pick(list(self._ask.masked)):
+        for message in self._history.messages.reader.pick(list(self._request.masked)):
             self._swap(message, self._history.count_tokens(message))
         messages = self._history.messages.records(start, stop)
         return (swap_range(messages, start, stop, summary, self.tokens), *self._outputs)
@@ -253,8 +259,8 @@ def _joined(first: Sequence[Bullet], second: Sequence[Bullet]) -> tuple[Bullet, 
     return tuple(kept)
 
 
-def _coverage(reading: _Reading, filled: Filled, carried: Carried, losses: int) -> dict[str, int]:
-    records = carried.records
+def _coverage(reading: _Reading, filled: FilledTemplate, update: RecordUpdate, losses: int) -> dict[str, int]:
+    records = update.records
     kept = len(records.decisions) + len(records.facts) + len(records.todos) + len(records.errors)
     found = {
         "messages": reading.messages,
@@ -279,9 +285,9 @@ def _weighed(compaction: Compaction, counter: TokenCounter) -> Compaction:
         wrong = problems(text)
         if after < compaction.before_tokens and not wrong:
             return replace(compaction, after_tokens=after, records=records, losses=tuple(losses[:MAX_LOSSES]))
-        records, lost = lightened(records)
+        records, lost = without_lightest(records)
         if lost is None:
-            problem = wrong[0] if wrong else f"{after:,} tokens would stand for {compaction.before_tokens:,}"
+            problem = wrong[0] if wrong else f"{after:,} tokens would replace {compaction.before_tokens:,}"
             raise NothingToCompact(
                 problem,
                 operation="compact",

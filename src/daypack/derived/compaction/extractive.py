@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from daypack.derived.artifacts.observations import Artifacts, ErrorSeen
-from daypack.derived.artifacts.outcomes import says_what
+from daypack.derived.artifacts.outcomes import names_problem
 from daypack.derived.compaction.candidates import (
     LANGUAGE_CHARS,
     Candidate,
@@ -19,8 +19,8 @@ from daypack.derived.compaction.candidates import (
     as_finding,
     candidates,
     choose,
-    leans_back,
     newest_only,
+    refers_back,
     says_something,
     shorten,
     tidy,
@@ -203,7 +203,7 @@ def _worth(line: Candidate, section: Section) -> float:
 
 def _is_aside(text: str, section: Section) -> bool:
     """Return True if an assistant talks to itself, or about its last message."""
-    return _SELF.search(text) is not None or (section == "decisions" and leans_back(text))
+    return _SELF.search(text) is not None or (section == "decisions" and refers_back(text))
 
 
 def _is_intention(line: Candidate) -> bool:
@@ -380,7 +380,7 @@ def _errors(errors: Sequence[ErrorSeen], most: int) -> list[Bullet]:
     ordered = sorted(errors, key=lambda seen: (seen.resolved_by is not None, not literal_density(seen.text), -seen.seq))
     for at, error in enumerate(ordered):
         text = shorten(" ".join(error.text.split()), MAX_BULLET_CHARS)
-        if text in found or not says_what(text) or (error.resolved_by and resolved == _MOST_RESOLVED):
+        if text in found or not names_problem(text) or (error.resolved_by and resolved == _MOST_RESOLVED):
             continue
         resolved += 1 if error.resolved_by else 0
         resolution = shorten(" ".join((error.resolution or "").rstrip("…").split()), MAX_BULLET_CHARS) or None

@@ -19,7 +19,7 @@ import msgspec
 
 from daypack.derived.raw_history import Raw
 from daypack.text.english import stem
-from daypack.text.literals import Found, literals, places
+from daypack.text.literals import FoundLiteral, literals, places
 from daypack.text.sentences import sentences
 from daypack.text.words import NO_NEGATION, content_words, count_negations, is_negation, stems_of
 from daypack.types.compaction import SECTIONS, Bullet, Loss, Section
@@ -62,7 +62,7 @@ class _Piece(NamedTuple):
 
 
 class _Support(NamedTuple):
-    """Sentences that carry a bullet."""
+    """Sentences that support a bullet."""
 
     share: float
     message: int
@@ -163,7 +163,7 @@ class _History:
         if key:
             supports = self._near_key(key, supports)
         if not supports:
-            return "no sentence says it"
+            return "no supporting sentence"
         grounded = [candidate for candidate in supports if not _missing(numbers, candidate.text)]
         if not grounded:
             return _missing(numbers, supports[0].text)
@@ -276,14 +276,14 @@ def _split_key(text: str) -> tuple[str, str]:
     return (key, value) if plain else ("", text)
 
 
-def _without(text: str, found: Sequence[Found]) -> str:
+def _without(text: str, found: Sequence[FoundLiteral]) -> str:
     """Return a text without some of its literals."""
     for literal in reversed(found):
         text = f"{text[: literal.start]} {text[literal.stop :]}"
     return text
 
 
-def _missing(numbers: Sequence[Found], text: str) -> str:
+def _missing(numbers: Sequence[FoundLiteral], text: str) -> str:
     """Return the first of the numbers that does not occur in a text."""
     return next((number.text for number in numbers if next(places(number.text, text), None) is None), "")
 

@@ -120,7 +120,7 @@ class _Taken:
         most = 1 if section == "task" else MAX_BULLETS
         words = text.split()
         if len(words) > 12 and len(set(words)) * 3 < len(words):
-            self.lose(text, "repeated", "the same words again and again")
+            self.lose(text, "repeated", "repeats the same words")
         elif key in self._seen:
             self.lose(text, "repeated")
         elif len(text) > MAX_BULLET_CHARS:
@@ -143,7 +143,7 @@ class _Taken:
             kept: list[str] = []
             for at, text in enumerate(self.texts[section]):
                 if shapes.count(shapes[at]) >= _LOOP and shapes.index(shapes[at]) < at:
-                    self.lose(text, "repeated", "differs in its numbers alone")
+                    self.lose(text, "repeated", "differs only in its numbers")
                 elif len(kept) >= MAX_BULLETS:
                     self.lose(text, "over_limit", f"more than {MAX_BULLETS} bullets")
                 else:
@@ -154,7 +154,7 @@ class _Taken:
         return ContextDoc("".join(self.texts["task"]), *(tuple(self.texts[section]) for section in SECTIONS[1:]))
 
     def all_losses(self) -> tuple[Loss, ...]:
-        more = (Loss(f"{self._more} more", "over_limit", "not listed one by one"),) if self._more else ()
+        more = (Loss(f"{self._more} more", "over_limit", "not listed"),) if self._more else ()
         return (*self.losses, *more)
 
 

@@ -1,4 +1,4 @@
-"""The compactor with a model: it fills the template, and only what history says word for word is taken over.
+"""The compactor with a model: it fills the template, and only bullets that history supports word for word are accepted.
 
 A range that is longer than the model's window is read in chunks; the filled templates of one run are merged in rounds.
 Nothing that an earlier run made is ever given to the model.
@@ -20,7 +20,7 @@ from daypack.files import atomic
 from daypack.llm.completion.port import Completer, Prompt
 from daypack.prompts import SHIPPED_PROMPTS
 from daypack.text.clean import clean
-from daypack.types.compaction import SECTIONS, Bullet, Filled, Loss
+from daypack.types.compaction import SECTIONS, Bullet, FilledTemplate, Loss
 from daypack.types.history import Message
 from daypack.types.records import ContextDoc
 
@@ -52,7 +52,7 @@ SCHEMA: dict[str, Any] = {  # for backends that know no grammars
 }
 
 
-def fill(raw: Raw, completer: Completer, reader_tokens: int, prompts: str | None = None) -> Filled:
+def fill(raw: Raw, completer: Completer, reader_tokens: int, prompts: str | None = None) -> FilledTemplate:
     """Let a model read a range. It fails as a whole only when the model cannot be reached at all.
 
     `prompts`: the folder of the user's own prompts; a file there goes before the one that ships with daypack.
@@ -64,7 +64,7 @@ def fill(raw: Raw, completer: Completer, reader_tokens: int, prompts: str | None
     run = _Run(completer, own)
     partials = run.ask_each(_name_for(reader_tokens), chunks, room)
     bullets = _merge(run, partials, raw) if len(partials) > 1 else partials[0] if partials else ()
-    return Filled(bullets, tuple(run.losses), tuple(run.outputs), unread)
+    return FilledTemplate(bullets, tuple(run.losses), tuple(run.outputs), unread)
 
 
 def transcript(raw: Raw, room_chars: int) -> str:
