@@ -81,7 +81,8 @@ def _describe(compaction: Compaction) -> str:
     count, read = coverage.get("messages", 0), coverage.get("read", 0)
     how = read_by(compaction.model) if read == count else f"({read:,} {read_by(compaction.model)})"
     why = _TRIGGERS.get(compaction.trigger) or safe_line(compaction.trigger)
-    kept = f"{counted(coverage.get('bullets', 0), 'line')} kept, {coverage.get('losses', 0):,} lost"
+    losses = coverage.get("losses", len(compaction.losses))
+    kept = f"{counted(coverage.get('bullets', 0), 'line')} kept, {losses:,} lost"
     tokens = f"{compaction.before_tokens:,} tokens compacted so far into a CONTEXT.md of {compaction.after_tokens:,}"
     return (
         f"{compaction.id}  {when}  {safe_line(compaction.source)}: {counted(count, 'message')} {how}; {why}\n"
