@@ -17,7 +17,7 @@ from daypack.files.blobs import name_of
 from daypack.importers.formats import find_files, read_transcripts
 from daypack.importers.transcript import Draft, Step, Transcript, parse_row
 from daypack.text.tokens import count_message, counter_named
-from daypack.turn.limits import Limits
+from daypack.turn.budget import Limits
 from daypack.types.history import Message
 
 TOKENS = 64_000

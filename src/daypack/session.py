@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from daypack.derived.children import Child, ChildUpdate
     from daypack.derived.tiers import Projection
     from daypack.memory.port import MemoryTools
+    from daypack.turn.budget import Limits
     from daypack.turn.compaction import Compacted
-    from daypack.turn.limits import Limits
     from daypack.turn.memory_binding import Binding, Bound
     from daypack.turn.prepare import Turns
     from daypack.turn.recall import Lookup, Recalled

@@ -33,8 +33,6 @@ VAGUE_NAMES = {"one", "many", "told", "said"}
 
 # Words of other people: cue phrases that are looked for in conversations.
 QUOTED = {"memory/document/patterns.py", "text/clean.py", "text/cue_phrases.py", "text/english.py"}
-# Packages that are not rewritten yet.
-PENDING: set[str] = set()
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
@@ -68,10 +66,6 @@ def vague(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.arg
 
 
-def is_pending(name: str) -> bool:
-    return name.partition("/")[0] in PENDING or name in PENDING
-
-
 def findings(path: Path) -> list[str]:
     if path.suffix == ".md":
         name = path.relative_to(ROOT).as_posix()
@@ -88,12 +82,7 @@ def pages() -> list[Path]:
 
 
 def test_prose_and_names_are_plain() -> None:
-    done = [
-        path
-        for path in pages()
-        if not is_pending(path.relative_to(SOURCE if path.suffix == ".py" else ROOT).as_posix())
-    ]
-    assert [found for path in done for found in findings(path)] == []
+    assert [finding for path in pages() for finding in findings(path)] == []
 
 
 @pytest.mark.parametrize(
@@ -118,7 +107,7 @@ def test_plain_sentences_pass(phrase: str) -> None:
     assert not DIALECT.search(phrase)
 
 
-if __name__ == "__main__":  # python tests/project/test_plain_english.py [PATH-PREFIX …]: list findings, pending or not
+if __name__ == "__main__":  # python tests/project/test_plain_english.py [PATH-PREFIX …]: list findings
     import sys
 
     for path in pages():

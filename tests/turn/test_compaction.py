@@ -20,7 +20,7 @@ from turn.windows import check_left, check_window
 from daypack.derived.records import COMPACTED
 from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS, parse, problems
 from daypack.session import Session
-from daypack.turn.limits import Limits
+from daypack.turn.budget import Limits
 from daypack.turn.policy import EPOCH_SHARE
 from daypack.types.records import Decision, Fact, Ref
 

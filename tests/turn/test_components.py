@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from turn.windows import answer, call, check_left, check_window, furnish, open_work, say, user, words_of
 
+from daypack.turn.budget import Limits
 from daypack.turn.dialects import NAMES
 from daypack.turn.items import Excerpt
-from daypack.turn.limits import Limits
 from daypack.turn.turn import Turn
 
 COMPONENTS = {

@@ -9,8 +9,8 @@ import pytest
 from turn.windows import Memory, answer, call, check_left, check_window, open_work, say, stable_of, user
 
 from daypack.session import Session
+from daypack.turn.budget import Limits
 from daypack.turn.dialects import NAMES
-from daypack.turn.limits import Limits
 from daypack.turn.turn import Turn
 
 _THOUGHT = {"type": "thinking", "text": "First the plan.", "signature": "c2ln"}

@@ -14,8 +14,8 @@ from turn.histories import PIXEL, Drafts
 import daypack
 from daypack.session import Session
 from daypack.text.tokens import counter_named
+from daypack.turn.budget import Limits
 from daypack.turn.dialects import NAMES, dialect
-from daypack.turn.limits import Limits
 from daypack.turn.turn import Turn
 from daypack.types.history import Message
 from daypack.types.memory import Remembered

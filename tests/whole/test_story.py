@@ -20,7 +20,7 @@ from turn.windows import check_left, check_window, stable_of
 
 from daypack.protocol import Block
 from daypack.session import Session, open_session
-from daypack.turn.limits import Limits
+from daypack.turn.budget import Limits
 from daypack.turn.turn import Turn
 from daypack.types.history import Message
 from daypack.upkeep.rebuild import verify

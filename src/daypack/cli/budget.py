@@ -10,7 +10,7 @@ from daypack.cli.pack import read_budget
 from daypack.cli.terminal import json_text
 from daypack.files import atomic
 from daypack.session import Session
-from daypack.turn.limits import Limits, parse_budget_file
+from daypack.turn.budget import Limits, parse_budget_file
 from daypack.turn.policy import DEFAULT_BUDGET_TOKENS
 from daypack.types.kinds import TARGETS
 

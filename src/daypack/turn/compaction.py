@@ -14,9 +14,9 @@ from daypack.files import atomic
 from daypack.files.lock import ThreadLock
 from daypack.history.draft import draft_event
 from daypack.history.session import History
+from daypack.turn.budget import Limits
 from daypack.turn.evidence.replay import read_turn
 from daypack.turn.hand_edits import HandEdits
-from daypack.turn.limits import Limits
 from daypack.turn.pack.fit import Fitted, begin_epoch, leaving, require_user
 from daypack.turn.pack.select import select
 from daypack.turn.policy import (

@@ -9,8 +9,8 @@ from daypack.errors import BadInput
 from daypack.files import atomic
 from daypack.history.draft import draft_event
 from daypack.history.session import History
+from daypack.turn.budget import Limits, parse_budget_file
 from daypack.turn.ledger import BUDGET, Ledger
-from daypack.turn.limits import Limits, parse_budget_file
 from daypack.turn.policy import DEFAULT_BUDGET_TOKENS
 from daypack.types.digest import digest_text
 from daypack.types.kinds import Target

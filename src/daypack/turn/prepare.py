@@ -15,6 +15,7 @@ from daypack.history.layout import check_name
 from daypack.history.session import History
 from daypack.text.tokens import counter_named
 from daypack.turn import questions
+from daypack.turn.budget import Limits, limits_from
 from daypack.turn.compaction import Compactions
 from daypack.turn.evidence.pack_files import render_pack_json, render_pack_md
 from daypack.turn.evidence.record import Packed, append_record, describe, is_current
@@ -23,7 +24,6 @@ from daypack.turn.evidence.view import Parts
 from daypack.turn.hand_edits import HandEdits
 from daypack.turn.items import SEEN_BY_DEFAULT
 from daypack.turn.ledger import SWITCH, RecordedTurn
-from daypack.turn.limits import Limits, limits_from
 from daypack.turn.pack.assemble import Assembly, assemble
 from daypack.turn.pack.fit import Fitted, extends, fit
 from daypack.turn.pack.inject import inject

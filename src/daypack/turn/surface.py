@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
+from daypack.turn.budget import Limits
 from daypack.turn.items import Entry, Excerpt, Item, Missing, Omission
-from daypack.turn.limits import Limits
 from daypack.types.compaction import Compaction
 from daypack.types.kinds import EpochReason, Target
 

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from daypack.text.tokens import counter_named
+from daypack.turn.budget import Limits
 from daypack.turn.items import Item, TokenMeter
-from daypack.turn.limits import Limits
 from daypack.turn.pack.changes import changes
 from daypack.turn.pack.fence import measurer, show
 from daypack.turn.surface import Epoch

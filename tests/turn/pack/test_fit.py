@@ -22,9 +22,9 @@ from turn.windows import (
 
 from daypack.errors import BudgetTooSmall
 from daypack.session import Session
+from daypack.turn.budget import Limits
 from daypack.turn.dialects import NAMES
 from daypack.turn.items import Excerpt
-from daypack.turn.limits import Limits
 from daypack.turn.turn import Turn
 from daypack.types.history import Message
 from daypack.types.kinds import is_known

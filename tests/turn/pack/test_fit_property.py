@@ -10,7 +10,7 @@ from turn.histories import Drafts, wild_histories
 from turn.windows import check_left, check_window, furnish, open_work, stable_of
 
 from daypack.errors import BudgetTooSmall
-from daypack.turn.limits import Limits
+from daypack.turn.budget import Limits
 from daypack.types.kinds import TARGETS
 
 modest = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -12,7 +12,7 @@ from turn.windows import answer, call, check_left, check_window, open_work, say,
 from daypack.errors import BudgetTooSmall
 from daypack.session import Session
 from daypack.text.injected import SAME
-from daypack.turn.limits import Limits
+from daypack.turn.budget import Limits
 from daypack.turn.policy import EPOCH_SHARE, HARD_SHARE, SOFT_SHARE
 
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from turn.windows import Memory, check_left, furnish, open_work, user
 
 from daypack.text.tokens import counter_named
+from daypack.turn.budget import Limits
 from daypack.turn.items import Item, Omission, TokenMeter
-from daypack.turn.limits import Limits
 from daypack.turn.pack.fence import measurer
 from daypack.turn.pack.select import Selection, select
 from daypack.turn.surface import Surface

@@ -10,8 +10,8 @@ from turn.windows import check_calls, check_left, check_window, stable_of
 from daypack.derived.swap import LARGE_TOKENS, SHORT_ID, id_of
 from daypack.session import Session
 from daypack.text.injected import SWAPPED
+from daypack.turn.budget import Limits
 from daypack.turn.items import Entry, TokenMeter
-from daypack.turn.limits import Limits
 from daypack.turn.pack.stubs import is_large
 from daypack.turn.policy import FRESH_OUTPUTS
 from daypack.turn.survey.message_cost import message_cost

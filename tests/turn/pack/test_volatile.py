@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daypack.text.tokens import counter_for
+from daypack.turn.budget import Limits
 from daypack.turn.items import Cost, Excerpt, Item, TokenMeter
-from daypack.turn.limits import Limits
 from daypack.turn.pack.assemble import assemble
 from daypack.turn.pack.fence import measurer
 from daypack.turn.pack.tail import UNANSWERED

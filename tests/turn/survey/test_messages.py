@@ -18,9 +18,9 @@ from daypack.errors import SyncFailed
 from daypack.session import Session
 from daypack.text.redact.redact import redact_message
 from daypack.text.tokens import count_message, counter_for, counter_named
+from daypack.turn.budget import Limits
 from daypack.turn.dialects import NAMES, Given, dialect
 from daypack.turn.items import Cost, Entry, TokenMeter, total
-from daypack.turn.limits import Limits
 from daypack.turn.pack.tail import settle
 from daypack.turn.survey.message_cost import CALL_TOKENS, MESSAGE_TOKENS, message_cost, size_of
 from daypack.turn.survey.messages import RecentMessages

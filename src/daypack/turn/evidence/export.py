@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from daypack.errors import BadInput, SourceMissing
 from daypack.text.tokens import counter_named
+from daypack.turn.budget import Limits
 from daypack.turn.evidence.diff import ranges
 from daypack.turn.evidence.envelope import envelope_of
 from daypack.turn.evidence.view import Parts, TurnView
 from daypack.turn.items import Omission, TokenMeter, total
-from daypack.turn.limits import Limits
 from daypack.turn.survey.message_cost import message_cost
 from daypack.types.context import ContextEnvelope
 from daypack.types.history import Message

@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from daypack.files import atomic, blobs
 from daypack.history.session import History
 from daypack.text.redact.redact import RULES_VERSION
+from daypack.turn.budget import Limits
 from daypack.turn.dialects import RENDERER
 from daypack.turn.items import CLOCK, Cost, Excerpt, Item, Missing, Omission
 from daypack.turn.ledger import NOT_REDACTED, TURN
-from daypack.turn.limits import Limits
 from daypack.turn.pack.assemble import Assembly
 from daypack.turn.pack.fit import Fitted
 from daypack.turn.pack.inject import Injection

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from daypack.errors import BudgetTooSmall, NoUserMessage
+from daypack.turn.budget import budget_for
 from daypack.turn.items import Cost, Item, Missing, Omission, cost_of, message_range, total
-from daypack.turn.limits import budget_for
 from daypack.turn.pack.new_tail import Space, Tail, begin_tail
 from daypack.turn.pack.omissions import open_calls, outside_tail, unreadable
 from daypack.turn.pack.select import Selection, objection

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from daypack.turn.budget import Limits
 from daypack.turn.items import SEEN_BY_DEFAULT, Entry, Omission, TokenMeter, message_range
-from daypack.turn.limits import Limits
 from daypack.turn.surface import Epoch, Window
 from daypack.turn.survey.inputs import TurnInputs
 from daypack.turn.survey.stubs import StubbedCost

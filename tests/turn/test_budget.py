@@ -8,7 +8,7 @@ from turn.windows import open_work, say, user
 
 from daypack.errors import BadConfig, BadInput, BudgetTooSmall, NoUserMessage
 from daypack.session import Session
-from daypack.turn.limits import Limits, limits_from, parse_budget_file
+from daypack.turn.budget import Limits, limits_from, parse_budget_file
 from daypack.turn.policy import DEFAULT_BUDGET_TOKENS
 
 
