@@ -169,6 +169,8 @@ class History:
             return self._restore_pins()
         with os.scandir(self.layout.pinned) as found:
             files = [item for item in found if item.is_file(follow_symlinks=False) and not item.name.startswith(".")]
+        if not files:
+            return {}
         files.sort(key=lambda file: file.name)
         return {file.name: (atomic.read(file.path) or b"").decode("utf-8", "replace") for file in files}
 

@@ -106,7 +106,12 @@ class Excerpt(Item, frozen=True, kw_only=True, omit_defaults=True):
 
 def cost_of(items: Iterable[Item]) -> Cost:
     """Return the sum of the costs of items."""
-    return total(item.cost for item in items)
+    tokens = size = count = 0
+    for item in items:
+        tokens += item.tokens
+        size += item.bytes
+        count += 1
+    return Cost(tokens, size, count)
 
 
 class Omission(Struct, frozen=True, kw_only=True, omit_defaults=True):

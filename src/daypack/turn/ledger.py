@@ -89,21 +89,18 @@ class Ledger:
     def read(self) -> LedgerState:
         """Return the state after all events so far."""
         with self._threads:  # two threads folding the same events would count them twice
-            return self._read()
-
-    def _read(self) -> LedgerState:
-        folded = self._folded or self._load()
-        newest = self._history.events.reader.newest()
-        last, crc = newest.seq, newest.crc
-        if (last, crc) != (folded.seq, folded.crc):
-            if not self._is_of_this_log(folded, last):
-                folded = LedgerState(version=_VERSION)
-            for event in self._history.events.records(folded.seq + 1, last):
-                if event.type != SNAPSHOT or self._has_message(event):
-                    _fold(folded, event)
-            folded.seq, folded.crc = last, crc
-        self._folded = folded
-        return folded
+            folded = self._folded or self._load()
+            newest = self._history.events.reader.newest()
+            last, crc = newest.seq, newest.crc
+            if (last, crc) != (folded.seq, folded.crc):
+                if not self._is_of_this_log(folded, last):
+                    folded = LedgerState(version=_VERSION)
+                for event in self._history.events.records(folded.seq + 1, last):
+                    if event.type != SNAPSHOT or self._has_message(event):
+                        _fold(folded, event)
+                folded.seq, folded.crc = last, crc
+            self._folded = folded
+            return folded
 
     def _has_message(self, event: Event) -> bool:
         """Return True if the message of a snapshot exists; an event about any other is ignored."""
@@ -117,7 +114,8 @@ class Ledger:
             return False
         reader = self._history.events.reader
         at = reader.position(folded.seq)
-        return any((slot.seq, slot.crc) == (folded.seq, folded.crc) for slot in reader.slots(at, at + 1))
+        slots = reader.slots(at, at + 1)
+        return bool(slots) and (slots[0].seq, slots[0].crc) == (folded.seq, folded.crc)
 
     def save(self, *, always: bool = False) -> None:
         """Write the fold for the next process; a failure costs only time."""
@@ -175,7 +173,8 @@ def _fold_turn(folded: LedgerState, data: Mapping[str, Any], event: Event) -> No
     turn = convert(data, _Turn)
     if turn.target == "model" and (turn.user or 0) > folded.last_user:
         folded.last_user, folded.rounds = turn.user or 0, folded.rounds + 1
-    folded.protocol_used = folded.protocol_used or any(item["id"] == STAMP for item in data.get("items", ()))
+    for item in data.get("items", ()):
+        folded.protocol_used = folded.protocol_used or item["id"] == STAMP
     before = folded.turns.get(turn.target)
     opening, opening_seq = event.id if turn.opening is not None else None, event.seq
     if turn.epoch:

@@ -80,10 +80,11 @@ class Turns:
         request = self._request(budget, target if target == "model" else check_target(target), items)
         request = replace(request, model=model, protocol=protocol)
         with self._threads:
-            if not dry_run:
-                self._settle_replies()
+            if not dry_run and (self._replies.unrecorded or self.inputs.ledger.read().protocol_used):
+                self._replies.settle()  # records what could not be recorded when replies arrived
             turn = self._prepare(request, recording=not dry_run)
-        if not dry_run and turn.target == "model" and turn.stable_tokens >= SOFT_SHARE * request.limits.room.tokens:
+        stable_tokens = turn.record.stable.tokens
+        if not dry_run and request.target == "model" and stable_tokens >= SOFT_SHARE * request.limits.room.tokens:
             self.compactions.start_in_background(turn.parts.epoch.event)
         return turn
 
@@ -133,8 +134,8 @@ class Turns:
         turn = Turn(parts, record, event_id)
         turn.assembly = packed.assembly
         if recording:
-            self._refreshing.discard(turn.target)
-            if turn.target == "model":
+            self._refreshing.discard(record.target)
+            if record.target == "model":
                 self._replies.prepared = turn
                 try:
                     self.write_pack(turn)
@@ -220,11 +221,6 @@ class Turns:
 
         return replace(request, items=tuple(read_items(items, self._history, target)))
 
-    def _settle_replies(self) -> None:
-        """Record what could not be recorded when replies arrived."""
-        if self._replies.unrecorded or self.inputs.ledger.read().protocol_used:
-            self._replies.settle()
-
     def _last_turn(self, recorded: RecordedTurn | None, target: Target) -> LastTurn:
         """Return the epoch of the newest turn, or the reason why it cannot continue."""
         if recorded is None:
@@ -240,7 +236,8 @@ class Turns:
         if not is_current(recorded.renderer):
             return replace(last_turn, reason="renderer_changed")
         try:
-            return replace(last_turn, epoch=self._load_epoch(recorded.opening))
+            epoch = self._epochs.get(recorded.opening) or self._load_epoch(recorded.opening)
+            return replace(last_turn, epoch=epoch)
         except DaypackError:
             return replace(last_turn, reason="damaged")  # its event or texts; `replay` reports which
 

@@ -61,8 +61,8 @@ def render(given: Given) -> dict[str, Any]:
         elif not is_blank(text := spoken(message.content)):
             _add(messages, "user", [_text(f"[system note] {text}")])
     _mark_tail(messages)
-    _add(messages, "user", [_text(text) for text in without_blanks(given.volatile)])
-    if not (system := [_text(text) for text in without_blanks(given.prefix)]):
+    _add(messages, "user", list(map(_text, without_blanks(given.volatile))))
+    if not (system := list(map(_text, without_blanks(given.prefix)))):
         return {"messages": messages}
     _mark(system)
     return {"system": system, "messages": messages}
@@ -76,8 +76,10 @@ def _add(messages: list[Block], role: str, blocks: list[Block]) -> None:
 
 
 def _mark_tail(messages: list[Block]) -> None:
-    replies = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
-    for end in (len(messages), replies[-1] if replies else 0):
+    reply = len(messages) - 1
+    while reply > 0 and messages[reply]["role"] != "assistant":
+        reply -= 1
+    for end in (len(messages), reply):
         for message in reversed(messages[:end]):
             if _mark(message["content"]):
                 break

@@ -117,6 +117,9 @@ def describe(packed: Packed) -> tuple[TurnRecord, Epoch]:
             excerpts.append((item.seq, *item.span, round(item.score or 0.0, 3)))
         else:
             items.append(item)
+    redacted: dict[str, tuple[str, ...]] = {} if packed.redacting else {NOT_REDACTED: ()}
+    if packed.redacting and fitted.redacted:
+        redacted = {str(seq): kinds for seq, kinds in fitted.redacted.items()}
     record = TurnRecord(
         renderer=VERSION,
         context_id=f"ctx-{identity[:24]}",
@@ -136,7 +139,7 @@ def describe(packed: Packed) -> tuple[TurnRecord, Epoch]:
         excerpts=tuple(excerpts),
         omitted=fitted.omitted,
         missing=fitted.missing,
-        redacted=_by_seq(fitted.redacted) if packed.redacting else {NOT_REDACTED: ()},
+        redacted=redacted,
         tail=(len(fitted.messages), fitted.messages[-1].seq) if fitted.messages else (0, 0),
         stable=Stable(
             fitted.stable_cost.tokens,
@@ -147,10 +150,6 @@ def describe(packed: Packed) -> tuple[TurnRecord, Epoch]:
         sha256=packed.injection.sha256,
     )
     return record, epoch
-
-
-def _by_seq(redacted: dict[int, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    return {str(seq): kinds for seq, kinds in redacted.items()} if redacted else {}
 
 
 def _new_epoch(packed: Packed) -> Epoch:
@@ -209,9 +208,9 @@ def capture(history: History, items: Sequence[Item]) -> tuple[Item, ...]:
 def _compact(record: TurnRecord) -> dict[str, Any]:
     """Return a record as it is stored: fields that follow from others are left out."""
     data = msgspec.to_builtins(record)
-    data["items"] = [_compact_item(item) for item in record.items]
+    data["items"] = list(map(_compact_item, record.items))
     if record.opening:
-        data["opening"]["items"] = [_compact_item(item) for item in record.opening.items]
+        data["opening"]["items"] = list(map(_compact_item, record.opening.items))
     if record.excerpts:
         data["excerpts"] = [
             [seq, score] if (start, stop) == WHOLE else [seq, start, stop, score]

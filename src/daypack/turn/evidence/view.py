@@ -77,9 +77,13 @@ class TurnView:
     def omitted(self) -> tuple[Omission, ...]:
         """Everything that was left out, with the reason; includes tool outputs that the tail shows as one line."""
         epoch, messages = self.parts.epoch, self.parts.messages
-        swapped = (_swapped_output(message) for message in messages if message.seq in epoch.stubbed)
-        later = (message for message in messages if message.role == "tool" and message.seq > epoch.last)
-        repeated = (_repeated_output(message) for message in later if message.text.startswith(SAME))
+        swapped: list[Omission] = []
+        repeated: list[Omission] = []
+        for message in messages:
+            if message.seq in epoch.stubbed:
+                swapped.append(_swapped_output(message))
+            if message.role == "tool" and message.seq > epoch.last and message.text.startswith(SAME):
+                repeated.append(_repeated_output(message))
         return (*self.record.omitted, *swapped, *repeated)
 
     @property
@@ -118,8 +122,8 @@ class TurnView:
 
         The tail is one item. Its head is another if messages between the two are missing.
         """
-        before = [_pack_item(item) for item in self.parts.epoch.prefix]
-        return (*before, *self._tail(), *(_pack_item(item) for item in self.parts.volatile))
+        parts = self.parts
+        return (*map(_pack_item, parts.epoch.prefix), *self._tail(), *map(_pack_item, parts.volatile))
 
     def _tail(self) -> list[PackItem]:
         messages, stable = self.parts.messages, self.record.stable

@@ -36,11 +36,12 @@ def assemble(target: Target, prefix: Sequence[Item], messages: Sequence[Message]
     if messages:
         position = len(blocks) + 1
         blocks.append(Block(block_id=f"tail-{position}", item_refs=tail_refs(messages), position=position))
-    excerpts = [item for item in volatile if isinstance(item, Excerpt)]
+    excerpts: list[Excerpt] = []
     for item in volatile:
         if not isinstance(item, Excerpt):
             _add_block(blocks, "after", (item.id,), show(item), after)
-        elif item is excerpts[0]:  # all excerpts are one block
+        elif not excerpts:  # all excerpts are one block
+            excerpts = [other for other in volatile if isinstance(other, Excerpt)]
             ids = tuple(excerpt.id for excerpt in excerpts)
             _add_block(blocks, "after", ids, show_excerpts(excerpts), after)
     given = Given(prefix=tuple(before), messages=tuple(messages), volatile=tuple(after))

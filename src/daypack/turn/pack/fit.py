@@ -79,7 +79,9 @@ def fit(surface: Surface, selection: Selection, *, compacting: bool = False) -> 
     """
     room = surface.limits.room
     require_user(surface, room)
-    reason = surface.reason or _withdrawn(surface.epoch, selection)
+    reason = surface.reason
+    if reason is None and selection.omitted:
+        reason = _withdrawn(surface.epoch, selection)
     continued = None
     if reason is None:
         continued = _continue_epoch(surface, selection)
@@ -106,7 +108,7 @@ def begin_epoch(
     """Fit the selection into a new epoch; `keep_tokens`: the size of its tail, instead of the policy's."""
     room = surface.limits.room
     prefix, omitted = _choose_prefix(surface, selection, room)
-    demand = _demand(selection)
+    demand = cost_of(selection.volatile)  # excerpts take what remains
     if surface.compaction:
         reserved_tokens //= 4  # its document replaces the one that is in the prefix
     space = Space(prefix=prefix.cost, demand=demand, reserved_tokens=reserved_tokens, keep_tokens=keep_tokens)
@@ -179,7 +181,7 @@ def _continue_epoch(surface: Surface, selection: Selection) -> Fitted | None:
     prefix = _Prefix(epoch.prefix, cost_of(epoch.prefix))
     rest = room.less(prefix.cost)
     tail = _epoch_tail(epoch, window)
-    following = _demand(selection).at_most(rest.part(VOLATILE_SHARE)).plus(cost_of(selection.notes))
+    following = cost_of(selection.volatile).at_most(rest.part(VOLATILE_SHARE)).plus(cost_of(selection.notes))
     if epoch.start > surface.first:
         following = following.at_least(free_space(rest))
     if not prefix.cost.plus(tail.cost).plus(following).fits(room):
@@ -191,14 +193,17 @@ def _continue_epoch(surface: Surface, selection: Selection) -> Fitted | None:
         by_item = {omission.item: omission for omission in surface.waiting}
         by_item |= {omission.item: omission for omission in selection.omitted if omission.item not in frozen}
         omitted = tuple(by_item.values())
-    offered = (*selection.notes, *_by_priority(selection.volatile, selection.excerpts))
+    offered = selection.volatile
+    if selection.excerpts:
+        offered = _by_priority(offered, selection.excerpts)
+    offered = (*selection.notes, *offered)
     return _close(surface, prefix, tail, offered, omitted, None)
 
 
 def _epoch_tail(epoch: Epoch, window: Window) -> Tail:
     """Return the tail of an epoch that continues."""
     settled = settle_window(window)
-    messages, cost = settled.messages, total(settled.costs)
+    messages, cost = settled.settled.messages, total(settled.costs)
     if window.head:
         messages, cost = (window.head.message, *messages), cost.plus(window.head.cost)
     return Tail(
@@ -212,18 +217,13 @@ def _epoch_tail(epoch: Epoch, window: Window) -> Tail:
 
 
 def _by_priority(items: Sequence[Item], excerpts: Sequence[Item]) -> Sequence[Item]:
-    return sorted((*items, *excerpts), key=lambda item: -item.priority) if excerpts else items
+    return sorted((*items, *excerpts), key=lambda item: -item.priority)
 
 
 def extends(messages: Sequence[Message], last_tail: tuple[int, int]) -> bool:
     """Return True if a tail starts with that of the last turn, given as its length and its last seq."""
     count, last = last_tail
     return not count or (len(messages) >= count and messages[count - 1].seq == last)
-
-
-def _demand(selection: Selection) -> Cost:
-    """Return the cost of the volatile items that space is kept for: all but excerpts."""
-    return cost_of(selection.volatile)
 
 
 def _choose_prefix(surface: Surface, selection: Selection, room: Cost) -> tuple[_Prefix, list[Omission]]:
@@ -265,7 +265,12 @@ def _close(
         seqs |= _in_prefix(surface, prefix)
     space = room.less(prefix.cost).less(tail.cost)
     volatile, more = choose_volatile(offered, room, space, AlreadyShown(prefix.items, seqs))
-    outside, gaps = _outside(surface, window, tail, omitted)
+    outside: list[Omission] = []
+    gaps: list[Omission] = []
+    entries = window.entries
+    readable = not entries or len(entries) == surface.last - entries[0].message.seq + 1
+    if not readable or tail.start > surface.first or tail.settled.dropped or window.hidden:
+        outside, gaps = _outside(surface, window, tail, omitted)
     calls = open_calls(tail.settled) if tail.settled.waiting else ()
     redacted: dict[int, tuple[str, ...]] = {}
     for entry in (*window.entries, tail.head) if tail.head else window.entries:
@@ -286,7 +291,7 @@ def _close(
         skipped=prefix.skipped,
         redacted=redacted,
         stubbed=tail.stubbed,
-        drops_messages=any(omission.reason == "budget_limit" for omission in outside),
+        drops_messages=bool(outside) and any(omission.reason == "budget_limit" for omission in outside),
     )
 
 
@@ -294,10 +299,6 @@ def _outside(
     surface: Surface, window: Window, tail: Tail, omitted: Sequence[Omission]
 ) -> tuple[list[Omission], list[Omission]]:
     """Return records of the messages before the tail or dropped from it, and of those that cannot be read."""
-    entries = window.entries
-    readable = not entries or len(entries) == surface.last - entries[0].message.seq + 1
-    if readable and tail.start <= surface.first and not tail.settled.dropped and not window.hidden:
-        return [], []
     hidden = [
         Omission(item=message_range(seq, seq), reason="not_visible_to_target")
         for seq in window.hidden

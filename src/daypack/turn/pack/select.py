@@ -28,9 +28,9 @@ class Selection(Struct, frozen=True, kw_only=True):
 def select(surface: Surface) -> Selection:
     """Choose by visibility, duplication and age; the budget comes later."""
     omitted: list[Omission] = list(surface.omitted)
-    prefix = _ranked(_allowed(surface.prefix, surface, omitted))
+    prefix = sorted(_allowed(surface.prefix, surface, omitted), key=_rank)
     prefix = _document_or_records(prefix, omitted)
-    volatile = _ranked(_allowed(surface.volatile, surface, omitted))
+    volatile = sorted(_allowed(surface.volatile, surface, omitted), key=_rank)
     # The item that a note is about has its own record if it may not be shown.
     notes = tuple(item for item in surface.notes if not objection(item, surface)[0]) if surface.notes else ()
     return Selection(
@@ -92,15 +92,13 @@ def _is_past(moment: str, now: str) -> bool:
     return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)) <= datetime.fromisoformat(now)
 
 
-def _ranked(items: Iterable[Item]) -> list[Item]:
-    """Sort by priority; equal priorities keep their order."""
-    return sorted(items, key=lambda item: -item.priority)
+def _rank(item: Item) -> float:
+    return -item.priority  # equal priorities keep their order
 
 
 def _document_or_records(items: Sequence[Item], omitted: list[Omission]) -> Sequence[Item]:
     """Keep CONTEXT.md or the records it renders, never both."""
-    kinds = {item.kind for item in items}
-    if not (kinds & _DOCUMENT and kinds & _RECORDS):
+    if not any(item.kind in _DOCUMENT for item in items):
         return items
     omitted += [
         Omission(item=item.id, reason="duplicate", tokens=item.tokens, note="rendered in CONTEXT.md")

@@ -32,8 +32,10 @@ class AlreadyShown:
     """The texts and messages that the pack contains so far."""
 
     def __init__(self, prefix: Sequence[Item], seqs: set[int]) -> None:
-        self._ids = {item.digest: item.id for item in prefix}
+        self._ids: dict[str, str] = {}
         self._seqs = seqs
+        for item in prefix:
+            self._ids[item.digest] = item.id
 
     def same_as(self, item: Item) -> str | None:
         """Return the id of a shown item with the same text. Notes are never duplicates: they say which text counts."""
@@ -53,7 +55,7 @@ def choose_volatile(
     chosen: list[Item] = []
     omitted: list[Omission] = []
     used = excerpts = Cost()
-    most = _most_excerpts(room)
+    paired = False
     days: set[str] = set()
     unused = 0
     for item in offered:
@@ -66,13 +68,14 @@ def choose_volatile(
                 used = used.plus(item.cost)
                 chosen.append(item)
                 shown.add(item)
+                paired = paired or TOGETHER in item.metadata
             else:
                 omitted.append(over_budget(item, room, high_impact=item.kind == "system"))
             continue
         if other:
             continue  # its message is in the pack
         cost = (excerpts if days else EXCERPTS_WRAPPER).plus(item.cost).plus(Cost() if item.title in days else DAY_LINE)
-        if cost.fits(most) and used.plus(cost).fits(space):
+        if cost.fits(_most_excerpts(room)) and used.plus(cost).fits(space):
             excerpts = cost
             days.add(item.title)
             chosen.append(item)
@@ -81,10 +84,12 @@ def choose_volatile(
     if unused:
         reason, note = ("low_relevance", f"{unused} ranked lower") if days else ("budget_limit", f"{unused} excerpts")
         omitted.append(Omission(item="excerpts", reason=reason, note=note))
-    if any(TOGETHER in item.metadata for item in chosen):
+    if paired:
         chosen, alone = _without_incomplete_pairs(chosen)
         omitted += [over_budget(item, room, high_impact=False) for item in alone]
-    return tuple(sorted(chosen, key=volatile_order)), omitted
+    if len(chosen) > 1:
+        chosen.sort(key=volatile_order)
+    return tuple(chosen), omitted
 
 
 def volatile_order(item: Item) -> tuple[int, str, int]:

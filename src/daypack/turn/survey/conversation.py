@@ -29,6 +29,8 @@ class Conversation:
         self.leading = reader.read(0, LEADING)
         self.last = reader.newest().seq
         self.first = _first(self.leading)  # the first message that is not an instruction
+        # Messages before the first user message, if there is one among the first few.
+        self.has_leading = bool(self.leading) and self.leading[0].role != "user" and self.first != self.leading[0].seq
         self.user: Entry | None = None
         self.hidden: Omission | None = None  # all messages, for a target that sees none
         if target in READERS:
@@ -46,13 +48,17 @@ class Conversation:
             return Window()
         if max_tokens is not None and self._messages.tokens_since(epoch.start, epoch.stubbed) > max_tokens:
             return None
-        entries = self._until_last(self._messages.since(epoch.start))
+        entries: Sequence[Entry] = self._messages.since(epoch.start)
+        if entries and entries[-1].message.seq > self.last:
+            entries = self._until_last(entries)
         self._messages.forget_before(epoch.start)
         if self._inside and (epoch.stubbed or _has_output(entries, epoch.last)):
             entries = self._inputs.stubs(self._meter).show(entries, epoch.stubbed, epoch.last)
         if epoch.start < self.first:
             entries = [entry for entry in entries if entry.message.seq >= self.first]
-        tail = self._visible(Window(entries=tuple(entries), complete=epoch.start <= self.first))
+        tail = Window(entries=tuple(entries), complete=epoch.start <= self.first)
+        if self._target in OUTSIDE:
+            tail = self._visible(tail)
         if epoch.head is not None:
             head = self._head(epoch.head)
             if head is None:
@@ -78,7 +84,8 @@ class Conversation:
         if window.complete or (entries and entries[0].message.seq <= self.first):
             window = replace(window, complete=True)
             entries = tuple(entry for entry in entries if entry.message.seq >= self.first)
-        return self._visible(replace(window, entries=entries))
+        window = replace(window, entries=entries)
+        return self._visible(window) if self._target in OUTSIDE else window
 
     def _head(self, seq: int) -> Entry | None:
         head = self._messages.user_before(seq + 1)
@@ -93,9 +100,7 @@ class Conversation:
         return start == epoch.start and (user >= start or user == epoch.head)
 
     def _visible(self, window: Window) -> Window:
-        """Return a window as the target sees it."""
-        if self._target not in OUTSIDE:
-            return window
+        """Return a window as a target outside sees it."""
         visible: list[Entry] = []
         hidden: list[int] = []
         for entry in window.entries:
@@ -106,8 +111,6 @@ class Conversation:
         return replace(window, entries=tuple(visible), hidden=tuple(hidden))
 
     def _until_last(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        if not entries or entries[-1].message.seq <= self.last:
-            return entries
         return [entry for entry in entries if entry.message.seq <= self.last]
 
 

@@ -13,7 +13,7 @@ from daypack.derived.children import Child
 from daypack.derived.swap import SHORT_ID
 from daypack.errors import DaypackError, UnsafePath
 from daypack.files import atomic
-from daypack.history.layout import Layout, check_name
+from daypack.history.layout import DERIVED, Layout, check_name
 from daypack.prompts import SHIPPED_PROMPTS
 from daypack.turn.items import Item, Missing, Omission
 from daypack.turn.policy import MAX_REF_CHARS, MIN_REF_CHARS
@@ -35,6 +35,7 @@ WORKSPACE = {
     "MEMORY.md": (44, 0.7),
 }
 _MOST_BYTES = 1 << 20
+_WORKING_FILES = frozenset(DERIVED[name] for name in WORKING_ITEMS if name in DERIVED)
 _TOUCHED = ("read", "written", "created", "deleted", "failed")
 _MAX_QUESTIONS = 2  # about files that no longer exist
 _OTHER_SWITCHES = ("identity", "protocol")  # switches without a block of their own
@@ -191,6 +192,16 @@ def workspace_files(folder: str) -> Iterator[Found]:
             order=order,
             priority=priority,
         )
+
+
+def has_working_files(layout: Layout) -> bool:
+    """Return True if there can be files of the working state, written by a compaction or by hand."""
+    try:
+        return not _WORKING_FILES.isdisjoint(os.listdir(layout.context))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # reading them reports the problem
 
 
 def working_state(layout: Layout, *, rendered: bool = False) -> Iterator[Found]:

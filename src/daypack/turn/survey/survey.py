@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -23,6 +25,7 @@ from daypack.turn.survey.visibility import OUTSIDE
 from daypack.types.digest import digest_text
 from daypack.types.kinds import EpochReason, Target
 
+_CONTENT = attrgetter("id", "digest")
 PROTOCOL = "protocol"  # the switch of the hybrid protocol, and the name of its instructions
 
 
@@ -41,17 +44,28 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
     if searching and inputs.memory is not None:
         others += _memory_hits(inputs, request, conversation)
     found = [_clock(request), *working, *others]
-    items = [measure(thing) for thing in found if isinstance(thing, Item)]
+    prefix: list[Item] = []
+    volatile: list[Item] = []
+    omitted: list[Omission] = []
+    for thing in found:
+        if isinstance(thing, Item):
+            item = measure(thing)
+            (prefix if item.placement == "prefix" else volatile).append(item)
+        elif isinstance(thing, Omission):
+            omitted.append(thing)
     if folded.imported:
-        items += _imports(inputs, request, folded, measure, others)
+        imported = _imports(inputs, request, folded, measure)
+        volatile += imported.items
+        omitted += imported.omitted
+        others += imported.missing
     surface = Surface(
         target=request.target,
         now=now_of(request.start_seconds),
         limits=request.limits,
         tokenizer=meter.counter.name,
         model=request.model or inputs.config.model,
-        prefix=tuple(item for item in items if item.placement == "prefix"),
-        volatile=tuple(item for item in items if item.placement == "volatile"),
+        prefix=tuple(prefix),
+        volatile=tuple(volatile),
         first=conversation.first,
         last=conversation.last,
         user=conversation.user,
@@ -59,8 +73,8 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
         seen=last_turn.last,
         last_tail=last_turn.tail,
         budget_from_file=request.budget_from_file,
-        pins_edited=folded.pins != {name: digest_text(text) for name, text in pins.items()},
-        omitted=tuple(thing for thing in found if isinstance(thing, Omission)),
+        pins_edited=bool(pins or folded.pins) and folded.pins != _digests(pins),
+        omitted=tuple(omitted),
         missing=_missing((*others, *folded.questions.values()), request.target),
         working_missing=_missing(working, request.target),
     )
@@ -68,7 +82,7 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
     surface = _with_messages(replace(surface, epoch=epoch, reason=reason), conversation, measure)
     if conversation.hidden:
         surface = replace(surface, omitted=(*surface.omitted, conversation.hidden))
-    if searching:
+    if searching and (surface.window or (surface.epoch and surface.epoch.start > surface.first)):
         surface = _with_excerpts(surface, inputs, request, meter)
     if request.limits.ms is not None:
         surface = replace(surface, ms=_spent_ms(inputs, request))
@@ -124,7 +138,7 @@ def _with_messages(surface: Surface, conversation: Conversation, measure: Measur
     if tail is None:
         return replace(surface, epoch=None, reason="overflow", window=window)
     surface = replace(surface, tail=tail)
-    if _contents(surface.prefix) != _contents(epoch.prefix):
+    if set(map(_CONTENT, surface.prefix)) != set(map(_CONTENT, epoch.prefix)):
         notes, waiting = changes(epoch, surface.prefix, measure)
         surface = replace(surface, notes=notes, waiting=waiting)
     if window is None and may_begin_epoch(surface):
@@ -132,8 +146,8 @@ def _with_messages(surface: Surface, conversation: Conversation, measure: Measur
     return replace(surface, window=window)
 
 
-def _contents(items: Iterable[Item]) -> set[tuple[str, str]]:
-    return {(item.id, item.digest) for item in items}
+def _digests(pins: Mapping[str, str]) -> dict[str, str]:
+    return {name: digest_text(text) for name, text in pins.items()}
 
 
 def _with_excerpts(surface: Surface, inputs: TurnInputs, request: Request, meter: TokenMeter) -> Surface:
@@ -180,9 +194,10 @@ def _sources(
 ) -> Iterator[Found]:
     """Read the sources of items. Those that the session does not use cost nothing."""
     layout = inputs.history.layout
-    if any(message.role == "user" for message in conversation.leading):
+    if conversation.has_leading:
         yield from sources.leading(conversation.leading)
-    yield from sources.pinned(pins)
+    if pins:
+        yield from sources.pinned(pins)
     if folded.switches:
         yield from sources.switched(folded.switches, layout)
     if inputs.workspace:
@@ -205,9 +220,10 @@ def _working_sources(inputs: TurnInputs, request: Request, folded: LedgerState) 
     layout, workspace = inputs.history.layout, inputs.workspace
     if folded.switches.get("identity", True):
         yield from sources.identity(request.model or inputs.config.model, workspace, layout)
-    rendered = bool(folded.compactions) and inputs.working_state.read().current is not None
-    yield from sources.working_state(layout, rendered=rendered)
-    yield from sources.refs(layout, workspace, request.limits.room.tokens)
+    if sources.has_working_files(layout):
+        rendered = bool(folded.compactions) and inputs.working_state.read().current is not None
+        yield from sources.working_state(layout, rendered=rendered)
+        yield from sources.refs(layout, workspace, request.limits.room.tokens)
 
 
 def _memory_hits(inputs: TurnInputs, request: Request, conversation: Conversation) -> Iterator[Found]:
@@ -216,19 +232,22 @@ def _memory_hits(inputs: TurnInputs, request: Request, conversation: Conversatio
     return memory_hits(inputs.memory, query, _deadline(inputs, request))
 
 
-def _imports(
-    inputs: TurnInputs, request: Request, folded: LedgerState, measure: Measure, found: list[Found]
-) -> list[Item]:
-    """Return the items of imported envelopes within their share; add the rest to what was found."""
+class _Imports(NamedTuple):
+    items: list[Item]
+    omitted: list[Omission]
+    missing: list[Missing]
+
+
+def _imports(inputs: TurnInputs, request: Request, folded: LedgerState, measure: Measure) -> _Imports:
+    """Return the items of imported envelopes within their share, and records of the others."""
     from daypack.turn.survey.imported_envelopes import imported_items, within_share  # noqa: PLC0415 — few have any
 
     imported = list(imported_items(inputs.history, folded.imported))
     items = [measure(thing) for thing in imported if isinstance(thing, Item)]
     most = min(MAX_EXCERPT_TOKENS, int(request.limits.room.tokens * IMPORT_SHARE))
     kept, omitted = within_share(items, request.target, most)
-    found += [thing for thing in imported if not isinstance(thing, Item)]
-    found += omitted
-    return kept
+    omitted += [thing for thing in imported if isinstance(thing, Omission)]
+    return _Imports(kept, omitted, [thing for thing in imported if isinstance(thing, Missing)])
 
 
 def _missing(found: Iterable[object], target: Target) -> tuple[Missing, ...]:
