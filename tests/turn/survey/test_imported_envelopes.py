@@ -186,3 +186,16 @@ def test_a_handoff_of_one_session_is_read_by_another(home: str) -> None:
     assert "The reef is charted." in sent(turn)
     assert "Never tell." not in sent(turn)
     assert taker.prepare(items=[item()]).event_id
+
+
+def test_items_beyond_the_share_of_imports_are_recorded_as_one_omission(home: str) -> None:
+    session = stage(home)
+    items = (one(item_id=f"i{number}", content=f"Tide table {number}: " + "ebb and flow " * 80) for number in range(20))
+    data = document(*items)
+    session.append_event(IMPORTED, keep_envelope(session.history, data, read_envelope(data)))
+    session.append("user", "When do the tides turn?")
+    turn = session.prepare(budget=8000)
+    shown = len(imported(turn))
+    assert 0 < shown < 20
+    [omission] = [omission for omission in turn.omitted if omission.item == "import:ctx-1"]
+    assert (omission.reason, omission.note) == ("budget_limit", f"{20 - shown} items")
