@@ -55,7 +55,7 @@ class RecordingTools(MemoryTools):
         return answers[type(request)](request)
 
     def memories(self) -> tuple[Memory, ...]:
-        raise NotImplementedError
+        return (self._get_memory(GetMemory(memory_id="m")),)
 
     def _get_memory(self, request: GetMemory) -> Memory:
         return Memory(memory_id=request.memory_id, title="t", memory_type="task", created_at=NOW)

@@ -267,10 +267,12 @@ def _close(
     volatile, more = choose_volatile(offered, room, space, AlreadyShown(prefix.items, seqs))
     outside: list[Omission] = []
     gaps: list[Omission] = []
+    drops_messages = False
     entries = window.entries
     readable = not entries or len(entries) == surface.last - entries[0].message.seq + 1
     if not readable or tail.start > surface.first or tail.settled.dropped or window.hidden:
         outside, gaps = _outside(surface, window, tail, omitted)
+        drops_messages = any(omission.reason == "budget_limit" for omission in outside)
     calls = open_calls(tail.settled) if tail.settled.waiting else ()
     redacted: dict[int, tuple[str, ...]] = {}
     for entry in (*window.entries, tail.head) if tail.head else window.entries:
@@ -291,7 +293,7 @@ def _close(
         skipped=prefix.skipped,
         redacted=redacted,
         stubbed=tail.stubbed,
-        drops_messages=bool(outside) and any(omission.reason == "budget_limit" for omission in outside),
+        drops_messages=drops_messages,
     )
 
 
