@@ -9,6 +9,7 @@ import msgspec
 
 from daypack.derived.children import read_children
 from daypack.derived.documents import swap_refs
+from daypack.derived.history_index import searchable
 from daypack.derived.raw_history import is_recalled
 from daypack.derived.swap import LARGE_TOKENS, chunk_for, id_of, range_of
 from daypack.errors import BadInput, Damaged, DaypackError, SourceMissing
@@ -17,7 +18,6 @@ from daypack.history.lines import UNREADABLE
 from daypack.history.resolve import resolve, text_of
 from daypack.text.literals import occurs, places
 from daypack.text.redact.redact import redact, redact_message
-from daypack.turn.survey.history_search import searchable
 from daypack.turn.survey.inputs import TurnInputs
 from daypack.types.history import Event, Message
 from daypack.types.records import HistoryHit, SwapRecord

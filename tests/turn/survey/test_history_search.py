@@ -11,9 +11,9 @@ from daypack.session import Session
 from daypack.text.redact.redact import redact
 from daypack.text.tokens import counter_for
 from daypack.turn.items import Excerpt, Item, TokenMeter
-from daypack.turn.survey.history_search import excerpt, searchable
+from daypack.turn.survey.history_search import excerpt
 from daypack.turn.turn import Turn
-from daypack.types.history import Message, ToolCall
+from daypack.types.history import Message
 
 SCALES = TokenMeter(counter_for("gpt-4o"))
 
@@ -70,13 +70,6 @@ def test_targets_outside_are_not_given_the_past(home: str, target: str) -> None:
     session = long_ago(home, "My cat is called Bartholomew.")
     session.append("user", "What is my cat called?")
     assert quoted(session.prepare(budget=900, target=target)) == []
-
-
-def test_names_and_arguments_of_calls_are_searched(home: str) -> None:
-    message = Message(
-        seq=3, role="assistant", content="I look.", tool_calls=(ToolCall("c1", "grep", '{"pattern": "walrus"}'),)
-    )
-    assert searchable(message) == 'I look.\ngrep {"pattern": "walrus"}'
 
 
 def test_a_broken_index_is_begun_anew(home: str) -> None:

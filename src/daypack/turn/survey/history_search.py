@@ -1,16 +1,13 @@
 """History search: excerpts of earlier messages, found with the newest user message or with a query."""
 
-import os
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from daypack.derived.raw_history import OWN_TOOLS, is_recalled
+from daypack.derived.history_index import HistoryIndex, Unindexed, searchable
 from daypack.errors import StorageFailed
-from daypack.files import atomic
 from daypack.history.session import History
-from daypack.search.indexing import Doc
-from daypack.search.lexical import Hit, Lexical
+from daypack.search.lexical import Hit
 from daypack.text.redact.redact import redact
 from daypack.turn.items import Excerpt, Missing, TokenMeter, message_range
 from daypack.turn.policy import MAX_HITS, MAX_QUOTED_EXCERPTS, MAX_QUOTED_TOKENS, RELEVANCE_FLOOR
@@ -21,7 +18,6 @@ if TYPE_CHECKING:
     from daypack.turn.survey.best_lines import Query
 
 WHOLE = (0, 0)  # the span of an excerpt that is its whole message
-_BATCH = 2000
 _PICKED = 32
 _AROUND = 240  # characters shown on either side of the best line
 _INDEX_WEIGHT = 0.5  # weight of the index's score against that of the best line
@@ -31,12 +27,12 @@ _MARKER = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 
 
 class HistorySearch:
-    """The search index of one session. It is derived, and brought up to date before each search."""
+    """Search in one session; the index is brought up to date before each search."""
 
     def __init__(self, history: History, *, redacting: bool) -> None:
         self._history = history
         self._redacting = redacting
-        self._index: Lexical | None = None
+        self._index = HistoryIndex(history)
 
     def find(
         self, query: Message, bounds: Sequence[int], last: int, meter: TokenMeter, in_time: Callable[[], bool]
@@ -47,16 +43,16 @@ class HistorySearch:
         same answers.
         """
         below = max(bounds)
-        if self._index is None and not in_time() and not os.path.exists(self._history.layout.derived("search")):
-            return {}, [_not_indexed(1, below)]
+        if not self._index.exists and not in_time():
+            return {}, [_not_searched(Unindexed(1, below))]
         try:
-            index = self._open()
-            missing = self._catch_up(index, below, last + 1, in_time)
-            hits = {bound: index.search(query.text, limit=MAX_HITS, below=bound) for bound in bounds}
+            unindexed = self._index.catch_up(last + 1, in_time)
+            hits = {bound: self._index.search(query.text, limit=MAX_HITS, below=bound) for bound in bounds}
         except StorageFailed as error:
             question = f"What was said before? The search index failed: {error}"
             place = message_range(1, below - 1)
             return {}, [Missing(id="excerpts", question=question, severity="low", requested=place)]
+        missing = [_not_searched(gap.before(below)) for gap in unindexed if gap.start < below]
         return {bound: self._quote(_relevant(found, query), meter) for bound, found in hits.items()}, missing
 
     def search(self, query: str, limit: int) -> list[HistoryHit]:
@@ -65,9 +61,8 @@ class HistorySearch:
         end = reader.newest().seq + 1
         if end == 1:
             return []
-        index = self._open()
-        self._catch_up(index, end, end, lambda: True)
-        hits = {hit.id: hit for hit in index.search(query, limit=limit, below=end)}
+        self._index.catch_up(end)
+        hits = {hit.id: hit for hit in self._index.search(query, limit=limit, below=end)}
         from daypack.turn.survey.best_lines import Query  # noqa: PLC0415 — 5 ms that a turn need not pay
 
         best = max((hit.score for hit in hits.values()), default=0.0) or 1.0
@@ -77,9 +72,7 @@ class HistorySearch:
 
     def close(self) -> None:
         """Close the index; a search opens it again."""
-        if self._index:
-            self._index.close()
-            self._index = None
+        self._index.close()
 
     def _place(self, hit: Hit, message: Message, query: "Query", best_score: float) -> HistoryHit:
         """Return a hit with its best line, even if the index matched another part of the message."""
@@ -106,48 +99,16 @@ class HistorySearch:
                     return excerpts
         return excerpts
 
-    def _open(self) -> Lexical:
-        if self._index is None:
-            atomic.make_folders(self._history.layout.context, durable=False)
-            self._index = Lexical(self._history.layout.derived("search"))
-        return self._index
-
-    def _catch_up(self, index: Lexical, below: int, end: int, in_time: Callable[[], bool]) -> list[Missing]:
-        start = index.newest + 1
-        while start < end:
-            if not in_time():
-                return [] if start >= below else [_not_indexed(start, below)]
-            stop = min(start + _BATCH, end)
-            newest = index.add(_doc(message) for message in self._history.messages.records(start, stop - 1))
-            # If another process reset the index it starts again; a range of damaged lines is skipped.
-            start = newest + 1 if newest < start - 1 else stop
-        return []
-
 
 def _relevant(hits: Sequence[Hit], query: Message) -> list[Hit]:
     others = [hit for hit in hits if hit.id != query.seq]
     return [hit for hit in others if hit.score >= others[0].score * RELEVANCE_FLOOR]
 
 
-def _not_indexed(start: int, below: int) -> Missing:
-    place = message_range(start, below - 1)
+def _not_searched(gap: Unindexed) -> Missing:
+    place = message_range(gap.start, gap.stop - 1)
     question = f"What was said in {place}? There was no time to index it."
     return Missing(id="excerpts", question=question, severity="info", requested=place)
-
-
-def _doc(message: Message) -> Doc:
-    # Recalled text is indexed where it was first said.
-    text = "" if is_recalled(message) else searchable(message)
-    return Doc(message.seq, text, message.name or "", message.role, message.ts)
-
-
-def searchable(message: Message) -> str:
-    """Return the text of a message that is indexed: its content, and the names and arguments of its calls."""
-    if not message.tool_calls:
-        return message.text
-    # A call that searches for something is not a place where it was said.
-    calls = (f"{call.name} {call.arguments}" for call in message.tool_calls if call.name not in OWN_TOOLS)
-    return "\n".join([message.text, *calls]).strip()
 
 
 def excerpt(
