@@ -5,7 +5,7 @@ argument or flag > environment > the session's meta.json > home/<uid>/config.tom
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, cast, get_args
 
 from msgspec import Struct
 
@@ -14,6 +14,13 @@ from daypack.errors import BadConfig
 Durability = Literal["sync", "os"]
 Locking = Literal["flock", "single_writer"]
 Redaction = Literal["on", "off"]
+
+
+class Given(NamedTuple):
+    """A value of a table, and the layer it is from."""
+
+    value: object
+    place: str
 
 
 class Config(Struct, frozen=True):
@@ -29,6 +36,7 @@ class Config(Struct, frozen=True):
     `embedding_model`: the model for vector search in memories: none, static, minilm or openai:URL#NAME. Default: the
     best that is installed.
     `redaction`: "off" keeps secrets in packs and exports.
+    `window`: the numbers of the window that differ from the defaults; `turn/policy.py` has and checks them.
     """
 
     durability: Durability = "sync"
@@ -38,6 +46,7 @@ class Config(Struct, frozen=True):
     compaction_model: str | None = None
     embedding_model: str | None = None
     redaction: Redaction = "on"
+    window: dict[str, Given] = {}
 
 
 class Settings(TypedDict, total=False):
@@ -50,6 +59,7 @@ class Settings(TypedDict, total=False):
     compaction_model: str
     embedding_model: str
     redaction: Redaction
+    window: Mapping[str, float]
 
 
 _ALLOWED: dict[str, tuple[str, ...]] = {
@@ -57,12 +67,14 @@ _ALLOWED: dict[str, tuple[str, ...]] = {
     "locking": get_args(Locking),
     "redaction": get_args(Redaction),
 }
+_WINDOW = "DAYPACK_WINDOW_"
+_NAMES = tuple(name for name in Config.__struct_fields__ if name != "window")
 
 
 def settle(layers: Sequence[tuple[str, Mapping[str, Any]]]) -> Config:
     """Merge named layers, highest first; unknown keys are ignored."""
-    chosen: dict[str, Any] = {}
-    for name in Config.__struct_fields__:
+    chosen: dict[str, Any] = {"window": _table("window", layers)}
+    for name in _NAMES:
         for layer, values in layers:
             value = values.get(name)
             if value is not None:
@@ -71,10 +83,14 @@ def settle(layers: Sequence[tuple[str, Mapping[str, Any]]]) -> Config:
     return Config(**chosen)
 
 
-def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings in the environment: DAYPACK_DURABILITY and so on."""
-    names = ((name, f"DAYPACK_{name.upper()}") for name in Config.__struct_fields__)
-    return {name: environ[variable] for name, variable in names if environ.get(variable)}
+def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings in the environment: DAYPACK_DURABILITY, DAYPACK_WINDOW_EPOCH_SHARE and so on."""
+    names = ((name, f"DAYPACK_{name.upper()}") for name in _NAMES)
+    settings: dict[str, Any] = {name: environ[variable] for name, variable in names if environ.get(variable)}
+    shares = {name: value for name, value in environ.items() if name.startswith(_WINDOW) and value}
+    if shares:
+        settings["window"] = {name.removeprefix(_WINDOW).lower(): value for name, value in shares.items()}
+    return settings
 
 
 def from_file(path: str) -> dict[str, Any]:
@@ -96,3 +112,17 @@ def _checked(name: str, value: object, layer: str) -> object:
         choice = f"one of {', '.join(allowed)}" if allowed else "text"
         raise BadConfig(f"{name} is {value!r}", operation="read settings", place=layer, hint=f"it must be {choice}")
     return value
+
+
+def _table(name: str, layers: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Given]:
+    """Merge a table key by key; its owner checks the values."""
+    merged: dict[str, Given] = {}
+    for layer, settings in layers:
+        table = settings.get(name)
+        if table is None:
+            continue
+        if not isinstance(table, Mapping):
+            raise BadConfig(f"{name} is {table!r}", operation="read settings", place=layer, hint="it must be a table")
+        for key, value in cast(Mapping[str, object], table).items():
+            merged.setdefault(key, Given(value, layer))
+    return merged

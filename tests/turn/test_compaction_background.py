@@ -29,7 +29,7 @@ from daypack.derived.records import COMPACTED
 from daypack.derived.template import parse, problems
 from daypack.session import Session
 from daypack.turn.compaction import FAILED
-from daypack.turn.policy import HARD_SHARE, SOFT_SHARE
+from daypack.turn.policy import DEFAULT_WINDOW
 from daypack.turn.turn import Turn
 
 FILLED = """# Context
@@ -66,7 +66,7 @@ def until_begun(session: Session, endpoint: Endpoint | None = None) -> tuple[Tur
     """Take turns until the window is filled to the soft threshold."""
     for number in range(40):
         turn = turn_after(session, number)
-        if share_of(turn) >= SOFT_SHARE:
+        if share_of(turn) >= DEFAULT_WINDOW.soft_share:
             return turn, number + 1
         assert not session.turns.compactions.running
         assert endpoint is None or endpoint.asked == []
@@ -115,7 +115,7 @@ def test_from_the_soft_threshold_on_a_model_compacts_while_turns_go_on(home: str
         [done] = session.compactions
         assert done.model.startswith("openai:")
         assert (done.trigger, done.method) == ("token_pressure", "structured_digest")
-        assert share_of(first) < HARD_SHARE
+        assert share_of(first) < DEFAULT_WINDOW.hard_share
         turn = turn_after(session, number)
         assert turn.new_epoch == "compaction"
         assert turn.parts.epoch.start == done.through + 1
@@ -196,7 +196,7 @@ def test_only_one_compaction_runs_in_an_epoch_however_many_turns_it_has(home: st
         for _ in range(3):
             session.append("user", "And?")
             turn = session.prepare(budget=BUDGET)
-            if share_of(turn) < SOFT_SHARE:
+            if share_of(turn) < DEFAULT_WINDOW.soft_share:
                 assert session.turns.compactions.wait(60)
                 assert len(endpoint.asked) == asked
 

@@ -21,7 +21,6 @@ from daypack.turn.pack.fit import Fitted, begin_epoch, leaving, require_user
 from daypack.turn.pack.select import select
 from daypack.turn.policy import (
     COMPACTION_MIN_ROOM_TOKENS,
-    EPOCH_SHARE,
     MAX_INLINE_COMPACTION_BYTES,
     compaction_reserve,
 )
@@ -115,7 +114,7 @@ class Compactions:
     ) -> Compacted:
         """Compact all but the newest messages.
 
-        Without `keep_tokens` half of the tail stays, but at most EPOCH_SHARE of the window.
+        Without `keep_tokens` half of the tail stays, but at most `epoch_share` of the window.
         """
         limits = self._limits()
         try:
@@ -138,7 +137,7 @@ class Compactions:
 
     def compact_on_overflow(self) -> Compacted:
         """Compact further than a full window needs: the provider counts more tokens, or its window is smaller."""
-        keep = int(self._limits().room.tokens * EPOCH_SHARE / 2)
+        keep = int(self._limits().room.tokens * self._inputs.window.epoch_share / 2)
         done = self.compact(model="none", keep_tokens=keep, trigger="provider_context_editing")
         return done if done.changed else self.compact(model="none", trigger="provider_context_editing")
 
@@ -208,14 +207,14 @@ class Compactions:
     def _choose_messages(self, limits: Limits, keep_tokens: int | None) -> tuple[int, int, tuple[int, ...]]:
         """Return the first and last message to compact, and the outputs after them that become stubs."""
         folded = self._inputs.working_state.read()
-        request = Request(target="model", limits=limits)
+        request = Request(target="model", limits=limits, policy=self._inputs.window)
         surface = survey(self._inputs, request, LastTurn(reason="compaction"), searching=False)
         require_user(surface, limits.room)
         selection = select(surface)
         reserve = compaction_reserve(limits.room.tokens)
         if keep_tokens is None:
             tail = begin_epoch(surface, selection, "compaction", reserved_tokens=reserve).tail_cost.tokens
-            most = int(limits.room.tokens * EPOCH_SHARE)
+            most = int(limits.room.tokens * surface.policy.epoch_share)
             # Half of the tail; less where stubs alone make everything fit.
             sizes = [min(tail // part, most) for part in (2, 4, 8)]
         else:

@@ -28,7 +28,6 @@ from daypack.turn.pack.assemble import Assembly, assemble
 from daypack.turn.pack.fit import Fitted, extends, fit
 from daypack.turn.pack.inject import inject
 from daypack.turn.pack.select import select
-from daypack.turn.policy import SOFT_SHARE
 from daypack.turn.replies import Replies
 from daypack.turn.surface import Epoch, LastTurn, Request, Surface
 from daypack.turn.survey.inputs import TurnInputs
@@ -83,8 +82,8 @@ class Turns:
             if not dry_run and (self._replies.unrecorded or self.inputs.ledger.read().protocol_used):
                 self._replies.settle()  # records what could not be recorded when replies arrived
             turn = self._prepare(request, recording=not dry_run)
-        stable_tokens = turn.record.stable.tokens
-        if not dry_run and request.target == "model" and stable_tokens >= SOFT_SHARE * request.limits.room.tokens:
+        soft_tokens = request.policy.soft_share * request.limits.room.tokens
+        if not dry_run and request.target == "model" and turn.record.stable.tokens >= soft_tokens:
             self.compactions.start_in_background(turn.parts.epoch.event)
         return turn
 
@@ -214,7 +213,13 @@ class Turns:
     ) -> Request:
         seconds = self._history.clock()
         limits = limits_from(budget, target) if budget is not None else self._edits.limits(target)
-        request = Request(target=target, limits=limits, start_seconds=seconds, budget_from_file=budget is None)
+        request = Request(
+            target=target,
+            limits=limits,
+            policy=self.inputs.window,
+            start_seconds=seconds,
+            budget_from_file=budget is None,
+        )
         if items is None:
             return request
         from daypack.turn.survey.caller_items import read_items  # noqa: PLC0415 — few callers pass items

@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from daypack.turn.budget import Limits
 from daypack.turn.items import Entry, Excerpt, Item, Missing, Omission
+from daypack.turn.policy import DEFAULT_WINDOW, WindowPolicy
 from daypack.types.compaction import Compaction
 from daypack.types.kinds import EpochReason, Target
 
@@ -15,6 +16,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
     target: Target
     limits: Limits
+    policy: WindowPolicy = DEFAULT_WINDOW
     model: str | None = None
     items: tuple[Item, ...] = ()
     start_seconds: float = 0.0
@@ -99,6 +101,7 @@ class Surface(Struct, frozen=True, kw_only=True):
     target: Target
     now: str
     limits: Limits
+    policy: WindowPolicy = DEFAULT_WINDOW
     tokenizer: str
     model: str | None = None
     epoch: Epoch | None = None  # the epoch that continues if it fits

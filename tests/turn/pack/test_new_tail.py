@@ -13,7 +13,7 @@ from daypack.errors import BudgetTooSmall
 from daypack.session import Session
 from daypack.text.injected import SAME
 from daypack.turn.budget import Limits
-from daypack.turn.policy import EPOCH_SHARE, HARD_SHARE, SOFT_SHARE
+from daypack.turn.policy import DEFAULT_WINDOW
 
 
 def newest_user(session: Session):
@@ -21,7 +21,7 @@ def newest_user(session: Session):
 
 
 def test_the_shares_are_in_order() -> None:
-    assert EPOCH_SHARE < SOFT_SHARE < HARD_SHARE < 1
+    assert DEFAULT_WINDOW.epoch_share < DEFAULT_WINDOW.soft_share < DEFAULT_WINDOW.hard_share < 1
 
 
 def test_what_was_summed_up_does_not_come_back_even_when_there_is_room_for_it(home: str) -> None:

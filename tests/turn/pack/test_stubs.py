@@ -13,7 +13,7 @@ from daypack.text.injected import SWAPPED
 from daypack.turn.budget import Limits
 from daypack.turn.items import Entry, TokenMeter
 from daypack.turn.pack.stubs import is_large
-from daypack.turn.policy import FRESH_OUTPUTS
+from daypack.turn.policy import DEFAULT_WINDOW
 from daypack.turn.survey.message_cost import message_cost
 from daypack.turn.survey.stubs import Stubs
 from daypack.turn.turn import Turn
@@ -56,7 +56,7 @@ def test_older_large_outputs_become_a_line_and_the_newest_six_stay_whole(home: s
     assert begun
     for turn in begun:
         outputs_shown = sorted(shown(turn))
-        assert not masked_in(turn) & set(outputs_shown[-FRESH_OUTPUTS:])
+        assert not masked_in(turn) & set(outputs_shown[-DEFAULT_WINDOW.fresh_outputs :])
         assert masked_in(turn) == turn.parts.epoch.stubbed & set(outputs_shown)
         for seq in masked_in(turn):
             line = shown(turn)[seq]
@@ -174,12 +174,12 @@ def stage_counter():
 def test_masks_are_offered_in_steps_few_first(home: str) -> None:
     session = stage(home)
     entries, scales = entries_of([1000, 10, 1000, 1000, 1000, 1000, 1000, 1000, 1000])
-    steps = Stubs(session.history, scales).steps(entries)
+    steps = Stubs(session.history, scales, DEFAULT_WINDOW.fresh_outputs).steps(entries)
     assert [sorted(step) for step in steps] == [[1, 3, *range(4, stop)] for stop in range(4, 11)]
     assert [is_large(entry) for entry in entries[:2]] == [True, False]
     assert steps[0][1].cost.tokens < LARGE_TOKENS / 2
     small, _ = entries_of([10, 10, 10])
-    assert Stubs(session.history, scales).steps(small) == ({},)
+    assert Stubs(session.history, scales, DEFAULT_WINDOW.fresh_outputs).steps(small) == ({},)
 
 
 def test_masking_writes_nothing(home: str) -> None:

@@ -21,6 +21,7 @@ from daypack.turn.pack.volatile import (
     over_budget,
     volatile_cost,
 )
+from daypack.turn.policy import DEFAULT_WINDOW
 
 weigh = measurer(TokenMeter(counter_for("gpt-4o")), redacting=False)
 WIDE = Cost(10_000, 100_000, 100)
@@ -42,7 +43,7 @@ def past(seq: int, day: str = "2026-11-15", text: str = "") -> Item:
 def choose(
     *offered: Item, room: Cost = WIDE, whole: Cost = WIDE, shown: AlreadyShown | None = None
 ) -> tuple[list[str], Any]:
-    chosen, left = choose_volatile(offered, whole, room, shown or AlreadyShown((), set()))
+    chosen, left = choose_volatile(offered, whole, room, shown or AlreadyShown((), set()), DEFAULT_WINDOW)
     return [one.id for one in chosen], {(one.item, one.reason) for one in left}
 
 
@@ -66,7 +67,9 @@ def test_what_does_not_fit_is_told_and_what_comes_after_it_may_still_fit() -> No
 
 
 def test_a_note_that_does_not_fit_may_change_the_answer() -> None:
-    _, (left,) = choose_volatile([item("rule", kind="system")], WIDE, Cost(1, 1, 1), AlreadyShown((), set()))
+    _, (left,) = choose_volatile(
+        [item("rule", kind="system")], WIDE, Cost(1, 1, 1), AlreadyShown((), set()), DEFAULT_WINDOW
+    )
     assert left.high_impact
 
 
@@ -121,7 +124,7 @@ def test_what_is_chosen_fits_and_nothing_is_forgotten(
         past(number, f"2026-11-0{day}") if old else item(f"i{number}", f"{number} " + "word " * size)
         for number, (old, size, day) in enumerate(kinds, 1)
     ]
-    chosen, left = choose_volatile(offered, WIDE, room, AlreadyShown((), set()))
+    chosen, left = choose_volatile(offered, WIDE, room, AlreadyShown((), set()), DEFAULT_WINDOW)
     assert volatile_cost(chosen).fits(room) or not chosen
     present = {one.id for one in chosen}
     told = {one.item for one in left}
@@ -147,8 +150,8 @@ def test_wrapper_day_line_and_stand_in_weigh_no_more_than_is_reckoned(model: str
 
 
 def test_an_eighth_is_free_space_and_not_more_than_the_past_may_take() -> None:
-    assert free_space(Cost(800, 1600, 40)) == Cost(100, 200, 5)
-    assert free_space(Cost(1_000_000, 8_000_000, 10_000)) == Cost(2048, 1_000_000, 8)
+    assert free_space(Cost(800, 1600, 40), DEFAULT_WINDOW) == Cost(100, 200, 5)
+    assert free_space(Cost(1_000_000, 8_000_000, 10_000), DEFAULT_WINDOW) == Cost(2048, 1_000_000, 8)
 
 
 # The arithmetic of costs

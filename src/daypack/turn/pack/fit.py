@@ -28,7 +28,7 @@ from daypack.turn.pack.volatile import (
     over_budget,
     volatile_cost,
 )
-from daypack.turn.policy import HARD_SHARE, PREFIX_SHARE, RECENT_SHARE, SOFT_SHARE, VOLATILE_SHARE, compaction_reserve
+from daypack.turn.policy import VOLATILE_SHARE, compaction_reserve
 from daypack.turn.surface import Epoch, Surface, Window
 from daypack.types.history import Message
 from daypack.types.kinds import EpochReason
@@ -87,12 +87,14 @@ def fit(surface: Surface, selection: Selection, *, compacting: bool = False) -> 
         continued = _continue_epoch(surface, selection)
         if continued and not extends(continued.messages, surface.last_tail):
             continued, reason = None, "damaged"  # a message of the tail was lost since the last turn
-        elif continued and (surface.last == surface.seen or continued.stable_cost.fits(room.part(HARD_SHARE))):
+        elif continued and (
+            surface.last == surface.seen or continued.stable_cost.fits(room.part(surface.policy.hard_share))
+        ):
             return continued
         reason = reason or "overflow"
     reserved = compaction_reserve(room.tokens) if compacting and reason == "overflow" else 0
     begun = begin_epoch(surface, selection, reason, reserved_tokens=reserved)
-    if continued and not begun.stable_cost.fits(room.part(SOFT_SHARE)):
+    if continued and not begun.stable_cost.fits(room.part(surface.policy.soft_share)):
         return continued  # a new epoch would be as full
     return begun
 
@@ -137,9 +139,9 @@ def may_begin_epoch(surface: Surface) -> bool:
             return True
     tail = _epoch_tail(epoch, surface.tail)
     room, prefix = surface.limits.room, cost_of(epoch.prefix)
-    following = cost_of((*surface.volatile, *surface.notes)).at_least(free_space(room))
+    following = cost_of((*surface.volatile, *surface.notes)).at_least(free_space(room, surface.policy))
     stable = prefix.plus(tail.cost)
-    fits = stable.plus(following).fits(room) and stable.fits(room.part(HARD_SHARE))
+    fits = stable.plus(following).fits(room) and stable.fits(room.part(surface.policy.hard_share))
     return not fits or not extends(tail.messages, surface.last_tail)
 
 
@@ -183,7 +185,7 @@ def _continue_epoch(surface: Surface, selection: Selection) -> Fitted | None:
     tail = _epoch_tail(epoch, window)
     following = cost_of(selection.volatile).at_most(rest.part(VOLATILE_SHARE)).plus(cost_of(selection.notes))
     if epoch.start > surface.first:
-        following = following.at_least(free_space(rest))
+        following = following.at_least(free_space(rest, surface.policy))
     if not prefix.cost.plus(tail.cost).plus(following).fits(room):
         return None
     omitted: Sequence[Omission] = ()
@@ -230,7 +232,7 @@ def _choose_prefix(surface: Surface, selection: Selection, room: Cost) -> tuple[
     """Choose the prefix of a new epoch, best first, and put it in order."""
     recent = Cost()
     if surface.window and surface.window.entries:
-        recent = total(entry.cost for entry in surface.window.entries).at_most(room.part(RECENT_SHARE))
+        recent = total(entry.cost for entry in surface.window.entries).at_most(room.part(surface.policy.recent_share))
     if surface.user:
         recent = recent.at_least(surface.user.cost)
     omitted: list[Omission] = []
@@ -238,7 +240,9 @@ def _choose_prefix(surface: Surface, selection: Selection, room: Cost) -> tuple[
     used = Cost()
     for item in selection.prefix:
         instruction = item.kind == "system"
-        most = room.less(recent) if instruction else room.less(recent).at_most(room.part(PREFIX_SHARE))
+        most = room.less(recent)
+        if not instruction:
+            most = most.at_most(room.part(surface.policy.prefix_share))
         if used.plus(item.cost).fits(most):
             used = used.plus(item.cost)
             chosen.append(item)
@@ -264,7 +268,7 @@ def _close(
     if surface.first > 1:
         seqs |= _in_prefix(surface, prefix)
     space = room.less(prefix.cost).less(tail.cost)
-    volatile, more = choose_volatile(offered, room, space, AlreadyShown(prefix.items, seqs))
+    volatile, more = choose_volatile(offered, room, space, AlreadyShown(prefix.items, seqs), surface.policy)
     outside: list[Omission] = []
     gaps: list[Omission] = []
     drops_messages = False

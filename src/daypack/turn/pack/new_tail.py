@@ -8,14 +8,7 @@ from msgspec.structs import replace
 from daypack.turn.items import Cost, Entry, total
 from daypack.turn.pack.tail import Settled, SettledWindow, settle_window
 from daypack.turn.pack.volatile import free_space
-from daypack.turn.policy import (
-    EPOCH_SHARE,
-    RECENT_SHARE,
-    SOFT_SHARE,
-    TAIL_SHARE,
-    UNCOMPACTED_SHARE,
-    VOLATILE_SHARE,
-)
+from daypack.turn.policy import TAIL_SHARE, UNCOMPACTED_SHARE, VOLATILE_SHARE
 from daypack.turn.surface import Surface, Window
 from daypack.types.history import Message
 
@@ -46,15 +39,15 @@ def begin_tail(surface: Surface, space: Space) -> Tail:
     Large outputs become stubs only when the messages do not fit verbatim, first those before the newest few. The
     newest message stays verbatim whenever it fits at all.
     """
-    window = surface.window
+    window, policy = surface.window, surface.policy
     assert window is not None  # the survey reads it wherever an epoch may begin
     if space.keep_tokens is None:
         settled = settle_window(window)
-        tail = _everything(surface, settled, space) or _uncompacted(surface, settled, space.prefix, EPOCH_SHARE)
+        tail = _everything(surface, settled, space) or _uncompacted(surface, settled, space.prefix, policy.epoch_share)
         if tail:
             return tail
     compacting = space.reserved_tokens > 0
-    share = UNCOMPACTED_SHARE if compacting else SOFT_SHARE
+    share = UNCOMPACTED_SHARE if compacting else policy.soft_share
     best = candidate = None
     for stubs in window.stubs or ({},):
         entries = tuple(stubs.get(entry.message.seq, entry) for entry in window.entries)
@@ -82,7 +75,7 @@ def _everything(surface: Surface, settled: SettledWindow, space: Space) -> Tail 
     start, cost = settled.messages[at].seq, total(settled.costs[at:])
     free = space.demand.at_most(rest.part(VOLATILE_SHARE))
     if start > surface.first:
-        free = free.at_least(free_space(rest))
+        free = free.at_least(free_space(rest, surface.policy))
     if not cost.plus(free).fits(rest):
         return None
     return Tail(start=start, messages=settled.messages[at:], cost=cost, settled=settled.settled)
@@ -103,17 +96,18 @@ def _uncompacted(surface: Surface, settled: SettledWindow, prefix: Cost, share: 
 
 def _cut(surface: Surface, settled: SettledWindow, space: Space) -> Tail:
     """Choose the first message of the tail by the share that a new epoch has for it."""
-    room, messages = surface.limits.room, settled.messages
+    room, messages, policy = surface.limits.room, settled.messages, surface.policy
     rest = room.less(space.prefix)
-    free = rest.less(space.demand.at_most(rest.part(VOLATILE_SHARE)).at_least(free_space(rest)))
+    free = rest.less(space.demand.at_most(rest.part(VOLATILE_SHARE)).at_least(free_space(rest, surface.policy)))
     suffix = _suffix_costs(settled.costs)
     least = surface.user.cost if surface.user else Cost()
     if space.keep_tokens is not None:
         share = Cost(space.keep_tokens, room.bytes, room.items).at_most(free)
     else:
-        start = Cost(int(room.tokens * EPOCH_SHARE), int(room.bytes * EPOCH_SHARE), max(1, room.items // 2))
+        tokens, size = int(room.tokens * policy.epoch_share), int(room.bytes * policy.epoch_share)
+        start = Cost(tokens, size, max(1, room.items // 2))
         share = start.less(space.prefix).less(Cost(space.reserved_tokens))
-        share = share.at_least(room.part(RECENT_SHARE)).at_most(free.part(TAIL_SHARE))
+        share = share.at_least(room.part(policy.recent_share)).at_most(free.part(TAIL_SHARE))
     tail = _cut_to(surface, settled, suffix, share.at_least(least).at_most(rest))
     for most in (_newest_batch(surface, settled, suffix), free, rest):
         if messages and tail.messages[-1:] != messages[-1:]:

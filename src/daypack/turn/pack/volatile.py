@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from daypack.turn.items import CHANGED, Cost, Excerpt, Item, Omission, total
-from daypack.turn.policy import EXCERPT_SHARE, FREE_ITEMS, FREE_SHARE, MAX_EXCERPT_TOKENS
+from daypack.turn.policy import EXCERPT_SHARE, FREE_ITEMS, FREE_SHARE, WindowPolicy
 
 TOGETHER = "with"  # metadata key: the id of an item without which this one is not shown
 # Upper bounds over all counters.
@@ -11,10 +11,10 @@ EXCERPTS_WRAPPER = Cost(100, 260, 0)  # the text around all excerpts
 DAY_LINE = Cost(13, 12, 0)  # the date line before the excerpts of one day
 
 
-def free_space(room: Cost) -> Cost:
+def free_space(room: Cost, policy: WindowPolicy) -> Cost:
     """Return the space kept for excerpts once messages have left the window."""
     free = room.part(FREE_SHARE)
-    return Cost(min(free.tokens, MAX_EXCERPT_TOKENS), free.bytes, min(free.items, FREE_ITEMS))
+    return Cost(min(free.tokens, policy.excerpt_tokens), free.bytes, min(free.items, FREE_ITEMS))
 
 
 def volatile_cost(items: Sequence[Item]) -> Cost:
@@ -49,12 +49,13 @@ class AlreadyShown:
 
 
 def choose_volatile(
-    offered: Sequence[Item], room: Cost, space: Cost, shown: AlreadyShown
+    offered: Sequence[Item], room: Cost, space: Cost, shown: AlreadyShown, policy: WindowPolicy
 ) -> tuple[tuple[Item, ...], list[Omission]]:
     """Choose from items offered best first and return them in order; `space`: what is free of the room."""
     chosen: list[Item] = []
     omitted: list[Omission] = []
     used = excerpts = Cost()
+    most_excerpts = room.part(EXCERPT_SHARE).at_most(Cost(policy.excerpt_tokens, room.bytes, room.items))
     paired = False
     days: set[str] = set()
     unused = 0
@@ -75,7 +76,7 @@ def choose_volatile(
         if other:
             continue  # its message is in the pack
         cost = (excerpts if days else EXCERPTS_WRAPPER).plus(item.cost).plus(Cost() if item.title in days else DAY_LINE)
-        if cost.fits(_most_excerpts(room)) and used.plus(cost).fits(space):
+        if cost.fits(most_excerpts) and used.plus(cost).fits(space):
             excerpts = cost
             days.add(item.title)
             chosen.append(item)
@@ -101,11 +102,6 @@ def over_budget(item: Item, room: Cost, *, high_impact: bool) -> Omission:
     """Return the record of an item that does not fit; it is too large if even the empty room could not hold it."""
     reason = "budget_limit" if item.cost.fits(room) else "too_large"
     return Omission(item=item.id, reason=reason, tokens=item.tokens, high_impact=high_impact)
-
-
-def _most_excerpts(room: Cost) -> Cost:
-    most = room.part(EXCERPT_SHARE)
-    return Cost(min(most.tokens, MAX_EXCERPT_TOKENS), most.bytes, most.items)
 
 
 def _without_incomplete_pairs(chosen: Sequence[Item]) -> tuple[list[Item], list[Item]]:

@@ -10,7 +10,7 @@ from daypack.history.session import History
 from daypack.search.lexical import Hit
 from daypack.text.redact.redact import redact
 from daypack.turn.items import Excerpt, Missing, TokenMeter, message_range
-from daypack.turn.policy import MAX_HITS, MAX_QUOTED_EXCERPTS, MAX_QUOTED_TOKENS, RELEVANCE_FLOOR
+from daypack.turn.policy import MAX_HITS, MAX_QUOTED_EXCERPTS, QUOTED_PARTS, RELEVANCE_FLOOR
 from daypack.types.history import Message
 from daypack.types.records import HistoryHit
 
@@ -29,8 +29,9 @@ _MARKER = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 class HistorySearch:
     """Search in one session; the index is brought up to date before each search."""
 
-    def __init__(self, history: History, *, redacting: bool) -> None:
+    def __init__(self, history: History, excerpt_tokens: int, *, redacting: bool) -> None:
         self._history = history
+        self._max_quoted_tokens = QUOTED_PARTS * excerpt_tokens
         self._redacting = redacting
         self._index = HistoryIndex(history)
 
@@ -95,7 +96,7 @@ class HistorySearch:
                 span = (hit.start, hit.stop)
                 excerpts.append(excerpt(message, span, round(hit.score, 3), meter, redacting=self._redacting))
                 tokens += excerpts[-1].tokens
-                if tokens > MAX_QUOTED_TOKENS or len(excerpts) == MAX_QUOTED_EXCERPTS:
+                if tokens > self._max_quoted_tokens or len(excerpts) == MAX_QUOTED_EXCERPTS:
                     return excerpts
         return excerpts
 

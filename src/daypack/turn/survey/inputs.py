@@ -9,6 +9,7 @@ from daypack.history.session import History
 from daypack.text.tokens import Counter, counter_for, counter_named
 from daypack.turn.items import TokenMeter
 from daypack.turn.ledger import Ledger
+from daypack.turn.policy import read_window
 from daypack.turn.survey.history_search import HistorySearch
 from daypack.turn.survey.memory import MemoryPort
 from daypack.turn.survey.messages import RecentMessages
@@ -26,9 +27,10 @@ class TurnInputs:
         self.config = config
         self.memory = memory
         self.redacting = config.redaction == "on"
+        self.window = read_window(config.window)
         self.ledger = Ledger(history)
         self.working_state = WorkingState(history, self.ledger)
-        self.history_search = HistorySearch(history, redacting=self.redacting)
+        self.history_search = HistorySearch(history, self.window.excerpt_tokens, redacting=self.redacting)
         self._meters: dict[str, TokenMeter] = {}
         self._messages: dict[str, RecentMessages] = {}
         self._stubs: dict[str, Stubs] = {}
@@ -85,7 +87,7 @@ class TurnInputs:
         """Return the stubs of large outputs, measured with a meter."""
         name = meter.counter.name
         if name not in self._stubs:
-            self._stubs[name] = Stubs(self.history, meter)
+            self._stubs[name] = Stubs(self.history, meter, self.window.fresh_outputs)
         return self._stubs[name]
 
     def close(self) -> None:

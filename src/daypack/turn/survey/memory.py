@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from daypack.turn.items import Item, Missing
-from daypack.turn.policy import MEMORY_HITS
 from daypack.turn.survey.sources import Found
 from daypack.types.memory import Remembered
 
@@ -42,16 +41,16 @@ def memory_document(memory: MemoryPort) -> Iterator[Found]:
         )
 
 
-def memory_hits(memory: MemoryPort, query: str, in_time: Callable[[], bool]) -> Iterator[Found]:
-    """Return the entries that match a query."""
-    if not query:
+def memory_hits(memory: MemoryPort, query: str, limit: int, in_time: Callable[[], bool]) -> Iterator[Found]:
+    """Return at most `limit` entries that match a query."""
+    if not query or not limit:
         return
     if not in_time():
         question = "What does memory hold on this? There was no time to search it."
         yield Missing(id="memory", question=question, severity="info", requested="memory:document")
         return
     try:
-        yield from [_item(hit) for hit in memory.search(query, MEMORY_HITS)]
+        yield from [_item(hit) for hit in memory.search(query, limit)]
     except Exception as error:
         yield _failed(error)
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from daypack.history.session import History
 from daypack.turn.items import Cost, Entry, TokenMeter
 from daypack.turn.pack.stubs import as_repeat, as_stub, find_repeats, is_large
-from daypack.turn.policy import FRESH_OUTPUTS
 from daypack.turn.survey.message_cost import message_cost
 from daypack.types.history import Message
 
@@ -13,9 +12,10 @@ from daypack.types.history import Message
 class Stubs:
     """Makes stubs and remembers them."""
 
-    def __init__(self, history: History, meter: TokenMeter) -> None:
+    def __init__(self, history: History, meter: TokenMeter, fresh_outputs: int) -> None:
         self._history = history
         self._meter = meter
+        self.fresh_outputs = fresh_outputs
         self._made: dict[int, tuple[Message, Entry]] = {}
 
     def stub(self, entry: Entry) -> Entry:
@@ -41,7 +41,7 @@ class Stubs:
         """
         outputs = [entry for entry in entries if entry.message.role == "tool"]
         steps: list[dict[int, Entry]] = []
-        for stop in range(len(outputs) - FRESH_OUTPUTS, len(outputs) + 1):
+        for stop in range(len(outputs) - self.fresh_outputs, len(outputs) + 1):
             step = {entry.message.seq: self.stub(entry) for entry in outputs[: max(0, stop)] if is_large(entry)}
             if not steps or len(step) > len(steps[-1]):
                 steps.append(step)
@@ -72,6 +72,6 @@ class StubbedCost:
         """Return the cost of the next older message."""
         if entry.message.role == "tool":
             self._outputs += 1
-            if is_large(entry) and (self._outputs > FRESH_OUTPUTS or not entry.cost.fits(self._half)):
+            if is_large(entry) and (self._outputs > self._stubs.fresh_outputs or not entry.cost.fits(self._half)):
                 return self._stubs.stub(entry).cost
         return entry.cost

@@ -14,7 +14,7 @@ from daypack.turn.ledger import LedgerState
 from daypack.turn.pack.changes import changes
 from daypack.turn.pack.fence import Measure, measurer
 from daypack.turn.pack.fit import may_begin_epoch
-from daypack.turn.policy import IMPORT_SHARE, MAX_EXCERPT_TOKENS
+from daypack.turn.policy import IMPORT_SHARE, MAX_IMPORT_TOKENS
 from daypack.turn.surface import Epoch, LastTurn, Request, Surface, Window
 from daypack.turn.survey import sources
 from daypack.turn.survey.conversation import Conversation, messages_after
@@ -62,6 +62,7 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
         target=request.target,
         now=now_of(request.start_seconds),
         limits=request.limits,
+        policy=request.policy,
         tokenizer=meter.counter.name,
         model=request.model or inputs.config.model,
         prefix=tuple(prefix),
@@ -229,7 +230,7 @@ def _working_sources(inputs: TurnInputs, request: Request, folded: LedgerState) 
 def _memory_hits(inputs: TurnInputs, request: Request, conversation: Conversation) -> Iterator[Found]:
     assert inputs.memory is not None
     query = conversation.user.message.text if conversation.user else ""
-    return memory_hits(inputs.memory, query, _deadline(inputs, request))
+    return memory_hits(inputs.memory, query, request.policy.memory_hits, _deadline(inputs, request))
 
 
 class _Imports(NamedTuple):
@@ -244,7 +245,7 @@ def _imports(inputs: TurnInputs, request: Request, folded: LedgerState, measure:
 
     imported = list(imported_items(inputs.history, folded.imported))
     items = [measure(thing) for thing in imported if isinstance(thing, Item)]
-    most = min(MAX_EXCERPT_TOKENS, int(request.limits.room.tokens * IMPORT_SHARE))
+    most = min(MAX_IMPORT_TOKENS, int(request.limits.room.tokens * IMPORT_SHARE))
     kept, omitted = within_share(items, request.target, most)
     omitted += [thing for thing in imported if isinstance(thing, Omission)]
     return _Imports(kept, omitted, [thing for thing in imported if isinstance(thing, Missing)])
