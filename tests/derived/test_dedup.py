@@ -13,12 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daypack
+from daypack.derived import dedup
 from daypack.derived.children import put_child
 from daypack.derived.dedup import fold, lookup, read_index, records_of, recount, refresh, write
 from daypack.derived.occurrences import OccurrenceIndex, advance
 from daypack.derived.swap import swap_output, swap_range
 from daypack.errors import BadInput, SourceMissing, UnsafePath
 from daypack.files import blobs
+from daypack.history.session import History
 from daypack.session import Session
 from daypack.text.tokens import counter_named
 from daypack.types.records import DedupRecord
@@ -243,6 +245,27 @@ def test_only_what_is_new_is_read(session: Session, monkeypatch: pytest.MonkeyPa
     run(session, "t6", FILE)
     assert hash_of(FILE) in by_hash(refresh(session.history))
     assert asked == [(11, 12)]
+
+
+@pytest.mark.requirement("S4-R7")
+def test_a_long_history_without_large_contents_is_read_once(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dedup, "REREAD_MESSAGES", 4)
+    session.append_many([{"role": "user", "content": f"short {number}"} for number in range(3)])
+    assert refresh(session.history) == ()
+    assert files(session) == {}  # a short one leaves no file behind
+    session.append_many([{"role": "user", "content": f"short {number}"} for number in range(3)])
+    assert refresh(session.history) == ()
+    assert list(files(session)) == ["context/offsets/dedup.idx"]
+    session.append("user", "one more")
+    started: list[int] = []
+
+    def counted(history: History, index: OccurrenceIndex, upto: int | None, *, events: int | None) -> None:
+        started.append(index.messages)
+        advance(history, index, upto, events=events)
+
+    monkeypatch.setattr(dedup, "advance", counted)
+    assert refresh(session.history) == ()
+    assert started == [6]
 
 
 CONTENTS = st.sampled_from(["log", "file", "numbered", "write", "pin", "child", "small", "other"])

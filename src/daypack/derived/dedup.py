@@ -38,6 +38,7 @@ from daypack.types.records import DedupRecord, SwapRecord
 from daypack.types.source import Source, ToolRef, parse_source
 
 INDEX, BLOBS = "index.jsonl", "blob"
+REREAD_MESSAGES = 1000  # where nothing is large, so many are rather read again than noted in a file
 
 # Fold
 
@@ -91,14 +92,21 @@ def refresh(
 ) -> tuple[DedupRecord, ...]:
     """Bring the files up to these numbers, reading only what is new, and return what the index says."""
     index = _load(history, upto, events)
+    known = index.messages
     advance(history, index, upto, events=events)  # without the lock: other processes need not wait for a long read
     if not index.places and not os.path.lexists(_folder(history)):
+        if index.messages - known >= REREAD_MESSAGES:
+            _save(history, index)
         return ()
     with history.lock:
         stored = write(history, records_of(index, swapped), index.calls)
-        atomic.make_folders(history.layout.offsets, durable=False)
-        _replace(history.layout.index("dedup"), _encode(index))
+        _save(history, index)
     return stored
+
+
+def _save(history: History, index: OccurrenceIndex) -> None:
+    atomic.make_folders(history.layout.offsets, durable=False)
+    _replace(history.layout.index("dedup"), _encode(index))
 
 
 def write(
