@@ -2,6 +2,8 @@
 
 import os
 from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from daypack.config import Config, from_file
 from daypack.derived.tiers import read_policies
@@ -17,6 +19,9 @@ from daypack.turn.survey.stubs import Stubs
 from daypack.turn.working_state import WorkingState
 from daypack.types.kinds import Tier
 from daypack.types.snapshot import TierPolicy
+
+if TYPE_CHECKING:
+    from daypack.turn.survey.refs import Refs
 
 
 class TurnInputs:
@@ -59,6 +64,13 @@ class TurnInputs:
             return int(datetime.fromisoformat(created).timestamp() * 1000)
         except (ValueError, OSError, OverflowError):
             return 0
+
+    @cached_property
+    def refs(self) -> "Refs":
+        """The references to files and artifacts."""
+        from daypack.turn.survey.refs import Refs  # noqa: PLC0415 — only after a compaction
+
+        return Refs(self.history.layout)
 
     def counter(self, model: str | None) -> Counter:
         """Return the token counter of a model; without a model, the session's own."""

@@ -1,4 +1,4 @@
-"""Sources of the prefix: identity, leading messages, pins, workspace files, switched blocks, records, refs, children.
+"""Sources of the prefix: identity, leading messages, pins, workspace files, switched blocks, records, children.
 
 Each function returns items without a cost, and records of what was not available.
 """
@@ -10,16 +10,14 @@ from typing import Any
 import msgspec
 
 from daypack.derived.children import Child
-from daypack.derived.swap import SHORT_ID
 from daypack.errors import DaypackError, UnsafePath
 from daypack.files import atomic
 from daypack.history.layout import DERIVED, Layout, check_name
 from daypack.prompts import SHIPPED_PROMPTS
 from daypack.turn.items import Item, Missing, Omission
-from daypack.turn.policy import MAX_REF_CHARS, MIN_REF_CHARS
 from daypack.types.history import Message
 from daypack.types.kinds import PackKind, context_kind_of
-from daypack.types.records import Decision, ErrorRecord, Fact, Ref
+from daypack.types.records import Decision, ErrorRecord, Fact
 
 Found = Item | Omission | Missing
 
@@ -36,8 +34,6 @@ WORKSPACE = {
 }
 _MOST_BYTES = 1 << 20
 _WORKING_FILES = frozenset(DERIVED[name] for name in WORKING_ITEMS if name in DERIVED)
-_TOUCHED = ("read", "written", "created", "deleted", "failed")
-_MAX_QUESTIONS = 2  # about files that no longer exist
 _OTHER_SWITCHES = ("identity", "protocol")  # switches without a block of their own
 _COSTLY_MODELS = ("opus", "-pro", "ultra")
 _INSIDE = ("model", "reviewer", "evidence_export")
@@ -221,60 +217,6 @@ def _error_line(record: ErrorRecord) -> str:
     return f"{record.error} — {record.resolution}" if record.resolution else record.error
 
 
-def refs(layout: Layout, workspace: str, room_tokens: int = MAX_REF_CHARS) -> Iterator[Found]:
-    """Return references to files and artifacts in a part of the room, and questions about files that are gone."""
-    records, missing = _records(layout, "refs", Ref)
-    yield from missing
-    if not records:
-        return
-    # The most recently used ones; the others are found by search.
-    shown: list[Ref] = []
-    chars = max(MIN_REF_CHARS, min(MAX_REF_CHARS, room_tokens // 5))
-    for record in sorted(records, key=_ref_order):
-        chars -= len(_short(record.path, workspace)) + len(record.summary) + 12
-        if shown and chars < 0:
-            break
-        shown.append(record)
-    gone = [record for record in shown if _is_gone(record, workspace)]
-    for record in gone[:_MAX_QUESTIONS]:
-        question = f"Where is {record.path}? The pack refers to it ({record.id}), and it does not exist."
-        yield Missing(id=f"ref:{record.id}", question=question, severity="low", requested=record.path)
-    lines = [
-        f"- {record.id} {record.kind} {_short(record.path, workspace)}: {record.summary}"
-        for record in records
-        if record in shown
-    ]
-    if len(records) > len(shown):
-        lines.append(f"- {len(records) - len(shown)} older references are in context/refs.jsonl")
-    yield _derived(layout, "refs", "refs", "\n".join(lines), (80, 0.5))
-
-
-def _ref_order(record: Ref) -> tuple[bool, int]:
-    """Sort by last use; files that were only listed or named come after those that were read or written."""
-    return not any(verb in record.summary for verb in _TOUCHED) and record.kind == "file", -_last(record.source)
-
-
-def _short(path: str, workspace: str) -> str:
-    """Return a short path: relative to the workspace, ids by their first characters."""
-    inside = path.removeprefix(workspace.rstrip(os.sep) + os.sep) if workspace else path
-    at = inside.find("sha256-")
-    return inside[: at + SHORT_ID] if at >= 0 else inside
-
-
-def _is_gone(record: Ref, workspace: str) -> bool:
-    if record.kind != "file" or "://" in record.path or "deleted" in record.summary:
-        return False
-    path = os.path.join(workspace or os.sep, record.path)
-    if os.path.isabs(record.path) and not os.path.exists(os.path.dirname(path)):
-        return False  # a path of another machine
-    return not os.path.exists(path)
-
-
-def _last(source: str | None) -> int:
-    digits = (source or "").rpartition(":")[2].rpartition("-")[2]
-    return int(digits) if digits.isdecimal() else 1 << 60
-
-
 def children(found: Sequence[Child]) -> Iterator[Found]:
     """Return the results and references of child agents, and a question for each without a result."""
     for child in found:
@@ -314,20 +256,20 @@ def _file(layout: Layout, kind: PackKind, title: str, place: tuple[int, float]) 
     if problem:
         yield _unreadable(layout, kind, problem)
     if text and text.strip():
-        yield _derived(layout, kind, title, text.strip(), place)
+        yield derived_item(layout, kind, title, text.strip(), place)
 
 
 def _lines(
     layout: Layout, kind: PackKind, place: tuple[int, float], shape: type[Any], words: Callable[[Any], str]
 ) -> Iterator[Found]:
-    records, missing = _records(layout, kind, shape)
+    records, missing = read_records(layout, kind, shape)
     yield from missing
     if records:
         text = "\n".join(f"- {words(record)} [{record.id}, {record.source}]" for record in records)
-        yield _derived(layout, kind, kind, text, place)
+        yield derived_item(layout, kind, kind, text, place)
 
 
-def _records(layout: Layout, name: str, shape: type[Any]) -> tuple[list[Any], list[Missing]]:
+def read_records(layout: Layout, name: str, shape: type[Any]) -> tuple[list[Any], list[Missing]]:
     """Read a derived file of records; a line that cannot be parsed becomes a question."""
     records: list[Any] = []
     missing: list[Missing] = []
@@ -351,7 +293,8 @@ def _unreadable(layout: Layout, name: str, problem: str) -> Missing:
     return Missing(id=name, question=f"What does {file} say? {problem}", severity="high", requested=file)
 
 
-def _derived(layout: Layout, kind: PackKind, title: str, text: str, place: tuple[int, float]) -> Item:
+def derived_item(layout: Layout, kind: PackKind, title: str, text: str, place: tuple[int, float]) -> Item:
+    """Return the item of a derived file; `place`: its order in the prefix and its priority."""
     return Item(
         id=kind,
         kind=kind,
@@ -380,4 +323,4 @@ def _reason(error: Exception) -> str:
 
 
 # Built at import: msgspec builds a type without a lock, and two threads doing it at once crash.
-_WARM = tuple(map(msgspec.json.Decoder, (Decision, ErrorRecord, Fact, Ref)))
+_WARM = tuple(map(msgspec.json.Decoder, (Decision, ErrorRecord, Fact)))

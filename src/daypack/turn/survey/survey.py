@@ -224,7 +224,7 @@ def _working_sources(inputs: TurnInputs, request: Request, folded: LedgerState) 
     if sources.has_working_files(layout):
         rendered = bool(folded.compactions) and inputs.working_state.read().current is not None
         yield from sources.working_state(layout, rendered=rendered)
-        yield from sources.refs(layout, workspace, request.limits.room.tokens)
+        yield from inputs.refs.find(workspace, request.limits.room.tokens)
 
 
 def _memory_hits(inputs: TurnInputs, request: Request, conversation: Conversation) -> Iterator[Found]:
