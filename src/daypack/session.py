@@ -194,8 +194,8 @@ class Session:
         """Pack what the next call needs, and record what was packed and what was omitted.
 
         Append the newest user message first. `budget`: tokens of the whole window, or a mapping with tokens, bytes,
-        items, ms; None uses context/budget. `protocol`: ask the reply for a snapshot of the model's own memory; None
-        follows the switch of that name. A dry run records nothing.
+        items, ms; None uses the session's own: context/budget, else that of its newest turn. `protocol`: ask the reply
+        for a snapshot of the model's own memory; None follows the switch of that name. A dry run records nothing.
         """
         return self.turns.prepare(
             budget=budget, model=model, target=target, items=items, protocol=protocol, dry_run=dry_run

@@ -142,7 +142,7 @@ def test_a_snapshot_that_could_not_be_recorded_is_not_told_as_unasked(
 
 def test_what_pack_expects_can_be_sent_checked_and_accepted(command: Command, talk: Session) -> None:
     talk.append("user", "Hello.")
-    expected = json.loads(command("pack", "talk", "--json").stdout)["expected"]
+    expected = json.loads(command("prepare", "talk", "--json").stdout)["expected"]
     assert expected["runtime"]["round"] == 1
     reply = "Yes." + section(expected, core=[block()])
     Path("sent.json").write_text(json.dumps(expected), encoding="utf-8")
@@ -152,7 +152,7 @@ def test_what_pack_expects_can_be_sent_checked_and_accepted(command: Command, ta
     assert talk.tiers.violation_counts == {}
     talk.switch("protocol", on=False)
     talk.append("user", "Again.")
-    assert "expected" not in json.loads(command("pack", "talk", "--json").stdout)
+    assert "expected" not in json.loads(command("prepare", "talk", "--json").stdout)
 
 
 def test_a_reply_that_looks_like_a_response_is_told_of(command: Command, talk: Session, turn: Turn) -> None:

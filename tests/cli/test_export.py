@@ -83,7 +83,7 @@ def offer(path: Path, *items: dict[str, Any]) -> str:
 )
 def test_each_scope_is_one_document_for_its_target(command: Command, talk: Session, scope: str, target: str) -> None:
     more = ("--call", "call-1") if scope == "tool_invocation" else ()
-    envelope = read(command("export", "talk", "--scope", scope, *more))
+    envelope = read(command("export", "talk", "--scope", scope, "--record", *more))
     assert (envelope.scope, envelope.selections[0].target) == (scope, target)
     event = talk.events()[-1]
     assert event.type == "context.exported"
@@ -124,7 +124,7 @@ def test_a_recorded_turn_is_exported_as_it_was(command: Command, talk: Session) 
 
 
 def test_a_file_is_written_once_unless_forced_and_its_digest_recorded(command: Command, talk: Session) -> None:
-    done = command("export", "talk", "--out", "e.json")
+    done = command("export", "talk", "--out", "e.json", "--record")
     data = Path("e.json").read_bytes()
     digest = f"sha256:{sha256(data).hexdigest()}"
     items = len(msgspec.json.decode(data, type=ContextEnvelope).item_refs)
@@ -135,22 +135,23 @@ def test_a_file_is_written_once_unless_forced_and_its_digest_recorded(command: C
     assert again.returncode == 2
     assert "the file already exists" in again.stderr
     assert (len(talk.events()), Path("e.json").read_bytes()) == (count, data)
-    printed = json.loads(command("export", "talk", "--out", "e.json", "--force", "--json").stdout)
+    printed = json.loads(command("export", "talk", "--out", "e.json", "--force", "--record", "--json").stdout)
     assert printed["digest"] == f"sha256:{sha256(Path('e.json').read_bytes()).hexdigest()}" != digest
     assert (printed["file"], printed["event_id"]) == ("e.json", talk.events()[-1].id)
     assert os.listdir() == ["e.json"]
 
 
-def test_an_export_need_not_be_recorded(command: Command, talk: Session) -> None:
+@pytest.mark.requirement("X43")
+def test_an_export_is_recorded_only_on_request(command: Command, talk: Session) -> None:
     before = (talk.path / "events.jsonl").read_bytes()
-    done = command("export", "talk", "--no-record")
+    done = command("export", "talk")
     assert done.returncode == 0
     assert (talk.path / "events.jsonl").read_bytes() == before
 
 
 def test_what_is_printed_has_the_digest_that_is_recorded(command: Command, talk: Session) -> None:
     talk.append("user", "\u202e turned \x7f")
-    done = command("export", "talk")
+    done = command("export", "talk", "--record")
     assert talk.events()[-1].data["digest"] == f"sha256:{sha256(done.stdout.encode()).hexdigest()}"
 
 
@@ -162,7 +163,7 @@ def test_an_item_for_tools_only_is_neither_in_the_model_pack_nor_in_the_user_exp
     shared = {"item_id": "note", "content": "the note for all", "visibility": ["tool", "model", "user"]}
     document = offer(tmp_path / "in.json", tool, shared)
     assert command("import-envelope", document, "--session", "talk").returncode == 0
-    packed = command("pack", "talk", "--json").stdout
+    packed = command("prepare", "talk", "--json").stdout
     (left,) = [one for one in json.loads(packed)["omitted"] if one["item"].endswith(":key")]
     assert left["reason"] == "not_visible_to_target"
     model = [(talk.path / "context" / name).read_text(encoding="utf-8") for name in ("pack.json", "pack.md")]
@@ -183,7 +184,7 @@ def test_two_of_five_candidates_that_do_not_fit_are_left_out_with_a_reason(
     items = [{"item_id": f"note-{number}", "content": f"Note number {number}."} for number in range(1, 6)]
     command("import-envelope", offer(tmp_path / "in.json", *items), "--session", "talk")
     # Identity, pin, five messages and the time take eight places of eleven.
-    command("pack", "talk", "--budget", '{"items": 11}')
+    command("prepare", "talk", "--budget", '{"items": 11}')
     selection = read(command("export", "talk", "--event", "latest", "--target", "model")).selections[0]
     names = [f"import:ctx-elsewhere:note-{number}" for number in range(1, 6)]
     assert [name for name in selection.selected_item_refs if name in names] == names[:1:-1]  # the newest

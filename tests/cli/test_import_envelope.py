@@ -56,7 +56,7 @@ def test_a_kept_document_is_recorded_and_used_by_the_next_turn(command: Command,
     event = talk.events()[-1]
     assert event.type == "context.imported"
     assert done.stdout.splitlines()[-1].startswith(f"added     to talk as {event.id}; ")
-    assert "Under the mat." in command("pack", "talk", "--dialect", "openai").stdout
+    assert "Under the mat." in command("prepare", "talk", "--dialect", "openai").stdout
 
 
 def test_words_that_do_not_match_their_digest_are_told_and_not_kept(

@@ -128,5 +128,5 @@ def test_a_session_without_turns_says_how_to_make_one(command: Command) -> None:
     command("append", "new", "hello")
     done = command("replay", "new")
     assert done.returncode == 1
-    assert "prepare one with `daypack pack new`" in done.stderr
+    assert "prepare one with `daypack prepare new`" in done.stderr
     assert command("replay", "new", "--all").stdout == "0 turns verified, 0 failed\n"

@@ -28,11 +28,11 @@ def test_switches_are_listed_with_their_state_and_text(command: Command) -> None
 
 def test_a_block_that_is_on_is_in_the_next_pack_and_gone_when_off(command: Command) -> None:
     assert command("switch", "talk", "voice", "on").stdout == "voice is on\n"
-    assert "prompts/voice.md" in command("pack", "talk", "--dry-run").stdout
+    assert "prompts/voice.md" in command("pack", "talk").stdout
     assert command("switch", "talk", "voice", "off").stdout == "voice is off\n"
-    assert "prompts/voice.md" not in command("pack", "talk", "--dry-run").stdout
+    assert "prompts/voice.md" not in command("pack", "talk").stdout
     assert command("switch", "talk", "identity", "off").returncode == 0
-    assert "daypack:identity" not in command("pack", "talk", "--dry-run").stdout
+    assert "daypack:identity" not in command("pack", "talk").stdout
 
 
 def test_a_block_of_ones_own_wants_a_text(command: Command, home: str) -> None:

@@ -62,6 +62,6 @@ def test_a_reader_that_goes_away_is_no_error(command: Command, home: str) -> Non
 
 def test_the_json_of_a_turn_is_one_line(command: Command) -> None:
     command("append", "talk", "hello")
-    printed = command("pack", "talk", "--dry-run", "--json").stdout
+    printed = command("pack", "talk", "--json").stdout
     assert printed.count("\n") == 1
     assert json.loads(printed)["session"] == "talk"

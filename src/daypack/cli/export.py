@@ -34,11 +34,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--call", metavar="ID", help="id of the tool call to export")
     parser.add_argument("--out", metavar="FILE", help="write the document to a new file (default: standard output)")
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-    parser.add_argument("--no-record", action="store_true", help="do not record the export as an event")
+    parser.add_argument("--record", action="store_true", help="record the export as an event")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Export, write the document and record the export."""
+    """Export and write the document; with --record, record the export."""
     scope: str = _ALIASES.get(args.scope) or args.scope
     _check_arguments(args, scope)
     with open_named(args) as session:
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
             _write(args.out, data, force=args.force)
         else:
             print_document(data)
-        recorded = None if args.no_record else session.append_event(EXPORTED, facts).id
+        recorded = session.append_event(EXPORTED, facts).id if args.record else None
     if args.out and args.json:
         print(json_text({**facts, "items": len(envelope.item_refs), "file": args.out, "event_id": recorded}))
     elif args.out:

@@ -13,7 +13,8 @@ from daypack.errors import BadInput, Damaged, DamageWarning, DaypackError
 GROUPS: dict[str, dict[str, str]] = {
     "Record and pack": {
         "append": "Append a message, standard input or a JSONL stream to a session",
-        "pack": "Prepare the next turn and show what it contains",
+        "prepare": "Prepare the next turn, record it and show what it contains",
+        "pack": "Show what the next turn would contain; records nothing",
         "accept": "Append a model's reply and print the text for the user",
         "log": "Show the newest messages or events; -f follows new ones",
         "search": "Search everything said and done in a session",

@@ -2,17 +2,18 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from daypack.cli.terminal import json_text, print_note, safe_line, table
-from daypack.errors import ReplayMismatch
+from daypack.errors import BadInput, ReplayMismatch
 from daypack.session import Session
 from daypack.turn.dialects import NAMES, encode
 from daypack.turn.evidence.diff import ranges
 from daypack.turn.turn import Turn
+from daypack.types.kinds import TARGETS
 
 LATEST = "latest"
 _FEW = 3  # members of a family that are listed separately
@@ -28,6 +29,33 @@ _EPOCHS = {
     "withdrawn": "an item of its prefix was withdrawn",
     "damaged": "its record or a message is damaged",
 }
+
+
+def add_window(parser: argparse.ArgumentParser) -> None:
+    """Add the options that decide what a turn contains and how it is printed."""
+    parser.add_argument(
+        "--budget",
+        metavar="N|JSON",
+        help="tokens of the window, or a JSON object with tokens, bytes, items, ms "
+        "(default: context/budget, else that of the last turn)",
+    )
+    parser.add_argument("--target", choices=TARGETS, default="model", help="reader of the pack (default: %(default)s)")
+    parser.add_argument("--model", help="model to be called; determines the tokenizer")
+    parser.add_argument(
+        "--refresh", action="store_true", help="start a new epoch, so that the prefix includes recent changes"
+    )
+    add_dialect(parser)
+
+
+def read_budget(text: str) -> int | Mapping[str, Any]:
+    """Parse a budget: a number of tokens, or a JSON object."""
+    try:
+        return msgspec.json.decode(text, type=int | dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError) as error:
+        hint = 'pass a number of tokens, or an object such as {"tokens": 32000, "items": 400}'
+        raise BadInput(
+            f"{text!r} is not a budget: {error}", operation="read budget", place="budget", hint=hint
+        ) from error
 
 
 def add_dialect(parser: argparse.ArgumentParser) -> None:
@@ -156,8 +184,8 @@ def _facts(turn: Turn) -> list[tuple[str, str]]:
         facts.append(("limits", others))
     if redacted := _redacted(turn):
         facts.append(("redacted", redacted))
-    recorded = f"as {turn.event_id}, {record.context_id}"
-    facts.append(("recorded", recorded if turn.event_id else "nothing (dry run)"))
+    unrecorded = f"nothing; `daypack prepare {safe_line(parts.session)}` records the turn"
+    facts.append(("recorded", f"as {turn.event_id}, {record.context_id}" if turn.event_id else unrecorded))
     return facts
 
 

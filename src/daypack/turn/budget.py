@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from daypack.errors import BadConfig, BadInput, BudgetTooSmall
 from daypack.turn.items import Cost
-from daypack.turn.policy import OUTPUT_RESERVE_TOKENS, REQUEST_TOKENS
+from daypack.turn.policy import DEFAULT_BUDGET_TOKENS, OUTPUT_RESERVE_TOKENS, REQUEST_TOKENS
 from daypack.types.kinds import Target
 
 _UNLIMITED = 1 << 60
@@ -42,6 +42,9 @@ class Limits(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
             _UNLIMITED if self.bytes is None else self.bytes,
             _UNLIMITED if self.items is None else self.items,
         )
+
+
+DEFAULT_LIMITS = Limits(DEFAULT_BUDGET_TOKENS)
 
 
 def budget_for(tokens: int) -> int:

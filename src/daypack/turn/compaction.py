@@ -14,7 +14,7 @@ from daypack.files import atomic
 from daypack.files.lock import ThreadLock
 from daypack.history.draft import draft_event
 from daypack.history.session import History
-from daypack.turn.budget import Limits
+from daypack.turn.budget import DEFAULT_LIMITS, Limits
 from daypack.turn.evidence.replay import read_turn
 from daypack.turn.hand_edits import HandEdits
 from daypack.turn.pack.fit import Fitted, begin_epoch, leaving, require_user
@@ -196,7 +196,7 @@ class Compactions:
         with suppress(DaypackError):
             if newest:
                 return read_turn(self._inputs.history, newest.event).limits
-        return self._edits.limits("model")
+        return self._edits.limits("model") or DEFAULT_LIMITS
 
     def _choice(self, model: str | None) -> str:
         from daypack.llm.completers import default_completion_model  # noqa: PLC0415 — only compactions need it

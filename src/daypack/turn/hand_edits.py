@@ -11,7 +11,6 @@ from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.turn.budget import Limits, parse_budget_file
 from daypack.turn.ledger import BUDGET, Ledger
-from daypack.turn.policy import DEFAULT_BUDGET_TOKENS
 from daypack.types.digest import digest_text
 from daypack.types.kinds import Target
 
@@ -24,12 +23,16 @@ class HandEdits:
         self._ledger = ledger
         self._path = history.layout.derived("budget")
 
-    def limits(self, target: Target) -> Limits:
-        """Return the limits of context/budget; if the file was deleted, those of the newest event."""
+    def limits(self, target: Target) -> Limits | None:
+        """Return the limits that were set; None if none were."""
+        text = self.budget_text
+        return None if text is None else parse_budget_file(text, target, self._path)
+
+    @property
+    def budget_text(self) -> str | None:
+        """The text of context/budget; if the file was deleted, that of the newest event."""
         text = self._budget()
-        if text is None:
-            text = self._ledger.read().budget
-        return Limits(DEFAULT_BUDGET_TOKENS) if text is None else parse_budget_file(text, target, self._path)
+        return self._ledger.read().budget if text is None else text
 
     def set_budget(self, budget: int | Mapping[str, Any] | None) -> None:
         """Write context/budget and record it."""

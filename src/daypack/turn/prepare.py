@@ -1,6 +1,7 @@
 """One turn: survey, select, fit, assemble, inject, record."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from daypack.history.layout import check_name
 from daypack.history.session import History
 from daypack.text.tokens import counter_named
 from daypack.turn import questions
-from daypack.turn.budget import Limits, limits_from
+from daypack.turn.budget import DEFAULT_LIMITS, Limits, limits_from
 from daypack.turn.compaction import Compactions
 from daypack.turn.evidence.pack_files import render_pack_json, render_pack_md
 from daypack.turn.evidence.record import Packed, append_record, describe, is_current
@@ -169,6 +170,21 @@ class Turns:
         """Record that a question is answered."""
         questions.resolve_question(self._history, self.inputs.ledger, missing_id)
 
+    def limits(self, target: Target) -> Limits:
+        """Return the session's own limits: those that were set, else those of its newest turn, else the default."""
+        limits = self._edits.limits(target)
+        if limits is None:
+            turns = self.inputs.ledger.read().turns
+            newest = turns.get(target) or turns.get("model")
+            with suppress(DaypackError):  # a damaged record: `replay` reports it
+                limits = self._load_epoch(newest.opening).limits if newest else None
+        return limits or DEFAULT_LIMITS
+
+    @property
+    def budget_text(self) -> str | None:
+        """The text of the budget that was set; None if none was."""
+        return self._edits.budget_text
+
     def set_budget(self, budget: int | Mapping[str, Any] | None) -> None:
         """Write context/budget and record it."""
         self._edits.set_budget(budget)
@@ -193,7 +209,7 @@ class Turns:
                 f"no turn for {target} is recorded yet",
                 operation="find turn",
                 place=self._history.layout.folder,
-                hint=f"prepare one with `daypack pack {self._name}`",
+                hint=f"prepare one with `daypack prepare {self._name}`",
             )
         return recorded.event
 
@@ -212,7 +228,7 @@ class Turns:
         self, budget: Budget, target: Target, items: Iterable[ContextItem | Mapping[str, Any]] | None
     ) -> Request:
         seconds = self._history.clock()
-        limits = limits_from(budget, target) if budget is not None else self._edits.limits(target)
+        limits = limits_from(budget, target) if budget is not None else self.limits(target)
         request = Request(
             target=target,
             limits=limits,
