@@ -10,8 +10,7 @@ from msgspec import Struct
 from daypack.derived.records import Folded, document
 from daypack.derived.template import render
 from daypack.errors import BudgetTooSmall, DaypackError, NothingToCompact, NoUserMessage, SourceMissing
-from daypack.files import atomic
-from daypack.files.lock import ThreadLock
+from daypack.files.lock import ThreadLock, held_without_waiting
 from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.turn.budget import DEFAULT_LIMITS, Limits
@@ -288,20 +287,11 @@ class Compactions:
 @contextmanager
 def _one_model_at_a_time(history: History) -> Generator[None]:
     """Hold a lock while a model reads a session: a second one would read the same messages for nothing."""
-    import fcntl  # noqa: PLC0415 — only with a model
-
-    atomic.make_folders(history.layout.offsets, durable=False)
-    fd = os.open(os.path.join(history.layout.offsets, "compacting"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(fd)
-        problem = "another compaction by a model is running"
-        raise NothingToCompact(problem, operation="compact", place=history.layout.name) from error
-    try:
+    with held_without_waiting(os.path.join(history.layout.offsets, "compacting")) as held:
+        if not held:
+            problem = "another compaction by a model is running"
+            raise NothingToCompact(problem, operation="compact", place=history.layout.name)
         yield
-    finally:
-        os.close(fd)
 
 
 def first_uncompacted(folded: Folded) -> int:
