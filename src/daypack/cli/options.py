@@ -50,8 +50,12 @@ def work_in_background(session: Session, args: argparse.Namespace) -> None:
 
 
 def _compact_in_background(args: argparse.Namespace, choice: str) -> None:
-    _start_process(args, "compact", f"--model={choice}", sessions=[args.session])
-    print_note("the window is filling up: compaction started in the background")
+    if choice == "none":
+        _start_process(args, "compact", "--unread", sessions=[args.session])
+        print_note("more messages left the window than a turn reads: the others are read in the background")
+    else:
+        _start_process(args, "compact", f"--model={choice}", sessions=[args.session])
+        print_note("the window is filling up: compaction started in the background")
 
 
 def index_in_background(args: argparse.Namespace, sessions: Sequence[str]) -> None:

@@ -56,6 +56,7 @@ class HistoryIndex:
         self._lexical: Lexical | None = None
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
+        self.requested = False  # a build, by the last turn
         self.start: Callable[[], None] = self._start_thread  # a short-lived command starts a process instead
         self.on_progress: Callable[[int], None] = lambda _: None  # gets the number of messages that are not indexed yet
 
@@ -104,13 +105,16 @@ class HistoryIndex:
                 self.build(closing)
             return held
 
-    def build_in_background(self, unindexed: list[Unindexed]) -> bool:
-        """Start building if a turn would wait too long for this; return True if it is being built."""
-        if not self._is_long(unindexed):
-            return False
+    def request_build(self, unindexed: list[Unindexed]) -> bool:
+        """Ask for a build in the background if a turn would wait too long for this; return True if it would."""
+        self.requested = self._is_long(unindexed)
+        return self.requested
+
+    def start_requested(self) -> None:
+        """Start a requested build, unless one is running: after a turn, with which it would compete."""
+        self.requested = False
         if not self.being_built:
             self.start()
-        return True
 
     @property
     def being_built(self) -> bool:

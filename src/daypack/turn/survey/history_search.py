@@ -48,7 +48,7 @@ class HistorySearch:
             return {}, [_not_searched(Unindexed(1, below), building=False)]
         try:
             unindexed = self.index.catch_up(last + 1, in_time)
-            building = self.index.build_in_background(unindexed)
+            building = self.index.request_build(unindexed)
             hits = {bound: self.index.search(query.text, limit=MAX_HITS, below=bound) for bound in bounds}
         except StorageFailed as error:
             question = f"What was said before? The search index failed: {error}"
