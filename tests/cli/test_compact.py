@@ -163,7 +163,7 @@ def test_a_model_that_does_not_answer_is_a_loss_and_no_failure(command: Command,
     assert done.returncode == 0
     (made,) = talk.compactions
     assert "messages with openai:http://127.0.0.1:9/v1#none" in done.stdout
-    assert "not in CONTEXT.md (still in the history):\n  not read by the model: " in done.stdout
+    assert "not in CONTEXT.md (still in the history):\n  not read: messages:" in done.stdout
     assert [one.reason for one in made.losses if one.detail and "the model failed" in one.detail] == ["unread"]
     check_files(talk)
 

@@ -38,6 +38,13 @@ def lines_of(one: Compaction, losses: str) -> list[str]:
     ]
 
 
+def summed(one: Compaction) -> str:
+    kept, covered = (one.coverage.get(f"sentences_{name}", 0) for name in ("kept", "covered"))
+    lost = sum(loss.sentences for loss in one.losses)
+    said = f"{one.coverage['bullets']} lines; {one.coverage['sentences']} sentences"
+    return f"{said}: {kept} kept, {covered} covered, {lost} lost"
+
+
 def test_each_is_told_with_tokens_coverage_and_losses(command: Command, talk: Session) -> None:
     first, second = talk.compactions
     assert second.before_tokens > first.before_tokens
@@ -45,9 +52,7 @@ def test_each_is_told_with_tokens_coverage_and_losses(command: Command, talk: Se
     assert lost > 1
     done = command("compactions", "talk")
     assert (done.returncode, done.stderr) == (0, "")
-    told, last = (
-        f"{one.coverage['bullets']} lines kept, {one.coverage.get('losses', 0)} lost" for one in (first, second)
-    )
+    told, last = (summed(one) for one in (first, second))
     assert done.stdout.splitlines() == [*lines_of(first, told), *lines_of(second, last)]
     assert lost
 

@@ -1,4 +1,4 @@
-"""Records keep their ids and their words; only a new value of the same subject replaces one, and ten stay at most."""
+"""Records keep their ids and their words; only what contradicts a record replaces it, and ten stay at most."""
 
 from pathlib import Path
 
@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daypack
-from daypack.derived.compaction.extractive import weigh
+from daypack.derived.compaction.worth import weigh
+from daypack.derived.readings import changes_value
 from daypack.derived.records import (
     COMPACTED,
     INLINE_BYTES,
     UNDONE,
     Folded,
-    changes_value,
     document,
     fold,
     number_refs,
@@ -52,7 +52,7 @@ class Chain:
 
     def add(self, *bullets: Bullet, finished: frozenset[str] = frozenset()) -> dict[str, str]:
         """Carry bullets over and return what the losses say: words -> reason."""
-        update = update_records(self.folded, bullets, weigh, finished)
+        update = update_records(self.folded, bullets, weigh, dict.fromkeys(finished, "done"))
         number = len(self.folded.accepted) + 1
         self.folded.accepted.append(compaction(update.records, number))
         for one in (*self.records.decisions, *self.records.facts, *self.records.todos, *self.records.errors):
@@ -113,10 +113,33 @@ def test_a_new_value_of_the_same_subject_replaces_the_former_and_that_is_told() 
         ("The port of the server is 8080.", "The port of the server is not 8080."),
         ("Use the cache for all 3 tenants.", "Never use the cache for all 3 tenants."),
         ("The tests of the parser pass.", "The tests of the parser do not pass."),
+        ("The nightly export is broken.", "The nightly export is fixed now."),
+        ("All 12 tests pass.", "3 of 14 tests failed."),
+        ("缓存端口是8080。", "缓存端口不是8080。"),
+    ],
+)
+def test_two_records_that_contradict_each_other_are_never_kept_together(former: str, new: str) -> None:
+    chain = Chain()
+    chain.add(fact(former))
+    assert chain.add(fact(new, 9)) == {former: "superseded"}
+    assert list(chain.facts.values()) == [new]
+
+
+def test_a_decision_that_rejects_what_was_chosen_replaces_it() -> None:
+    chain = Chain()
+    chain.add(Bullet("decisions", "Use SQLite for the index.", "messages:1"))
+    chain.add(Bullet("decisions", "Use PostgreSQL instead of SQLite.", "messages:9"))
+    assert [one.decision for one in chain.records.decisions] == ["Use PostgreSQL instead of SQLite."]
+
+
+@pytest.mark.parametrize(
+    ("former", "new"),
+    [
         ("The build runs on Linux.", "The build runs on Windows."),
         ("The limit is 5.", "The timeout is 5."),
         ("Version 3 is out.", "8 is out."),
-        ("缓存端口是8080。", "缓存端口不是8080。"),
+        ("Phase 1 gets tests in the parser.", "Phase 2 gets tests in the lexer."),
+        ("The nightly export is broken.", "The weekly export is fixed now."),
     ],
 )
 def test_what_merely_looks_alike_is_never_merged(former: str, new: str) -> None:
@@ -139,6 +162,32 @@ def test_values_of_different_subjects_that_are_told_apart_by_a_number_all_stay(f
     chain.add(fact(former))
     chain.add(fact(new))
     assert list(chain.facts.values()) == [former, new]
+
+
+def test_a_record_that_is_retired_or_cured_is_told() -> None:
+    chain = Chain()
+    chain.add(fact("`run` is unused."), Bullet("errors", "TypeError: x", "messages:2", keys=("run make",)))
+    update = update_records(chain.folded, [], weigh, {"f1": "outdated"}, {"e1": "editing a.py"})
+    assert [(one.what, one.reason) for one in update.losses] == [("`run` is unused.", "outdated")]
+    assert [(one.resolution, one.keys) for one in update.records.errors] == [("editing a.py", ())]
+
+
+def test_a_newer_command_for_the_same_purpose_replaces_the_former() -> None:
+    chain = Chain()
+    chain.add(Bullet("facts", "make test", "messages:1", purpose="runs the tests"))
+    chain.add(Bullet("facts", "make check", "messages:9", purpose="runs the tests"), fact("make is slow."))
+    assert document(chain.records).facts == ("make check — runs the tests", "make is slow.")
+
+
+def test_an_error_is_shown_with_its_cause_and_its_cure_as_far_as_they_fit() -> None:
+    cured = ErrorRecord("e1", "TypeError: x", "messages:1", "editing a.py", cause="x is None")
+    long = msgspec.structs.replace(cured, cause="x is None " * 60)
+    records = Records(errors=(cured, long, msgspec.structs.replace(cured, resolution=None)))
+    assert document(records).errors == (
+        "TypeError: x — cause: x is None; resolved by editing a.py",
+        "TypeError: x — resolved by editing a.py",
+        "TypeError: x",
+    )
 
 
 def test_open_work_that_is_done_leaves_and_its_id_is_not_given_again() -> None:

@@ -34,7 +34,8 @@ def step(session: Session, number: int, *, lines: int = 40, text: str = "") -> N
     session.append("user", text or f"Fix the {topic} of part {number}: its lamp should burn {number + 3} hours.")
     session.append("assistant", f"I read the {topic} first.", tool_calls=[call])
     session.append("tool", "".join(f"{topic}_{number}_{at} = {at}\n" for at in range(lines)), tool_call_id=call["id"])
-    session.append("assistant", f"We decided to keep the {topic} lamp in src/{topic}_{number}.py because it is cheap.")
+    decided = f"We decided to keep the {topic} lamp in src/{topic}_{number}.py because it is cheap."
+    session.append("assistant", f"{decided} The {topic} has {number + 2} lamps.")
 
 
 def turn_after(session: Session, number: int, **given: Any) -> Turn:

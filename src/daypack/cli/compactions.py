@@ -25,7 +25,17 @@ _REASONS = {
     "repeated": "duplicate",
     "superseded": "superseded",
     "displaced": "dropped to make room",
-    "unread": "not read by the model",
+    "unread": "not read",
+    "outdated": "changed since",
+    "done": "done since",
+    "resolved": "resolved since",
+    "unremarkable": "no decision, fact, open work or error",
+    "narration": "an agent's talk about its steps",
+    "question": "question",
+    "fragment": "heading or fragment",
+    "not_prose": "code, log or table",
+    "injected": "written by another program",
+    "tool_output": "tool output, in refs and swap",
 }
 
 
@@ -83,6 +93,12 @@ def _describe(compaction: Compaction) -> str:
     why = _TRIGGERS.get(compaction.trigger) or safe_line(compaction.trigger)
     losses = coverage.get("losses", len(compaction.losses))
     kept = f"{counted(coverage.get('bullets', 0), 'line')} kept, {losses:,} lost"
+    if sentences := coverage.get("sentences"):
+        own, covered = coverage.get("sentences_kept", 0), coverage.get("sentences_covered", 0)
+        kept = (
+            f"{counted(coverage.get('bullets', 0), 'line')}; {counted(sentences, 'sentence')}: "
+            f"{own:,} kept, {covered:,} covered, {sentences - own - covered:,} lost"
+        )
     tokens = f"{compaction.before_tokens:,} tokens compacted so far into a CONTEXT.md of {compaction.after_tokens:,}"
     return (
         f"{compaction.id}  {when}  {safe_line(compaction.source)}: {counted(count, 'message')} {how}; {why}\n"

@@ -7,7 +7,6 @@ The fold of these events is all there is to the derived files: no model runs aga
 record that comes again keeps its id and its words.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from msgspec.structs import replace
 from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS
 from daypack.errors import DaypackError
 from daypack.history.session import History
-from daypack.types.compaction import Bullet, Compaction, Loss, Records, Section
+from daypack.types.compaction import SECTIONS, Bullet, Compaction, Loss, LossReason, Records, Section
 from daypack.types.history import Event
 from daypack.types.records import ContextDoc, Decision, ErrorRecord, Fact, Ref, Summary, SwapRecord, Todo
 
@@ -26,10 +25,6 @@ COMPACTED = "context.compaction.completed"
 UNDONE = "context.compaction.undone"
 INLINE_BYTES = 1 << 16  # a compaction of at most this size is stored in its event, a larger one in blob/
 _BULK = ("records", "refs", "swapped")
-_PREDICATES = frozenset(
-    ("is", "are", "was", "were", "=", "to", "at", "on", "in", "uses", "use", "runs", "listens", "has", "takes", "needs")
-)
-_VALUE = re.compile(r"[~$€£]?v?\d[\d.,:%]*[a-zµ%]{0,3}[.,;]?")  # a number, perhaps with its unit: no path, no name
 _AGEING = 0.93  # applied to a record's weight with every compaction that does not confirm it
 _NEWER = 0.1  # what is new goes before what is as good and old
 
@@ -151,29 +146,52 @@ Weigh = Callable[[str, Section], float]
 
 
 def update_records(
-    folded: Folded, bullets: Sequence[Bullet], weigh: Weigh, finished: frozenset[str] = frozenset()
+    folded: Folded,
+    bullets: Sequence[Bullet],
+    weigh: Weigh,
+    retired: Mapping[str, LossReason] | None = None,
+    cures: Mapping[str, str] | None = None,
 ) -> RecordUpdate:
-    """Join new bullets to the current records: same words, same record; `finished`: ids of open work that is done.
+    """Join new bullets to the current records: same words, same record.
 
-    At most ten of each. Older records are dropped first unless they weigh more; a new value of the same subject
-    supersedes the old one. Nothing is merged because it merely looks alike: similar sentences often differ in a "not".
+    `retired`: ids of records that do not hold any more, and why; `cures`: ids of errors, and what resolved them. At
+    most ten of each section stay. Older records are dropped first unless they weigh more; what contradicts an older
+    record supersedes it. Nothing is merged because it merely looks alike.
     """
     numbers = dict(folded.numbers)
     former = folded.records
     losses: list[Loss] = []
     ages = {compaction.id: len(folded.accepted) - at for at, compaction in enumerate(folded.accepted)}
     pool = _Pool(weigh, (numbers, folded.ids), ages, losses)
-    task = next((bullet for bullet in bullets if bullet.section == "task"), None)
-    decisions = pool.join(former.decisions, [bullet for bullet in bullets if bullet.section == "decisions"], _decision)
-    facts = pool.join(former.facts, [bullet for bullet in bullets if bullet.section == "facts"], _fact)
-    open_work = [todo for todo in former.todos if todo.id not in finished]
-    todos = pool.join(open_work, [bullet for bullet in bullets if bullet.section == "pending"], _todo)
+    gone = dict(retired or {})
     # Errors that were already resolved at the last compaction are dropped.
-    trouble = [error for error in former.errors if not error.resolution]
-    errors = pool.join(trouble, [bullet for bullet in bullets if bullet.section == "errors"], _error)
+    gone.update((error.id, "resolved") for error in former.errors if error.resolution)
+    every = (*former.decisions, *former.facts, *former.todos, *former.errors)
+    losses += [
+        Loss(words_of(record), gone[record.id], f"{record.id}, {record.source}")
+        for record in every
+        if record.id in gone
+    ]
+
+    def standing(records: Iterable[Any]) -> list[Any]:
+        return [record for record in records if record.id not in gone]
+
+    task = next((bullet for bullet in bullets if bullet.section == "task"), None)
+    of = {name: [bullet for bullet in bullets if bullet.section == name] for name in SECTIONS}
+    decisions = pool.join(standing(former.decisions), of["decisions"], _decision)
+    facts = pool.join(standing(former.facts), of["facts"], _fact)
+    todos = pool.join(standing(former.todos), of["pending"], _todo)
+    cured = cures or {}
+    trouble = [
+        replace(error, resolution=cured[error.id], keys=()) if error.id in cured else error
+        for error in standing(former.errors)
+    ]
+    errors = pool.join(trouble, of["errors"], _error)
     summary = Summary(task.text, task.source, task.weight) if task else former.task
     if former.task and summary and _plain(former.task.text) == _plain(summary.text):
         summary = former.task
+    elif former.task and summary is not former.task:
+        losses.append(Loss(former.task.text, "superseded", former.task.source))
     return RecordUpdate(Records(summary, decisions, facts, todos, errors), tuple(losses))
 
 
@@ -183,20 +201,29 @@ def document(records: Records) -> ContextDoc:
     return ContextDoc(
         task=records.task.text if records.task else "",
         decisions=tuple(decision.decision for decision in records.decisions),
-        facts=tuple(fact.text for fact in records.facts),
+        facts=tuple(_fact_line(fact) for fact in records.facts),
         pending=tuple(todo.text for todo in records.todos if not todo.done),
         errors=errors,
     )
 
 
+def _fact_line(fact: Fact) -> str:
+    """Return a fact; a command with what it is for."""
+    return f"{fact.text} — {fact.purpose}" if fact.purpose else fact.text
+
+
 def _error_line(record: ErrorRecord) -> str:
-    """Return an error with its resolution if both fit into a bullet, else the error."""
+    """Return an error with its cause and its resolution as far as they fit into a bullet of one sentence."""
     if not record.resolution:
         return record.error
     from daypack.text.sentences import sentences  # noqa: PLC0415 — 5 ms that a turn need not pay
 
-    whole = f"{record.error.rstrip('.')} — resolved by {record.resolution}"
-    return whole if len(whole) <= MAX_BULLET_CHARS and len(sentences(whole)) == 1 else record.error
+    error, end = record.error.rstrip("."), f"resolved by {record.resolution}"
+    wordings = [f"{error} — {end}"]
+    if record.cause:
+        wordings.insert(0, f"{error} — cause: {record.cause}; {end}")
+    fitting = (line for line in wordings if len(line) <= MAX_BULLET_CHARS and len(sentences(line)) == 1)
+    return next(fitting, record.error)
 
 
 def without_lightest(records: Records) -> tuple[Records, Loss | None]:
@@ -287,30 +314,24 @@ class _Pool:
         return name
 
     def _supersede(self, former: Sequence[Any], fresh: Sequence[str], kept: dict[str, Any], shape: "_Shape") -> None:
-        """Let a new value replace the former one of the same subject."""
+        """Let what is new replace the former records that it contradicts."""
+        if not former or not fresh or shape.letter == "e":
+            return
+        from daypack.derived.readings import contradicts  # noqa: PLC0415 — compactions need it, turns do not
+
         for earlier in former:
-            if earlier.id not in kept or not isinstance(earlier, Fact | Decision):
-                continue
             words = shape.words(earlier)
-            newer = next((name for name in fresh if changes_value(words, shape.words(kept[name]))), None)
+            newer = next((name for name in fresh if _replaces(kept[name], earlier, contradicts, shape)), None)
             if newer:
                 del kept[earlier.id]
                 self._losses.append(Loss(words, "superseded", f"{earlier.id} by {newer}, {earlier.source}"))
 
 
-def changes_value(former: str, later: str) -> bool:
-    """Return True if two sentences give different values of one thing: "the port is 8080", "the port is 9090".
-
-    All words but one are the same, and that one is a value after the predicate. A value before the
-    predicate names another subject: "ticket 4711 is open", "ticket 4712 is open".
-    """
-    first, second = _plain(former).split(), _plain(later).split()
-    if len(first) != len(second):
-        return False
-    at = [place for place, (before, other) in enumerate(zip(first, second, strict=True)) if before != other]
-    if len(at) != 1 or not (_VALUE.fullmatch(first[at[0]]) and _VALUE.fullmatch(second[at[0]])):
-        return False
-    return not _PREDICATES.isdisjoint(first[: at[0]])
+def _replaces(newer: Any, older: Any, contradicts: Callable[[str, str], bool], shape: "_Shape") -> bool:  # noqa: ANN401
+    """Return True if a new record replaces an older one of its section."""
+    if isinstance(newer, Fact) and isinstance(older, Fact) and (newer.purpose or older.purpose):
+        return newer.purpose == older.purpose
+    return contradicts(shape.words(newer), shape.words(older))
 
 
 class _Shape(Struct, frozen=True):
@@ -327,19 +348,24 @@ _decision = _Shape(
     lambda name, record: Decision(name, record.text, record.source, record.weight),
 )
 _fact = _Shape(
-    "f", "facts", lambda record: record.text, lambda name, record: Fact(name, record.text, record.source, record.weight)
+    "f",
+    "facts",
+    lambda record: record.text,
+    lambda name, record: Fact(name, record.text, record.source, record.weight, purpose=record.purpose),
 )
 _todo = _Shape(
     "t",
     "pending",
     lambda record: record.text,
-    lambda name, record: Todo(name, record.text, record.source, weight=record.weight),
+    lambda name, record: Todo(name, record.text, record.source, weight=record.weight, keys=record.keys),
 )
 _error = _Shape(
     "e",
     "errors",
     lambda record: record.error,
-    lambda name, record: ErrorRecord(name, record.text, record.source, record.resolution),
+    lambda name, record: ErrorRecord(
+        name, record.text, record.source, record.resolution, cause=record.cause, keys=record.keys
+    ),
 )
 
 

@@ -24,6 +24,9 @@ class Bullet(Struct, frozen=True, omit_defaults=True):
     source: str
     resolution: str | None = None  # of an error
     weight: float = 0.0  # the smallest are dropped first
+    cause: str | None = None  # of an error
+    purpose: str | None = None  # of a command
+    keys: tuple[str, ...] = ()  # what closes it: steps that have to succeed, a task of a plan
 
 
 # Why we reject a text. A recorded loss may have another reason: other programs write compactions too.
@@ -39,15 +42,26 @@ LossReason = Literal[
     "superseded",  # a newer record contradicts it
     "displaced",  # by records of more weight
     "unread",  # messages that no compactor has seen
+    "outdated",  # what it describes was changed later
+    "done",  # open work that was finished later
+    "resolved",  # an error that was resolved
+    "unremarkable",  # no decision, fact, open work or error
+    "narration",  # an agent's talk about its own steps
+    "question",
+    "fragment",  # a heading, a label, a part of a sentence
+    "not_prose",  # code, logs, tables
+    "injected",  # a harness or another program wrote it
+    "tool_output",  # what matters of it is in refs, swap and errors
 ]
 
 
 class Loss(Struct, frozen=True, omit_defaults=True):
-    """Something that was offered for the records and not accepted, and why."""
+    """Something that is not in the records, and why: a text, or a number of sentences of the messages in `detail`."""
 
     what: str
     reason: str  # a LossReason; any text in an event of another program
     detail: str | None = None
+    sentences: int = 0  # of the range that this loss counts; 0 for a text that is listed beside its count
 
 
 class FilledTemplate(Struct, frozen=True):

@@ -25,6 +25,7 @@ class Fact(Struct, frozen=True, omit_defaults=True):
     weight: float = 0.0
     confirmed: Count = 0
     compaction: str | None = None
+    purpose: str | None = None  # of a command that worked, which is kept as it was typed
 
 
 class Decision(Struct, frozen=True, omit_defaults=True):
@@ -47,16 +48,19 @@ class Todo(Struct, frozen=True, omit_defaults=True):
     done: bool = False
     weight: float = 0.0
     compaction: str | None = None
+    keys: tuple[str, ...] = ()  # the list or task of a plan that it comes from
 
 
 class ErrorRecord(Struct, frozen=True, omit_defaults=True):
-    """An error and its resolution, if there is one; a line of `errors.jsonl`."""
+    """An error, its cause and its resolution as far as they are known; a line of `errors.jsonl`."""
 
     id: str
     error: str
     source: str
     resolution: str | None = None
     compaction: str | None = None
+    cause: str | None = None
+    keys: tuple[str, ...] = ()  # steps that have to succeed for it to be resolved
 
 
 class Ref(Struct, frozen=True, omit_defaults=True):
@@ -79,6 +83,7 @@ class Summary(Struct, frozen=True, omit_defaults=True):
     source: str
     weight: float = 0.0
     compaction: str | None = None
+    done: bool = False  # the agent has reported on it since
 
 
 class ContextDoc(Struct, frozen=True, omit_defaults=True):

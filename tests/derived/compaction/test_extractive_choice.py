@@ -5,7 +5,8 @@ from derived.compaction.conversations import check, picked, raw
 
 from daypack.derived.artifacts.artifacts import read_artifacts
 from daypack.derived.artifacts.observations import Artifacts, ErrorSeen
-from daypack.derived.compaction.extractive import QUESTION_WEIGHT, extract
+from daypack.derived.compaction.extractive import extract
+from daypack.derived.compaction.task import QUESTION_WEIGHT
 from daypack.derived.template import MAX_BULLETS
 from daypack.types.history import Message, ToolCall
 

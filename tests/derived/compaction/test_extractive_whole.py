@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from daypack.derived.artifacts.artifacts import read_artifacts
 from daypack.derived.artifacts.observations import Artifacts
-from daypack.derived.compaction.extractive import extract, weigh
+from daypack.derived.compaction.extractive import extract
+from daypack.derived.compaction.worth import weigh
 from daypack.derived.raw_history import raw_of
 from daypack.importers.import_file import Destination, import_file
 from daypack.session import open_session

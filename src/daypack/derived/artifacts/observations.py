@@ -130,6 +130,11 @@ def resolve(artifacts: Artifacts) -> Artifacts:
     return replace(artifacts, errors=tuple(map(successes.judge, artifacts.errors)))
 
 
+def resolving_step(artifacts: Artifacts, error: ErrorSeen) -> ErrorSeen:
+    """Return an error of an earlier range with the step of this one that resolved it, if any."""
+    return _Successes(artifacts).judge(error)
+
+
 def key_of_tests(runner: str, target: str = "") -> str:
     """Name a target of a runner; without one, its whole suite."""
     return f"test {runner}|{target}"

@@ -93,6 +93,10 @@ _LINES = (
         r"^FAILED \S.*$|^E   +\w.*$|^--- FAIL: .*$|^ +\d{1,4}\) test .*$|^test \S+ \.\.\. FAILED$", re.MULTILINE
     ),
     re.compile(r"^(?:\*\* \()?[A-Za-z_][\w.]*(?:Error|Exception|Panic|Interrupt|Exit)\b.*$", re.MULTILINE),
+    # A compiler or linter: path, line, column, message.
+    re.compile(
+        r"^(?:\[[\w:.-]{1,40}\] ?)?[\w./\\-]{1,200}\.\w{1,5}:\d{1,7}(?::\d{1,5})?: ?(?!warning|note)\w.*$", re.MULTILINE
+    ),
     re.compile(r"^\s*(?:error|fatal|panic|ERROR|Error|FATAL|E)(?:\[\w+\])?: ?\S.*$", re.MULTILINE),
     re.compile(
         r"^.*(?:\berror\b|\bError\b|not found|No such file|[Pp]ermission denied|cannot |can't |failed|invalid).*$",
@@ -107,6 +111,12 @@ _VAGUE = re.compile(
     r"(?:command |tool |build |tests? )?fail(?:ed|ure)|invalid (?:input|arguments?|request)|not found|"
     r"something went wrong|your proposed edit has introduced new syntax error.*)[.!:]*",
     re.IGNORECASE,
+)
+# "[lint] ERROR task failed", a path or a package alone: the line says that something failed, not what.
+_EMPTY = re.compile(
+    r"(?:\[[\w:./-]+\]\s*)?(?:\w+ )?(?:ERROR|Error|error)?:? ?(?:task|job|step|recipe|target|script)s? (?:\S+ )?"
+    r"(?:failed|exited)\b.*|"
+    r"(?:\[[\w:./-]+\]\s*)?[\w./@-]*[/.][\w./@-]*"
 )
 _INFORMATIVE_WORDS = 4
 _LOOK_AHEAD = 40  # lines
@@ -194,7 +204,7 @@ def error_line(text: str) -> str:
 
 def names_problem(line: str) -> bool:
     """Return True if a line names the problem: not "failed" alone, and not a lead-in to other lines."""
-    return bool(line) and not line.endswith((":", "：")) and _VAGUE.fullmatch(line) is None
+    return bool(line) and not line.endswith((":", "：")) and not (_VAGUE.fullmatch(line) or _EMPTY.fullmatch(line))
 
 
 def _informative_line(line: str, output: str) -> str:

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from daypack.derived.compaction.account import Account
 from daypack.derived.compaction.utterances import Utterance
+from daypack.derived.readings import superseded
 from daypack.text.cues import Cues, find_cues, words_of
 from daypack.text.extract import MAX_SENTENCE_CHARS, literal_density, overlap
 from daypack.text.language import language_of
@@ -44,8 +46,8 @@ _LIGHT = re.compile(r"(?:so|but|and|also|however|plus)\b,?\s+", re.IGNORECASE)  
 _CONDITION = re.compile(r"(?:if|when|because|since|while|to)\b", re.IGNORECASE)
 _POINTER = re.compile(r"(?:this|that|it|these|those|they|which)(?:'\w+|’\w+|\s+[a-z'’]+)", re.IGNORECASE)
 _HEDGED = re.compile(
-    r"\b(?:likely|maybe|probably|perhaps|possibly|presumably|might|seems?|looks like|it appears|appears to|"
-    r"(?:should|will|must|to) check|i guess|not sure|which suggests|suggests that)\b",
+    r"\b(?:must (?:have|be)|likely|maybe|probably|perhaps|possibly|presumably|might|seems?|looks like|it appears|"
+    r"appears to|(?:should|will|must|to) check|i guess|not sure|which suggests|suggests that)\b",
     re.IGNORECASE,
 )
 _INTENDED = re.compile(
@@ -66,7 +68,8 @@ _OWN_DEED = re.compile(
 )
 _DOING = re.compile(r"(?!(?:no|some|any|every)thing\b|during\b|string\b|according\b)[a-z]{2,}ing\b", re.IGNORECASE)
 _FINITE = re.compile(
-    r"\b(?:is|isn't|are|aren't|was|wasn't|were|has|had|have|can|cannot|can't|does|doesn't|do|don't|did|didn't|requires?|"
+    r"\b(?:is|isn't|are|aren't|was|wasn't|were|has|had|have|can|cannot|can't|does|doesn't|do|don't|did|"
+    r"didn't|requires?|"
     r"takes?|took|fails?|failed|returns?|raises?|gives?|gave|shows?|showed|works?|worked|means|breaks?|broke|needs?)\b",
     re.IGNORECASE,
 )
@@ -78,7 +81,8 @@ _WRONG = re.compile(
 _CAUSE = re.compile(r"\b(?:root cause|turns out|caused by|culprit|deprecated)\b", re.IGNORECASE)
 _MENDING = re.compile(
     r"\b(?:let me|i'll|i’ll|i will|i need to|let's|let’s|now)\b.{0,40}?"
-    r"\b(?:fix|add|updat|remov|chang|correct|set|renam|replac|writ|adjust|mov|creat|switch|rewrit|us|repair|mend|handl|clean|merg|put|install|extract|mak|simplif)(?:e|es|y|ing|ting)?\b"
+    r"\b(?:fix|add|updat|remov|chang|correct|set|renam|replac|writ|adjust|mov|creat|switch|rewrit|us|"
+    r"repair|mend|handl|clean|merg|put|install|extract|mak|simplif)(?:e|es|y|ing|ting)?\b"
     r"|^(?:fix|add|updat|remov|correct|renam|replac)ing\b",
     re.IGNORECASE,
 )
@@ -89,26 +93,18 @@ _NOTED = re.compile(
 _STATED = re.compile(
     r"\b(?:is|are|was|were|has|have|had|runs?|listens?|lives?|uses?|must|never|always)\b|=", re.IGNORECASE
 )
-_LABEL = re.compile(r"\*\*[^*\n]{1,80}\*\*:?|`[^`\n]{1,80}`:?")
-
-
-# What is counted anew after every step.
-_STATUS = re.compile(
-    r"\b\d[\d,]*\**\s+(?:\w+\s+){0,2}(?:tests?|specs?|doctests?|failures?|passed|failed|errors?|warnings?)\b|"
-    r"\b(?:tests?|specs?|suites?|checks?)\s+(?:now\s+|all\s+|still\s+)?"
-    r"(?:pass(?:es|ed|ing)?|fail(?:s|ed|ing)?|are green)\b|"
-    r"\b(?:no|zero) (?:\w+ )?(?:failures|errors or warnings|failing tests)\b",
+_OPEN_HEADING = re.compile(
+    r"\b(?:next(?: steps?)?|to-?dos?|remaining(?: work| tasks?| steps?| items?)?\W*$|"
+    r"still (?:to do|open|missing|needed|need)|open (?:items|questions|issues|tasks|work)|follow[- ]?ups?|"
+    r"action items|outstanding|left to do|not (?:yet )?done|"
+    r"we need to|need(?:s)? to be done)\b|\bpending\W*$|\bleft\W*$",
     re.IGNORECASE,
 )
+_LABEL = re.compile(r"\*\*[^*\n]{1,80}\*\*:?|`[^`\n]{1,80}`:?")
 _CORRECTING = re.compile(
     r"(?:actually|correction|update|sorry|no|wait|i was wrong|edit)\b\s?[,:;.–—-]*\s+", re.IGNORECASE
 )
-_GIVES_VALUE = re.compile(
-    r"\b(?:is|are|was|were|has|listens on|runs on|lives (?:at|in|on)|set to|defaults? to|points to|uses|moved to)\b|=",
-    re.IGNORECASE,
-)
 _CORRECTIONS = frozenset(["actually", "correction", "update", "sorry", "wait", "wrong", "edit", "now"])
-_FILLING = frozenset(["now", "currently", "the", "a", "an", "still", "actually", "at", "in", "on"])
 
 
 class Context(NamedTuple):
@@ -132,8 +128,9 @@ class Spot(NamedTuple):
 class Candidate:
     """A sentence of an utterance."""
 
-    def __init__(self, text: str, cues: Cues, spot: Spot, context: Context, box: str) -> None:
+    def __init__(self, text: str, cues: Cues, spot: Spot, context: Context, box: str, sentence: str = "") -> None:
         self.text = text
+        self.sentence = sentence or text  # as it is in the message
         self.cues = cues
         self.utterance = spot.utterance
         self.place = spot.place
@@ -163,11 +160,11 @@ class Ranked(NamedTuple):
     value: float
 
 
-def candidates(utterances: Sequence[Utterance]) -> Iterator[Candidate]:
+def candidates(utterances: Sequence[Utterance], account: Account) -> Iterator[Candidate]:
     """Return the sentences of a conversation that are complete by themselves, oldest first."""
     last = max(1, len(utterances) - 1)
     for at, utterance in enumerate(utterances):
-        yield from _of_one(Spot(utterance, at / last))
+        yield from _of_one(Spot(utterance, at / last), account)
 
 
 def tidy(text: str) -> str:
@@ -188,49 +185,37 @@ def shorten(text: str, max_chars: int) -> str:
     return "" if is_cut_within_a_word(kept, line) else _without_loose_emphasis(kept)
 
 
-def choose(ranked: Iterable[Ranked], count: int) -> list[Ranked]:
-    """Return the best, best first; what repeats another gives way, what differs in a literal or a "not" does not."""
+def choose(ranked: Iterable[Ranked], count: int) -> tuple[list[Ranked], list[tuple[Ranked, Ranked]]]:
+    """Return the best, best first, and what repeats one of them, as pairs.
+
+    What differs in a literal or a "not" repeats nothing.
+    """
     pool = sorted(ranked, key=lambda candidate: -candidate.value)[: count * _POOL]
     nearest = [0.0] * len(pool)  # how much of each is in what was chosen
     chosen: list[Ranked] = []
+    repeating: list[tuple[Ranked, Ranked]] = []
     while pool and len(chosen) < count:
         best = max(range(len(pool)), key=lambda at: (pool[at].value - _REPEATING * max(0.0, nearest[at] - 0.25), -at))
         one = pool.pop(best)
         nearest.pop(best)
-        if any(is_same(one.candidate, other.candidate) for other in chosen):
+        twin = next((other for other in chosen if is_same(one.candidate, other.candidate)), None)
+        if twin:
+            repeating.append((one, twin))
             continue
         chosen.append(one)
         words = one.candidate.words
         nearest = [max(near, overlap(words, other.candidate.words)) for near, other in zip(nearest, pool, strict=True)]
-    return sorted(chosen, key=lambda candidate: -candidate.value)
+    return sorted(chosen, key=lambda candidate: -candidate.value), repeating
 
 
-def newest_only(ranked: Sequence[Ranked]) -> list[Ranked]:
-    """Leave out what a later statement, oldest first, has made history: an old count, a value that was changed."""
-    gone = set[int]()
-    counts = [at for at, candidate in enumerate(ranked) if _STATUS.search(candidate.candidate.text)]
-    gone.update(counts[:-1])
-    values: dict[str, list[int]] = {}  # by what they are the value of
-    for at, candidate in enumerate(ranked):
-        line = candidate.candidate
-        correcting = _CORRECTING.match(line.text)
-        if correcting:
-            gone.update(_corrected(line, ranked, at, gone))
-        if subject := _subject(line.text[correcting.end() :] if correcting else line.text):
-            values.setdefault(subject, []).append(at)
-    for group in values.values():
-        newest = ranked[group[-1]].candidate
-        by_message: dict[int, list[int]] = {}
-        for at in group:
-            by_message.setdefault(ranked[at].candidate.utterance.seq, []).append(at)
-        # Who names several at once has several.
-        gone.update(
-            at
-            for seq, own in by_message.items()
-            for at in own
-            if seq < newest.utterance.seq and len(own) == 1 and ranked[at].candidate.literals != newest.literals
-        )
-    return [candidate for at, candidate in enumerate(ranked) if at not in gone]
+def newest_only(ranked: Sequence[Ranked]) -> tuple[list[Ranked], list[Ranked]]:
+    """Split statements, oldest first, into those that hold and those that a later one has made history."""
+    gone = set(superseded([(choice.candidate.utterance.seq, choice.candidate.text) for choice in ranked]))
+    for at, choice in enumerate(ranked):
+        if _CORRECTING.match(choice.candidate.text):
+            gone.update(_corrected(choice.candidate, ranked, at, gone))
+    kept = [choice for at, choice in enumerate(ranked) if at not in gone]
+    return kept, [ranked[at] for at in sorted(gone)]
 
 
 def _corrected(line: Candidate, ranked: Sequence[Ranked], stop: int, gone: set[int]) -> list[int]:
@@ -251,16 +236,6 @@ def _plain_words(line: Candidate) -> frozenset[str]:
     return line.words - own - _CORRECTIONS
 
 
-def _subject(text: str) -> str:
-    """Return what a sentence gives a value of, the value being its last literal; nothing when it gives none."""
-    found = literals(text)
-    if not found or not _GIVES_VALUE.search(text, 0, found[-1].start):
-        return ""
-    last = found[-1]
-    before = [word for word in words_of(text[: last.start]) if word not in _FILLING]
-    return f"{' '.join(before)} … {' '.join(words_of(text[last.stop :]))}" if len(before) > 1 else ""
-
-
 def is_same(first: Candidate, second: Candidate) -> bool:
     """Return True if two sentences say the same: equal words, no literal and no "not" that only one of them has."""
     if first.text.casefold() == second.text.casefold():
@@ -271,7 +246,7 @@ def is_same(first: Candidate, second: Candidate) -> bool:
     return both > 0 and both >= 0.75 * len(first.words | second.words)
 
 
-def _of_one(spot: Spot) -> Iterator[Candidate]:
+def _of_one(spot: Spot, account: Account) -> Iterator[Candidate]:
     utterance, context = spot.utterance, Context()
     language = language_of(words_of(utterance.text[:LANGUAGE_CHARS]))
     asked = 0.0
@@ -281,6 +256,7 @@ def _of_one(spot: Spot) -> Iterator[Candidate]:
         text = tidy(sentence.text[: 4 * MAX_SENTENCE_CHARS])
         if marker == "#" or text.rstrip("*_").endswith((":", "：")):
             context = _context(text)
+            account.lose(utterance.seq, sentence.text, "fragment")
             continue
         words = words_of(text)
         cues = find_cues(text, language, words)
@@ -290,7 +266,10 @@ def _of_one(spot: Spot) -> Iterator[Candidate]:
             around = context._replace(request=max(context.request, asked)) if marker else context
             if utterance.voice == "assistant" and _is_mended(text, every[at + 1 : at + 1 + _MENDED_WITHIN]):
                 around = around._replace(mended=True)
-            yield Candidate(text, cues, spot, around, box)
+            account.lose(utterance.seq, sentence.text, "unremarkable")
+            yield Candidate(text, cues, spot, around, box, sentence.text)
+        else:
+            account.lose(utterance.seq, sentence.text, "fragment")
 
 
 def _is_mended(text: str, after: Sequence[Sentence]) -> bool:
@@ -347,16 +326,23 @@ def _list_marks(text: str, start: int) -> tuple[str, str]:
 
 def _context(text: str) -> Context:
     cues = find_cues(text)
-    # "I need to know:" is a request, "next steps:" is not.
+    # "I need to know:" is a request, "next steps:" is not; "pending reviews:" is a subject.
     pending = cues.pending >= (0.7 if cues.request < 0.8 else 1.0)
+    if pending and language_of(words_of(text)) == "en":
+        pending = _OPEN_HEADING.search(text) is not None
     decided = max(cues.decisions, cues.order) >= 1.0
     asked = 0.0 if _NOTED.search(text) else cues.request
     return Context(float(decided), float(cues.facts >= 1.0), float(pending), float(cues.doubt >= 1.0), asked)
 
 
+def is_spaced(text: str) -> bool:
+    """Return True if a text is in a script that puts spaces between words."""
+    return text.isascii() or not _UNSPACED.search(text)
+
+
 def says_something(text: str, words: Sequence[str]) -> bool:
     """Return True if a text is long enough for a sentence, and more than a label."""
-    spaced = text.isascii() or not _UNSPACED.search(text)
+    spaced = is_spaced(text)
     if spaced:
         if len(text) < _LEAST_CHARS or len(words) < _LEAST_WORDS:
             return False

@@ -11,17 +11,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from daypack.derived.artifacts.artifacts import join_refs, read_artifacts, refs_of
+from daypack.derived.artifacts.observations import Artifacts
 from daypack.derived.children import merged, read_children
-from daypack.derived.compaction.extractive import QUESTION_WEIGHT, extract, finished, weigh
+from daypack.derived.compaction.account import Account
+from daypack.derived.compaction.extractive import Extraction
+from daypack.derived.compaction.retirement import retire
+from daypack.derived.compaction.task import QUESTION_WEIGHT
+from daypack.derived.compaction.timeline import Timeline
+from daypack.derived.compaction.utterances import reason_of
+from daypack.derived.compaction.worth import weigh
 from daypack.derived.raw_history import Raw, raw_of
-from daypack.derived.records import (
-    Folded,
-    RecordUpdate,
-    document,
-    number_refs,
-    update_records,
-    without_lightest,
-)
+from daypack.derived.readings import superseded
+from daypack.derived.records import Folded, document, number_refs, update_records, without_lightest, words_of
 from daypack.derived.swap import LARGE_TOKENS, preview, swap_output, swap_range
 from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS, problems, render
 from daypack.errors import DaypackError, NothingToCompact
@@ -33,10 +34,10 @@ from daypack.text.sentences import sentences
 from daypack.text.tokens import Counter as TokenCounter
 from daypack.text.trim import trim
 from daypack.text.words import content_words
-from daypack.types.compaction import SECTIONS, Bullet, Compaction, FilledTemplate, Loss
+from daypack.types.compaction import SECTIONS, Bullet, Compaction, FilledTemplate, Loss, LossReason, Records
 from daypack.types.history import Message
-from daypack.types.records import Ref, SwapRecord, Todo
-from daypack.types.source import Messages, parse_source
+from daypack.types.records import ErrorRecord, Fact, Ref, SwapRecord, Todo
+from daypack.types.source import Messages
 
 NO_MODEL = "none"
 MAX_LOSSES = 60  # reported one by one; the others are counted
@@ -64,19 +65,20 @@ def compact(
     completer: Completer | None = None,
 ) -> Compaction:
     """Return the compaction of a range, on top of the earlier ones. Nothing is written."""
-    reading = _Reading(history, request)
+    reading = _Reading(history, request, folded.records)
     for raw in reading.slabs():
         reading.take(raw)
     filled = reading.ask_model(completer)
     bullets, over = _limited([_one_sentence(bullet) for bullet in _joined(filled.bullets, reading.bullets)])
-    if _is_only_asked(folded, bullets):
+    if _is_only_asked(folded, bullets) and not reading.has_done_task:
+        over += [Loss(bullet.text, "question", bullet.source) for bullet in bullets if bullet.section == "task"]
         bullets = [bullet for bullet in bullets if bullet.section != "task"]
-    done = finished(folded.records.todos, reading.last) if reading.last else frozenset[str]()
-    update = update_records(folded, bullets, weigh, done)
+    update = update_records(folded, bullets, weigh, reading.retired, reading.cures)
+    records = _with_task_state(update.records, folded.records, reading)
     found = (*reading.refs.values(), *(ref for child in read_children(history) for ref in merged(child)))
     refs = number_refs(folded, (_cleared(ref) for ref in found) if request.redacting else found, join_refs)
     unread = (Loss(request.unread, "unread", "too many messages to read within a turn"),) if request.unread else ()
-    losses = _counted((*unread, *filled.losses, *update.losses, *over))
+    losses = _counted((*unread, *reading.unreadable(), *filled.losses, *update.losses, *over))
     swapped = reading.swapped()
     compaction = Compaction(
         source=f"messages:{request.start}-{request.through}"
@@ -86,30 +88,61 @@ def compact(
         trigger=request.trigger,
         method="structured_digest" if filled.bullets else "extractive_summary",
         model=completer.name if completer else NO_MODEL,
-        before_tokens=(folded.current.before_tokens if folded.current else 0) + reading.tokens_outside(folded.accepted),
+        before_tokens=(folded.current.before_tokens if folded.current else 0) + reading.tokens,
         after_tokens=0,
-        coverage=_coverage(reading, filled, update, len(losses)),
-        losses=losses[:MAX_LOSSES],
-        records=update.records,
+        coverage=_coverage(reading, filled),
+        losses=losses,
+        records=records,
         refs=refs,
         swapped=swapped,
         output={"texts": list(filled.outputs)} if filled.outputs else None,
     )
-    return _weighed(compaction, counter)
+    return _settled(_weighed(compaction, counter), reading)
+
+
+def _settled(compaction: Compaction, reading: "_Reading") -> Compaction:
+    """Close the account of the range: list what was not read, the counts, and then lost texts up to the limit."""
+    records = compaction.records
+    dropped = {loss.what: loss.reason for loss in (*compaction.losses, *reading.dropped)}
+    every = (*records.decisions, *records.facts, *records.todos, *records.errors)
+    said = [(record.source, words_of(record)) for record in every]
+    if records.task:
+        said.append((records.task.source, records.task.text))
+    account = reading.account.close(said, dropped)
+    unread = tuple(loss for loss in compaction.losses if loss.reason in ("unread", "unreadable"))
+    losses = (*unread, *account.losses, *(loss for loss in compaction.losses if loss not in unread))
+    counts = {
+        "bullets": len(said),
+        "losses": len(losses),
+        "sentences": account.sentences,
+        "sentences_kept": account.kept,
+        "sentences_covered": account.covered,
+        "output_lines": account.output_lines,
+    }
+    coverage = compaction.coverage | {name: count for name, count in counts.items() if count or name == "bullets"}
+    return replace(compaction, coverage=coverage, losses=losses[:MAX_LOSSES])
 
 
 class _Reading:
     """Reads a range once, slab by slab, and keeps what the compaction is made of."""
 
-    def __init__(self, history: History, request: CompactionRequest) -> None:
+    def __init__(self, history: History, request: CompactionRequest, former: Records) -> None:
         self._history = history
         self._request = request
+        self._former = former
         reader = history.messages.reader
         self._slots = reader.slots(reader.position(request.start), reader.position(request.through) + 1)
         self._tokens = {slot.seq: slot.tokens for slot in self._slots if slot.tokens != UNCOUNTED}
         self._outputs: list[SwapRecord] = []
         self._digest: list[Message] = []
+        self.account = Account()
         self.bullets: list[Bullet] = []
+        self.dropped: list[Loss] = []  # bullets of earlier slabs that do not hold any more
+        self.retired: dict[str, LossReason] = {}  # records that do not hold any more
+        self.cures: dict[str, str] = {}  # of earlier errors
+        self.has_done_task = False  # of the earlier compactions
+        self.task_done = False  # of this range
+        self._task_seq = 0
         self.refs: dict[str, Ref] = {}
         self.last: Raw | None = None
         self.read = 0
@@ -119,16 +152,6 @@ class _Reading:
     def tokens(self) -> int:
         """The tokens of the range."""
         return sum(self._tokens.values())
-
-    def tokens_outside(self, compactions: Iterable[Compaction]) -> int:
-        """Return the tokens of the range without those that earlier compactions counted."""
-        sources = [parse_source(compaction.source) for compaction in compactions]
-        counted = [source for source in sources if isinstance(source, Messages) and source.stop >= self._request.start]
-        return sum(
-            tokens
-            for seq, tokens in self._tokens.items()
-            if not any(source.start <= seq <= source.stop for source in counted)
-        )
 
     @property
     def messages(self) -> int:
@@ -161,6 +184,12 @@ class _Reading:
             if message.role == "tool" and tokens > LARGE_TOKENS:
                 self._swap(message, tokens)
         raw = raw_of(messages, start, stop, redacting=self._request.redacting)
+        own = {message.seq for message in raw.messages}
+        for message in messages:
+            if message.seq not in own:
+                self.account.enter(message, "injected")
+        for message in raw.messages:
+            self.account.enter(message, reason_of(message))
         if not self.opening:
             self.opening = next(
                 (preview(asked.text) for asked in raw.messages if asked.role == "user" and asked.text), ""
@@ -177,16 +206,38 @@ class _Reading:
         for ref in refs_of(artifacts):
             known = self.refs.get(ref.path)
             self.refs[ref.path] = join_refs(known, ref) if known else ref
-        found = extract(raw, artifacts, _OFFERED)
+        extraction = Extraction(raw, artifacts, self.account)
+        found = list(extraction.bullets(_OFFERED))
+        self._follow_task(found, extraction.timeline)
+        retired = retire(self._former, extraction, artifacts)
+        self.retired |= retired.reasons
+        self.cures |= retired.cures
         # The newest slab says what the task is, if it says that at all, and what is done.
-        old = [bullet for bullet in self.bullets if bullet.section == "pending"]
-        done = finished([Todo(str(at), bullet.text, bullet.source) for at, bullet in enumerate(old)], raw)
-        gone = {id(bullet) for at, bullet in enumerate(old) if str(at) in done}
+        kept = _standing(self.bullets, extraction, artifacts)
         if any(bullet.section == "task" for bullet in found):
-            gone |= {id(bullet) for bullet in self.bullets if bullet.section == "task"}
-        self.bullets = [bullet for bullet in self.bullets if id(bullet) not in gone]
-        self.bullets += found
+            kept = [(bullet, reason or ("superseded" if bullet.section == "task" else None)) for bullet, reason in kept]
+        self.dropped += [Loss(bullet.text, reason, bullet.source) for bullet, reason in kept if reason]
+        self.bullets = [bullet for bullet, reason in kept if reason is None] + found
+        self.account.settle()
         self.last = raw
+
+    def _follow_task(self, found: Sequence[Bullet], timeline: Timeline) -> None:
+        """Note whether the agent has done the task: that of the earlier compactions, or the one of this range."""
+        task = next((bullet for bullet in found if bullet.section == "task"), None)
+        if self._former.task and timeline.is_worked_off(_seq(self._former.task.source)):
+            self.has_done_task = True
+        if task:
+            self.task_done = timeline.is_worked_off(_seq(task.source))
+        elif self._task_seq:
+            self.task_done = self.task_done or timeline.is_worked_off(self._task_seq)
+        self._task_seq = _seq(task.source) if task else self._task_seq
+
+    def unreadable(self) -> tuple[Loss, ...]:
+        """Return the loss of the messages that cannot be read."""
+        if not self.damaged:
+            return ()
+        source = str(Messages(self._request.start, self._request.through))
+        return (Loss(f"{self.damaged:,} messages", "unreadable", f"damaged, among {source}"),)
 
     def ask_model(self, completer: Completer | None) -> FilledTemplate:
         """Let a model read the newest slab; return nothing without a model, or if it cannot be reached."""
@@ -213,18 +264,65 @@ def _is_only_asked(folded: Folded, bullets: Sequence[Bullet]) -> bool:
     """Return True if the range only asks a question in between, and the earlier task continues."""
     former = folded.records.task
     task = next((bullet for bullet in bullets if bullet.section == "task"), None)
-    return bool(task and former and 0 < task.weight <= QUESTION_WEIGHT < former.weight)
+    return bool(task and former and not former.done and 0 < task.weight <= QUESTION_WEIGHT < former.weight)
+
+
+def _standing(
+    bullets: Sequence[Bullet], extraction: Extraction, artifacts: Artifacts
+) -> list[tuple[Bullet, LossReason | None]]:
+    """Return the bullets of earlier slabs, and why some of them do not hold after this one."""
+    made = {f"{bullet.section[0]}{at}": bullet for at, bullet in enumerate(bullets, 1)}
+    records = Records(
+        facts=tuple(
+            Fact(name, bullet.text, bullet.source) for name, bullet in made.items() if bullet.section == "facts"
+        ),
+        todos=tuple(
+            Todo(name, bullet.text, bullet.source, keys=bullet.keys)
+            for name, bullet in made.items()
+            if bullet.section == "pending"
+        ),
+        errors=tuple(
+            ErrorRecord(name, bullet.text, bullet.source, keys=bullet.keys)
+            for name, bullet in made.items()
+            if bullet.section == "errors" and not bullet.resolution
+        ),
+    )
+    retired = retire(records, extraction, artifacts)
+    return [
+        (replace(bullet, resolution=retired.cures.get(name, bullet.resolution)), retired.reasons.get(name))
+        for name, bullet in made.items()
+    ]
+
+
+def _with_task_state(records: Records, former: Records, reading: _Reading) -> Records:
+    """Record in the task whether it was done."""
+    task = records.task
+    if task is None:
+        return records
+    same = former.task is not None and former.task.text == task.text
+    done = reading.task_done or (same and (reading.has_done_task or (former.task is not None and former.task.done)))
+    return replace(records, task=replace(task, done=done)) if done != task.done else records
 
 
 def _limited(bullets: Sequence[Bullet]) -> tuple[list[Bullet], list[Loss]]:
-    """Keep the best ten of each section; report the others as losses."""
+    """Keep the best ten of each section that do not contradict each other; report the others as losses."""
     kept: list[Bullet] = []
     over: list[Loss] = []
     for section in SECTIONS:
         own = list({bullet.text: bullet for bullet in bullets if bullet.section == section}.values())
+        if section in ("decisions", "facts"):
+            timed = sorted(own, key=lambda bullet: _seq(bullet.source))
+            gone = {timed[at].text for at in superseded([(_seq(bullet.source), bullet.text) for bullet in timed])}
+            over += [Loss(bullet.text, "superseded", bullet.source) for bullet in own if bullet.text in gone]
+            own = [bullet for bullet in own if bullet.text not in gone]
         kept += own[:MAX_BULLETS]
         over += [Loss(bullet.text, "over_limit", bullet.source) for bullet in own[MAX_BULLETS:]]
     return kept, over
+
+
+def _seq(source: str) -> int:
+    """Return the number of the last message of a source."""
+    return int(source.removeprefix("messages:").rpartition("-")[2])
 
 
 def _says_something(text: str) -> bool:
@@ -270,20 +368,16 @@ def _joined(first: Sequence[Bullet], second: Sequence[Bullet]) -> tuple[Bullet, 
     return tuple(kept)
 
 
-def _coverage(reading: _Reading, filled: FilledTemplate, update: RecordUpdate, losses: int) -> dict[str, int]:
-    records = update.records
-    kept = len(records.decisions) + len(records.facts) + len(records.todos) + len(records.errors)
+def _coverage(reading: _Reading, filled: FilledTemplate) -> dict[str, int]:
     found = {
         "messages": reading.messages,
         "read": reading.read,
         "damaged": reading.damaged,
         "read_by_model": len(reading.last.messages) - filled.unread if filled.outputs and reading.last else 0,
         "bullets_by_model": len(filled.bullets),
-        "bullets": kept + bool(records.task),
         "files": len(reading.refs),
-        "losses": losses,
     }
-    return {name: count for name, count in found.items() if count or name in ("messages", "read", "bullets")}
+    return {name: count for name, count in found.items() if count or name in ("messages", "read")}
 
 
 def _weighed(compaction: Compaction, counter: TokenCounter) -> Compaction:
@@ -295,7 +389,7 @@ def _weighed(compaction: Compaction, counter: TokenCounter) -> Compaction:
         after = counter.count(text)
         wrong = problems(text)
         if after < compaction.before_tokens and not wrong:
-            return replace(compaction, after_tokens=after, records=records, losses=tuple(losses[:MAX_LOSSES]))
+            return replace(compaction, after_tokens=after, records=records, losses=tuple(losses))
         records, lost = without_lightest(records)
         if lost is None:
             problem = wrong[0] if wrong else f"{after:,} tokens would replace {compaction.before_tokens:,}"

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, cast
 
-import msgspec
-
+from daypack.derived.compaction.plans import Plans
 from daypack.derived.raw_history import Raw
 from daypack.text.extract import prose
-from daypack.types.history import Message, ToolCall
+from daypack.types.compaction import LossReason
+from daypack.types.history import Message
 
 Voice = Literal["user", "assistant"]
 
@@ -56,14 +56,16 @@ _ISSUE = re.compile(
 _TOLD_OFTEN = 3  # what so many messages begin with is a form, not a word to anybody
 _ANSWER = re.compile(r'"[^"\n]{1,400}"="[^"\n]{1,400}"')
 _ANSWERED = "User has answered your questions:"
-_TODO_TOOLS = frozenset(
-    {"todowrite", "todo_write", "update_plan", "write_todos", "set_plan", "updateplan", "manage_todo_list"}
+# A terminal that was copied: prompts, bullets and frames of a program at the beginning of lines.
+_TERMINAL = re.compile(r"(?:^[ \t]*|(?<=[.:?!] ))[❯⏺⎿│├└╭╰▸▾✻✶●○◯▐]", re.MULTILINE)
+_TERMINAL_LINES = 3
+# Lines that a user copies from a log, a diff or a compiler.
+_PASTED = re.compile(
+    r"^[ \t]*(?:[+-](?:[ \t]{2,}|//|#)|(?:[Ee]rror|ERROR|[Ww]arning|WARN(?:ING)?|"
+    r"FAIL(?:ED)?)\b:? {0,2}\S*[\w/]\.\w+:\d|"
+    r"\S+\.\w{1,5}:\d+:\d+:|\(use \"git |\^[~^]*$|at \S+ ?\(|Running \[|[-=]{3,} ?(?:FAIL|RUN|PASS)).*$",
+    re.MULTILINE,
 )
-_OPEN_STATES = frozenset(
-    {"pending", "in_progress", "in-progress", "inprogress", "not_started", "not-started", "todo", "open", "blocked"}
-)
-_DONE_STATES = frozenset({"completed", "complete", "done", "finished", "cancelled"})
-_WORDS_OF_AN_ITEM = ("content", "step", "text", "title", "task", "description", "subject")
 
 
 class Utterance(NamedTuple):
@@ -79,46 +81,46 @@ class Utterance(NamedTuple):
     acting: bool = False  # tools are called in the same message
     scripted: bool = False  # a harness wrote it: it may say what the work is, and nothing else
 
+    @property
+    def reporting(self) -> bool:
+        """The agent reports on finished work: its last word before the user speaks again."""
+        return self.closing and self.working and not self.acting
 
-class Step(NamedTuple):
-    """An item of a plan or a to-do list."""
-
-    seq: int
-    text: str
-    done: bool
+    @property
+    def midway(self) -> bool:
+        """The agent speaks in the middle of its work."""
+        return self.working and not self.reporting
 
 
 class Conversation(NamedTuple):
-    """A conversation: the utterances, the answers the user chose, and the last plan."""
+    """A conversation: the utterances, the answers the user chose, and the plans."""
 
     utterances: tuple[Utterance, ...]
     answers: tuple[tuple[int, str], ...]
-    steps: tuple[Step, ...]  # of every plan, oldest first; the newest plan is what counts
-    plan: tuple[Step, ...]
+    plans: Plans
 
 
 def read_conversation(raw: Raw) -> Conversation:
     """Return the utterances of a range of messages."""
     found: list[Utterance] = []
     answers: list[tuple[int, str]] = []
-    steps: list[Step] = []
-    plan: list[Step] = []
+    plans = Plans()
     working = False
     for message in raw.messages:
+        plans.take(message)
         if message.role == "tool":
             working = True
             if message.text.startswith(_ANSWERED):
                 answers += [(message.seq, word) for word in _ANSWER.findall(message.text)]
             continue
-        for call in message.tool_calls:
-            listed = read_plan(call, message.seq)
-            if listed:
-                steps += listed
-                plan = listed
         # An agent that has no tools of its own gets their output as the user's words: in answer to its own.
-        if message.role == "user" and found and found[-1].voice == "assistant" and _OUTPUT.search(message.text):
+        answered = found[-1].voice == "assistant" if found else raw.start > 1
+        if message.role == "user" and answered and _OUTPUT.search(message.text):
             working = True
             continue
+        if message.role == "user" and found and found[-1].voice == "assistant" and not found[-1].acting:
+            # Whatever the message holds, the agent had stopped and waited for it.
+            found[-1] = found[-1]._replace(closing=True)
         working = working or bool(message.tool_calls)
         words = spoken_words(message, MAX_SPOKEN_CHARS if working or message.role == "user" else ESSAY_CHARS)
         if not words:
@@ -131,7 +133,7 @@ def read_conversation(raw: Raw) -> Conversation:
         if heard:
             found.append(heard)
     _mark_forms(found)
-    return Conversation(tuple(_with_setting(found)), tuple(answers), tuple(steps), tuple(plan))
+    return Conversation(tuple(_with_setting(found)), tuple(answers), plans)
 
 
 def _without_script(utterance: Utterance) -> Utterance | None:
@@ -160,6 +162,15 @@ def _mark_forms(found: list[Utterance]) -> None:
             found[at] = utterance._replace(scripted=True)
 
 
+def reason_of(message: Message) -> LossReason:
+    """Return why a sentence of a message is lost if no compactor reads it: it is not among the words of a speaker."""
+    if message.role not in ("user", "assistant") or _is_put_in(message):
+        return "injected"
+    if len(message.text) > MAX_SPOKEN_CHARS:
+        return "unread"
+    return "not_prose"
+
+
 def spoken_words(message: Message, max_chars: int = MAX_SPOKEN_CHARS) -> str:
     """Return the prose of a message of the user or the assistant; nothing for what is not their own words.
 
@@ -175,7 +186,10 @@ def spoken_words(message: Message, max_chars: int = MAX_SPOKEN_CHARS) -> str:
             return ""
         if "<" in text:
             text = _INJECTED.sub("\n\n", text)
-        text = _NOTICE.sub("\n", text)
+        text = _PASTED.sub("", _NOTICE.sub("\n", text))
+        copied = _TERMINAL.search(text)
+        if copied and len(_TERMINAL.findall(text)) >= _TERMINAL_LINES:
+            text = text[: copied.start()]
     if "<" in text:
         text = _EDGES.sub("\n", text)
     return prose(text).strip("\n")
@@ -189,36 +203,6 @@ def _ends(text: str, half: int) -> str:
     tail = tail[lines + 1 :] if 0 <= lines < half // 2 else tail.partition(" ")[2]
     fence = "\n```" * ((text.count("\n```", 0, len(text) - len(tail)) - head.count("\n```")) % 2)
     return f"{head}\n{fence}\n{tail}"
-
-
-def read_plan(call: ToolCall, seq: int) -> list[Step]:
-    """Return the items of a plan or to-do list that a call writes; none when it writes none."""
-    if call.name.lower() not in _TODO_TOOLS:
-        return []
-    try:
-        arguments: object = msgspec.json.decode(call.arguments.encode("utf-8", "replace"))
-    except (msgspec.DecodeError, RecursionError):
-        return []
-    return [step for item in _items(arguments) if (step := _step(item, seq))]
-
-
-def _items(arguments: object) -> list[object]:
-    if not isinstance(arguments, dict):
-        return []
-    values = cast("dict[object, object]", arguments).values()
-    lists = [cast("list[object]", items) for items in values if isinstance(items, list)]
-    return max(lists, key=len) if lists else []
-
-
-def _step(item: object, seq: int) -> Step | None:
-    if not isinstance(item, dict):
-        return None
-    named = cast("dict[object, object]", item)
-    words = next((one for name in _WORDS_OF_AN_ITEM if isinstance(one := named.get(name), str)), "")
-    state = named.get("status")
-    if not words.strip() or not isinstance(state, str) or state.lower() not in _OPEN_STATES | _DONE_STATES:
-        return None
-    return Step(seq, words, state.lower() in _DONE_STATES)
 
 
 def _is_put_in(message: Message) -> bool:
@@ -239,4 +223,5 @@ def _with_setting(found: list[Utterance]) -> Iterable[Utterance]:
     )
     for at, utterance in enumerate(found):
         last = at + 1 == len(found) or found[at + 1].voice == "user"
-        yield utterance._replace(closing=last and utterance.voice == "assistant", chatting=chatting)
+        closing = utterance.closing or (last and utterance.voice == "assistant")
+        yield utterance._replace(closing=closing, chatting=chatting)

@@ -1,0 +1,133 @@
+"""Diagnoses: the errors of a range that are open, and of the others those whose cause and cure are known."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from daypack.derived.artifacts.observations import (
+    RESOLUTION_CHARS,
+    Artifacts,
+    ErrorSeen,
+    FileTouch,
+    resolving_step,
+)
+from daypack.derived.artifacts.outcomes import names_problem
+from daypack.derived.compaction.candidates import Candidate, shorten
+from daypack.derived.compaction.timeline import Timeline
+from daypack.derived.template import MAX_BULLET_CHARS
+from daypack.text.extract import literal_density
+from daypack.text.words import content_words
+from daypack.types.compaction import Bullet
+from daypack.types.records import ErrorRecord
+
+_MOST_RESOLVED = 3
+_MOST_FILES = 3
+_EDITING = "editing "
+_CAUSE_CHARS = 160
+# Looking for something that is not there is no error that has to be resolved.
+_LOOKING = re.compile(r"(?:read|fetch|tool) ")
+_LOOKED = re.compile(
+    r"(?:cd \S+ && )?(?:ls|cat|grep|rg|find|stat|head|tail|wc|file|which|sed -n|tree|git (?:show|log|diff|"
+    r"status|branch))\b"
+)
+# What is not there will not be there next time either: worth knowing.
+_ABSENT = re.compile(r"command not found|not installed|no task \S+ found|not recognized as", re.IGNORECASE)
+_CAUSAL = re.compile(
+    r"\b(?:because|root cause|caused by|due to|turns out|culprit|the (?:issue|problem|error|bug|failure|cause|reason) "
+    r"(?:is|was|comes)|since the)\b",
+    re.IGNORECASE,
+)
+_WRONG = re.compile(
+    r"\b(?:missing|expects?|expected|requires?|doesn't|does not|isn't|aren't|wrong|undefined|unused|"
+    r"mismatch|conflicts?|no "
+    r"longer|without|can't|cannot|stale|old|creates?|writes?|runs?|hardcoded|instead)\b",
+    re.IGNORECASE,
+)
+_HEDGED = re.compile(
+    r"\b(?:maybe|might|perhaps|probably|possibly|let me|not sure|seems?|appears?|should|i(?:'ll| will)? need|need to|"
+    r"pre-existing|actually|wait)\b|[?:]$|^\W*(?:it|this|that|these|those|but|so|for|now|however)\b",
+    re.IGNORECASE,
+)
+_SHARED_WORDS = 2
+_NEAR = 8  # messages after an error in which its cause is explained
+_LONG_AGO = 12  # messages after which a failed look-up counts as passed over
+
+
+def find_errors(artifacts: Artifacts, lines: Sequence[Candidate], timeline: Timeline, stop: int) -> list[Bullet]:
+    """Return the errors, open ones first, the newest of each first; `stop` is the last message of the range."""
+    errors = [error for error in artifacts.errors if names_problem(error.text)]
+    found: dict[str, Bullet] = {}
+    # One that names nothing ("File does not exist.") helps least.
+    ordered = sorted(errors, key=lambda seen: (seen.resolved_by is not None, not literal_density(seen.text), -seen.seq))
+    resolved = 0
+    for at, error in enumerate(ordered):
+        text = shorten(" ".join(error.text.split()), MAX_BULLET_CHARS)
+        if not text or text in found:
+            continue
+        weight = round((0.5 if error.resolved_by else 0.9) * (1 - 0.3 * at / len(ordered)), 4)
+        if error.resolved_by is None:
+            if not _is_passed_over(error, timeline, stop):
+                found[text] = Bullet("errors", text, f"messages:{error.seq}", weight=weight, keys=error.keys)
+            continue
+        cure, cause = _cure(error, artifacts.files), _cause(error, lines, timeline)
+        if cure and (cause or not cure.startswith(_EDITING)) and resolved < _MOST_RESOLVED:
+            resolved += 1
+            found[text] = Bullet("errors", text, f"messages:{error.seq}", cure, weight, cause)
+    return list(found.values())
+
+
+def resolved_since(errors: Iterable[ErrorRecord], artifacts: Artifacts, timeline: Timeline) -> dict[str, str | None]:
+    """Return the ids of earlier errors that this range resolved, with the cure, or passed over, without one."""
+    found: dict[str, str | None] = {}
+    for error in errors:
+        seen = ErrorSeen(error.error, 0, "", keys=error.keys)
+        step = resolving_step(artifacts, seen) if error.keys else None
+        if step and step.resolved_by:
+            found[error.id] = _cure(step, artifacts.files)
+        elif timeline.settled_after(0) and not _ABSENT.search(error.error):
+            found[error.id] = None
+    return found
+
+
+def _is_passed_over(error: ErrorSeen, timeline: Timeline, stop: int) -> bool:
+    """Return True if an agent continued without resolving an error."""
+    if _ABSENT.search(error.text):
+        return False
+    if timeline.settled_after(error.seq):
+        return True
+    looking = any(map(_LOOKING.match, error.keys)) or bool(_LOOKED.match(error.command))
+    return looking and stop - error.seq > _LONG_AGO
+
+
+def _cure(error: ErrorSeen, files: Sequence[FileTouch]) -> str | None:
+    """Return what was done between an error and the step that succeeded; None if that only was tried again."""
+    until = error.resolved_by or 0
+    edited = {
+        file.path.rpartition("/")[2]: None
+        for file in files
+        if any(error.seq < seq <= until for seq in file.written + file.created)
+    }
+    if any(key.startswith(("write ", "read ", "tool ")) for key in error.keys):
+        return None  # a slip of the agent with its own tool
+    if edited:
+        names = ", ".join(list(edited)[:_MOST_FILES])
+        return f"{_EDITING}{names}" + (f" and {len(edited) - _MOST_FILES} more" if len(edited) > _MOST_FILES else "")
+    tried = " ".join((error.resolution or "").rstrip("…").split())
+    # The same with a filter after it only hides the error.
+    again = tried.partition("|")[0].strip() == error.command.partition("|")[0].strip()
+    exact = tried and not again and len(tried) < RESOLUTION_CHARS and "<<" not in tried
+    return shorten(tried, MAX_BULLET_CHARS) or None if exact else None
+
+
+def _cause(error: ErrorSeen, lines: Sequence[Candidate], timeline: Timeline) -> str | None:
+    """Return the sentence in which the agent explains an error, before it edits anything."""
+    words = frozenset(content_words(error.text))
+    until = min(error.resolved_by or 0, error.seq + _NEAR, timeline.first_edit_after(error.seq))
+    for line in lines:
+        if line.utterance.voice != "assistant" or not error.seq < line.utterance.seq <= until:
+            continue
+        if _HEDGED.search(line.text) or len(line.text) > _CAUSE_CHARS:
+            continue
+        near = len(words & line.words) >= _SHARED_WORDS
+        if _CAUSAL.search(line.text) or (near and line.density and _WRONG.search(line.text)):
+            return line.text.rstrip(".:")
+    return None

@@ -1,0 +1,133 @@
+"""The task: what the newest request of substance asks for."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from daypack.derived.compaction.candidates import LANGUAGE_CHARS, shorten, tidy
+from daypack.derived.compaction.utterances import Utterance
+from daypack.derived.template import MAX_BULLET_CHARS
+from daypack.text.cues import commands, find_cues, is_acknowledgement, words_of
+from daypack.text.extract import literal_density
+from daypack.text.language import language_of
+from daypack.text.sentences import sentences
+from daypack.text.words import content_words
+from daypack.types.compaction import Bullet
+
+QUESTION_WEIGHT = 0.45  # at most, for a task without an explicit request; a request weighs more
+REQUEST_SENTENCES = 40
+_TALK_MESSAGES = 12
+_POINTING = re.compile(r"\b(?:the following|here's the|here is the|as follows|below)\b", re.IGNORECASE)
+# A request for an answer: the work continues after it.
+_TELLING = re.compile(
+    r"(?:(?:please|ok|okay|now|and|also|so),?\s+){0,2}(?:(?:can|could|would|will) (?:you|we) (?:please )?)?"
+    r"(?:summari[sz]e|explain|describe|remind|recap|tell me|show me|list (?:all|the|your)|give me (?:a|an|the) "
+    r"(?:summary|overview|list))\b",
+    re.IGNORECASE,
+)
+# "Did you push?" asks about the work, and asks for none.
+_CHECKING = re.compile(
+    r"(?:(?:so|and|but|ok|okay|wait|no|yes|hey),?\s+){0,2}(?:did|have|has|is|are|was|were|does|do)\b[^?]*\?\W*$",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
+_SPEC_CHARS = 1_000
+_SPEC_HEADINGS = 2
+
+
+class FoundTask(NamedTuple):
+    """A task, and the sentence it was read from."""
+
+    bullet: Bullet
+    sentence: str
+
+
+class _Request(NamedTuple):
+    bullet: Bullet
+    sentence: str
+    request: float  # how plainly it asks
+    commands: bool  # it asks for work, not for an answer
+
+    @property
+    def task(self) -> FoundTask:
+        return FoundTask(self.bullet, self.sentence)
+
+
+def find_task(utterances: Sequence[Utterance], is_completed: Callable[[Bullet, int], bool]) -> FoundTask | None:
+    """Return what the newest request of substance asks for; no remark, question or news changes the task.
+
+    They do once it is reported as done, and where there is no request for work.
+    """
+    working = any(utterance.working for utterance in utterances)
+    asked = [
+        utterance for utterance in utterances if utterance.voice == "user" and not is_acknowledgement(utterance.text)
+    ]
+    others: list[_Request] = []
+    question: FoundTask | None = None  # or a statement: the newest of substance
+    for utterance in reversed(asked):
+        best = _request(utterance)
+        if best is None:
+            continue
+        if working and not best.commands and _CHECKING.match(utterance.text.strip()):
+            continue
+        if not _is_substantial(utterance, best.request, working=working):
+            others.append(best)
+        elif utterance.chatting:
+            return best.task
+        elif best.commands:
+            return question if question and is_completed(best.bullet, utterance.seq) else best.task
+        elif question is None:
+            question = best.task
+    if question:
+        return question
+    # There is no request: the subject at the end is nearest to a task.
+    newest = others[:_TALK_MESSAGES]
+    return max(newest, key=lambda weighed: weighed.bullet.weight).task if newest else None
+
+
+def is_specification(text: str) -> bool:
+    """Return True if a message is a document with headings: a plan or an issue that says what is to be done."""
+    return len(text) >= _SPEC_CHARS and len(_HEADING.findall(text)) >= _SPEC_HEADINGS
+
+
+def _request(utterance: Utterance) -> _Request | None:
+    """Return the sentence of a message that asks."""
+    best: tuple[float, str, float, bool, str] | None = None
+    language = language_of(words_of(utterance.text[:LANGUAGE_CHARS]))
+    headed, bonus = 0.0, 0.3  # for the line below "Issue:", once
+    for at, sentence in enumerate(sentences(utterance.text)[:REQUEST_SENTENCES]):
+        text = shorten(tidy(sentence.text), MAX_BULLET_CHARS)
+        if text.rstrip("*_").endswith((":", "：")) or _POINTING.search(text):
+            headed = bonus
+            continue
+        if is_acknowledgement(text) or (text.isascii() and len(words_of(text)) < 2):
+            continue
+        cues = find_cues(text, language)
+        asks = max(cues.request, 0.6 * cues.pending) * (0.5 if max(cues.decisions, cues.order) >= 1.0 else 1.0)
+        asks /= 1 + at / 12  # what a long message asks for, it says at its beginning
+        value = 0.4 * asks + 0.35 * literal_density(text) + 0.25 / (1 + at) + headed - 0.3 * cues.chatter
+        asked = commands(text, cues) and not _TELLING.match(text)
+        if asked:
+            value += 0.25 / (1 + at / 12)
+        elif cues.facts >= 0.7 and not cues.asks:
+            value -= 0.4  # news, and better kept as a fact
+        elif cues.asks:
+            value += 0.1
+        headed, bonus = 0.0, 0.0 if headed else bonus
+        if best is None or value > best[0]:
+            best = value, text, cues.request - cues.chatter, asked, sentence.text
+    if best is None:
+        return None
+    asked = best[3] or is_specification(utterance.text)
+    weight = min(1.0, 0.5 + 0.5 * best[0]) if asked else QUESTION_WEIGHT * min(1.0, best[0])
+    bullet = Bullet("task", best[1], f"messages:{utterance.seq}", weight=round(max(0.0, weight), 4))
+    return _Request(bullet, best[4], best[2], asked)
+
+
+def _is_substantial(utterance: Utterance, request: float, *, working: bool) -> bool:
+    words = len(set(content_words(utterance.text[:2000])))
+    if utterance.chatting:
+        return request >= 0.8 and words >= 8 and literal_density(utterance.text[:400]) > 0
+    if request >= 0.8:
+        return words >= 3 or (words >= 2 and literal_density(utterance.text[:400]) > 0)
+    return words >= 8 and working
