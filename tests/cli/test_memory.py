@@ -57,6 +57,14 @@ def test_an_entry_is_added_and_found_with_the_parts_of_its_score(command: Comman
     assert command("memory", "search", memory_id[:8], "launch", "--role", "user").returncode == 0
 
 
+@pytest.mark.requirement("S2-T9")
+def test_a_search_that_finds_nothing_relevant_says_so(command: Command, memory_id: str) -> None:
+    command("memory", "add", memory_id, "Sam bought a red bicycle.")
+    answer = command("memory", "search", memory_id, "Which museum in Lisbon does Ingrid recommend?")
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert "nothing relevant" in answer.stderr
+
+
 def test_an_entry_comes_from_standard_input_and_its_key_makes_it_one(command: Command, memory_id: str) -> None:
     first = command("memory", "add", "launch", "--client-key", "k", stdin=SAID.encode())
     again = command("memory", "add", "launch", "--client-key", "k", stdin=SAID.encode())

@@ -76,11 +76,11 @@ def test_two_words_that_always_stand_together_both_count(connection: sqlite3.Con
     assert score(both, 1) > score(match(connection, ["golden"], extent), 1)
 
 
-def test_words_that_nobody_said_are_counted(connection: sqlite3.Connection) -> None:
+def test_words_that_no_entry_contains_are_returned(connection: sqlite3.Connection) -> None:
     extent = fill(connection, ["golden retriever", "other", "more"])
     found, absent = read_terms(connection, ["golden", "unicorn", "retriever", "griffin"], extent)
     assert [one.term for one in found] == ["golden", "retriever"]
-    assert absent == 2
+    assert absent == ["unicorn", "griffin"]
 
 
 def test_of_a_term_that_is_too_common_the_newest_postings_are_read(connection: sqlite3.Connection) -> None:

@@ -153,6 +153,24 @@ def test_a_session_is_not_shown_its_own_entries(bound: Session, memories: Memori
     assert [one.source for one in turn.items if one.kind == "memory_entries"] == [f"memory:{theirs.entry_id}"]
 
 
+def test_a_memory_adds_no_entry_to_a_turn_that_it_has_nothing_relevant_for(bound: Session) -> None:
+    bound.append("user", "Which museum in Lisbon does Ingrid recommend for children?")
+    turn = bound.prepare(budget=8_000)
+    assert not any(SAID in str(message["content"]) for message in turn.messages("openai"))
+
+
+def test_what_was_said_in_the_session_makes_no_other_entry_relevant(
+    bound: Session, memories: Memories, memory_id: str
+) -> None:
+    for number in range(100):
+        memories.add_entry(memory_id, f"Note {number}: all quiet.", "quiet", about={"session": f"notes/{number}"})
+    bound.append("user", "Ingrid recommends a museum in Lisbon for the launch.")
+    bound.capture()
+    bound.append("user", "Which museum in Lisbon does Ingrid recommend for the launch?")
+    turn = bound.prepare(budget=8_000)
+    assert not any(SAID in str(message["content"]) for message in turn.messages("openai"))
+
+
 def test_closing_a_session_writes_the_document_of_what_was_captured(
     home: str, memories: Memories, memory_id: str
 ) -> None:

@@ -83,7 +83,9 @@ def _configure_writing(made: dict[str, argparse.ArgumentParser]) -> None:
 def _configure_reading(made: dict[str, argparse.ArgumentParser]) -> None:
     search = made["search"]
     search.add_argument("query", nargs="+", help="words or a question")
-    search.add_argument("-k", metavar="N", type=natural, default=10, help="number of entries (default: %(default)s)")
+    search.add_argument(
+        "-k", metavar="N", type=natural, default=10, help="at most so many entries (default: %(default)s)"
+    )
     search.add_argument("--explain", action="store_true", help="show the parts of each score")
     search.add_argument("--since", metavar="TIME", help="only entries at or after this ISO 8601 time")
     search.add_argument("--until", metavar="TIME", help="only entries at or before this ISO 8601 time")
@@ -210,8 +212,6 @@ def _search(memories: MemoryTools, args: argparse.Namespace) -> int:
         print(f"\nbest matching context document, {found.best_context_timestamp}\n{safe(found.best_context)}")
     for note in found.notes:
         print_note(f"  → {safe_line(note)}")
-    if not found.entries:
-        print_note("no entries found")
     return 0 if found.entries else 1
 
 

@@ -130,6 +130,7 @@ class MemoryTools(ABC):
     ) -> SearchResult:
         """Return the entries that match a query best, the latest document and the best matching document.
 
+        `top_k` is a maximum: entries that are not about the query are left out, and if none is, `notes` says so.
         `explain` adds the parts of each score; `where` filters by time, tags, role, author and session. A placeholder
         does not count as a document.
         """

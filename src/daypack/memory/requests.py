@@ -206,7 +206,7 @@ class SearchMemories(Request[SearchResult], frozen=True, kw_only=True):
 
     memory_id: MemoryId
     query: Annotated[str, Meta(description="What to look for: a question, words, a name, a number.")]
-    top_k: Annotated[int, _number("How many entries, best first.", 1, SEARCH_MAX_ENTRIES)] = 10
+    top_k: Annotated[int, _number("At most how many entries, best first.", 1, SEARCH_MAX_ENTRIES)] = 10
     explain: Annotated[bool, Meta(description="Also return the parts of each score.")] = False
     since: Annotated[str, Meta(description="Only entries of this time or later, ISO 8601.")] | None = None
     until: Annotated[str, Meta(description="Only entries of this time or earlier, ISO 8601.")] | None = None

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from heapq import nlargest
 from typing import NamedTuple
 
+from daypack.search.floor import Similarity
 from daypack.search.neighbours import Place, Rated, rate_stretches
 
 STRETCH = 0.5  # for the best stretch; others in proportion
@@ -46,12 +47,16 @@ class Ranked(NamedTuple):
 
 
 class Closeness(NamedTuple):
-    """Vector similarity of entries to a query: cosines, the range of all cosines, and the weight of similarity."""
+    """Vector similarity of entries to a query: cosines, the range of all cosines, and the weight of similarity.
+
+    `similarity` is that of the entries to each other.
+    """
 
     cosines: Mapping[int, float]
     low: float
     high: float
     weight: float
+    similarity: Similarity = Similarity()
 
     def scale(self, ids: Collection[int]) -> dict[int, float]:
         """Return what similarity adds to each score: the weight for the closest of all, 0 for the farthest.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct
 
 from daypack.errors import BadInput
+from daypack.search.floor import Query, QueryWords, read_query
 from daypack.search.fuse import Participants, Ranked, rank
 from daypack.search.index_file import IndexFile
 from daypack.search.indexing import SCHEMA, Doc, IndexWriter, Totals
@@ -36,13 +37,17 @@ _PLACES = "SELECT id, stretch, before, after, speaker FROM entries WHERE id IN (
 
 
 class Hit(Struct, frozen=True):
-    """A matching entry and the range of its text that matches; `parts` adds up to `score`."""
+    """A matching entry and the range of its text that matches; `parts` adds up to `score`.
+
+    A relevance of 1 is the floor: `floor.relevant` drops the hits that are not about the query.
+    """
 
     id: int
     start: int
     stop: int
     score: float
     parts: dict[str, float]
+    relevance: float = 0.0
 
 
 class WordMatches(NamedTuple):
@@ -56,12 +61,23 @@ class WordMatches(NamedTuple):
     participants: Participants = Participants()
     chunks: dict[int, int] = {}  # noqa: RUF012
     worth: float = 1.0
+    entries: int = 0  # of the whole index
+    words: QueryWords | None = None
+    masks: dict[int, int] = {}  # noqa: RUF012 — the terms in the best chunk of each entry
+
+    def relevance(self, entry: int) -> float:
+        """Return the relevance of an entry by its own words and those of its neighbours; 1 is the floor."""
+        if self.words is None:
+            return 0.0
+        _, _, before, after, _ = self.places[entry]
+        masks = self.masks.get
+        return self.words.rate(masks(entry, 0), masks(before, 0) | masks(after, 0))
 
 
-class _Query(NamedTuple):
+class _Request(NamedTuple):
     """The terms of a search and how much it may read."""
 
-    terms: list[str]
+    query: Query
     postings: int
     below: int | None
     allowed: frozenset[int] | None
@@ -116,21 +132,21 @@ class Lexical:
         `below` limits the search to smaller ids; `allowed` to those entries: if they are few, no match is missed,
         however large the index.
         """
-        terms = query_terms(query)
-        if not terms or limit < 1:
+        asked = read_query(query)
+        if not asked.weights or limit < 1:
             return []
-        request = _Query(terms, self._postings, below, None if allowed is None else frozenset(allowed))
+        request = _Request(asked, self._postings, below, None if allowed is None else frozenset(allowed))
 
         def work(connection: "Connection") -> list[Hit]:
             found = _match(connection, request)
             ranked = rank(found.rated, found.places, found.participants, limit, allowed=request.allowed)
-            return _locate(connection, ranked, found.chunks)
+            return _locate(connection, ranked, found)
 
         return self._file.run("search", work) or []
 
     def match(self, query: str, *, also: Collection[int] = (), allowed: frozenset[int] | None = None) -> WordMatches:
         """Return the matching entries without ranking them, together with the entries in `also`."""
-        request = _Query(query_terms(query), self._postings, None, allowed, also)
+        request = _Request(read_query(query), self._postings, None, allowed, also)
         return self._file.run("search", lambda connection: _match(connection, request)) or WordMatches()
 
     def names_in(self, query: str) -> list[str]:
@@ -148,13 +164,14 @@ class Lexical:
         self._file.close()
 
 
-def _match(connection: "Connection", request: _Query) -> WordMatches:
+def _match(connection: "Connection", request: _Request) -> WordMatches:
     totals = Totals(connection)
     end = totals.newest + 1 if request.below is None else min(request.below, totals.newest + 1)
     if not totals.chunks or end <= totals.oldest:
         return WordMatches()
     extent = Extent(totals.oldest, end, totals.chunks, totals.words, postings=request.postings)
-    terms, absent = read_terms(connection, request.terms, extent)
+    words = list(request.query.weights)
+    terms, absent = read_terms(connection, words, extent)
     matches = Matches(terms, extent)
     allowed = request.allowed
     if allowed is not None and len(allowed) <= NARROW:
@@ -169,9 +186,17 @@ def _match(connection: "Connection", request: _Query) -> WordMatches:
     chunks = matches.find(wanted)
     entry_terms = {entry: EntryTerms(chunk.mask, matches.factor(chunk)) for entry, chunk in chunks.items()}
     numbers = {entry: chunk.number for entry, chunk in chunks.items()}
-    participants = _find_participants(connection, totals, request.terms)
-    worth = matches.all_worth + absent * extent.rarity(0)
-    return WordMatches(rate_entries(entry_terms, places, matches.worth), places, participants, numbers, worth)
+    counts = [(term.term, term.count) for term in terms]
+    return WordMatches(
+        rate_entries(entry_terms, places, matches.worth),
+        places,
+        _find_participants(connection, totals, words),
+        numbers,
+        matches.all_worth + len(absent) * extent.rarity(0),
+        totals.entries,
+        QueryWords(request.query, counts, absent, chunks=totals.chunks, entries=totals.entries),
+        {entry: chunk.mask for entry, chunk in chunks.items()},
+    )
 
 
 def _surroundings(connection: "Connection", ids: Iterable[int], end: int) -> dict[int, Place]:
@@ -205,16 +230,16 @@ def _find_participants(connection: "Connection", totals: Totals, terms: list[str
     return Participants(called[0][0] if alone else 0, persons=totals.persons > 1, guessed=guessed)
 
 
-def _locate(connection: "Connection", ranked: list[Ranked], chunks: dict[int, int]) -> list[Hit]:
+def _locate(connection: "Connection", ranked: list[Ranked], found: WordMatches) -> list[Hit]:
     """Return the matching range of each entry; the beginning, if only its neighbours match."""
     wanted = [entry.id for entry in ranked]
     cuts: dict[int, bytes] = dict(connection.execute(_CUTS.format(_marks(wanted)), wanted).fetchall())
     hits: list[Hit] = []
     for entry in ranked:
-        at = 8 * chunks.get(entry.id, 0)
+        at = 8 * found.chunks.get(entry.id, 0)
         ends = cuts[entry.id][at : at + 8]
         start, stop = int.from_bytes(ends[:4], "little"), int.from_bytes(ends[4:], "little")
-        hits.append(Hit(entry.id, start, stop, entry.score, entry.parts))
+        hits.append(Hit(entry.id, start, stop, entry.score, entry.parts, found.relevance(entry.id)))
     return hits
 
 

@@ -26,6 +26,7 @@ _FIRST_COMPARED = 500
 _MOST_COMPARED = 8  # at most one row in so many: a query without close neighbours is not worth more
 _PROMISED = 10  # so many of the best must be right
 _DEVIATIONS = 2.25  # tolerance for differing signs, in standard deviations above the expected number
+_SAMPLED = 64  # rows whose similarity to each other is that of the memory
 _FARTHEST = 128  # rows among which the lowest cosine is searched
 # Rows compared at once: they fit into the CPU's cache and stay below the size at which BLAS starts its threads, which
 # costs milliseconds on a busy machine.
@@ -184,6 +185,17 @@ class Codec:
             sums += query.sum()  # the mean of the ninth bit
         sums *= rows[:, _SCALE:_PLANE].view(np.float32)[:, 0]
         return sums
+
+    def compare_pairs(self, checked: CheckedRows) -> tuple[int, float, float]:
+        """Return the number, mean and standard deviation of the cosines between a sample of rows of different ids."""
+        places = np.unique(np.linspace(0, checked.total - 1, min(_SAMPLED, checked.total)).astype(np.intp))
+        values = checked.rows[places, self._values :].view(np.int8).astype(np.float32) * 2 + 1
+        lengths = np.sqrt(np.einsum("ij,ij->i", values, values))
+        values /= lengths[:, None]
+        ids = checked.ids[places]
+        first, second = np.nonzero(np.triu(ids[:, None] != ids[None, :]))
+        cosines = (values @ values.T)[first, second]
+        return (len(cosines), float(cosines.mean()), float(cosines.std())) if len(cosines) else (0, 0.0, 0.0)
 
     def count_differing(self, signs: Words, query: Floats) -> Distances:
         """Return for every row the number of signs that differ from a prepared query."""

@@ -80,20 +80,21 @@ class Term:
             self.count = SAMPLE * (extent.newest - extent.oldest) // max(1, extent.newest - self.reach)
 
 
-def read_terms(connection: "Connection", terms: list[str], extent: Extent) -> tuple[list[Term], int]:
-    """Return the terms that occur, rarest first, with their postings, and how many do not occur."""
+def read_terms(connection: "Connection", terms: list[str], extent: Extent) -> tuple[list[Term], list[str]]:
+    """Return the terms that occur, rarest first, with their postings, and those that do not occur."""
     if len(terms) > MAX_TRIED:
         terms = terms[: MAX_TRIED // 2] + terms[-MAX_TRIED // 2 :]
     found: list[Term] = []
     known_forms: set[str] = set()
-    absent = 0
+    absent: list[str] = []
     for term in terms:
         forms = irregular_forms(term)
         if known_forms.isdisjoint(forms):
             known_forms.update(forms)
             candidate = Term(term, forms, connection, extent)
-            absent += not candidate.rows
-            if candidate.rows and not any(_same_stem(candidate, other) for other in found):
+            if not candidate.rows:
+                absent.append(term)
+            elif not any(_same_stem(candidate, other) for other in found):
                 found.append(candidate)
     found.sort(key=lambda candidate: candidate.count)
     del found[MAX_TERMS:]

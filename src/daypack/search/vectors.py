@@ -22,6 +22,7 @@ from daypack.errors import BadInput, ExtraMissing, StorageFailed, WriteFailed
 from daypack.files.atomic import make_folders, refusal, release, replace
 from daypack.files.jsonl import read_at, write_all
 from daypack.files.lock import ThreadLock
+from daypack.search.floor import Similarity
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,6 +135,10 @@ class Vectors:
     def cosines(self, query: "NDArray[np.float32]", ids: Collection[int]) -> dict[int, float]:
         """Return the cosine of the best row of each of these ids."""
         return self._scan(query).cosines(ids)
+
+    def similarity(self) -> Similarity:
+        """Return how similar the vectors of different ids are to each other."""
+        return Similarity(*self._codec.compare_pairs(self._current()))
 
     def close(self) -> None:
         """Unmap the file; the next call opens it again."""

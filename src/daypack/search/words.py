@@ -93,10 +93,14 @@ def _drop_coded(run: re.Match[str]) -> str:
     return " " if len(_SEPARATORS.findall(text)) * 16 < len(text) else text
 
 
+def clip_query(query: str) -> str:
+    """Return the part of a query that is used: all of it, or its two ends."""
+    return query if len(query) <= 2 * QUERY_CHARS else f"{query[:QUERY_CHARS]} {query[-QUERY_CHARS:]}"
+
+
 def query_terms(query: str) -> list[str]:
     """Return the distinct terms of a query, in its order, without stop words."""
-    if len(query) > 2 * QUERY_CHARS:
-        query = f"{query[:QUERY_CHARS]} {query[-QUERY_CHARS:]}"
+    query = clip_query(query)
     if not query.isascii():
         query = _RUN.sub(_pair_run, normalize("NFKC", query).translate(_FOLDS))
     terms = dict.fromkeys(_TERM.findall(_DATE.sub(_spell_date, query).lower()))
@@ -116,6 +120,11 @@ def index_header(when: str, author: str) -> str:
 
 def _spell_date(date: re.Match[str]) -> str:
     return f"{date[1]} {_MONTHS.split()[int(date[2]) - 1]} {int(date[3])}"
+
+
+def is_unspaced(term: str) -> bool:
+    """Return True for a term of a script without spaces: one or two characters, not always a word."""
+    return _RUN.match(term) is not None
 
 
 def name_words(author: str) -> list[str]:

@@ -116,9 +116,10 @@ _NINE: dict[str, _Definition] = {
     ),
     "search_memories": _Definition(
         "Search a memory",
-        "Search one memory with words or a question. Returns the best entries first (10, or top_k from 1 to 100), the "
-        "latest context document and the version that matches the query best. Call it whenever earlier sessions may "
-        "matter. Filter by time, tags, role, author or session.",
+        "Search one memory with words or a question. Returns the best entries first (at most 10, or top_k from 1 to "
+        "100), the latest context document and the version that matches the query best. Entries that are not about the "
+        'query are left out: no entries and the note "nothing relevant" mean that the memory has no answer. '
+        "Call it whenever earlier sessions may matter. Filter by time, tags, role, author or session.",
         requests.SearchMemories,
     ),
 }

@@ -25,6 +25,18 @@ STOP_WORDS = _words(
 SEARCH_STOP_WORDS = (STOP_WORDS - _words("above below itself us")) | _words(
     "no nor not now might please whose aren couldn didn doesn don isn wasn wouldn"
 )
+# Words that ask, or refer to the conversation itself, rather than naming the subject of a question.
+ASKING_WORDS = _words(
+    """
+    ask asked asking answer question questions tell told say said says saying mention mentioned mentioning mentions
+    describe described describing explain explained give given list name named order sequence summary summarize
+    summarise brought bring bringing discuss discussed discussing talk talked talking conversation conversations chat
+    chats session sessions message messages item items different aspect aspects including include various specific
+    particular kind kinds type types sort way ways thing things something anything many much long often total exactly
+    according know knew known remember recall remind walk show provide throughout across along yes likely consider
+    considered time times want wanted one two three four five six seven eight nine ten
+    """
+)
 # In files that instruct an agent, "off" and "under" say something; abbreviations and modal verbs do not.
 INSTRUCTION_STOP_WORDS = (STOP_WORDS - _words("down few further off under")) | _words(
     "e eg else etc g ie let may might per please shall thing via vs whether whose yes yourself"

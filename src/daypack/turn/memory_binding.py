@@ -16,7 +16,7 @@ from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.text.redact.redact import redact_message
 from daypack.types.history import Message
-from daypack.types.memory import Added, Entry, Hit, Remembered
+from daypack.types.memory import Added, Entry, Remembered
 
 if TYPE_CHECKING:
     from daypack.memory.keeper import Keeper
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _CAPTURED_ROLES = ("user", "assistant")
 _MAX_HIT_CHARS = 1_500  # of a longer entry the summary is shown
-_MAX_WITHOUT_WORDS = 3  # hits that share no word with the query
 _OVERSAMPLING = 3  # request this many times more hits, because those of this session are skipped
 
 
@@ -86,15 +85,16 @@ class Bound:
         return None if is_placeholder(content) else content
 
     def search(self, query: str, limit: int) -> list[Remembered]:
-        """Return entries of other sessions; this session's own past is searched in its history."""
+        """Return relevant entries of other sessions; this session's own past is searched in its history."""
+        from daypack.search.floor import relevant  # noqa: PLC0415 — only for sessions with a memory
+
         asked = min(100, _OVERSAMPLING * limit)
-        found = self._opened().search_memories(self.binding.memory_id, query, top_k=asked, explain=True)
-        others = [hit for hit in found.entries if hit.session != self._name]
-        # A vector search always returns something. Of the hits that share no word with the query, keep only a few.
-        without_words = [hit for hit in others if not _shares_words(hit)][_MAX_WITHOUT_WORDS:]
+        found = self._opened().search_memories(self.binding.memory_id, query, top_k=asked)
+        # The floor again: what made the answer relevant may have been said in this session.
+        others = relevant([hit for hit in found.entries if hit.session != self._name])
         return [
             Remembered(id=hit.entry_id, text=_hit_text(hit), score=hit.score, when=hit.at or hit.created_at)
-            for hit in [hit for hit in others if hit not in without_words][:limit]
+            for hit in others[:limit]
         ]
 
     def capture(self, *, end: bool = False) -> tuple[Added, ...]:
@@ -169,12 +169,6 @@ class Bound:
             tools, self._tools = self._tools, None
             if tools is not None:
                 tools.close()
-
-
-def _shares_words(hit: Hit) -> bool:
-    """True if an entry, or one next to it, contains a word of the query."""
-    parts = hit.score_parts or {}
-    return parts.get("lexical", 0.0) + parts.get("near", 0.0) > 0
 
 
 def _hit_text(entry: Entry) -> str:

@@ -29,6 +29,10 @@ PLACEHOLDER = (
 )
 
 
+# The note of a search that found nothing worth returning.
+NOTHING_RELEVANT = "nothing relevant: no entry of this memory is about the query"
+
+
 class About(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The facts about a raw entry other than its text; search uses all of them.
 
@@ -146,14 +150,21 @@ class EntryPage(Struct, frozen=True, kw_only=True):
 
 
 class Hit(Entry, frozen=True, omit_defaults=True, kw_only=True):
-    """An entry that a search found, with its score and, when asked for, the parts the score is made of."""
+    """An entry that a search found, with its score and, when asked for, the parts the score is made of.
+
+    Scores compare the hits of one search; `relevance` is absolute, and 1 is the floor that the best of them reach.
+    """
 
     score: float
     score_parts: dict[str, float] | None = None
+    relevance: float = 1.0
 
 
 class SearchResult(Struct, frozen=True, kw_only=True):
-    """Ranked entries, best first, with the latest context document and the version that matches the query best."""
+    """Ranked entries, best first, with the latest context document and the version that matches the query best.
+
+    Entries that are not relevant to the query are left out: there may be fewer than asked for, or none.
+    """
 
     memory_id: str
     entries: tuple[Hit, ...]
@@ -163,7 +174,7 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     best_context: str | None = None
     best_context_timestamp: Timestamp | None = None
     best_context_score: float | None = None
-    # What the search could not use: vectors that are not ready, an embedder that does not answer.
+    # NOTHING_RELEVANT, and what the search could not use: vectors that are not ready, an embedder that does not answer.
     notes: tuple[str, ...] = ()
 
 

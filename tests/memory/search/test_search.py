@@ -9,6 +9,7 @@ import pytest
 
 from daypack.errors import BadInput, MemoryMissing, ModelMissing, TooLong
 from daypack.memory.tools import Memories, open_memory
+from daypack.types.memory import NOTHING_RELEVANT
 
 SAID = (
     ("Caroline went hiking in the Alps.", {"author": "Caroline", "role": "user", "at": "2025-08-01", "session": "a"}),
@@ -139,3 +140,22 @@ def test_an_embedding_model_that_is_missing_is_noted_and_words_still_work(
         assert found.count == 1
         assert any("daypack model pull minilm" in note for note in found.notes)
         assert memories.await_consistency().status == "consistent"
+
+
+@pytest.mark.requirement("S2-T9")
+def test_a_search_without_a_relevant_entry_returns_none_and_says_so(memories: Memories, filled: str) -> None:
+    memories.put_context(filled, "# Facts\n- Sam rides a red bicycle")
+    found = memories.search_memories(filled, "Which museum in Lisbon does Ingrid recommend?", top_k=50)
+    assert (found.entries, found.count, found.best_context) == ((), 0, None)
+    assert found.notes == (NOTHING_RELEVANT,)
+    assert found.latest_context == "# Facts\n- Sam rides a red bicycle"
+    hit, *_ = memories.search_memories(filled, "Who bought a bicycle?").entries
+    assert hit.relevance >= 1
+
+
+def test_whether_there_is_an_answer_does_not_depend_on_how_many_entries_are_wanted(
+    memories: Memories, filled: str
+) -> None:
+    for query in ("the launch in August", "Lisbon, Ingrid, a launch of museums and hotels"):
+        answers = [memories.search_memories(filled, query, top_k=count).entries for count in (1, 3, 100)]
+        assert answers[0] == answers[1][:1] == answers[2][:1]

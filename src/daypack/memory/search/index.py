@@ -21,9 +21,10 @@ from msgspec import Struct
 from daypack.errors import DaypackError, StorageFailed
 from daypack.files.atomic import discard
 from daypack.memory.search.vectors import EntryVectors, VectorQuery
-from daypack.search.fuse import Closeness, rank, without_names
+from daypack.search.floor import EXAMINED, relevant
+from daypack.search.fuse import Closeness, Ranked, rank, without_names
 from daypack.search.indexing import Doc
-from daypack.search.lexical import Lexical
+from daypack.search.lexical import Lexical, WordMatches
 from daypack.search.words import is_paraphrase
 from daypack.types.memory import PLACEHOLDER, ContextDocument, Entry
 
@@ -61,6 +62,7 @@ class RankedEntry(Struct, frozen=True):
     seq: int
     score: float
     parts: dict[str, float]
+    relevance: float = 0.0  # 1 is the floor
 
 
 class IndexProgress(Struct, frozen=True):
@@ -175,7 +177,7 @@ class Index:
     # Searching
 
     def search(self, query: str, limit: int, *, allowed: Collection[int] | None = None) -> list[RankedEntry]:
-        """Return the best entries, best first; with `allowed` only those."""
+        """Return the best entries that are relevant, best first; with `allowed` only those."""
 
         some = None if allowed is None else frozenset(allowed)
 
@@ -190,8 +192,11 @@ class Index:
             closeness: Closeness | None = None
             if nearest and self._vectors:
                 closeness = self._vectors.compare(nearest, matches.places.keys())
-            ranked = rank(matches.rated, matches.places, matches.participants, limit, closeness=closeness, allowed=some)
-            return [RankedEntry(seq, score, parts) for score, seq, parts in ranked]
+            examined = max(limit, EXAMINED)
+            ranked = rank(
+                matches.rated, matches.places, matches.participants, examined, closeness=closeness, allowed=some
+            )
+            return relevant([_rate(entry, matches, closeness) for entry in ranked])[:limit]
 
         return self._retry_once(work) if limit > 0 else []
 
@@ -222,7 +227,9 @@ class Index:
             self._add_documents(self._documents.newest, self._feed.newest()[1], None)
             matches = self._documents.match(query)
             own, version = max(((rated.own, number) for number, rated in matches.rated.items()), default=(0.0, 0))
-            return (version, min(1.0, own / matches.worth)) if version else None
+            if not version or matches.relevance(version) < 1:
+                return None
+            return version, min(1.0, own / matches.worth)
 
         return self._retry_once(work)
 
@@ -266,6 +273,14 @@ def _entry_doc(entry: Entry) -> Doc:
         entry.session or "",
         entry.summary if is_paraphrase(entry.raw_entry, entry.summary) else "",
     )
+
+
+def _rate(ranked: Ranked, matches: WordMatches, closeness: Closeness | None) -> RankedEntry:
+    """Return an entry with its relevance, by words or by vectors."""
+    relevance = matches.relevance(ranked.id)
+    if closeness is not None and (cosine := closeness.cosines.get(ranked.id)) is not None:
+        relevance = max(relevance, closeness.similarity.rate(cosine, matches.entries))
+    return RankedEntry(ranked.id, ranked.score, ranked.parts, relevance)
 
 
 def _document_doc(document: ContextDocument) -> Doc:

@@ -7,7 +7,7 @@ import msgspec
 from daypack.memory.document.document import is_placeholder
 from daypack.memory.search.index_cache import IndexCache
 from daypack.memory.store.port import Store, StoreFeed
-from daypack.types.memory import ContextDocument, Entry, Hit, SearchResult, Where
+from daypack.types.memory import NOTHING_RELEVANT, ContextDocument, Entry, Hit, SearchResult, Where
 
 if TYPE_CHECKING:
     from daypack.memory.search.index import Index, RankedEntry
@@ -43,7 +43,7 @@ def search(store: Store, indexes: IndexCache, user: str, memory_id: str, questio
         best_context=best.content if best else None,
         best_context_timestamp=best.created_at if best else None,
         best_context_score=score,
-        notes=notes,
+        notes=notes if hits else (NOTHING_RELEVANT, *notes),
     )
 
 
@@ -59,4 +59,5 @@ def _best_document(
 
 def _hit(entry: Entry, ranked: "RankedEntry", *, explain: bool) -> Hit:
     fields = {name: getattr(entry, name) for name in Entry.__struct_fields__}
-    return Hit(**fields, score=ranked.score, score_parts=ranked.parts if explain else None)
+    parts = ranked.parts if explain else None
+    return Hit(**fields, score=ranked.score, score_parts=parts, relevance=round(ranked.relevance, 3))

@@ -103,8 +103,10 @@ class EntryVectors:
 
     def compare(self, query: VectorQuery, ids: Collection[int]) -> Closeness:
         """Return how close these entries are to a query."""
-        known: Mapping[int, float] = self._open().cosines(query.row, ids)
-        return Closeness(known, query.nearest.low, query.nearest.high, self._embedder.weight)
+        vectors = self._open()
+        known: Mapping[int, float] = vectors.cosines(query.row, ids)
+        low, high = query.nearest.low, query.nearest.high
+        return Closeness(known, low, high, self._embedder.weight, vectors.similarity())
 
     def close(self) -> None:
         """Close the files; the embedder is shared and stays open."""
