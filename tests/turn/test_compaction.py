@@ -290,6 +290,7 @@ def test_what_is_too_long_for_a_turn_is_told_and_read_by_the_next_compaction(
 ) -> None:
     monkeypatch.setattr("daypack.turn.compaction.MAX_INLINE_COMPACTION_BYTES", 3000)
     session = stage(home)
+    session.turns.compactions.start = lambda _: None
     fill(session, 1)
     [first] = session.compactions
     [unread] = [one for one in first.losses if one.reason == "unread"]

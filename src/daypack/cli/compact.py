@@ -27,6 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--on-overflow", action="store_true", help="make room now, because a provider refused the request as too long"
     )
     parser.add_argument(
+        "--unread",
+        action="store_true",
+        help="read what a turn left unread, without a model; the window stays as it is",
+    )
+    parser.add_argument(
         "--export", metavar="FILE", help="also copy CONTEXT.md to this file, for instance into a workspace"
     )
 
@@ -37,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
     with open_named(args) as session:
         if args.on_overflow:
             done = session.compact_on_overflow()
+        elif args.unread:
+            done = session.turns.compactions.compact_unread()
         else:
             done = session.compact(model=args.model, keep_tokens=args.keep, dry_run=args.dry_run)
         document = atomic.read(session.history.layout.derived("context_doc")) if args.export else None
@@ -48,8 +55,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     problem = ""
-    if args.on_overflow and (args.model is not None or args.keep is not None or args.dry_run):
-        problem = "--on-overflow cannot be combined with --model, --keep or --dry-run"
+    fixed = [option for option in ("--on-overflow", "--unread") if getattr(args, option[2:].replace("-", "_"))]
+    if len(fixed) > 1 or (fixed and (args.model is not None or args.keep is not None or args.dry_run)):
+        problem = f"{fixed[0]} cannot be combined with {fixed[1] if len(fixed) > 1 else '--model, --keep or --dry-run'}"
     elif args.export and args.dry_run:
         problem = "--export cannot be combined with --dry-run"
     if problem:

@@ -2,10 +2,12 @@
 
 import argparse
 import os
+from contextlib import closing
 
 from daypack.cli.main import EXIT_FAILED
-from daypack.cli.options import add_place
+from daypack.cli.options import add_place, index_in_background
 from daypack.cli.terminal import Progress, counted, json_text, print_error, print_note, safe_line
+from daypack.derived.history_index import HistoryIndex
 from daypack.errors import BadInput, DaypackError
 from daypack.importers.formats import FORMATS, find_files, is_of_format
 from daypack.importers.import_file import Destination, import_file
@@ -46,12 +48,20 @@ def run(args: argparse.Namespace) -> int:
         reports += imported
         for report in () if args.json else imported:
             _print(report)
+    if unindexed := [report.session for report in reports if report.new and _needs_index(place, report.session)]:
+        index_in_background(args, unindexed)
     if args.json:
         print(json_text({"files": reports, "failed": [_as_json(error) for error in failures]}))
     elif len(reports) > 1:
         new, messages = sum(report.new for report in reports), sum(report.messages for report in reports)
         print(f"{counted(len(reports), 'transcript')}, {counted(messages, 'message')}, {new:,} new")
     return EXIT_FAILED if failures else 0
+
+
+def _needs_index(place: Destination, name: str) -> bool:
+    """Return True if the next turn of a session would wait long for its search index."""
+    with place.open(name, create=False) as session, closing(HistoryIndex(session.history)) as index:
+        return index.is_far_behind
 
 
 def _files(format: str, path: str) -> list[str]:  # noqa: A002

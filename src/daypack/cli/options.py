@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Sequence
 
 from daypack.cli.terminal import print_note, safe_line
 from daypack.session import Session, open_session
@@ -42,13 +43,33 @@ def report_damage(session: Session, reported: set[str]) -> None:
     reported.update(new)
 
 
-def compact_in_background(args: argparse.Namespace, choice: str) -> None:
-    """Start a compaction by a model in a detached process, because this one exits soon."""
-    import subprocess  # noqa: PLC0415 — only with a model
-    import sys  # noqa: PLC0415
+def work_in_background(session: Session, args: argparse.Namespace) -> None:
+    """Let background work of a session run in processes of its own, because this one exits soon."""
+    session.turns.compactions.start = lambda choice: _compact_in_background(args, choice)
+    session.turns.inputs.history_search.index.start = lambda: index_in_background(args, [session.name])
+
+
+def _compact_in_background(args: argparse.Namespace, choice: str) -> None:
+    if choice == "none":
+        _start_process(args, "compact", "--unread", sessions=[args.session])
+        print_note("more messages left the window than a turn reads: the others are read in the background")
+    else:
+        _start_process(args, "compact", f"--model={choice}", sessions=[args.session])
+        print_note("the window is filling up: compaction started in the background")
+
+
+def index_in_background(args: argparse.Namespace, sessions: Sequence[str]) -> None:
+    """Build the search indexes of sessions in a detached process."""
+    _start_process(args, "index", sessions=sessions)
+    names = " ".join(map(safe_line, sessions))
+    print_note(f"the search index is being built in the background; `daypack index {names}` shows its progress")
+
+
+def _start_process(args: argparse.Namespace, *command: str, sessions: Sequence[str]) -> None:
+    """Start a command on sessions of the same place in a detached process, which outlives this one."""
+    import sys  # noqa: PLC0415 — few commands start one
 
     place = [f"--{name}={value}" for name in ("home", "agent", "uid") if (value := getattr(args, name, None))]
-    command = [sys.executable, "-m", "daypack", "compact", f"--model={choice}", *place, "--", args.session]
-    quiet = subprocess.DEVNULL
-    subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)  # noqa: S603 — our own program
-    print_note("the window is filling up: compaction started in the background")
+    whole = [sys.executable, "-m", "daypack", *command, *place, "--", *sessions]
+    quiet = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
+    os.posix_spawn(sys.executable, whole, os.environ, file_actions=quiet, setsid=True)

@@ -3,7 +3,7 @@
 import argparse
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.options import add_place, open_named, report_damage
+from daypack.cli.options import add_place, open_named, report_damage, work_in_background
 from daypack.cli.terminal import print_note, safe_line
 from daypack.cli.turn_summary import add_window, print_turn, read_budget
 from daypack.turn.turn import Turn
@@ -21,6 +21,7 @@ def run(args: argparse.Namespace) -> int:
     with open_named(args) as session:
         if args.refresh:
             session.refresh()
+        work_in_background(session, args)
         turn = session.prepare(budget=budget, model=args.model, target=args.target, dry_run=True)
         print_turn(turn, args)
         if _drops_messages(turn):

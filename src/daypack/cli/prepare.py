@@ -3,7 +3,7 @@
 import argparse
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.options import add_place, compact_in_background, open_named, report_damage
+from daypack.cli.options import add_place, open_named, report_damage, work_in_background
 from daypack.cli.turn_summary import add_window, print_turn, read_budget
 
 
@@ -19,7 +19,7 @@ def run(args: argparse.Namespace) -> int:
     with open_named(args) as session:
         if args.refresh:
             session.refresh()
-        session.turns.compactions.start = lambda choice: compact_in_background(args, choice)
+        work_in_background(session, args)
         turn = session.prepare(budget=budget, model=args.model, target=args.target)
         print_turn(turn, args)
         report_damage(session, set())

@@ -3,7 +3,7 @@
 import argparse
 
 from daypack.cli.options import add_place, natural, open_named
-from daypack.cli.terminal import colour, json_text, print_note, safe, safe_line
+from daypack.cli.terminal import Progress, colour, json_text, print_note, safe, safe_line
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +16,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the best matches first; exit code 1 if there are none."""
     with open_named(args) as session:
+        progress = Progress("messages to index")
+        session.turns.inputs.history_search.index.on_progress = progress.show
         hits = session.search_history(" ".join(args.query), args.k)
+    progress.clear()
     if args.json:
         print(json_text(hits))
     else:

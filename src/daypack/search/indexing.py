@@ -1,5 +1,6 @@
 """Writes entries to the index: chunks, neighbours, stretches and authors, in the caller's transaction."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,8 @@ CREATE TABLE authors(number INTEGER PRIMARY KEY, name TEXT UNIQUE, given INT, en
 CREATE INDEX busy ON authors(entries);
 CREATE TABLE names(word TEXT, author INT, PRIMARY KEY(word, author)) WITHOUT ROWID;
 CREATE TABLE totals(newest INT, oldest INT, entries INT, chunks INT, words INT, stretches INT, persons INT);
-INSERT INTO totals VALUES (0, 0, 0, 0, 0, 0, 0)
+INSERT INTO totals VALUES (0, 0, 0, 0, 0, 0, 0);
+CREATE TABLE gap(start INT, stop INT, newest INT, moment REAL, stretch INT, length INT, after INT, after_moment REAL)
 """
 _INSERTS = (
     ("INSERT INTO postings(rowid, words) VALUES (?, ?)", "postings"),
@@ -79,6 +81,34 @@ class _Group:
         self.length = length
 
 
+class Gap(Struct):
+    """Ids from `start` to before `stop` that are not indexed yet, while later ones are. There is at most one.
+
+    `before` is the end of the conversation before it, `after` the first entry after it: they become neighbours of what
+    fills it.
+    """
+
+    start: int
+    stop: int
+    before: _Group
+    after: int = 0
+    after_moment: float | None = None
+
+    @classmethod
+    def read(cls, connection: "Connection") -> "Gap | None":
+        """Read it from the database; None if there is none."""
+        row = connection.execute("SELECT * FROM gap").fetchone()
+        return Gap(row[0], row[1], _Group(*row[2:6]), row[6], row[7]) if row else None
+
+    def save(self, connection: "Connection") -> None:
+        """Write it to the database; a gap that is filled is removed."""
+        connection.execute("DELETE FROM gap")
+        if self.start < self.stop:
+            before = self.before.newest, self.before.moment, self.before.stretch, self.before.length
+            values = self.start, self.stop, *before, self.after, self.after_moment
+            connection.execute("INSERT INTO gap VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+
+
 class _Author:
     """An author in this batch."""
 
@@ -89,26 +119,65 @@ class _Author:
 
 
 class IndexWriter:
-    """Collects entries and writes them in batches; `finish` writes the last batch."""
+    """Collects entries and writes them in batches; `finish` writes the last batch.
 
-    def __init__(self, connection: "Connection") -> None:
+    With a `block`, a stretch without a group ends at every multiple of so many ids. So the entries of a block get the
+    same neighbours and stretches whether the entries before them are known or not.
+    """
+
+    def __init__(self, connection: "Connection", block: int = 0) -> None:
         self.totals = Totals(connection)
+        self.gap = Gap.read(connection)
         self._connection = connection
+        self._block = block
+        self._first: tuple[int, float | None] | None = None  # the first entry without a group that was added
         self._groups: dict[str, _Group] = {}
         self._authors: dict[str, _Author] = {}
         self._entries: dict[int, list[int | bytes]] = {}
         self._postings: list[tuple[int, str]] = []
         self._links: list[tuple[int, int]] = []
 
+    def skip_to(self, start: int) -> None:
+        """Leave a gap between the newest entry and `start`, the beginning of a block."""
+        assert self.gap is None
+        assert is_block_start(start, self._block)
+        self.gap = Gap(self.totals.newest + 1, start, self._load_group(""))
+        self._groups[""] = _Group()
+        self.totals.newest = start - 1
+
     def add(self, doc: Doc) -> None:
         """Add an entry; an entry the index has is skipped, an entry without words only advances `newest`."""
-        totals = self.totals
-        if doc.id <= totals.newest:
+        if doc.id <= self.totals.newest:
             return
+        self.totals.newest = doc.id
+        self._add(doc)
+
+    def fill(self, start: int, docs: Iterable[Doc]) -> None:
+        """Add the entries from `start` to the end of the gap."""
+        gap = self.gap
+        assert gap is not None
+        assert start == gap.start or is_block_start(start, self._block)
+        newest = self._load_group("")
+        self._groups[""] = end = gap.before if start == gap.start else _Group()
+        for doc in docs:
+            self._add(doc)
+        if gap.after:
+            if end.newest and not _are_apart(end.moment, gap.after_moment):
+                self._link(end.newest, gap.after)
+                self._connection.execute("UPDATE entries SET before = ? WHERE id = ?", (end.newest, gap.after))
+            self._groups[""] = newest
+        elif not end.newest:
+            self._groups[""] = newest
+        # else: the gap is still the end of the conversation, which later entries continue
+        gap.stop = start
+        if self._first:
+            gap.after, gap.after_moment = self._first
+
+    def _add(self, doc: Doc) -> None:
+        totals = self.totals
         if doc.id > MAX_ID:
             raise BadInput("the id is too large", operation="index", place=str(doc.id), hint=f"at most {MAX_ID}")
-        totals.newest = doc.id
-        totals.oldest = totals.oldest or doc.id
+        totals.oldest = min(totals.oldest, doc.id) if totals.oldest else doc.id
         if not doc.text or doc.text.isspace():
             return
         totals.entries += 1
@@ -148,19 +217,27 @@ class IndexWriter:
         if group is None:
             group = self._groups[doc.group] = self._load_group(doc.group)
         moment = _moment(doc.when)
-        before = group.newest
-        if moment is not None and group.moment is not None and abs(moment - group.moment) > GAP_SECONDS:
-            before = 0
-        if not before or (group.length >= STRETCH_ENTRIES and not doc.group):
+        before = 0 if _are_apart(moment, group.moment) else group.newest
+        fresh = self._begins_block(group.newest, doc)
+        if not before or fresh or (group.length >= STRETCH_ENTRIES and not doc.group):
             self.totals.stretches += 1
             group.stretch, group.length = self.totals.stretches, 0
-        if before in self._entries:
-            self._entries[before][3] = doc.id
-        elif before:
-            self._links.append((doc.id, before))
+        if before:
+            self._link(before, doc.id)
+        if not doc.group and self._first is None:
+            self._first = doc.id, moment
         group.newest, group.length = doc.id, group.length + 1
-        group.moment = group.moment if moment is None else moment
+        group.moment = group.moment if moment is None and not fresh else moment
         return before, group.stretch
+
+    def _begins_block(self, before: int, doc: Doc) -> bool:
+        return bool(self._block) and not doc.group and (before - 1) // self._block != (doc.id - 1) // self._block
+
+    def _link(self, before: int, after: int) -> None:
+        if before in self._entries:
+            self._entries[before][3] = after
+        else:
+            self._links.append((after, before))
 
     def _load_group(self, name: str) -> _Group:
         query = "SELECT newest, moment, stretch, length FROM groups WHERE name = ?"
@@ -205,14 +282,26 @@ class IndexWriter:
         for statement, name in _INSERTS:
             if rows[name]:
                 self._connection.executemany(statement, rows[name])
+        conversation = self._groups.get("")
         for batch in (self._postings, self._entries, self._links, self._groups, self._authors):
             batch.clear()
+        if conversation:
+            self._groups[""] = conversation  # within a gap, its stored state is that of the newest entries
 
     def finish(self) -> int:
         """Write the last batch; return the newest id."""
+        if self.gap and not self.gap.after and self._first:
+            self.gap.after, self.gap.after_moment = self._first
         self._flush()
         self.totals.save(self._connection)
+        if self.gap:
+            self.gap.save(self._connection)
         return self.totals.newest
+
+
+def is_block_start(entry: int, block: int) -> bool:
+    """Return True for the first id of a block."""
+    return block > 0 and entry % block == 1 % block
 
 
 def clean(text: str) -> str:
@@ -228,6 +317,10 @@ def _head(when: str, author: str) -> str:
 @lru_cache(256)
 def _name(author: str) -> str:
     return " ".join(name_words(author))
+
+
+def _are_apart(moment: float | None, other: float | None) -> bool:
+    return moment is not None and other is not None and abs(moment - other) > GAP_SECONDS
 
 
 def _moment(when: str) -> float | None:

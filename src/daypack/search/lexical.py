@@ -4,7 +4,7 @@ The index is derived from texts that are stored elsewhere, and does not contain 
 in other languages and pairs of characters in scripts without spaces.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ from daypack.errors import BadInput
 from daypack.search.floor import Query, QueryWords, read_query
 from daypack.search.fuse import Participants, Ranked, rank
 from daypack.search.index_file import IndexFile
-from daypack.search.indexing import SCHEMA, Doc, IndexWriter, Totals
+from daypack.search.indexing import SCHEMA, Doc, Gap, IndexWriter, Totals
 from daypack.search.matches import Matches
 from daypack.search.neighbours import EntryTerms, Place, Rated, rate_entries
 from daypack.search.postings import MAX_TRIED, POSTINGS, Extent, read_terms, read_within
@@ -22,7 +22,7 @@ from daypack.search.words import query_terms
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-VERSION = 2
+VERSION = 3
 SEEDS = 160  # best matches whose neighbours are examined
 NARROW = 10_000  # allowed entries up to which no match is missed
 _GUESSED_SHARE = 8  # a name that one in so many entries begins with is a speaker's
@@ -48,6 +48,13 @@ class Hit(Struct, frozen=True):
     score: float
     parts: dict[str, float]
     relevance: float = 0.0
+
+
+class Coverage(NamedTuple):
+    """What is in an index: ids up to `newest`, except those of the gap, from its start to before its stop."""
+
+    newest: int = 0
+    gap: tuple[int, int] | None = None
 
 
 class WordMatches(NamedTuple):
@@ -87,42 +94,73 @@ class _Request(NamedTuple):
 class Lexical:
     """An index at `path`; threads and processes may share it. An unreadable file is replaced by an empty one.
 
-    A search reads at most so many `postings`: more of them miss less among a hundred thousand entries.
+    A search reads at most so many `postings`: more of them miss less among a hundred thousand entries. An index with
+    `block`s of so many ids can be built newest part first: see `add` and `fill`.
     """
 
-    def __init__(self, path: str, *, postings: int = POSTINGS) -> None:
+    def __init__(self, path: str, *, postings: int = POSTINGS, block: int = 0) -> None:
         self._file = IndexFile(path, SCHEMA, VERSION)
         self._postings = postings
+        self._block = block
         self.path = self._file.path
         self._last_newest = 0
 
     @property
     def newest(self) -> int:
         """The highest id in the index; 0 if it is empty, for example because it was replaced."""
-        self._last_newest = self._file.run("open index", lambda connection: Totals(connection).newest) or 0
-        return self._last_newest
+        return self.coverage().newest
 
-    def add(self, docs: Iterable[Doc]) -> int:
+    def coverage(self) -> Coverage:
+        """Return which ids are in the index."""
+
+        def work(connection: "Connection") -> Coverage:
+            gap = Gap.read(connection)
+            return Coverage(Totals(connection).newest, (gap.start, gap.stop) if gap else None)
+
+        coverage = self._file.run("open index", work) or Coverage()
+        self._last_newest = coverage.newest
+        return coverage
+
+    def add(self, docs: Iterable[Doc], *, start: int = 0, through: int = 0) -> int:
         """Add entries, ids ascending, all or none; return the newest id in the index. Known ids are skipped.
 
         The entries must follow the `newest` that was last read. If the index was replaced since then, nothing is added,
         because older entries would be missing: the caller continues from the returned id.
+
+        `start`, the first id of a block: what is older and not indexed yet is left as a gap, unless there is one: then
+        nothing is added. `through`: this id is reached, even if the last entries do not exist.
         """
 
         def work(connection: "Connection") -> int:
-            writer = IndexWriter(connection)
-            if writer.totals.newest < self._last_newest:
+            writer = IndexWriter(connection, self._block)
+            skipping = start > writer.totals.newest + 1
+            if writer.totals.newest < self._last_newest or (skipping and writer.gap):
                 return writer.totals.newest
-            last = 0
-            for doc in docs:
-                if doc.id <= last:
-                    raise BadInput("ids must ascend", operation="index", place=str(doc.id), hint="sort entries by id")
-                last = doc.id
+            if skipping:
+                writer.skip_to(start)
+            for doc in _ascending(docs):
                 writer.add(doc)
+            writer.totals.newest = max(writer.totals.newest, through)
             return writer.finish()
 
         self._last_newest = self._file.run("index", work, writing=True) or 0
         return self._last_newest
+
+    def fill(self, docs: Iterable[Doc], start: int, stop: int) -> bool:
+        """Add the entries from `start` to before `stop`, where the gap ends; `start` begins a block, or the gap.
+
+        Return False if the gap does not end there (any more): then nothing is added.
+        """
+
+        def work(connection: "Connection") -> bool:
+            writer = IndexWriter(connection, self._block)
+            if writer.gap is None or writer.gap.stop != stop or writer.gap.start > start:
+                return False
+            writer.fill(start, _ascending(docs))
+            writer.finish()
+            return True
+
+        return bool(self._file.run("index", work, writing=True))
 
     def search(
         self, query: str, *, limit: int, below: int | None = None, allowed: Collection[int] | None = None
@@ -162,6 +200,15 @@ class Lexical:
     def close(self) -> None:
         """Close the file; the next call opens it again."""
         self._file.close()
+
+
+def _ascending(docs: Iterable[Doc]) -> Iterator[Doc]:
+    last = 0
+    for doc in docs:
+        if doc.id <= last:
+            raise BadInput("ids must ascend", operation="index", place=str(doc.id), hint="sort entries by id")
+        last = doc.id
+        yield doc
 
 
 def _match(connection: "Connection", request: _Request) -> WordMatches:

@@ -10,8 +10,7 @@ from msgspec import Struct
 from daypack.derived.records import Folded, document
 from daypack.derived.template import render
 from daypack.errors import BudgetTooSmall, DaypackError, NothingToCompact, NoUserMessage, SourceMissing
-from daypack.files import atomic
-from daypack.files.lock import ThreadLock
+from daypack.files.lock import ThreadLock, held_without_waiting
 from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.turn.budget import DEFAULT_LIMITS, Limits
@@ -31,6 +30,7 @@ from daypack.types.compaction import Compaction, Loss
 from daypack.types.source import Messages, parse_source
 
 FAILED = "context.compaction.failed"
+_SLOTS = 1000  # of the log that are looked at in one go
 
 
 class Compacted(Struct, frozen=True, kw_only=True):
@@ -72,8 +72,10 @@ class Compactions:
         self._edits = edits
         self._threads = threads
         self._thread: threading.Thread | None = None
-        self.start: Callable[[str], None] = self._start_thread  # a short-lived command starts a process instead
+        # With a model, or "none": see `compact_unread`. A short-lived command starts a process instead.
+        self.start: Callable[[str], None] = self._start_thread
         self._tried = ""  # the epoch in which a background compaction was last started
+        self._left_unread = False  # a turn did not read everything that left the window with it
 
     def read(self) -> Folded:
         """Return the result of all compactions so far."""
@@ -100,9 +102,11 @@ class Compactions:
             limits=surface.limits,
         )
         try:
-            return self._run(task, "none").changed
+            changed = self._run(task, "none").changed
         except NothingToCompact:
             return False
+        self._left_unread = changed and bool(task.unread)
+        return changed
 
     def compact(
         self,
@@ -141,6 +145,29 @@ class Compactions:
         done = self.compact(model="none", keep_tokens=keep, trigger="provider_context_editing")
         return done if done.changed else self.compact(model="none", trigger="provider_context_editing")
 
+    def compact_unread(self) -> Compacted:
+        """Read the messages before the window that a turn left unread, without a model; the window stays as it is."""
+        limits = self._limits()
+        with self._threads:
+            folded, previous_seq = self._inputs.working_state.read(), self._inputs.working_state.newest_seq
+        first, trigger = first_uncompacted(folded), "token_pressure"
+        if first > folded.through:
+            return Compacted(changed=False, trigger=trigger, problem="every message before the window has been read")
+        # What was read before is read again, after what is older: later statements supersede earlier ones.
+        task = _Task(
+            folded=folded,
+            previous_seq=previous_seq,
+            start=first,
+            through=folded.through,
+            trigger=trigger,
+            limits=limits,
+        )
+        try:
+            return self._run(task, "none")
+        except NothingToCompact as error:
+            self._left_unread = self._inputs.working_state.newest_seq != previous_seq  # then the next turn tries again
+            return Compacted(changed=False, trigger=trigger, problem=error.problem)
+
     def undo(self, compaction_id: str | None = None) -> Compaction:
         """Undo the newest compaction, or a named one with all later ones, which were built on it; return it."""
         with self._threads:
@@ -159,9 +186,19 @@ class Compactions:
                 self._inputs.working_state.undo(compaction.id)
             return found
 
-    def start_in_background(self, epoch: str) -> None:
-        """Start a compaction by a model, once per epoch, if a model is configured and none is running."""
-        if self._tried == epoch or self.running:
+    def start_in_background(self, epoch: str, *, filling_up: bool) -> None:
+        """Start a compaction after a turn, if none is running.
+
+        It reads what the turn left unread; if the window is filling up and a model is configured, the model compacts,
+        once per epoch.
+        """
+        if self.running:
+            return
+        if self._left_unread:
+            self._left_unread = False
+            self.start("none")
+            return
+        if self._tried == epoch or not filling_up:
             return
         choice = self._choice(None)
         if choice != "none":
@@ -185,7 +222,10 @@ class Compactions:
 
     def _work(self, choice: str) -> None:
         try:
-            self.compact(model=choice, trigger="token_pressure")
+            if choice == "none":
+                self.compact_unread()
+            else:
+                self.compact(model=choice, trigger="token_pressure")
         except Exception as error:  # no caller waits for this thread: history records the failure
             with suppress(DaypackError):
                 self._inputs.history.append_event(draft_event(FAILED, {"model": choice, "problem": str(error)}))
@@ -277,31 +317,25 @@ class Compactions:
     def _inline_start(self, first: int, last: int) -> int:
         """Return where to start so that a turn does not wait long; earlier messages wait for a longer compaction."""
         reader = self._inputs.history.messages.reader
-        size = 0
-        for slot in reversed(reader.slots(reader.position(first), reader.position(last) + 1)):
-            size += slot.length
-            if size > MAX_INLINE_COMPACTION_BYTES:
-                return slot.seq + 1 if slot.seq < last else last
+        begin, stop, size = reader.position(first), reader.position(last) + 1, 0
+        while begin < stop:
+            start = max(begin, stop - _SLOTS)
+            for slot in reversed(reader.slots(start, stop)):
+                size += slot.length
+                if size > MAX_INLINE_COMPACTION_BYTES:
+                    return slot.seq + 1 if slot.seq < last else last
+            stop = start
         return first
 
 
 @contextmanager
 def _one_model_at_a_time(history: History) -> Generator[None]:
     """Hold a lock while a model reads a session: a second one would read the same messages for nothing."""
-    import fcntl  # noqa: PLC0415 — only with a model
-
-    atomic.make_folders(history.layout.offsets, durable=False)
-    fd = os.open(os.path.join(history.layout.offsets, "compacting"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(fd)
-        problem = "another compaction by a model is running"
-        raise NothingToCompact(problem, operation="compact", place=history.layout.name) from error
-    try:
+    with held_without_waiting(os.path.join(history.layout.offsets, "compacting")) as held:
+        if not held:
+            problem = "another compaction by a model is running"
+            raise NothingToCompact(problem, operation="compact", place=history.layout.name)
         yield
-    finally:
-        os.close(fd)
 
 
 def first_uncompacted(folded: Folded) -> int:

@@ -74,7 +74,7 @@ MIN_REF_CHARS, MAX_REF_CHARS = 600, 3600
 # Compaction during a turn
 COMPACTION_MIN_ROOM_TOKENS = 6000  # smaller windows that never overflowed do better with excerpts
 COMPACTION_RESERVE_TOKENS = 1200  # about what the first compaction adds to the prefix; an eighth of a small room
-MAX_INLINE_COMPACTION_BYTES = 8 << 20  # read while a turn waits; older messages wait for the next compaction
+MAX_INLINE_COMPACTION_BYTES = 1 << 20  # read while a turn waits, in half a second; older ones are read after it
 
 
 def compaction_reserve(room_tokens: int) -> int:

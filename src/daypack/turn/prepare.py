@@ -83,9 +83,11 @@ class Turns:
             if not dry_run and (self._replies.unrecorded or self.inputs.ledger.read().protocol_used):
                 self._replies.settle()  # records what could not be recorded when replies arrived
             turn = self._prepare(request, recording=not dry_run)
-        soft_tokens = request.policy.soft_share * request.limits.room.tokens
-        if not dry_run and request.target == "model" and turn.record.stable.tokens >= soft_tokens:
-            self.compactions.start_in_background(turn.parts.epoch.event)
+        if self.inputs.history_search.index.requested:
+            self.inputs.history_search.index.start_requested()
+        if not dry_run and request.target == "model":
+            filling_up = turn.record.stable.tokens >= request.policy.soft_share * request.limits.room.tokens
+            self.compactions.start_in_background(turn.parts.epoch.event, filling_up=filling_up)
         return turn
 
     def _prepare(self, request: Request, *, recording: bool) -> Turn:

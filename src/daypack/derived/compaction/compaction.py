@@ -37,7 +37,7 @@ from daypack.text.words import content_words
 from daypack.types.compaction import SECTIONS, Bullet, Compaction, FilledTemplate, Loss, LossReason, Records
 from daypack.types.history import Message
 from daypack.types.records import ErrorRecord, Fact, Ref, SwapRecord, Todo
-from daypack.types.source import Messages
+from daypack.types.source import Messages, parse_source
 
 NO_MODEL = "none"
 MAX_LOSSES = 60  # reported one by one; the others are counted
@@ -88,7 +88,7 @@ def compact(
         trigger=request.trigger,
         method="structured_digest" if filled.bullets else "extractive_summary",
         model=completer.name if completer else NO_MODEL,
-        before_tokens=(folded.current.before_tokens if folded.current else 0) + reading.tokens,
+        before_tokens=(folded.current.before_tokens if folded.current else 0) + reading.tokens_outside(folded.accepted),
         after_tokens=0,
         coverage=_coverage(reading, filled),
         losses=losses,
@@ -152,6 +152,16 @@ class _Reading:
     def tokens(self) -> int:
         """The tokens of the range."""
         return sum(self._tokens.values())
+
+    def tokens_outside(self, compactions: Iterable[Compaction]) -> int:
+        """Return the tokens of the range without those that earlier compactions counted."""
+        sources = [parse_source(compaction.source) for compaction in compactions]
+        counted = [source for source in sources if isinstance(source, Messages) and source.stop >= self._request.start]
+        return sum(
+            tokens
+            for seq, tokens in self._tokens.items()
+            if not any(source.start <= seq <= source.stop for source in counted)
+        )
 
     @property
     def messages(self) -> int:

@@ -33,7 +33,7 @@ class HistorySearch:
         self._history = history
         self._max_quoted_tokens = QUOTED_PARTS * excerpt_tokens
         self._redacting = redacting
-        self._index = HistoryIndex(history)
+        self.index = HistoryIndex(history)
 
     def find(
         self, query: Message, bounds: Sequence[int], last: int, meter: TokenMeter, in_time: Callable[[], bool]
@@ -44,16 +44,18 @@ class HistorySearch:
         same answers.
         """
         below = max(bounds)
-        if not self._index.exists and not in_time():
-            return {}, [_not_searched(Unindexed(1, below))]
+        if not self.index.exists and not in_time():
+            return {}, [_not_searched(Unindexed(1, below), building=False)]
         try:
-            unindexed = self._index.catch_up(last + 1, in_time)
-            hits = {bound: self._index.search(query.text, limit=MAX_HITS, below=bound) for bound in bounds}
+            unindexed = self.index.catch_up(last + 1, in_time)
+            building = self.index.request_build(unindexed)
+            hits = {bound: self.index.search(query.text, limit=MAX_HITS, below=bound) for bound in bounds}
         except StorageFailed as error:
             question = f"What was said before? The search index failed: {error}"
             place = message_range(1, below - 1)
             return {}, [Missing(id="excerpts", question=question, severity="low", requested=place)]
-        missing = [_not_searched(gap.before(below)) for gap in unindexed if gap.start < below]
+        gaps = [gap.before(below) for gap in unindexed if gap.start < below]
+        missing = [_not_searched(gap, building=building, first=gap is gaps[0]) for gap in gaps]
         return {bound: self._quote(_relevant(found, query), meter) for bound, found in hits.items()}, missing
 
     def search(self, query: str, limit: int) -> list[HistoryHit]:
@@ -62,8 +64,8 @@ class HistorySearch:
         end = reader.newest().seq + 1
         if end == 1:
             return []
-        self._index.catch_up(end)
-        hits = {hit.id: hit for hit in self._index.search(query, limit=limit, below=end)}
+        self.index.build()
+        hits = {hit.id: hit for hit in self.index.search(query, limit=limit, below=end)}
         from daypack.turn.survey.best_lines import Query  # noqa: PLC0415 — 5 ms that a turn need not pay
 
         best = max((hit.score for hit in hits.values()), default=0.0) or 1.0
@@ -73,7 +75,7 @@ class HistorySearch:
 
     def close(self) -> None:
         """Close the index; a search opens it again."""
-        self._index.close()
+        self.index.close()
 
     def _place(self, hit: Hit, message: Message, query: "Query", best_score: float) -> HistoryHit:
         """Return a hit with its best line, even if the index matched another part of the message."""
@@ -106,10 +108,12 @@ def _relevant(hits: Sequence[Hit], query: Message) -> list[Hit]:
     return [hit for hit in others if hit.score >= others[0].score * RELEVANCE_FLOOR]
 
 
-def _not_searched(gap: Unindexed) -> Missing:
+def _not_searched(gap: Unindexed, *, building: bool, first: bool = True) -> Missing:
     place = message_range(gap.start, gap.stop - 1)
-    question = f"What was said in {place}? There was no time to index it."
-    return Missing(id="excerpts", question=question, severity="info", requested=place)
+    reason = "It is not searched yet: its index is being built." if building else "There was no time to index it."
+    question = f"What was said in {place}? {reason}"
+    name = "excerpts" if first else f"excerpts:{gap.start}"
+    return Missing(id=name, question=question, severity="info", requested=place)
 
 
 def excerpt(
