@@ -223,6 +223,7 @@ class Compactions:
     def _work(self, choice: str) -> None:
         try:
             if choice == "none":
+                self._inputs.history_search.index.wait()  # the search index is needed sooner, and both use the CPU
                 self.compact_unread()
             else:
                 self.compact(model=choice, trigger="token_pressure")
