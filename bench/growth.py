@@ -1,47 +1,46 @@
-"""A process that appends one message per byte it receives, so that a reader always finds a grown log."""
+"""How a turn's cost grows with the history, and how long the first turn after an import makes its caller wait."""
 
-import os
-import subprocess
-import sys
-from itertools import cycle
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 
-from bench.histories import TEXTS, Histories
+from bench.histories import Histories
+from bench.measure import alternate, say
+from bench.table import Limit, Row, Section, compare, duration
+from bench.turn import TOKENS, Stage
 
-if TYPE_CHECKING:
-    from typing import Self
-
-
-class Growth:
-    """The reader's end: `step` returns when the other process has appended."""
-
-    def __init__(self, histories: Histories, name: str) -> None:
-        command = [sys.executable, "-m", "bench.growth", histories.folder, name]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-
-    def step(self) -> None:
-        """Let the other process append one message."""
-        ask, answer = self._process.stdin, self._process.stdout
-        if not ask or not answer or not ask.write(b"+") or not answer.read(1):
-            raise RuntimeError("the appending process has ended")
-
-    def __enter__(self) -> "Self":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process.stdin:
-            self._process.stdin.close()
-        self._process.wait()
+SHORT, LONG = 2_000, 100_000
+ROUNDS, OPERATIONS = 16, 4
+_NOTES = (
+    "first turn: all messages were just imported, nothing is indexed or compacted; what it leaves to the background is",
+    "searched when the index is complete, and in CONTEXT.md when the compaction after it is",
+    "prepare: as in the part turn; the CPU time of the whole process, after the background has ended",
+)
 
 
-def serve(folder: str, name: str) -> None:
-    """Append for each byte on standard input, and say so with a byte on standard output."""
-    texts = cycle(TEXTS)
-    with Histories(folder, ()).open(name, durability="os") as session:
-        while os.read(0, 1):
-            session.append("user", next(texts))
-            os.write(1, b".")
+def measure(histories: Histories) -> Section:
+    """Compare a long history with a short one."""
+    long = min(LONG, max(histories.sizes))
+    with ExitStack() as stack:
+        stages = {size: Stage(histories, size, "growth") for size in (SHORT, long)}
+        rows: list[Row] = []
+        for stage in stages.values():
+            stack.callback(stage.session.close)
+            rows += _first(stage)
+        blocks = {str(size): stage.block() for size, stage in stages.items()}
+        say(f"turns of {SHORT:,} and {long:,} messages: {ROUNDS} rounds")
+        series = alternate(blocks, rounds=ROUNDS, operations=OPERATIONS)
+    limit = Limit(1.5, "cpu")
+    rows.append(compare(f"prepare, beside {SHORT:,} messages", series[str(long)], series[str(SHORT)], limit, long))
+    return Section(f"A turn under {TOKENS:,} tokens as the history grows", tuple(rows), _NOTES)
 
 
-if __name__ == "__main__":
-    serve(*sys.argv[1:])
+def _first(stage: Stage) -> Iterator[Row]:
+    say(f"first turn after an import of {stage.size:,} messages")
+    start = time.perf_counter_ns()
+    stage.prepare()
+    yield Row("first turn after an import", stage.size, duration(time.perf_counter_ns() - start))
+    stage.session.turns.inputs.history_search.index.wait()
+    yield Row("… until its index is complete", stage.size, duration(time.perf_counter_ns() - start))
+    stage.session.turns.compactions.wait()
+    yield Row("… until all of it is compacted", stage.size, duration(time.perf_counter_ns() - start))

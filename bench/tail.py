@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bench import walk
-from bench.growth import Growth
+from bench.appender import Appender
 from bench.histories import Histories
 from bench.measure import Series, alternate, repeat_after, run, say
 from bench.table import Limit, Row, Section, compare, duration
@@ -52,13 +52,13 @@ def _warm(histories: Histories, size: int) -> dict[str, Series]:
         name = histories.ours(size)
         session = stack.enter_context(histories.open(name))
         fd = stack.enter_context(open(session.history.layout.messages, "rb", buffering=0)).fileno()
-        growth = stack.enter_context(Growth(histories, name))
+        appender = stack.enter_context(Appender(histories, name))
         say(f"last {COUNT} of {size:,}, warm: {WARM_ROUNDS} rounds")
-        growth.step()
+        appender.step()
         _agree(session, fd)
         blocks = {
-            "plain": repeat_after(growth.step, lambda: walk.last_lines(fd, COUNT)),
-            "ours": repeat_after(growth.step, lambda: session.tail(COUNT)),
+            "plain": repeat_after(appender.step, lambda: walk.last_lines(fd, COUNT)),
+            "ours": repeat_after(appender.step, lambda: session.tail(COUNT)),
         }
         return alternate(blocks, rounds=WARM_ROUNDS, operations=WARM_OPERATIONS)
 
