@@ -58,7 +58,7 @@ def contents(index: Lexical) -> dict[str, Any]:
                 "SELECT newest, oldest, entries, chunks, words, persons FROM totals"
             ).fetchone(),
             "stretches": connection.execute("SELECT stretches FROM totals").fetchone()[0],
-            "end": connection.execute("SELECT newest, moment, length FROM groups").fetchall(),
+            "end": connection.execute("SELECT newest, moment, length FROM groups WHERE newest").fetchall(),
         }
 
     return index._file.run("look", work) or {}  # pyright: ignore[reportPrivateUsage]
