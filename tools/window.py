@@ -19,7 +19,6 @@ STEP = 40  # of the demo: after two compactions, with a child agent and a memory
 WIDTH, MARGIN, ROW = 880, 24, 19
 BLUE, GREEN, AMBER, GREY, RED = "#2f6fb7", "#3c8a4e", "#b7791f", "#8a8f98", "#b04545"
 NAMES = {
-    "daypack:identity": "identity",
     "context/pinned/system.md": "pinned: system.md",
     "tiers/core": "core blocks (lasting notes)",
     "context/CONTEXT.md": "CONTEXT.md (summary)",

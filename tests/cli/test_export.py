@@ -183,6 +183,7 @@ def test_two_of_five_candidates_that_do_not_fit_are_left_out_with_a_reason(
 ) -> None:
     items = [{"item_id": f"note-{number}", "content": f"Note number {number}."} for number in range(1, 6)]
     command("import-envelope", offer(tmp_path / "in.json", *items), "--session", "talk")
+    command("switch", "talk", "identity", "on")
     # Identity, pin, five messages and the time take eight places of eleven.
     command("prepare", "talk", "--budget", '{"items": 11}')
     selection = read(command("export", "talk", "--event", "latest", "--target", "model")).selections[0]

@@ -52,10 +52,8 @@ def test_a_turn_is_packed_recorded_and_told(command: Command, talk: Session) -> 
     rows = [line.split() for line in lines[lines.index("tokens  kind             source") + 1 :]]
     table = rows[: rows.index([])]
     assert [row[1:] for row in table] == [
-        ["system", "daypack:identity"],
         ["system", "context/pinned/rules.md"],
         ["recent_messages", "messages.jsonl", "1"],
-        ["runtime_block", "daypack:runtime"],
     ]
     assert sum(int(row[0]) for row in table) == tokens
     assert lines[-5:] == ["omitted", "  nothing", "", "missing", "  nothing"]
@@ -77,7 +75,7 @@ def test_a_second_turn_goes_on_and_a_refresh_begins_anew(command: Command, talk:
 
 def test_json_is_pack_json_and_what_happened(command: Command, talk: Session) -> None:
     talk.add_question("Which branch?", severity="high")
-    printed = json.loads(command("prepare", "talk", "--budget", '{"tokens": 2000, "items": 2}', "--json").stdout)
+    printed = json.loads(command("prepare", "talk", "--budget", '{"tokens": 2000, "items": 1}', "--json").stdout)
     written = json.loads((talk.path / "context" / "pack.json").read_bytes())
     assert {name: printed[name] for name in written} == written
     assert printed["event_id"] == talk.events()[-1].id
@@ -145,10 +143,10 @@ def test_the_rows_add_up_to_the_tokens_of_the_turn(command: Command, talk: Sessi
 
 def test_what_is_left_out_and_missing_is_told_with_its_reason(command: Command, talk: Session) -> None:
     asked = talk.add_question("Which branch?\nin   forged: line", severity="high")
-    done = command("prepare", "talk", "--budget", '{"tokens": 2000, "items": 2}')
+    done = command("prepare", "talk", "--budget", '{"tokens": 2000, "items": 1}')
     assert "limits    " in done.stdout
-    assert " of 2 items" in done.stdout
-    assert "  identity" in done.stdout
+    assert " of 1 items" in done.stdout
+    assert "  pin:rules.md" in done.stdout
     assert "budget_limit (may change the reply)" in done.stdout
     assert f"  {asked}  high  Which branch?\\nin   forged: line" in done.stdout
 

@@ -19,7 +19,7 @@ def _talk(command: Command) -> None:
 
 def test_switches_are_listed_with_their_state_and_text(command: Command) -> None:
     assert command("switch", "talk").stdout.splitlines() == [
-        "identity    on   text of daypack",
+        "identity    off  text of daypack",
         "protocol    off  text of daypack",
         "provenance  off  text of daypack",
         "voice       off  text of daypack",
@@ -31,8 +31,9 @@ def test_a_block_that_is_on_is_in_the_next_pack_and_gone_when_off(command: Comma
     assert "prompts/voice.md" in command("pack", "talk").stdout
     assert command("switch", "talk", "voice", "off").stdout == "voice is off\n"
     assert "prompts/voice.md" not in command("pack", "talk").stdout
-    assert command("switch", "talk", "identity", "off").returncode == 0
     assert "daypack:identity" not in command("pack", "talk").stdout
+    assert command("switch", "talk", "identity", "on").returncode == 0
+    assert "daypack:identity" in command("pack", "talk").stdout
 
 
 def test_a_block_of_ones_own_wants_a_text(command: Command, home: str) -> None:

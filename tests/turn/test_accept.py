@@ -146,7 +146,7 @@ def test_a_response_is_taken_whole(home: str) -> None:
     session.append("tool", "There.", tool_call_id="c1")
     turn = session.prepare()
     kinds = [one.get("type", "message") for one in turn.messages("responses")]
-    assert kinds[-5:] == ["reasoning", "message", "function_call", "function_call_output", "message"]
+    assert kinds[-4:] == ["reasoning", "message", "function_call", "function_call_output"]
 
 
 def test_an_anthropic_message_is_taken_whole(home: str) -> None:

@@ -29,7 +29,7 @@ COMPONENTS = {
     "item:policy",
     "item:core",
     "memory:e1",
-    "runtime",
+    "clock",
 }
 # window -> sentences in each component, words in each message
 WINDOWS = {2_000: (1, 6), 16_000: (20, 60), 64_000: (80, 300), 200_000: (250, 900), 1_000_000: (800, 4_000)}
@@ -58,6 +58,7 @@ def test_all_components_fit_into_the_window(home: str, tmp_path: Path, window: i
     sentences, words = WINDOWS[window]
     workspace = tmp_path / "workspace"
     with open_work(home, list(talk(window, words)), workspace=str(workspace)) as session:
+        session.switch("identity", on=True)
         items = furnish(session, workspace, sentences=sentences)
         turn = session.prepare(budget=window, items=items)
         newest = session.tail(1)[0]

@@ -84,7 +84,6 @@ def test_a_question_that_does_not_fit_is_never_compacted(home: str) -> None:
 
 def test_another_tokenizer_expects_nothing_from_the_cached_tail(home: str) -> None:
     session = stage(home)
-    session.switch("identity", on=False)
     for number in range(20):
         session.append("user", f"question {number} " + "word " * 60)
         session.append("assistant", "answer " * 60)

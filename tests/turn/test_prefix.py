@@ -73,10 +73,13 @@ def walk(session: Session, count: int, budget: int | None = None) -> list[Turn]:
 def test_two_hundred_turns_in_a_large_window_are_one_epoch(home: str) -> None:
     with open_work(home) as session:
         session.pin("system.md", "You are a careful engineer.")
+        session.switch("identity", on=True)
         turns = walk(session, 200)
     assert [turn.new_epoch for turn in turns] == ["first"] + [""] * 199
     assert all("Current time" not in turn.system for turn in turns)
-    assert all("Current time" in sent(turn) for turn in turns)
+    answered = [turn for turn in turns if turn.parts.messages[-1].role in ("user", "tool")]
+    assert len(answered) > 100
+    assert all("Current time" in sent(turn) for turn in answered)
     assert len(turns[-1].parts.messages) > 250
 
 
@@ -120,7 +123,7 @@ def test_epochs_begin_for_five_reasons_and_no_others(home: str) -> None:
         assert [begins(budget=5000), begins(budget=5000)] == ["tokenizer_changed", ""]
         session.refresh()
         assert [begins(budget=5000), begins(budget=5000)] == ["refresh", ""]
-        session.append("assistant", "word " * 3600)
+        session.append("assistant", "word " * 3700)
         assert [begins(budget=5000), begins(budget=5000)] == ["overflow", ""]
 
 
@@ -206,6 +209,7 @@ def test_a_changed_workspace_file_arrives_as_a_note_and_a_memory_document_waits(
 
 def test_a_document_that_appears_waits_and_nothing_points_to_it_before_it_is_there(home: str) -> None:
     with open_work(home, [user("Hello.")]) as session:
+        session.switch("identity", on=True)
         before = stable_of(session.prepare())
         context = session.path / "context"
         (context / "CONTEXT.md").write_text("## Task\n- Pack.\n")

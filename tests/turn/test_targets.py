@@ -137,6 +137,7 @@ def test_the_conversation_is_for_its_readers_and_instructions_and_thinking_for_t
     home: str, target: str
 ) -> None:
     session = filled(home)
+    session.switch("identity", on=True)
     session.pin("system", "Keep watch.")
     turn = session.prepare(target=target)
     said = given_out(turn)
@@ -155,6 +156,7 @@ def test_the_conversation_is_for_its_readers_and_instructions_and_thinking_for_t
 
 def test_a_target_without_the_conversation_gets_later_turns_as_well(home: str) -> None:
     session = filled(home)
+    session.switch("identity", on=True)
     first = session.prepare(target="runtime")
     session.append("assistant", "There.")
     session.append("user", "Thanks.")

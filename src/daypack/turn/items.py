@@ -15,7 +15,8 @@ Placement = Literal["prefix", "volatile"]
 # Who sees an item that names no visibility. A tool sees only items that name it.
 SEEN_BY_DEFAULT: tuple[Target, ...] = ("model", "reviewer", "evidence_export")
 CHANGED = "~changed"  # suffix of the id of a note about a newer form of a prefix item
-CLOCK = "daypack:runtime"  # source of the item with the current time
+RUNTIME = "daypack:runtime"  # source of items with the current time
+CLOCK = "clock"  # id of the item that is only the time
 CORE_BLOCKS = "blocks:core"  # id of the item with the core blocks of the hybrid protocol
 STAMP = "runtime:stamp"  # id of the item that a reply of the hybrid protocol returns unchanged
 

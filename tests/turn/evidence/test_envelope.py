@@ -49,7 +49,6 @@ def furnished(home: str) -> Session:
 @pytest.mark.requirement("T10", "S3-O5", "G9")
 def test_five_candidates_and_room_for_three(home: str) -> None:
     session = stage(home)
-    session.switch("identity", on=False)
     session.append("user", "Hi")
     items = [
         item(content=f"word{number} " * 60, item_id=f"i{number}", priority=0.9 - number / 10) for number in range(5)
@@ -63,7 +62,7 @@ def test_five_candidates_and_room_for_three(home: str) -> None:
     assert {one["reason"] for one in selection["omitted_item_refs"]} == {"budget_limit"}
     assert all(one["token_estimate"] > 60 for one in selection["omitted_item_refs"])
     assert {f"item:i{number}" for number in range(5)} <= set(selection["candidate_item_refs"])
-    assert selection["rationale"].startswith("5 of 7 candidates")
+    assert selection["rationale"].startswith("4 of 6 candidates")
 
 
 @pytest.mark.requirement("S3-O1", "S3-L1", "G19")
@@ -252,10 +251,7 @@ def test_pack_json_has_the_shape_of_the_example(home: str) -> None:
     assert by_kind["recent_messages"]["source"] == "messages.jsonl"
     assert by_kind["recent_messages"]["range"] == "1-27"
     assert by_kind["child_result"]["source"] == "context/child/rev-123/result.md"
-    assert {one["source"] for one in found["items"] if one["kind"] == "system"} == {
-        "daypack:identity",
-        "context/pinned/system.md",
-    }
+    assert {one["source"] for one in found["items"] if one["kind"] == "system"} == {"context/pinned/system.md"}
     assert sum(one["tokens"] for one in found["items"]) == turn.tokens
     assert msgspec.json.decode(path.read_bytes(), type=Pack) == turn.pack
 

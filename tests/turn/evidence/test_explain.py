@@ -42,7 +42,7 @@ def test_all_of_it_is_a_line_each(home: str) -> None:
     parts = (*turn.parts.epoch.prefix, *turn.parts.volatile)
     inside = len(parts) + 1  # the tail is one
     states = ["state", *["included"] * inside, *["omitted"] * len(turn.omitted), "missing"]
-    assert [line.split()[0] for line in lines[1:]] == states
+    assert [line.split()[0] for line in lines[2:]] == states
 
 
 def test_what_a_turn_did_not_know_is_not_explained(home: str) -> None:
@@ -94,7 +94,7 @@ def test_an_omission_names_the_tokens_it_would_exceed_the_budget_by(home: str) -
 
 def test_the_columns_of_the_table_are_aligned(home: str) -> None:
     turn = furnished(home).prepare(budget=900)
-    header, *rows = turn.explain().split("\n")[1:]
+    header, *rows = turn.explain().split("\n")[2:]
     at = header.index("item")
     assert all(row[at - 2 : at] == "  " and row[at] != " " for row in rows)
 

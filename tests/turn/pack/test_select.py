@@ -204,7 +204,7 @@ def test_a_duplicate_pin_stays_a_duplicate_and_does_not_come_back_as_a_note(home
         for _ in range(3):
             turn = session.prepare()
             assert [(one.item, one.reason) for one in turn.omitted] == [("pin:b.md", "duplicate")]
-            assert [one.id for one in turn.parts.volatile] == ["runtime"]
+            assert turn.parts.volatile == ()
             session.append("user", "Go on.")
 
 

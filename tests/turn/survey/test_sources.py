@@ -24,6 +24,12 @@ def opened(home: str, workspace: Path | None = None, **settings: Any) -> Session
     return session
 
 
+def switched(home: str, workspace: Path | None = None, **settings: Any) -> Session:
+    session = opened(home, workspace, **settings)
+    session.switch("identity", on=True)
+    return session
+
+
 def prefix(turn: Turn) -> dict[str, str]:
     return {one.id: one.text for one in turn.parts.epoch.prefix}
 
@@ -40,13 +46,13 @@ def derive(session: Session, name: str, text: str) -> Path:
 
 @pytest.mark.requirement("S1-D1", "S1-D1.1", "S1-D1.3", "S1-D1.4", "S1-D1.5", "S1-D1.6", "S1-D2.1", "S1-I4", "X38")
 def test_identity_has_its_things_and_each_in_a_line(home: str, tmp_path: Path) -> None:
-    session = opened(home, tmp_path / "boat", model="claude-opus-4-1")
+    session = switched(home, tmp_path / "boat", model="claude-opus-4-1")
     (tmp_path / "boat" / "MEMORY.md").write_text("- Anna owns the boat.")
     derive(session, "context_doc", "# Context\n\n## Task\nSail.\n")
     assert prefix(session.prepare())["identity"].split("\n") == [
         "You run on claude-opus-4-1.",
         f"Workspace: {tmp_path / 'boat'}",
-        "Be concise. Use tools instead of guessing. Never make anything up.",
+        "Be concise. Use tools. Never fabricate.",
         "Working memory: CONTEXT.md below.",
         "Long-term memory: MEMORY.md below.",
         "You are costly: leave routine work to cheaper models.",
@@ -56,7 +62,7 @@ def test_identity_has_its_things_and_each_in_a_line(home: str, tmp_path: Path) -
 @pytest.mark.requirement("S1-D1.6")
 @pytest.mark.parametrize(("model", "told"), [("gpt-4o-mini", False), ("claude-opus-4", True), ("gemini-ultra", True)])
 def test_only_a_costly_model_is_told_so(home: str, model: str, *, told: bool) -> None:
-    session = opened(home, model=model)
+    session = switched(home, model=model)
     assert ("cheaper" in prefix(session.prepare())["identity"]) == told
 
 
@@ -64,7 +70,7 @@ def test_only_a_costly_model_is_told_so(home: str, model: str, *, told: bool) ->
 def test_identity_has_about_a_hundred_tokens_at_most(home: str, tmp_path: Path) -> None:
     folder = tmp_path / "a-rather-long-folder-name" / "and-another-one" / "workspace"
     folder.parent.mkdir(parents=True)
-    session = opened(home, folder, model="claude-opus-4-1-20250805")
+    session = switched(home, folder, model="claude-opus-4-1-20250805")
     (folder / "MEMORY.md").write_text("x")
     derive(session, "context_doc", "# Context")
     assert counter_for("gpt-4o").count(prefix(session.prepare())["identity"]) <= 110
@@ -74,6 +80,7 @@ def test_identity_has_about_a_hundred_tokens_at_most(home: str, tmp_path: Path) 
 def test_the_time_is_runtime_state_and_not_part_of_the_prefix(home: str) -> None:
     clock = Clock()
     session = stage(home, clock=clock)
+    session.switch("identity", on=True)
     session.append("user", "Hi")
     first = session.prepare()
     clock.now += 7200
@@ -85,20 +92,15 @@ def test_the_time_is_runtime_state_and_not_part_of_the_prefix(home: str) -> None
     assert second.messages()[-1]["content"].endswith("Current time: 2027-01-15T10:00:00Z")
 
 
-def test_identity_can_be_switched_off_and_nobody_is_named_without_a_model(home: str) -> None:
-    session = opened(home)
+def test_identity_is_off_until_it_is_switched_on_and_names_no_model_without_one(home: str) -> None:
+    session = opened(home, model=None)
+    assert prefix(session.prepare()) == {}
+    session.switch("identity", on=True)
+    session.refresh()
+    assert prefix(session.prepare())["identity"] == "Be concise. Use tools. Never fabricate."
     session.switch("identity", on=False)
-    assert "identity" not in prefix(session.prepare())
-    other = daypack_without_model(home)
-    assert prefix(other.prepare())["identity"].startswith("You are an agent with tools.\nBe concise.")
-
-
-def daypack_without_model(home: str) -> Session:
-    import daypack
-
-    session = daypack.open_session("other", home=home, durability="os", workspace="")
-    session.append("user", "Hi")
-    return session
+    session.refresh()
+    assert prefix(session.prepare()) == {}
 
 
 # Pins and leading messages
@@ -111,11 +113,11 @@ def test_pins_stand_first_and_under_their_names(home: str) -> None:
     session.pin("system", "You are a pilot.")
     session.pin("blank", " \n")
     turn = session.prepare()
-    assert list(prefix(turn)) == ["identity", "pin:system.md", "pin:zebra.md"]
+    assert list(prefix(turn)) == ["pin:system.md", "pin:zebra.md"]
     kinds = {one.source: (one.kind, one.context_kind) for one in turn.items}
     assert kinds["context/pinned/system.md"] == ("system", "system_prompt")
     assert kinds["context/pinned/zebra.md"] == ("system", "developer_instruction")
-    assert "\n\nYou are a pilot.\n\n<instructions id=" in turn.system
+    assert turn.system.startswith("You are a pilot.\n\n<instructions id=")
 
 
 def test_leading_system_messages_and_a_greeting_never_leave_the_window(home: str) -> None:
@@ -165,7 +167,7 @@ def test_files_of_the_workspace_go_in_whole_and_in_order(home: str, tmp_path: Pa
 def test_a_blank_file_is_as_good_as_none(home: str, tmp_path: Path) -> None:
     session = opened(home, tmp_path / "w")
     (tmp_path / "w" / "AGENTS.md").write_text("\n \n")
-    assert list(prefix(session.prepare())) == ["identity"]
+    assert prefix(session.prepare()) == {}
 
 
 def test_a_link_inside_the_workspace_is_followed(home: str, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_with_the_protocol_on_the_model_is_told_what_to_write_and_sees_the_runti
     assert turn.expected["capabilities"] == [{"name": "memory", "scope": "write"}]
     assert stamp.text in turn.messages("openai")[-1]["content"]
     assert told.text not in turn.system
-    assert refs(turn)[-3:] == [INSTRUCTIONS, STAMP, "runtime"]
+    assert refs(turn)[-2:] == [INSTRUCTIONS, STAMP]
 
 
 @pytest.mark.requirement("S0-N3", "S0-N4", "S0-N5", "S0-T3", "S0-T4", "S0-T5", "S0-T6")

@@ -24,9 +24,9 @@ def test_the_map_has_the_eight_rows_and_no_other(shop: dict[str, tuple[str, str]
         "AGENTS.md L18-53; MEMORY.md L2,L3": "near",
         "AGENTS.md L50; MEMORY.md L3": "exact",
         "AGENTS.md L11; SOUL.md L28-66": "cross-reference",
-        "SOUL.md L9-11; identity L3; voice L1": "triple",
+        "SOUL.md L9-11; identity L2; voice L1": "triple",
         "AGENTS.md L55-81; provenance L1-2": "near",
-        "SOUL.md L95-99; TOOLS.md L87-97; identity L4": "triple, stale",
+        "SOUL.md L95-99; TOOLS.md L87-97; identity L3": "triple, stale",
         "AGENTS.md L42-47; MEMORY.md L102-109": "near",
     }
 
@@ -59,7 +59,7 @@ def test_the_line_that_points_to_the_narration_rules_is_a_cross_reference(shop: 
 
 @pytest.mark.requirement("S1-P1.5")
 def test_conciseness_and_voice_are_a_triple(shop: dict[str, tuple[str, str]]) -> None:
-    assert shop["SOUL.md L9-11; identity L3; voice L1"][0] == "triple"
+    assert shop["SOUL.md L9-11; identity L2; voice L1"][0] == "triple"
 
 
 @pytest.mark.requirement("S1-P1.6")
@@ -87,8 +87,8 @@ def test_other_words_in_another_order_give_the_same_classes() -> None:
         "AGENTS.md L20-26; MEMORY.md L7,L8,L9": "near",
         "AGENTS.md L26; MEMORY.md L4": "exact",
         "AGENTS.md L28-34; provenance L1-2": "near",
-        "SOUL.md L5-8; identity L3; voice L1": "triple",
-        "SOUL.md L22-26; TOOLS.md L22-27; identity L4": "triple, stale",
+        "SOUL.md L5-8; identity L2; voice L1": "triple",
+        "SOUL.md L22-26; TOOLS.md L22-27; identity L3": "triple, stale",
         "TOOLS.md L18-20": "stale",
     }
     found = {where: kind for where, (kind, _) in table(report(WORKSPACES / "greenhouse")).items()}
@@ -100,9 +100,9 @@ def test_other_words_in_another_order_give_the_same_classes() -> None:
         "AGENTS.md L18-52; MEMORY.md L2,L3": "near",
         "AGENTS.md L49; MEMORY.md L3": "exact",
         "AGENTS.md L11; SOUL.md L11-25": "cross-reference",
-        "SOUL.md L7,L9; identity L3; voice L1": "triple",
+        "SOUL.md L7,L9; identity L2; voice L1": "triple",
         "AGENTS.md L54-81; provenance L1-2": "near",
-        "SOUL.md L27-32; TOOLS.md L22-31; identity L4": "triple, stale",
+        "SOUL.md L27-32; TOOLS.md L22-31; identity L3": "triple, stale",
         "AGENTS.md L40-45; MEMORY.md L12-16": "near",
     }
     assert found["AGENTS.md L9-23; MEMORY.md L5,L6"] == "near"

@@ -111,8 +111,8 @@ def test_the_prompt_of_a_mended_workspace_repeats_nothing(home: str, tmp_path: P
     folder = copy("shop", tmp_path / "shop")
     fixed(folder, home)
     with daypack.open_session("work", home=home, workspace=str(folder), model="gpt-4o") as session:
-        if switch:
-            session.switch(switch, on=True)
+        for name in filter(None, ("identity", switch)):
+            session.switch(name, on=True)
         session.append("user", "How long is the belt?")
         items = session.prepare().parts.epoch.prefix
     prompt = [Document(one.title or one.id, one.text, "instruction", by_line=one.id == "identity") for one in items]

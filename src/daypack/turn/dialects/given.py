@@ -1,6 +1,8 @@
 """The input of a dialect: texts and messages of a turn, in the order they are sent."""
 
-from msgspec import Struct
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
 
 from daypack.types.history import Message
 
@@ -15,3 +17,6 @@ class Given(Struct, frozen=True):
     prefix: tuple[str, ...] = ()
     messages: tuple[Message, ...] = ()
     volatile: tuple[str, ...] = ()
+    # The volatile text is only the time: it ends the last message, the user's or a tool's. Unset, so that the digests
+    # of turns without it do not depend on it.
+    attached: Literal[True] | UnsetType = UNSET

@@ -52,7 +52,11 @@ def render(given: Given) -> dict[str, Any]:
         elif not is_blank(text := spoken(message.content)):
             messages.append({"role": "system", "content": text})
     if volatile := without_blanks(given.volatile):
-        messages.append({"role": "user", "content": "\n\n".join(volatile)})
+        text = "\n\n".join(volatile)
+        if given.attached:
+            messages[-1]["content"] = _SHAPES.attach(messages[-1]["content"], text)
+        else:
+            messages.append({"role": "user", "content": text})
     return {"messages": messages}
 
 

@@ -49,6 +49,10 @@ class Shapes(Struct, frozen=True):
                 found.append(block)
         return found
 
+    def attach(self, content: str | list[Block], text: str) -> str | list[Block]:
+        """Return the content of a message with a text at its end."""
+        return f"{content}\n\n{text}" if isinstance(content, str) else [*content, self.text(text)]
+
     def _block(self, part: Part) -> Block | None:
         if isinstance(part, Text):
             return None if is_blank(part.text) else self.text(part.text)

@@ -57,7 +57,12 @@ def render(given: Given) -> dict[str, Any]:
         elif not is_blank(text := spoken(message.content)):
             items.append({"role": "system", "content": text})
     if volatile := without_blanks(given.volatile):
-        items.append({"role": "user", "content": "\n\n".join(volatile)})
+        text = "\n\n".join(volatile)
+        if given.attached:
+            place = "content" if "content" in items[-1] else "output"
+            items[-1][place] = _SHAPES.attach(items[-1][place], text)
+        else:
+            items.append({"role": "user", "content": text})
     return {"input": items}
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from daypack.errors import BadSource, NotFound
+from daypack.turn.evidence.additions import summarise
 from daypack.turn.evidence.view import TurnView
 from daypack.turn.items import CHANGED, Item, Missing, Omission
 from daypack.types.source import Messages, parse_source
@@ -56,7 +57,7 @@ def explain(turn: TurnView, item: str | None = None) -> str:
         (row.state, row.part, f"{row.tokens:,}" if row.tokens is not None else "", row.item, row.why)
         for row in explain_all(turn)
     ]
-    return "\n".join([_headline(turn), *_aligned(rows)])
+    return "\n".join([_headline(turn), summarise(turn), *_aligned(rows)])
 
 
 def explain_item(turn: TurnView, item: str) -> Explanation:

@@ -19,7 +19,7 @@ from daypack.history.session import History
 from daypack.text.redact.redact import RULES_VERSION
 from daypack.turn.budget import Limits
 from daypack.turn.dialects import RENDERER
-from daypack.turn.items import CLOCK, Cost, Excerpt, Item, Missing, Omission
+from daypack.turn.items import RUNTIME, Cost, Excerpt, Item, Missing, Omission
 from daypack.turn.ledger import NOT_REDACTED, TURN
 from daypack.turn.pack.assemble import Assembly
 from daypack.turn.pack.fit import Fitted
@@ -195,7 +195,7 @@ def capture(history: History, items: Sequence[Item]) -> tuple[Item, ...]:
     """Store the texts of items and return the items without them; the time is short and stays."""
     captured: list[Item] = []
     for item in items:
-        if item.source == CLOCK:
+        if item.source == RUNTIME:
             captured.append(item)
             continue
         atomic.make_folders(history.layout.blob)

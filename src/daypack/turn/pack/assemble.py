@@ -5,15 +5,17 @@ Frozen prefix, append-only tail, volatile items: the order that lets a prompt ca
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from daypack.turn.dialects import Given, encode
-from daypack.turn.items import Excerpt, Item, message_range
+from daypack.turn.items import CLOCK, Excerpt, Item, message_range
 from daypack.turn.pack.fence import SEPARATOR, show, show_excerpts
 from daypack.types.digest import digest_bytes, digest_text
 from daypack.types.history import Message
 from daypack.types.kinds import Target
 from daypack.types.shapes import Block
+
+ANSWERED = ("user", "tool")  # roles of the messages that a reply follows: the time can end them
 
 
 class Assembly(Struct, frozen=True, kw_only=True):
@@ -44,7 +46,9 @@ def assemble(target: Target, prefix: Sequence[Item], messages: Sequence[Message]
             excerpts = [other for other in volatile if isinstance(other, Excerpt)]
             ids = tuple(excerpt.id for excerpt in excerpts)
             _add_block(blocks, "after", ids, show_excerpts(excerpts), after)
-    given = Given(prefix=tuple(before), messages=tuple(messages), volatile=tuple(after))
+    lone = len(volatile) == 1 and volatile[0].id == CLOCK
+    attached = True if lone and messages and messages[-1].role in ANSWERED else UNSET
+    given = Given(prefix=tuple(before), messages=tuple(messages), volatile=tuple(after), attached=attached)
     return Assembly(
         target=target,
         given=given,

@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from daypack.errors import BudgetTooSmall, NoUserMessage
 from daypack.turn.budget import budget_for
-from daypack.turn.items import Cost, Item, Missing, Omission, cost_of, message_range, total
+from daypack.turn.items import CLOCK, Cost, Item, Missing, Omission, cost_of, message_range, total
+from daypack.turn.pack.assemble import ANSWERED
 from daypack.turn.pack.new_tail import Space, Tail, begin_tail
 from daypack.turn.pack.omissions import open_calls, outside_tail, unreadable
 from daypack.turn.pack.select import Selection, objection
@@ -267,6 +268,8 @@ def _close(
     seqs = {message.seq for message in tail.messages}
     if surface.first > 1:
         seqs |= _in_prefix(surface, prefix)
+    if surface.target == "model" and tail.messages and tail.messages[-1].role not in ANSWERED:
+        offered = [item for item in offered if item.id != CLOCK]  # it would be a message of its own
     space = room.less(prefix.cost).less(tail.cost)
     volatile, more = choose_volatile(offered, room, space, AlreadyShown(prefix.items, seqs), surface.policy)
     outside: list[Omission] = []

@@ -42,10 +42,10 @@ _SHARED = ("model", "reviewer", "ui", "user", "peer_agent", "evidence_export")
 
 def identity(model: str | None, workspace: str, layout: Layout) -> Iterator[Found]:
     """Return the identity: model, workspace, three rules, where memory is. The time is not part of it: it changes."""
-    lines = [f"You run on {model}." if model else "You are an agent with tools."]
+    lines = [f"You run on {model}."] if model else []
     if workspace:
         lines.append(f"Workspace: {workspace}")
-    lines.append("Be concise. Use tools instead of guessing. Never make anything up.")
+    lines.append("Be concise. Use tools. Never fabricate.")
     if os.path.exists(layout.derived("context_doc")):
         lines.append("Working memory: CONTEXT.md below.")
     if workspace and os.path.exists(os.path.join(workspace, "MEMORY.md")):

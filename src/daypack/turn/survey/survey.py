@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from daypack.text.injected import TIME
 from daypack.text.redact.redact import redact
-from daypack.turn.items import CLOCK, SEEN_BY_DEFAULT, Item, Missing, Omission, TokenMeter, cost_of, total
+from daypack.turn.items import CLOCK, RUNTIME, SEEN_BY_DEFAULT, Item, Missing, Omission, TokenMeter, cost_of, total
 from daypack.turn.ledger import LedgerState
 from daypack.turn.pack.changes import changes
 from daypack.turn.pack.fence import Measure, measurer
@@ -26,6 +26,7 @@ from daypack.types.digest import digest_text
 from daypack.types.kinds import EpochReason, Target
 
 _CONTENT = attrgetter("id", "digest")
+IDENTITY = "identity"  # the switch of what daypack says about the agent, its rules and the time
 PROTOCOL = "protocol"  # the switch of the hybrid protocol, and the name of its instructions
 
 
@@ -43,7 +44,7 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
     others: list[Found] = [*_sources(inputs, request, conversation, folded, pins), *request.items]
     if searching and inputs.memory is not None:
         others += _memory_hits(inputs, request, conversation)
-    found = [_clock(request), *working, *others]
+    found = [*_clock(request, folded), *working, *others]
     prefix: list[Item] = []
     volatile: list[Item] = []
     omitted: list[Omission] = []
@@ -219,7 +220,7 @@ def _sources(
 def _working_sources(inputs: TurnInputs, request: Request, folded: LedgerState) -> Iterator[Found]:
     """Read what a compaction changes."""
     layout, workspace = inputs.history.layout, inputs.workspace
-    if folded.switches.get("identity", True):
+    if folded.switches.get(IDENTITY):
         yield from sources.identity(request.model or inputs.config.model, workspace, layout)
     if sources.has_working_files(layout):
         rendered = bool(folded.compactions) and inputs.working_state.read().current is not None
@@ -288,12 +289,15 @@ def _spent_ms(inputs: TurnInputs, request: Request) -> int:
     return max(0, int((inputs.history.clock() - request.start_seconds) * 1000))
 
 
-def _clock(request: Request) -> Item:
-    return Item(
-        id="runtime",
+def _clock(request: Request, folded: LedgerState) -> Iterator[Item]:
+    """Return the time of the call, if the identity is switched on."""
+    if not folded.switches.get(IDENTITY):
+        return
+    yield Item(
+        id=CLOCK,
         kind="runtime_block",
         context_kind="runtime_state",
-        source=CLOCK,
+        source=RUNTIME,
         text=f"{TIME}{now_of(request.start_seconds)[:19]}Z",
         authority="system",
         visibility=("model", "runtime", "reviewer", "evidence_export"),

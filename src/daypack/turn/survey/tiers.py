@@ -8,7 +8,7 @@ import msgspec
 
 from daypack.derived.tiers import Projection, project
 from daypack.history.layout import Layout
-from daypack.turn.items import CLOCK, SEEN_BY_DEFAULT, STAMP, Entry, Item, Missing, Omission
+from daypack.turn.items import RUNTIME, SEEN_BY_DEFAULT, STAMP, Entry, Item, Missing, Omission
 from daypack.turn.pack.volatile import TOGETHER
 from daypack.turn.policy import CORE_PART, EPHEMERAL_PART, WORKING_PART
 from daypack.turn.surface import Request
@@ -136,7 +136,7 @@ def protocol_items(runtime: Runtime, layout: Layout) -> Iterator[Found]:
         id=STAMP,
         kind="runtime_block",
         context_kind="runtime_state",
-        source=CLOCK,
+        source=RUNTIME,
         text=msgspec.json.encode(stamp).decode(),
         title="runtime",
         authority="system",

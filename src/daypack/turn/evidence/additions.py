@@ -1,0 +1,74 @@
+"""Additions: everything in a turn that is not a message of the session as it was said, and its cause."""
+
+from msgspec import Struct
+
+from daypack.text.injected import SAME
+from daypack.text.tokens import counter_named
+from daypack.turn.evidence.view import TurnView
+from daypack.turn.items import CHANGED, CLOCK, STAMP, Excerpt, Item
+from daypack.turn.pack.tail import UNANSWERED
+from daypack.turn.survey.message_cost import message_cost
+
+# Start of an item's id -> why the item is there.
+_CAUSES = {
+    "identity": "switched on",
+    CLOCK: "switched on",
+    "block:": "switched on",
+    STAMP: "switched on",
+    "pin:": "pinned",
+    "file:": "workspace file",
+    "memory": "bound memory",
+    "child": "child agent",
+    "item:": "passed by the caller",
+    "import:": "imported",
+    "blocks:": "the model's own memory",
+}
+
+
+class Addition(Struct, frozen=True):
+    """One text that daypack added."""
+
+    item: str
+    tokens: int
+    why: str
+
+
+def additions(turn: TurnView) -> tuple[Addition, ...]:
+    """Return what daypack added; the other tokens of the turn are those of messages sent as they were said."""
+    added = [Addition(item.id, item.tokens, _cause(item)) for item in turn.inserted if not _is_message(item)]
+    counter = counter_named(turn.token_method)
+    for message in turn.parts.messages:
+        why = ""
+        if message.seq in turn.parts.epoch.stubbed:
+            why = "stub"
+        elif message.role == "tool" and message.text == UNANSWERED:
+            why = "no result"
+        elif message.role == "tool" and message.text.startswith(SAME):
+            why = "repeated output"
+        if why:
+            added.append(Addition(f"messages:{message.seq}", message_cost(message, counter).tokens, why))
+    if around := turn.tokens - sum(item.tokens for item in turn.items):
+        added.append(Addition("excerpts", around, "text around the excerpts"))
+    return tuple(added)
+
+
+def summarise(turn: TurnView) -> str:
+    """Return one line: how much daypack added, by cause."""
+    tokens: dict[str, int] = {}
+    for addition in additions(turn):
+        tokens[addition.why] = tokens.get(addition.why, 0) + addition.tokens
+    causes = ", ".join(f"{why} {count:,}" for why, count in tokens.items())
+    return f"added by daypack: {sum(tokens.values()):,} tokens ({causes})" if tokens else "added by daypack: nothing"
+
+
+def _is_message(item: Item) -> bool:
+    """Return True for a leading message, which the prefix shows in place of the tail."""
+    return item.id.startswith("messages:")
+
+
+def _cause(item: Item) -> str:
+    if item.id.endswith(CHANGED):
+        return "changed since the epoch began"
+    if isinstance(item, Excerpt):
+        return "recalled"
+    return next((why for start, why in _CAUSES.items() if item.id.startswith(start)), "compaction")
