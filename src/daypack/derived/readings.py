@@ -109,6 +109,10 @@ _CHOOSING = re.compile(
 )
 
 
+# "`run_export()`: …", "**`run_export`** — …": an item about one name; a later report on it tells the newer state.
+_LABEL = re.compile(r"\W*`(?P<name>[A-Za-z_][\w:]{3,60})(?:\(\))?`\**\s?(?:—|–|:)\s")
+
+
 class Matter(NamedTuple):
     """What a sentence gives a reading of; an empty scope of a status is the whole of it."""
 
@@ -141,6 +145,8 @@ def readings(text: str) -> dict[Matter, str]:
         named = _state_words(text)
         if named:
             found[Matter("state", named)] = "good" if _is_good(state) != bool(count_negations(text) % 2) else "bad"
+    if label := _LABEL.match(text):
+        found[Matter("label", label["name"].lower())] = " ".join(text.casefold().split())
     said = [word for word in _plain(text).split() if not is_negation(word) and word not in ("do", "does", "did")]
     if len(said) > 1 or not text.isascii():
         words = re.sub(r"[不没別别勿无無]", "", " ".join(said))

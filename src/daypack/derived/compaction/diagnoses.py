@@ -4,10 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from daypack.derived.artifacts.observations import (
-    RESOLUTION_CHARS,
     Artifacts,
     ErrorSeen,
-    FileTouch,
     resolving_step,
 )
 from daypack.derived.artifacts.outcomes import names_problem
@@ -29,6 +27,11 @@ _LOOKED = re.compile(
     r"(?:cd \S+ && )?(?:ls|cat|grep|rg|find|stat|head|tail|wc|file|which|sed -n|tree|git (?:show|log|diff|"
     r"status|branch))\b"
 )
+# Programs whose failure another command mends, not an edit.
+_OPERATING = re.compile(r"run (?:git|gh|docker|kubectl|terraform|pip|npm|apt|apt-get|brew|curl|ssh)\b")
+# A slip of the agent with its own editor, unless the file cannot be written at all.
+_SLIP = re.compile(r"write ")
+_UNWRITABLE = re.compile(r"permission|denied|read-only|no space|disk", re.IGNORECASE)
 # What is not there will not be there next time either: worth knowing.
 _ABSENT = re.compile(r"command not found|not installed|no task \S+ found|not recognized as", re.IGNORECASE)
 _CAUSAL = re.compile(
@@ -54,7 +57,7 @@ _LONG_AGO = 12  # messages after which a failed look-up counts as passed over
 
 def find_errors(artifacts: Artifacts, lines: Sequence[Candidate], timeline: Timeline, stop: int) -> list[Bullet]:
     """Return the errors, open ones first, the newest of each first; `stop` is the last message of the range."""
-    errors = [error for error in artifacts.errors if names_problem(error.text)]
+    errors = _newest_runs([error for error in artifacts.errors if names_problem(error.text)])
     found: dict[str, Bullet] = {}
     # One that names nothing ("File does not exist.") helps least.
     ordered = sorted(errors, key=lambda seen: (seen.resolved_by is not None, not literal_density(seen.text), -seen.seq))
@@ -68,11 +71,17 @@ def find_errors(artifacts: Artifacts, lines: Sequence[Candidate], timeline: Time
             if not _is_passed_over(error, timeline, stop):
                 found[text] = Bullet("errors", text, f"messages:{error.seq}", weight=weight, keys=error.keys)
             continue
-        cure, cause = _cure(error, artifacts.files), _cause(error, lines, timeline)
+        cure, cause = _cure(error, artifacts), _cause(error, lines, timeline)
         if cure and (cause or not cure.startswith(_EDITING)) and resolved < _MOST_RESOLVED:
             resolved += 1
             found[text] = Bullet("errors", text, f"messages:{error.seq}", cure, weight, cause)
     return list(found.values())
+
+
+def _newest_runs(errors: Sequence[ErrorSeen]) -> list[ErrorSeen]:
+    """Leave out open errors of a step that failed again later: the newer run says what is wrong now."""
+    newest = {error.keys: error.seq for error in errors if error.keys}
+    return [error for error in errors if error.resolved_by or newest.get(error.keys, error.seq) == error.seq]
 
 
 def resolved_since(errors: Iterable[ErrorRecord], artifacts: Artifacts, timeline: Timeline) -> dict[str, str | None]:
@@ -82,7 +91,9 @@ def resolved_since(errors: Iterable[ErrorRecord], artifacts: Artifacts, timeline
         seen = ErrorSeen(error.error, 0, "", keys=error.keys)
         step = resolving_step(artifacts, seen) if error.keys else None
         if step and step.resolved_by:
-            found[error.id] = _cure(step, artifacts.files)
+            cure = _cure(step, artifacts)
+            mended = cure and not (cure.startswith(_EDITING) and any(map(_OPERATING.match, error.keys)))
+            found[error.id] = cure if mended else None
         elif timeline.settled_after(0) and not _ABSENT.search(error.error):
             found[error.id] = None
     return found
@@ -94,28 +105,40 @@ def _is_passed_over(error: ErrorSeen, timeline: Timeline, stop: int) -> bool:
         return False
     if timeline.settled_after(error.seq):
         return True
+    if any(map(_SLIP.match, error.keys)) and not _UNWRITABLE.search(error.text):
+        return True
     looking = any(map(_LOOKING.match, error.keys)) or bool(_LOOKED.match(error.command))
     return looking and stop - error.seq > _LONG_AGO
 
 
-def _cure(error: ErrorSeen, files: Sequence[FileTouch]) -> str | None:
+def _cure(error: ErrorSeen, artifacts: Artifacts) -> str | None:
     """Return what was done between an error and the step that succeeded; None if that only was tried again."""
     until = error.resolved_by or 0
-    edited = {
-        file.path.rpartition("/")[2]: None
-        for file in files
-        if any(error.seq < seq <= until for seq in file.written + file.created)
-    }
     if any(key.startswith(("write ", "read ", "tool ")) for key in error.keys):
         return None  # a slip of the agent with its own tool
+    other = _other_command(error, artifacts)
+    if other and any(map(_OPERATING.match, error.keys)):
+        return other
+    edited = {
+        file.path.rpartition("/")[2]: None
+        for file in artifacts.files
+        if any(error.seq < seq <= until for seq in file.written + file.created)
+    }
     if edited:
         names = ", ".join(list(edited)[:_MOST_FILES])
         return f"{_EDITING}{names}" + (f" and {len(edited) - _MOST_FILES} more" if len(edited) > _MOST_FILES else "")
-    tried = " ".join((error.resolution or "").rstrip("…").split())
+    return other
+
+
+def _other_command(error: ErrorSeen, artifacts: Artifacts) -> str | None:
+    """Return the command that succeeded in the place of the one that failed, if it is short and known whole."""
+    tried = " ".join((error.resolution or "").split())
+    runs = [run.command for run in artifacts.commands if run.result == error.resolved_by]
     # The same with a filter after it only hides the error.
     again = tried.partition("|")[0].strip() == error.command.partition("|")[0].strip()
-    exact = tried and not again and len(tried) < RESOLUTION_CHARS and "<<" not in tried
-    return shorten(tried, MAX_BULLET_CHARS) or None if exact else None
+    if not tried or again or (runs and tried not in runs) or "<<" in tried or "&&" in tried:
+        return None
+    return shorten(tried, MAX_BULLET_CHARS) or None
 
 
 def _cause(error: ErrorSeen, lines: Sequence[Candidate], timeline: Timeline) -> str | None:

@@ -219,7 +219,7 @@ class Extraction:
         for run in self._artifacts.commands:
             if run.result and run.does:
                 newest[run.does[-1]] = run
-        passed = {test.seq for test in self._artifacts.tests if test.outcome == "passed"}
+        passed = {(test.seq, test.command) for test in self._artifacts.tests if test.outcome == "passed"}
         best: dict[str, CommandRun] = {}
         for run in newest.values():
             purpose = _purpose(run, passed)
@@ -275,8 +275,8 @@ def _bullet(section: Section, text: str, seq: int, weight: float) -> Bullet:
     return Bullet(section, text, f"messages:{seq}", weight=round(min(1.0, max(0.0, weight)), 4))
 
 
-def _purpose(run: CommandRun, passed: set[int]) -> str:
-    if run.seq in passed:
+def _purpose(run: CommandRun, passed: set[tuple[int, str]]) -> str:
+    if (run.seq, run.command) in passed:
         return _TESTS
     words = " ".join(word for word in run.does[-1].split() if "/" not in word and "." not in word)
     return next((purpose for purpose, pattern in _PURPOSES.items() if pattern.search(words)), "")

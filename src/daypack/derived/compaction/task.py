@@ -30,6 +30,10 @@ _CHECKING = re.compile(
     r"(?:(?:so|and|but|ok|okay|wait|no|yes|hey),?\s+){0,2}(?:did|have|has|is|are|was|were|does|do)\b[^?]*\?\W*$",
     re.IGNORECASE,
 )
+_GENERIC = frozenset(
+    ["let's", "lets", "let", "give", "try", "go", "ahead", "start", "continue", "proceed", "please", "now", "yes", "ok"]
+)
+_LEAST_WORDS = 4  # of a sentence that asks for nothing
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
 _SPEC_CHARS = 1_000
 _SPEC_HEADINGS = 2
@@ -68,6 +72,8 @@ def find_task(utterances: Sequence[Utterance], is_completed: Callable[[Bullet, i
         best = _request(utterance)
         if best is None:
             continue
+        if _GENERIC.issuperset(content_words(utterance.text[:200])):
+            continue  # "let's give it a try": the task is what was proposed
         if working and not best.commands and _CHECKING.match(utterance.text.strip()):
             continue
         if not _is_substantial(utterance, best.request, working=working):
@@ -107,6 +113,8 @@ def _request(utterance: Utterance) -> _Request | None:
         asks /= 1 + at / 12  # what a long message asks for, it says at its beginning
         value = 0.4 * asks + 0.35 * literal_density(text) + 0.25 / (1 + at) + headed - 0.3 * cues.chatter
         asked = commands(text, cues) and not _TELLING.match(text)
+        if not asked and at and not headed and text.isascii() and len(words_of(text)) < _LEAST_WORDS:
+            continue
         if asked:
             value += 0.25 / (1 + at / 12)
         elif cues.facts >= 0.7 and not cues.asks:

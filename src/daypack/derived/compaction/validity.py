@@ -84,8 +84,8 @@ _ADVICE = re.compile(
 )
 _OPINION = re.compile(
     r"\b(?:i (?:think|like|would|expect(?:ed)?|feel|guess|mean|want|hoped?|just|see|saw|noticed)|i(?:'m|’m| am) "
-    r"(?:expecting|closing|seeing|getting|trying|wondering)|technically|seems?|confusing|weird|looks? (?:ok|good|like)|"
-    r"doesn't seem|sound)\b|^(?:like|so|but|and|ok|yes|no)\b",
+    r"(?:expecting|closing|seeing|getting|trying|wondering)|technically|seems?|confusing|weird|"
+    r"look(?:s|ing)? (?:ok|good|like)|doesn't seem|sound)\b|^(?:like|so|but|and|ok|yes|no|yeah|yep|nope|that|this)\b",
     re.IGNORECASE,
 )
 _TRIVIAL = re.compile(
@@ -95,7 +95,9 @@ _TRIVIAL = re.compile(
     re.IGNORECASE,
 )
 _POINTING = re.compile(
-    r"^\W*(?:it|this|that|these|those|they|both|which|here)\b(?! (?:commits|files|tests|functions))", re.IGNORECASE
+    r"^\W*(?:it|this|that|these|those|they|both|which|here|wait|hmm|actually|neither)\b"
+    r"(?! (?:commits|files|tests|functions))",
+    re.IGNORECASE,
 )
 _DEED = re.compile(
     r"^(?:[^—:]{1,80}(?:—|:| -)\s*)?\W*(?:(?:also|then|i|we)\s+){0,2}(?:added|removed|updated|fixed|"
@@ -128,6 +130,7 @@ _NEXT_STEP = re.compile(
     r"^(?:the )?next (?:step|up)\b|^(?:now |then |next,? |first,? )?(?:i|we) (?:still )?(?:need|have) to\b",
     re.IGNORECASE,
 )
+_NEXT_STEP_NAMED = re.compile(r"\b(?:the )?next steps? (?:is|are|will be)\b", re.IGNORECASE)
 _UNCERTAIN = re.compile(
     r"\b(?:potentially|maybe|perhaps|possibly|could|might|optional(?:ly)?|if desired)\b", re.IGNORECASE
 )
@@ -160,7 +163,7 @@ def _problem_of_finding(line: Candidate, timeline: Timeline) -> LossReason | Non
     utterance, text, seq = line.utterance, line.text.replace("*", ""), line.utterance.seq
     if _ADVICE.search(text) or _TRIVIAL.search(text) or _POINTING.match(text):
         return "unremarkable"
-    if _SUBJECTLESS.match(text) or not _VERB.search(text):
+    if _SUBJECTLESS.match(text) or not _VERB.search(text) or line.text[:1].islower():
         return "fragment"
     if _CAUSE.search(text) and line.density:
         return "outdated" if utterance.midway and timeline.reported_after(seq) else None
@@ -212,7 +215,7 @@ def _problem_of_decision(line: Candidate, timeline: Timeline) -> LossReason | No
     if line.utterance.voice == "user":
         return "unremarkable" if timeline.has_work and _OPINION.search(line.text) and not line.density else None
     if not line.utterance.working:
-        return None
+        return "unremarkable" if timeline.has_work and _SUPPOSED.search(line.text) else None
     if line.text[:1].islower():
         return "fragment"
     if _STEP.match(line.text):
@@ -242,6 +245,9 @@ def _problem_of_open_work(line: Candidate, timeline: Timeline) -> LossReason | N
         return "unremarkable"
     if utterance.midway and timeline.reported_after(utterance.seq):
         return "done"
+    named = _NEXT_STEP_NAMED.search(line.text) and not timeline.edited_after(utterance.seq)
+    if utterance.midway and utterance.acting and not (line.context.pending or named or _LASTING.search(line.text)):
+        return "narration"  # the step at hand
     if not line.context.pending and not _OPEN_WORK.search(line.text):
         return "unremarkable"
     return None
@@ -254,6 +260,8 @@ def _problem_of_users_word(line: Candidate, timeline: Timeline) -> LossReason | 
         return "fragment"
     if _OPINION.search(line.text):
         return "unremarkable"
+    if _SUBJECTLESS.match(line.text):
+        return "fragment"
     if is_specification(line.utterance.text) and not _CAUSE.search(line.text):
         # It says what is to be done, and why; that is the task.
         return "outdated" if timeline.edited_after(seq) else None
