@@ -38,6 +38,8 @@ _SLASH = re.compile(r"\s*/[a-z][\w:-]{0,40}(?:\s|\Z)(?!.*/)")
 _OUTPUT = re.compile(
     r"(?:bash-?\$|\n\(Current directory: [^)\n]*\)\s*(?:bash-\$)?)\s*\Z|\AOBSERVATION:|\A\[File: |\ATraceback "
 )
+# What an agent puts in the user's place after a compaction of its own.
+_CONTINUED = re.compile(r"\s*This session is being continued from a previous conversation")
 # What harnesses tell every agent, whatever the work is; one of them in a long text is enough.
 _HARNESS = re.compile(
     r"ONE COMMAND AT A TIME|EXACTLY ONE TOOL CALL|terminal session has started|wait for feedback after every command|"
@@ -149,6 +151,15 @@ def _without_script(utterance: Utterance) -> Utterance | None:
         # The lead-in stays: what follows it is the title.
         return utterance._replace(text=text[issue.start() : issue.end()].strip("\n"))
     return utterance._replace(scripted=True)
+
+
+def user_words(message: Message) -> str:
+    """Return the prose of a user message; nothing for the output of a tool or the standard text of a harness."""
+    if message.role != "user" or _OUTPUT.search(message.text) or _CONTINUED.match(message.text):
+        return ""
+    words = spoken_words(message)
+    heard = _without_script(Utterance(message.seq, "user", words, working=False, size=len(words)))
+    return heard.text if heard and heard.text == words and not heard.scripted else ""
 
 
 def _mark_forms(found: list[Utterance]) -> None:
