@@ -20,6 +20,7 @@ WIDTH, MARGIN, ROW = 880, 24, 19
 BLUE, GREEN, AMBER, GREY, RED = "#2f6fb7", "#3c8a4e", "#b7791f", "#8a8f98", "#b04545"
 NAMES = {
     "context/pinned/system.md": "pinned: system.md",
+    "rules": "standing rules of the user",
     "tiers/core": "core blocks (lasting notes)",
     "context/CONTEXT.md": "CONTEXT.md (summary)",
     "context/refs.jsonl": "refs: files and outputs by id",

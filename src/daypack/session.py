@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from daypack.types.compaction import Compaction
     from daypack.types.context import ContextItem
     from daypack.types.memory import Added
-    from daypack.types.records import HistoryHit, Ref
+    from daypack.types.records import HistoryHit, Ref, Rule
 
 
 def open_session(
@@ -134,6 +134,22 @@ class Session:
     def unpin(self, name: str) -> bool:
         """Remove a pinned text; return True if there was one."""
         return self.history.unpin(name) is not None
+
+    def rules(self) -> "tuple[Rule, ...]":
+        """Return the standing rules of the user that are in force, in the order given."""
+        return self.turns.inputs.rules.read()
+
+    def add_rule(self, text: str) -> "Rule":
+        """Add a standing rule; it counts from the next turn on, in place of an earlier rule on the same matter."""
+        return self.turns.inputs.rules.add(text)
+
+    def drop_rule(self, rule_id: str) -> "Rule":
+        """Drop a standing rule for good."""
+        return self.turns.inputs.rules.drop(rule_id)
+
+    def pin_rule(self, rule_id: str, *, on: bool = True) -> "Rule":
+        """Pin a standing rule: no later rule supersedes it, and no cap cuts it. `on` false unpins it."""
+        return self.turns.inputs.rules.pin(rule_id, on=on)
 
     def set_state(self, state: SessionState) -> None:
         """Change the session's state: active, idle, done, error or cancelled."""

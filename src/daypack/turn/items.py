@@ -18,6 +18,7 @@ CHANGED = "~changed"  # suffix of the id of a note about a newer form of a prefi
 RUNTIME = "daypack:runtime"  # source of items with the current time
 CLOCK = "clock"  # id of the item that is only the time
 CORE_BLOCKS = "blocks:core"  # id of the item with the core blocks of the hybrid protocol
+RULES = "rules"  # id of the item with the standing rules
 STAMP = "runtime:stamp"  # id of the item that a reply of the hybrid protocol returns unchanged
 
 

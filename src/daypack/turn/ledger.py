@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from daypack.derived.children import UPDATED
 from daypack.derived.records import COMPACTED, UNDONE
+from daypack.derived.rules import book
 from daypack.derived.tiers import SNAPSHOT, Store, merge, read_accepted
 from daypack.errors import DaypackError
 from daypack.files import atomic
@@ -36,7 +37,7 @@ EXPORTED = "context.exported"
 ASKED = "context.missing.requested"
 DETECTED = "context.missing.detected"
 RESOLVED = "context.missing.resolved"
-_VERSION = 3  # increased when the fold uses something that it ignored before
+_VERSION = 4  # increased when the fold uses something that it ignored before
 NOT_REDACTED = "off"  # key in a turn's `redacted` when redaction was off
 SAVE_EVERY = 32  # events; reading them again after a start costs less than writing a file every turn
 
@@ -74,6 +75,7 @@ class LedgerState(Struct, omit_defaults=True):
     last_user: int = 0  # seq of the newest of them
     protocol_used: bool = False  # a turn has asked for a snapshot
     tiers: Store = msgspec.field(default_factory=Store)
+    rules: book.RuleBook = msgspec.field(default_factory=book.RuleBook)
 
 
 class Ledger:
@@ -96,15 +98,15 @@ class Ledger:
                 if not self._is_of_this_log(folded, last):
                     folded = LedgerState(version=_VERSION)
                 for event in self._history.events.records(folded.seq + 1, last):
-                    if event.type != SNAPSHOT or self._has_message(event):
+                    if event.type not in (SNAPSHOT, book.FOUND) or self._has_message(event):
                         _fold(folded, event)
                 folded.seq, folded.crc = last, crc
             self._folded = folded
             return folded
 
     def _has_message(self, event: Event) -> bool:
-        """Return True if the message of a snapshot exists; an event about any other is ignored."""
-        number = str(event.data.get("message")).removeprefix("msg-")
+        """Return True if the message of a snapshot or a finding exists; an event about any other is ignored."""
+        number = str(event.data.get("through" if event.type == book.FOUND else "message")).removeprefix("msg-")
         known = number.isascii() and number.isdecimal() and len(number) < 18
         return known and int(number) <= self._history.messages.reader.newest().seq
 
@@ -255,6 +257,22 @@ def _fold_snapshot(folded: LedgerState, data: Mapping[str, Any], _: Event) -> No
     merge(folded.tiers, replace(accepted, round=min(accepted.round, folded.rounds)))
 
 
+def _fold_found(folded: LedgerState, data: Mapping[str, Any], _: Event) -> None:
+    book.fold_found(folded.rules, data)
+
+
+def _fold_added(folded: LedgerState, data: Mapping[str, Any], _: Event) -> None:
+    book.fold_added(folded.rules, data)
+
+
+def _fold_dropped(folded: LedgerState, data: Mapping[str, Any], _: Event) -> None:
+    book.fold_dropped(folded.rules, data)
+
+
+def _fold_pinned(folded: LedgerState, data: Mapping[str, Any], _: Event) -> None:
+    book.fold_pinned(folded.rules, data)
+
+
 _FOLDS: dict[str, Callable[[LedgerState, Mapping[str, Any], Event], None]] = {
     TURN: _fold_turn,
     "pin.set": _fold_pin,
@@ -269,6 +287,10 @@ _FOLDS: dict[str, Callable[[LedgerState, Mapping[str, Any], Event], None]] = {
     COMPACTED: _fold_compaction,
     UNDONE: _fold_compaction,
     SNAPSHOT: _fold_snapshot,
+    book.FOUND: _fold_found,
+    book.ADDED: _fold_added,
+    book.DROPPED: _fold_dropped,
+    book.PINNED: _fold_pinned,
 }
 # Built at import: msgspec builds a type without a lock, and two threads doing it at once crash.
 _WARM = tuple(map(msgspec.json.Decoder, (LedgerState, _Turn, _Question)))

@@ -68,6 +68,10 @@ QUOTED_PARTS = 2  # times the tokens of the excerpts are read: some of the quote
 # Tiers: the part of the room that the blocks of one tier take at most, as a divisor
 CORE_PART, WORKING_PART, EPHEMERAL_PART = 12, 12, 24
 
+# Standing rules: a rule has about 20 tokens, so a window of 8k shows about 45 of them
+RULE_SHARE = 0.15
+MAX_RULE_TOKENS = 3000
+
 # References to files and artifacts
 MIN_REF_CHARS, MAX_REF_CHARS = 600, 3600
 

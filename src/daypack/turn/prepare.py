@@ -97,9 +97,12 @@ class Turns:
         surface = survey(self.inputs, request, self._last_turn(recorded, request.target))
         selection = select(surface)
         fitted = fit(surface, selection, compacting=compacting)
+        if fitted.reason and fitted.start > surface.first:
+            surface, fitted = self._with_rules(request, surface, fitted, recording=recording)
         if fitted.reason and compacting and self.compactions.make_room(surface, fitted):
             surface = after_compaction(self.inputs, request, surface, fitted.reason)
             fitted = fit(surface, select(surface), compacting=True)
+            surface, fitted = self._with_rules(request, surface, fitted, recording=True)
         assembly = assemble(surface.target, fitted.prefix, fitted.messages, fitted.volatile)
         injection = inject(assembly, (*fitted.prefix, *fitted.volatile))
         packed = Packed(
@@ -113,6 +116,21 @@ class Turns:
             redacting=self.inputs.redacting,
         )
         return self._record(packed, recording=recording)
+
+    def _with_rules(
+        self, request: Request, surface: Surface, fitted: Fitted, *, recording: bool
+    ) -> tuple[Surface, Fitted]:
+        """Add the standing rules of the messages outside the tail. They shorten it, so that more may be outside."""
+        from daypack.turn.survey.rules import with_rules  # noqa: PLC0415 — only when messages leave the window
+
+        meter = self.inputs.meter(request.model)
+        while fitted.reason and fitted.start > surface.first and surface.target in SEEN_BY_DEFAULT:
+            shown = with_rules(self.inputs.rules, surface, fitted.start, meter, recording=recording)
+            if shown is surface:
+                break
+            surface = shown
+            fitted = fit(surface, select(surface), compacting=recording and request.target == "model")
+        return surface, fitted
 
     def _record(self, packed: Packed, *, recording: bool) -> Turn:
         """Append the evidence of a turn and write the pack."""

@@ -76,6 +76,16 @@ class Ref(Struct, frozen=True, omit_defaults=True):
     compaction: str | None = None
 
 
+class Rule(Struct, frozen=True, omit_defaults=True):
+    """A standing rule of the user, word for word."""
+
+    id: str
+    text: str
+    source: str  # the message it was found in, or "added"
+    position: Count  # the message that it was given in or after
+    pinned: bool = False  # never superseded, never cut
+
+
 class Summary(Struct, frozen=True, omit_defaults=True):
     """The current task in words; the value of `summary.md`."""
 

@@ -22,6 +22,7 @@ from daypack.types.snapshot import TierPolicy
 
 if TYPE_CHECKING:
     from daypack.turn.survey.refs import Refs
+    from daypack.turn.survey.rules import StandingRules
 
 
 class TurnInputs:
@@ -40,6 +41,13 @@ class TurnInputs:
         self._messages: dict[str, RecentMessages] = {}
         self._stubs: dict[str, Stubs] = {}
         self._policies: dict[Tier, TierPolicy] | None = None
+
+    @cached_property
+    def rules(self) -> "StandingRules":
+        """The standing rules of the user."""
+        from daypack.turn.survey.rules import StandingRules  # noqa: PLC0415 — only when messages leave the window
+
+        return StandingRules(self.history, self.ledger, redacting=self.redacting)
 
     @property
     def workspace(self) -> str:

@@ -42,6 +42,10 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
     pins = inputs.history.pins()
     working = list(_working_sources(inputs, request, folded))
     others: list[Found] = [*_sources(inputs, request, conversation, folded, pins), *request.items]
+    if inside and folded.rules.rules:
+        from daypack.turn.survey.rules import epoch_rules  # noqa: PLC0415 — few sessions have rules
+
+        others += epoch_rules(folded.rules, request, last_turn.epoch, meter)
     if searching and inputs.memory is not None:
         others += _memory_hits(inputs, request, conversation)
     found = [*_clock(request, folded), *working, *others]
