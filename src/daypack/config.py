@@ -59,7 +59,7 @@ class Settings(TypedDict, total=False):
     compaction_model: str
     embedding_model: str
     redaction: Redaction
-    window: Mapping[str, float]
+    window: Mapping[str, float | str]
 
 
 _ALLOWED: dict[str, tuple[str, ...]] = {

@@ -131,6 +131,18 @@ def test_without_a_budget_the_session_s_own_holds(command: Command, talk: Sessio
     assert json.loads(command("pack", "fresh", "--json").stdout)["budget_tokens"] == 128_000
 
 
+def test_a_number_of_the_window_can_be_tried_without_setting_it(command: Command, talk: Session) -> None:
+    def stable(*options: str) -> int:
+        return json.loads(command("pack", "talk", "--refresh", "--json", *options).stdout)["stable_tokens"]
+
+    assert stable("--window", "epoch_share=0.2") < stable("--window", "epoch_share=0.7")
+    assert stable() == stable()
+    wrong = command("pack", "talk", "--window", "epoch_share=2")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "window.epoch_share is '2' [argument]" in wrong.stderr
+    assert "'much' has no number [--window]" in command("pack", "talk", "--window", "much").stderr
+
+
 def test_a_pack_is_what_the_next_turn_sends(command: Command, talk: Session) -> None:
     talk.set_budget(0)
     shown = command("pack", "talk", "--dialect", "openai")

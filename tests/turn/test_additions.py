@@ -7,7 +7,7 @@ import pytest
 from turn.scenes import Clock, FakeMemory, item, stage, turn_events
 
 from daypack.session import Session
-from daypack.turn.dialects import NAMES
+from daypack.turn.dialects import NAMES, dialect
 from daypack.turn.evidence.additions import additions
 from daypack.turn.items import Item
 from daypack.turn.pack.assemble import assemble
@@ -42,6 +42,7 @@ def texts(body: Any) -> list[str]:
 def assert_the_time_ends_a_message(turn: Turn) -> None:
     for name in NAMES:
         body = turn.request(name)
+        assert dialect(name).validate(body) == []
         assert json.dumps(body).count(TIME) == 1
         (last,) = [text for text in texts(body) if TIME in text] or [body["messages"][-1]["content"]]
         assert last.index(TIME) > 20, "something else of the message is before it"

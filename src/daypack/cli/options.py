@@ -3,8 +3,10 @@
 import argparse
 import os
 from collections.abc import Sequence
+from typing import Unpack
 
 from daypack.cli.terminal import print_note, safe_line
+from daypack.config import Settings
 from daypack.session import Session, open_session
 
 
@@ -28,9 +30,9 @@ def natural(text: str) -> int:
     return int(text)
 
 
-def open_named(args: argparse.Namespace, *, create: bool = False) -> Session:
+def open_named(args: argparse.Namespace, *, create: bool = False, **settings: Unpack[Settings]) -> Session:
     """Open the session the arguments name."""
-    return open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=create)
+    return open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=create, **settings)
 
 
 def report_damage(session: Session, reported: set[str]) -> None:

@@ -4,7 +4,7 @@ import argparse
 
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named, report_damage, work_in_background
-from daypack.cli.turn_summary import add_window, print_turn, read_budget
+from daypack.cli.turn_summary import add_window, print_turn, read_budget, read_numbers
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prepare the turn, record it and print it."""
     budget = read_budget(args.budget) if args.budget is not None else None
-    with open_named(args) as session:
+    with open_named(args, window=read_numbers(args.window)) as session:
         if args.refresh:
             session.refresh()
         work_in_background(session, args)

@@ -42,6 +42,13 @@ def add_window(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", choices=TARGETS, default="model", help="reader of the pack (default: %(default)s)")
     parser.add_argument("--model", help="model to be called; determines the tokenizer")
     parser.add_argument(
+        "--window",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="a number of the window's policy for this turn, e.g. epoch_share=0.5; may be repeated",
+    )
+    parser.add_argument(
         "--refresh", action="store_true", help="start a new epoch, so that the prefix includes recent changes"
     )
     add_dialect(parser)
@@ -56,6 +63,18 @@ def read_budget(text: str) -> int | Mapping[str, Any]:
         raise BadInput(
             f"{text!r} is not a budget: {error}", operation="read budget", place="budget", hint=hint
         ) from error
+
+
+def read_numbers(texts: Sequence[str]) -> dict[str, str]:
+    """Parse the values of --window; the policy checks names and numbers."""
+    numbers: dict[str, str] = {}
+    for text in texts:
+        name, separator, number = text.partition("=")
+        if not separator:
+            hint = "pass a name and a number such as epoch_share=0.5"
+            raise BadInput(f"{text!r} has no number", operation="read options", place="--window", hint=hint)
+        numbers[name.strip()] = number.strip()
+    return numbers
 
 
 def add_dialect(parser: argparse.ArgumentParser) -> None:
