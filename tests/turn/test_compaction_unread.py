@@ -87,3 +87,15 @@ def test_a_turn_that_compacts_meanwhile_wins_and_the_rest_is_read_after_it(
     assert session.turns.compactions.wait(60)
     assert session.compactions[-1].source.startswith("messages:1-")
     check_files(session)
+
+
+def test_the_background_reads_a_bounded_part_and_records_what_it_does_not_read(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("daypack.turn.compaction.MAX_BACKGROUND_COMPACTION_BYTES", 6000)
+    fill(session, 1)
+    assert session.turns.compactions.wait(60)
+    [first, second] = session.compactions
+    assert 1 < second.start < first.start
+    assert unread(second) == [f"messages:1-{second.start - 1}"]
+    assert not session.turns.compactions.running

@@ -20,6 +20,7 @@ from daypack.turn.pack.fit import Fitted, begin_epoch, leaving, require_user
 from daypack.turn.pack.select import select
 from daypack.turn.policy import (
     COMPACTION_MIN_ROOM_TOKENS,
+    MAX_BACKGROUND_COMPACTION_BYTES,
     MAX_INLINE_COMPACTION_BYTES,
     compaction_reserve,
 )
@@ -90,7 +91,7 @@ class Compactions:
         if fitted.reason != "overflow" and surface.limits.room.tokens < COMPACTION_MIN_ROOM_TOKENS:
             return False
         first, last = messages
-        start = self._inline_start(first, last)
+        start = self._start_within(MAX_INLINE_COMPACTION_BYTES, first, last)
         task = _Task(
             folded=self._inputs.working_state.read(),
             previous_seq=self._inputs.working_state.newest_seq,
@@ -154,11 +155,13 @@ class Compactions:
         if first > folded.through:
             return Compacted(changed=False, trigger=trigger, problem="every message before the window has been read")
         # What was read before is read again, after what is older: later statements supersede earlier ones.
+        start = self._start_within(MAX_BACKGROUND_COMPACTION_BYTES, first, folded.through)
         task = _Task(
             folded=folded,
             previous_seq=previous_seq,
-            start=first,
+            start=start,
             through=folded.through,
+            unread=str(Messages(first, start - 1)) if start > first else "",
             trigger=trigger,
             limits=limits,
         )
@@ -315,15 +318,15 @@ class Compactions:
             document=render(document(made.records)),
         )
 
-    def _inline_start(self, first: int, last: int) -> int:
-        """Return where to start so that a turn does not wait long; earlier messages wait for a longer compaction."""
+    def _start_within(self, most_bytes: int, first: int, last: int) -> int:
+        """Return where to start to read at most so many bytes; earlier messages wait for a longer compaction."""
         reader = self._inputs.history.messages.reader
         begin, stop, size = reader.position(first), reader.position(last) + 1, 0
         while begin < stop:
             start = max(begin, stop - _SLOTS)
             for slot in reversed(reader.slots(start, stop)):
                 size += slot.length
-                if size > MAX_INLINE_COMPACTION_BYTES:
+                if size > most_bytes:
                     return slot.seq + 1 if slot.seq < last else last
             stop = start
         return first

@@ -79,6 +79,7 @@ MIN_REF_CHARS, MAX_REF_CHARS = 600, 3600
 COMPACTION_MIN_ROOM_TOKENS = 6000  # smaller windows that never overflowed do better with excerpts
 COMPACTION_RESERVE_TOKENS = 1200  # about what the first compaction adds to the prefix; an eighth of a small room
 MAX_INLINE_COMPACTION_BYTES = 1 << 20  # read while a turn waits, in half a second; older ones are read after it
+MAX_BACKGROUND_COMPACTION_BYTES = 64 << 20  # read after it, in half a minute; only `compact` on request reads more
 
 
 def compaction_reserve(room_tokens: int) -> int:
