@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from daypack.cli.options import report_damage
 from daypack.cli.terminal import json_text, print_note, safe_line, table
 from daypack.errors import BadInput, ReplayMismatch
 from daypack.session import Session
@@ -52,6 +53,17 @@ def add_window(parser: argparse.ArgumentParser) -> None:
         "--refresh", action="store_true", help="start a new epoch, so that the prefix includes recent changes"
     )
     add_dialect(parser)
+
+
+def prepare_turn(session: Session, args: argparse.Namespace, *, dry_run: bool) -> Turn:
+    """Prepare the turn that the options ask for, print it and report damaged lines."""
+    budget = read_budget(args.budget) if args.budget is not None else None
+    if args.refresh:
+        session.refresh()
+    turn = session.prepare(budget=budget, model=args.model, target=args.target, dry_run=dry_run)
+    print_turn(turn, args)
+    report_damage(session, set())
+    return turn
 
 
 def read_budget(text: str) -> int | Mapping[str, Any]:
