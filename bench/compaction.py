@@ -192,7 +192,7 @@ def _bullets(session: Session, gone: tuple[Message, ...]) -> Iterator[Row]:
     with open(session.history.layout.derived("context_doc"), encoding="utf-8") as file:
         shown = [line[2:].strip() for line in file if line.startswith("- ")]
     texts = {_bare(text) for text, _ in told}
-    strange = [line for line in shown if not {_bare(line), _bare(line.rpartition(" — ")[0])} & texts]
+    strange = [line for line in shown if not _heads(line) & texts]
     loose = [
         one for one in told if not all(probes.stands(it, _said(one[1], words)) for it in probes.literals_in(one[0]))
     ]
@@ -204,6 +204,12 @@ def _bullets(session: Session, gone: tuple[Message, ...]) -> Iterator[Row]:
     yield Row(name, ours=_share(count - len(loose), count), target="100 %", met=not loose)
     name = "bullets word for word in their message"
     yield Row(name, ours=_share(count - len(other), count), target="100 %", met=not other and not strange)
+
+
+def _heads(line: str) -> set[str]:
+    """Return a line, and what is left of it without cause, cure and purpose, which follow a dash."""
+    parts = line.split(" — ")
+    return {_bare(" — ".join(parts[:count])) for count in range(1, len(parts) + 1)}
 
 
 def _bare(text: str) -> str:

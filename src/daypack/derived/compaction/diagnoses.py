@@ -92,7 +92,9 @@ def resolved_since(errors: Iterable[ErrorRecord], artifacts: Artifacts, timeline
         step = resolving_step(artifacts, seen) if error.keys else None
         if step and step.resolved_by:
             cure = _cure(step, artifacts)
-            mended = cure and not (cure.startswith(_EDITING) and any(map(_OPERATING.match, error.keys)))
+            # The record does not say which command failed: the one that succeeded may be the same.
+            operating = any(map(_OPERATING.match, error.keys))
+            mended = cure and cure.startswith(_EDITING) != operating
             found[error.id] = cure if mended else None
         elif timeline.settled_after(0) and not _ABSENT.search(error.error):
             found[error.id] = None

@@ -50,7 +50,10 @@ _COMMAND_CHARS = 120
 _TESTS = "runs the tests"
 # One test or one file, and a filter that only shortens the output.
 _NARROW = re.compile(r" (?:-run|-k|--filter|--grep|-t|--only)[ =]|::|\.\w{1,4}:\d|_test\.|test_\w+\.|\.test\.|\.spec\.")
-_FILTER = re.compile(r"(?:\s*2>&1)?(?:\s*\|\s*(?:head|tail|grep|egrep|less|wc|sort|cat|tee)\b[^|&;]*)*\s*$")
+_FILTER = re.compile(
+    r"(?:\s*2>&1)?(?:\s*\|\s*(?:head|tail|grep|egrep|less|wc|sort|cat|tee)\b(?:\"[^\"]*\"|'[^']*'|[^|&;\"'])*)*\s*$"
+)
+_OTHER_SCRIPT = re.compile(r"[\u0370-\u1fff\u2e80-\ud7ff]")  # neither Latin letters nor signs: the cues may not know it
 # The commands of a project that are worth repeating exactly, by what they are for.
 _PURPOSES = {
     _TESTS: re.compile(r"(?<![-\w])(?:tests?|spec|pytest)\b"),
@@ -244,7 +247,7 @@ class Extraction:
                 if text in seen or not says_something(text, words_of(text)) or is_acknowledgement(text):
                     continue
                 seen.add(text)
-                if utterance.voice == "user" or not (text.isascii() or find_cues(text).talk):
+                if utterance.voice == "user" or (_OTHER_SCRIPT.search(text) and not find_cues(text).talk):
                     value = scored.score * (1.0 if utterance.voice == "user" else 0.7)
                     found.append((value, utterance, text, scored.text))
         found.sort(key=lambda pair: (-pair[0], -pair[1].seq))

@@ -74,7 +74,8 @@ def find_task(utterances: Sequence[Utterance], is_completed: Callable[[Bullet, i
             continue
         if _GENERIC.issuperset(content_words(utterance.text[:200])):
             continue  # "let's give it a try": the task is what was proposed
-        if working and not best.commands and _CHECKING.match(utterance.text.strip()):
+        asks = utterance.text.strip()
+        if working and not best.commands and (_CHECKING.match(asks) or _TELLING.match(asks)):
             continue
         if not _is_substantial(utterance, best.request, working=working):
             others.append(best)

@@ -16,6 +16,7 @@ _CODE_SHAPE = re.compile(r"_|[a-z][A-Z]|\d")
 _CODE_SPAN = re.compile(r"`([^`\n]{1,120})`")
 _LEAST_PLAIN = 6  # letters of a plain word in backticks that names something
 _MAX_EDIT_CHARS = 20_000
+_PROSE = (".md", ".txt", ".rst", ".adoc")
 
 
 class Timeline:
@@ -25,6 +26,8 @@ class Timeline:
         self._edits: list[int] = []  # messages that edit a file
         self._touched: dict[str, int] = {}  # a name -> the last message that edited text with it
         self._removed: dict[str, int] = {}  # a name -> the last message that took it out of a text
+        self._opened = ""  # the file in the editor of an agent that has one
+        self._start = messages[0].seq if messages else 0
         self._paths: dict[str, set[str]] = {}  # the name of a file -> the paths under which it was edited
         for message in messages:
             if message.role == "assistant":
@@ -38,24 +41,31 @@ class Timeline:
         action = message.meta.get("action") if message.meta else None
         if isinstance(action, str) and action.strip() and not calls:
             calls = [read_action(action)]
-        changes = [touch for call in calls for touch in call.touches if touch.verb in ("written", "created", "deleted")]
-        opened = any(call.opened and call.shape.verb == "written" for call in calls)
-        if changes or opened:
-            self._edits.append(message.seq)
-        for touch in changes:
-            self._change(touch, message.seq)
+        for call in calls:
+            changes = [touch for touch in call.touches if touch.verb in ("written", "created", "deleted")]
+            if call.opened and call.shape.verb == "written":
+                changes.append(Touch("written", self._opened))
+            if action and call.touches:
+                self._opened = call.touches[-1].path
+            if any(touch.verb != "deleted" for touch in changes):
+                self._edits.append(message.seq)
+            for touch in changes:
+                self._change(touch, message.seq)
 
     def _change(self, touch: Touch, seq: int) -> None:
-        file = touch.path.rpartition("/")[2]
+        file = touch.path.rpartition("/")[2]  # nothing, where the open file is not known
         self._paths.setdefault(file, set()).add(touch.path)
         before, after = _names(file), _names(file)
         for old, new, _ in touch.edits or ():
             before |= _names(old[:_MAX_EDIT_CHARS])
             after |= _names(new[:_MAX_EDIT_CHARS])
-        after |= _names((touch.content or "")[:_MAX_EDIT_CHARS])
+        if not file.endswith(_PROSE):  # a plan that names code does not change it
+            after |= _names((touch.content or "")[:_MAX_EDIT_CHARS])
         self._touched.update(dict.fromkeys(before | after, seq))
-        gone = before if touch.verb == "deleted" else before - after
-        self._removed.update(dict.fromkeys(gone, seq))
+        if touch.verb == "deleted":
+            self._removed.update(dict.fromkeys(before, seq))
+            return
+        self._removed.update(dict.fromkeys(before - after, seq))
         for name in after:
             self._removed.pop(name, None)  # it is back
 
@@ -81,11 +91,13 @@ class Timeline:
         return at < len(self._edits) and self._edits[at] < seq
 
     def is_worked_off(self, seq: int) -> bool:
-        """Return True if the agent edited files for a message of the user, and reported before the next one."""
-        until = next((asked for asked in self._asked if asked > seq), None)
-        return any(
-            report > seq and (until is None or report < until) and self.follows_edits(report) for report in self.reports
-        )
+        """Return True if the agent edited files for a message of the user, and reported before the next one.
+
+        Of a message before the range the edits may be there too: then the report is enough.
+        """
+        until = next((asked for asked in self._asked if asked > seq), sys.maxsize)
+        reports = [report for report in self.reports if seq < report < until]
+        return any(seq < self._start or self.follows_edits(report) for report in reports)
 
     def settled_after(self, seq: int) -> bool:
         """Return True if files were edited after a message, and the agent reported after that."""

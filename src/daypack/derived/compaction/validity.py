@@ -71,6 +71,7 @@ _LASTING = re.compile(
 # What was so before the work, or would be so without it.
 _FORMER = re.compile(
     r"^\W*(?:before|previously|old|originally|earlier|formerly|without)\b|\bthe old (?:code|version|behaviou?r|one)\b|"
+    r"\b(?:is|are) (?:now )?(?:starting|building|compiling|installing|loading|downloading)\b|"
     r"\bpreviously\b|\b(?:was|were) (?:\w+ )?\w+ing\b|\bused to\b|\bwould (?:have|be|stop|fail|use|return|never)\b",
     re.IGNORECASE,
 )
@@ -102,10 +103,11 @@ _POINTING = re.compile(
 _DEED = re.compile(
     r"^(?:[^—:]{1,80}(?:—|:| -)\s*)?\W*(?:(?:also|then|i|we)\s+){0,2}(?:added|removed|updated|fixed|"
     r"changed|created|deleted|"
-    r"renamed|replaced|moved|extracted|implemented|committed|pushed|merged|made|wrote|restored|populated)\b|\bnow\b|"
+    r"renamed|replaced|moved|extracted|implemented|committed|pushed|merged|made|wrote|restored|populated)\b|"
     r"\b(?:has|have) been \w+ed\b|\b(?:i|we)(?:'ve| have) \w+ed\b",
     re.IGNORECASE,
 )
+_NOW = re.compile(r"\bnow\b", re.IGNORECASE)
 # An item of a list whose subject is in the heading above it.
 _SUBJECTLESS = re.compile(
     r"^(?:returns?|uses?|lives?|supports?|takes?|accepts?|contains?|skips?|logs?|checks?|reads?|writes?|"
@@ -149,6 +151,8 @@ def problem_of(line: Candidate, section: Section, timeline: Timeline) -> LossRea
     if line.utterance.chatting or not timeline.has_work:
         return None
     if is_status(line.text):
+        if _POINTING.match(line.text):
+            return "unremarkable"
         spec = line.utterance.voice == "user" and is_specification(line.utterance.text)
         return "unremarkable" if spec else "outdated" if timeline.edited_after(line.utterance.seq) else None
     return (
@@ -166,7 +170,8 @@ def _problem_of_finding(line: Candidate, timeline: Timeline) -> LossReason | Non
     if _SUBJECTLESS.match(text) or not _VERB.search(text) or line.text[:1].islower():
         return "fragment"
     if _CAUSE.search(text) and line.density:
-        return "outdated" if utterance.midway and timeline.reported_after(seq) else None
+        passed = timeline.edited_after(seq) or timeline.reported_after(seq)
+        return "outdated" if utterance.midway and passed else None
     if _FORMER.search(text):
         return "outdated"
     if utterance.midway:
@@ -174,7 +179,7 @@ def _problem_of_finding(line: Candidate, timeline: Timeline) -> LossReason | Non
             return "outdated"
         return None if not timeline.has_edits or _DEED.search(text) else "outdated"
     if not timeline.follows_edits(seq):  # an answer, not a report of work: it holds until the next edit
-        return "outdated" if timeline.edited_after(seq) and not _DEED.search(text) else None
+        return "outdated" if timeline.edited_after(seq) and not (_DEED.search(text) or _NOW.search(text)) else None
     return "outdated" if timeline.removed_after(text, seq) else None
 
 
@@ -196,7 +201,7 @@ def is_outdated(text: str, timeline: Timeline) -> bool:
         return False
     if timeline.removed_after(text, 0) or timeline.moved(text):
         return True
-    if _DEED.search(text.replace("*", "")):
+    if _DEED.search(text.replace("*", "")) or _NOW.search(text):
         return False
     if timeline.touched_after(text, 0):
         return True
