@@ -3,9 +3,9 @@
 import argparse
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.options import add_place, open_named, report_damage, work_in_background
+from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import print_note, safe_line
-from daypack.cli.turn_summary import add_window, print_turn, read_budget, read_numbers
+from daypack.cli.turn_summary import add_window, prepare_turn, read_numbers
 from daypack.turn.turn import Turn
 
 
@@ -17,16 +17,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the turn that `daypack prepare` would record now."""
-    budget = read_budget(args.budget) if args.budget is not None else None
     with open_named(args, window=read_numbers(args.window)) as session:
-        if args.refresh:
-            session.refresh()
-        work_in_background(session, args)
-        turn = session.prepare(budget=budget, model=args.model, target=args.target, dry_run=True)
-        print_turn(turn, args)
+        turn = prepare_turn(session, args, dry_run=True)
         if _drops_messages(turn):
             print_note(f"messages do not fit: `daypack prepare {safe_line(args.session)}` may compact them first")
-        report_damage(session, set())
         return EXIT_DAMAGE if session.damage else 0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from daypack.cli.options import report_damage
+from daypack.cli.options import report_damage, work_in_background
 from daypack.cli.terminal import json_text, print_note, safe_line, table
 from daypack.errors import BadInput, ReplayMismatch
 from daypack.session import Session
@@ -60,6 +60,7 @@ def prepare_turn(session: Session, args: argparse.Namespace, *, dry_run: bool) -
     budget = read_budget(args.budget) if args.budget is not None else None
     if args.refresh:
         session.refresh()
+    work_in_background(session, args)
     turn = session.prepare(budget=budget, model=args.model, target=args.target, dry_run=dry_run)
     print_turn(turn, args)
     report_damage(session, set())
