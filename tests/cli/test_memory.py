@@ -65,6 +65,13 @@ def test_a_search_that_finds_nothing_relevant_says_so(command: Command, memory_i
     assert "nothing relevant" in answer.stderr
 
 
+def test_a_search_shows_what_is_superseded(command: Command, memory_id: str) -> None:
+    command("memory", "add", memory_id, "The staging port is 5432.")
+    newer = command("memory", "add", memory_id, "The staging port is 5433 now.").stdout.strip()
+    found = command("memory", "search", memory_id, "staging port").stdout
+    assert found.endswith(f"The staging port is 5432.\n  superseded by {newer}\n")
+
+
 def test_an_entry_comes_from_standard_input_and_its_key_makes_it_one(command: Command, memory_id: str) -> None:
     first = command("memory", "add", "launch", "--client-key", "k", stdin=SAID.encode())
     again = command("memory", "add", "launch", "--client-key", "k", stdin=SAID.encode())

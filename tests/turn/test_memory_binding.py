@@ -171,6 +171,15 @@ def test_what_was_said_in_the_session_makes_no_other_entry_relevant(
     assert not any(SAID in str(message["content"]) for message in turn.messages("openai"))
 
 
+def test_a_superseded_entry_is_marked_in_a_turn(bound: Session, memories: Memories, memory_id: str) -> None:
+    for text in ("The staging port is 5432.", "The staging port is 5433 now."):
+        memories.add_entry(memory_id, text, about={"author": "Sam"})
+    newest = memories.list_entries(memory_id, limit=1).entries[0].entry_id
+    bound.append("user", "Which port does staging have?")
+    sent = "".join(str(message["content"]) for message in bound.prepare(budget=8_000).messages("openai"))
+    assert sent.index("5433 now.") < sent.index(f"5432. (superseded by {newest})")
+
+
 def test_closing_a_session_writes_the_document_of_what_was_captured(
     home: str, memories: Memories, memory_id: str
 ) -> None:

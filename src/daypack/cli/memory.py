@@ -218,6 +218,8 @@ def _search(memories: MemoryTools, args: argparse.Namespace) -> int:
 def _print_hit(hit: Hit) -> None:
     print(f"{colour(hit.entry_id, 'cyan')}  {hit.score:.3f}  {colour(_when(hit), 'dim')}  {safe_line(_who(hit))}")
     print(f"  {safe(hit.raw_entry).replace(chr(10), chr(10) + '  ')}")
+    if hit.superseded_by:
+        print(f"  superseded by {hit.superseded_by}")
     if hit.score_parts:
         print("  = " + " + ".join(f"{name} {value:.3f}" for name, value in hit.score_parts.items()))
 

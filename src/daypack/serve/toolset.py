@@ -119,7 +119,8 @@ _NINE: dict[str, _Definition] = {
         "Search one memory with words or a question. Returns the best entries first (at most 10, or top_k from 1 to "
         "100), the latest context document and the version that matches the query best. Entries that are not about the "
         'query are left out: no entries and the note "nothing relevant" mean that the memory has no answer. '
-        "Call it whenever earlier sessions may matter. Filter by time, tags, role, author or session.",
+        "superseded_by names a hit with a newer value of the same matter. Call it whenever earlier sessions may "
+        "matter. Filter by time, tags, role, author or session.",
         requests.SearchMemories,
     ),
 }

@@ -16,7 +16,7 @@ from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.text.redact.redact import redact_message
 from daypack.types.history import Message
-from daypack.types.memory import Added, Entry, Remembered
+from daypack.types.memory import Added, Hit, Remembered
 
 if TYPE_CHECKING:
     from daypack.memory.keeper import Keeper
@@ -171,10 +171,11 @@ class Bound:
                 tools.close()
 
 
-def _hit_text(entry: Entry) -> str:
-    text = entry.raw_entry if len(entry.raw_entry) <= _MAX_HIT_CHARS else entry.summary
-    who = entry.author or entry.role
-    return f"{who}: {text}" if who else text
+def _hit_text(hit: Hit) -> str:
+    text = hit.raw_entry if len(hit.raw_entry) <= _MAX_HIT_CHARS else hit.summary
+    who = hit.author or hit.role
+    marked = f"{text} (superseded by {hit.superseded_by})" if hit.superseded_by else text
+    return f"{who}: {marked}" if who else marked
 
 
 def _key(name: str, message: Message) -> str:

@@ -158,6 +158,7 @@ class Hit(Entry, frozen=True, omit_defaults=True, kw_only=True):
     score: float
     score_parts: dict[str, float] | None = None
     relevance: float = 1.0
+    superseded_by: str | None = None  # the hit, ranked above this one, that states a newer value of the same matter
 
 
 class SearchResult(Struct, frozen=True, kw_only=True):

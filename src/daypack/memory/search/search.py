@@ -6,7 +6,9 @@ import msgspec
 
 from daypack.memory.document.document import is_placeholder
 from daypack.memory.search.index_cache import IndexCache
+from daypack.memory.search.supersession import mark_superseded
 from daypack.memory.store.port import Store, StoreFeed
+from daypack.search.floor import EXAMINED
 from daypack.types.memory import NOTHING_RELEVANT, ContextDocument, Entry, Hit, SearchResult, Where
 
 if TYPE_CHECKING:
@@ -27,17 +29,19 @@ def search(store: Store, indexes: IndexCache, user: str, memory_id: str, questio
     latest = store.document(user, memory_id)  # raises MemoryMissing if the user has no such memory
     allowed = None if question.where is None else store.find(user, memory_id, question.where)
     with indexes.use(StoreFeed(store, user, memory_id)) as index:
-        ranked = index.search(question.query, question.top_k, allowed=allowed)
+        # More than asked for: the newer value of a matter may rank below the older one.
+        ranked = index.search(question.query, max(question.top_k, EXAMINED), allowed=allowed)
         best, score = _best_document(store, user, index, memory_id, question.query)
         notes = (*index.notes, *filter(None, (indexes.problem,)))
     stored = store.pick(user, memory_id, [entry.seq for entry in ranked])
     # An entry may have been erased in the meantime.
-    hits = tuple(_hit(stored[entry.seq], entry, explain=question.explain) for entry in ranked if entry.seq in stored)
+    hits = [_hit(stored[entry.seq], entry, explain=question.explain) for entry in ranked if entry.seq in stored]
+    best_hits = tuple(mark_superseded(hits)[: question.top_k])
     written = not is_placeholder(latest.content)
     return SearchResult(
         memory_id=memory_id,
-        entries=hits,
-        count=len(hits),
+        entries=best_hits,
+        count=len(best_hits),
         latest_context=latest.content if written else None,
         context_timestamp=latest.created_at if written else None,
         best_context=best.content if best else None,
