@@ -34,7 +34,7 @@ class Statement(NamedTuple):
 
 
 class Replacement(NamedTuple):
-    """A value that somebody gave up, and the one that took its place, if it is named."""
+    """A value that a person gave up, and the one that took its place, if it is named."""
 
     owner: str
     old: frozenset[str]

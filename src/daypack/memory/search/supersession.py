@@ -16,7 +16,7 @@ from daypack.types.memory import Entry, Hit
 
 MAX_CHARS = 400  # of a superseded entry: a longer one also says something else
 MAX_SENTENCES = 3
-MAX_WORDS = 12  # of an entry that says what somebody uses
+MAX_WORDS = 12  # of an entry that says what a person uses
 
 
 def mark_superseded(hits: Sequence[Hit]) -> list[Hit]:
@@ -64,7 +64,7 @@ def _is_short(entry: Entry) -> bool:
 
 
 def _gives_up(new: Replacement, older: Entry) -> bool:
-    """Return True if an entry says that somebody has what they gave up later."""
+    """Return True if an entry says that a person has what they gave up later."""
     text = older.raw_entry
     if not new.old or "?" in text or len(text.split()) > MAX_WORDS:
         return False
