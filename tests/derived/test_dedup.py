@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daypack
-from daypack.derived import dedup
+from daypack.derived import dedup, occurrences
 from daypack.derived.children import put_child
 from daypack.derived.dedup import fold, lookup, read_index, records_of, recount, refresh, write
 from daypack.derived.occurrences import OccurrenceIndex, advance
+from daypack.derived.repeated_content import LARGE_BYTES
 from daypack.derived.swap import swap_output, swap_range
 from daypack.errors import BadInput, SourceMissing, UnsafePath
 from daypack.files import blobs
@@ -266,6 +267,18 @@ def test_a_long_history_without_large_contents_is_read_once(session: Session, mo
     monkeypatch.setattr(dedup, "advance", counted)
     assert refresh(session.history) == ()
     assert started == [6]
+
+
+def test_large_contents_among_short_messages_are_all_found(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(occurrences, "_STRETCH", 3)
+    for text in ("short", "x" * LARGE_BYTES, "é" * (LARGE_BYTES // 2), "\n" * 5):
+        session.append_many([{"role": "user", "content": f"short {number}"} for number in range(7)])
+        run(session, f"call of {text[:5]!r}", text, file_path="a.py", content=FILE)
+    index = OccurrenceIndex()
+    advance(session.history, index)
+    found = {(blobs.name_of(one.content.encode()), one.ref) for one in occurrences.all_of(session.history)}
+    assert found == {(name, ref) for name, refs in index.places.items() for ref in refs}
+    assert len(found) == 6
 
 
 CONTENTS = st.sampled_from(["log", "file", "numbered", "write", "pin", "child", "small", "other"])

@@ -10,7 +10,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from daypack.derived.children import UPDATED
-from daypack.derived.repeated_content import content_of, is_large, printed, written
+from daypack.derived.repeated_content import LARGE_BYTES, content_of, is_large, printed, written
 from daypack.errors import DaypackError
 from daypack.files import blobs
 from daypack.history.reader import Reader
@@ -19,6 +19,7 @@ from daypack.types.history import Event, Message
 
 MIN_REFS = 2  # a content that occurs once is where it is
 _OWN_EVENTS = ("context.", "import.")  # they record what was shown, made or imported: no new content
+_STRETCH = 256  # lines that are read or skipped together
 _MAX_CALL_CHARS = 255  # of a call id in a source reference
 
 
@@ -48,7 +49,7 @@ def advance(history: History, index: OccurrenceIndex, upto: int | None = None, *
     # Where to stop is settled first: what is appended meanwhile belongs to the next time.
     last, first_mark = reached(history.messages.reader, upto)
     last_event, second_mark = reached(history.events.reader, events)
-    for message in history.messages.records(index.messages + 1, last):
+    for message in _of_long_lines(history, index.messages + 1, last):
         for occurrence in of_message(message, index.calls):
             if occurrence.ref.startswith("tool:"):
                 index.calls[occurrence.ref] = occurrence.message
@@ -57,6 +58,17 @@ def advance(history: History, index: OccurrenceIndex, upto: int | None = None, *
         for occurrence in of_event(history, event):
             _enter(index, occurrence)
     index.messages, index.events, index.marks = last, last_event, (first_mark, second_mark)
+
+
+def _of_long_lines(history: History, first: int, last: int) -> Iterator[Message]:
+    """Return the messages of a range, without stretches where no line is long enough for a large content."""
+    reader = history.messages.reader
+    at, stop = reader.position(first), reader.position(last + 1)
+    while at < stop:
+        slots = reader.slots(at, min(at + _STRETCH, stop))
+        if any(slot.length > LARGE_BYTES for slot in slots):
+            yield from history.messages.records(slots[0].seq, slots[-1].seq)
+        at += _STRETCH
 
 
 def reached(reader: Reader[Any], upto: int | None) -> tuple[int, int]:
