@@ -116,6 +116,17 @@ def test_a_terminal_or_log_that_the_user_copies_is_nobodys_word() -> None:
     assert not any("root cause" in text or "8081" in text or "Never" in text or "ireturn" in text for text in found)
 
 
+def test_an_edit_of_the_open_file_outdates_what_was_said_about_it() -> None:
+    state = "\n(Open file: /repo/src/export.py)\n(Current directory: /repo)\nbash-$"
+    said = Message(
+        role="assistant", content="The cause is in `export.py`, line 4.", meta={"action": "open src/export.py"}
+    )
+    edit = Message(role="assistant", content="I correct it.", meta={"action": "edit 4:4\nx = 1\nend_of_edit"})
+    shown = ("user", f"[File: /repo/src/export.py (9 lines total)]{state}")
+    assert facts(("user", ASKED), said, shown) == ["The cause is in `export.py`, line 4."]
+    assert facts(("user", ASKED), said, shown, edit, shown) == []
+
+
 # Commands
 
 
@@ -149,6 +160,8 @@ def test_a_decision_on_a_path_that_became_another_is_outdated() -> None:
     plan = ("user", f"{ASKED} We decided to put the batches into src/core/batches.py, and to keep the old flags.")
     assert len(picked(raw(plan, *edits("Good.", path="src/core/batches.py")), "decisions")) == 1
     assert picked(raw(plan, *edits("Good.", path="src/io/batches.py")), "decisions") == []
+    moved = [*edits("Good.", path="src/core/batches.py"), *shell("Move.", "rm src/core/batches.py", "")]
+    assert picked(raw(plan, *moved, *edits("Good.", path="src/io/batches.py")), "decisions") == []
 
 
 # Pending

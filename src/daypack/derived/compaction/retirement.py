@@ -24,6 +24,7 @@ def retire(records: Records, extraction: Extraction, artifacts: Artifacts) -> Re
     for fact in records.facts:
         if not fact.purpose and is_outdated(fact.text, timeline):
             reasons[fact.id] = "outdated"
+    reasons.update((decision.id, "outdated") for decision in records.decisions if timeline.moved(decision.decision))
     cures: dict[str, str] = {}
     for name, cure in resolved_since(
         (error for error in records.errors if not error.resolution), artifacts, timeline

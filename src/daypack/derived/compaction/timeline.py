@@ -16,6 +16,10 @@ _CODE_SHAPE = re.compile(r"_|[a-z][A-Z]|\d")
 _CODE_SPAN = re.compile(r"`([^`\n]{1,120})`")
 _LEAST_PLAIN = 6  # letters of a plain word in backticks that names something
 _MAX_EDIT_CHARS = 20_000
+_OPEN = re.compile(
+    r"\(Open file: ([^\n]{1,400}?)\)$", re.MULTILINE
+)  # what an editor in a shell says after every command
+_STATUS_CHARS = 600
 _PROSE = (".md", ".txt", ".rst", ".adoc")
 
 
@@ -32,6 +36,8 @@ class Timeline:
         for message in messages:
             if message.role == "assistant":
                 self._take(message)
+            elif shown := _OPEN.findall(message.text[-_STATUS_CHARS:]):
+                self._opened = shown[-1]
         self.reports = [utterance.seq for utterance in utterances if utterance.reporting]
         self.has_work = any(utterance.working for utterance in utterances)  # the agent used tools
         self._asked = [utterance.seq for utterance in utterances if utterance.voice == "user"]
@@ -54,7 +60,11 @@ class Timeline:
 
     def _change(self, touch: Touch, seq: int) -> None:
         file = touch.path.rpartition("/")[2]  # nothing, where the open file is not known
-        self._paths.setdefault(file, set()).add(touch.path)
+        paths = self._paths.setdefault(file, set())
+        if touch.verb == "deleted":
+            paths.discard(touch.path)
+        else:
+            paths.add(touch.path)
         before, after = _names(file), _names(file)
         for old, new, _ in touch.edits or ():
             before |= _names(old[:_MAX_EDIT_CHARS])
