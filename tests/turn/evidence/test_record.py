@@ -5,9 +5,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from turn.compacting import fill
 from turn.scenes import Clock, FakeMemory, converse, item, logs, outputs, stage, turn_events
 
 from daypack.errors import Damaged, SourceMissing
+from daypack.session import Session
 from daypack.turn.evidence import record as evidence
 from daypack.turn.evidence import replay
 from daypack.turn.evidence.replay import read_turn
@@ -175,3 +177,48 @@ def test_the_record_says_what_was_counted_how_and_for_whom(home: str) -> None:
     assert (data["first"], data["last"], data["user"]) == (1, 5, 5)
     assert set(data["sha256"]) == {"assembly", "openai", "responses", "anthropic"}
     assert data["stable"]["prefix_sha256"] == turn.prefix_sha256
+
+
+def crowded(home: str) -> Session:
+    """A session with two pins and a compaction; its newest turn has 20 items and opens an epoch."""
+    session = stage(home)
+    session.pin("system.md", "You are a careful engineer.")
+    session.pin("goal.md", "The harbour opens in spring.")
+    fill(session, 1)
+    session.refresh()
+    session.append("user", "What of the harbour lamp and the glacier?")
+    items = [
+        item(
+            item_id=f"src/module_{number}.py",
+            title=f"src/module_{number}.py, lines 1 to 40",
+            content=f"def lamp_{number}(): ...",
+            source_refs=[f"file:///src/module_{number}.py"],
+        )
+        for number in range(20)
+    ]
+    turn = session.prepare(budget=8000, items=items)
+    assert turn.new_epoch
+    assert len(turn.parts.volatile) >= 20
+    return session
+
+
+def test_the_event_of_a_turn_with_twenty_items_that_opens_an_epoch_has_at_most_8_kb(home: str) -> None:
+    session = crowded(home)
+    line = Path(session.history.layout.events).read_bytes().splitlines()[-1]
+    assert b'"opening"' in line
+    assert len(line) <= 8000
+
+
+def test_items_of_the_prefix_leave_out_what_their_ids_say_and_older_events_have_it(home: str) -> None:
+    session = crowded(home)
+    [*_, event] = turn_events(session)
+    stored = {found["id"]: found for found in event.data["opening"]["items"]}
+    assert set(stored["context_doc"]) == {"id", "context_kind", "digest", "tokens"}
+    assert set(stored["refs"]) == {"id", "context_kind", "digest", "tokens"}
+    assert set(stored["pin:goal.md"]) == {"id", "context_kind", "digest", "tokens", "title"}
+    record = read_turn(session.history, event.id)
+    assert record.opening
+    for found in record.opening.items:
+        whole = msgspec.to_builtins(found)  # as it was stored before: all fields that are no default of Item
+        assert msgspec.convert(evidence.expand({"items": [whole]})["items"][0], Item) == found
+    session.replay(event.id)

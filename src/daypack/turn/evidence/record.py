@@ -247,12 +247,39 @@ def _expand_item(data: object) -> object:
 def _defaults(item_id: str, context_kind: Any) -> dict[str, Any]:  # noqa: ANN401 — whatever the event says
     if item_id.startswith("item:") and context_kind in CONTEXT_KINDS:
         return {**_DEFAULTS, **defaults_of(context_kind), "source": f"caller:{item_id[5:]}"}
-    return _DEFAULTS
+    if item_id.startswith("pin:"):
+        return {**_DEFAULTS, **_PINNED, "source": f"context/pinned/{item_id[4:]}"}
+    return _OF_ITEM.get(item_id, _DEFAULTS)
 
 
 _UNSET = object()
 _DEFAULTS: dict[str, Any] = msgspec.structs.asdict(Item(id="", kind="custom", context_kind="custom", source=""))
 for _required in ("id", "kind", "context_kind", "source", "bytes"):
     del _DEFAULTS[_required]
+# What is left out of the items of a prefix. These values are part of the format and never change. None of them is a
+# default of Item: events from before this table have them all, and are read as they were written.
+_SHARED = ("model", "reviewer", "ui", "user", "peer_agent", "evidence_export")
+_PINNED = {"kind": "system", "authority": "system", "placement": "prefix", "order": 20, "priority": 0.99}
+_OF_ITEM = {
+    "context_doc": {
+        **_DEFAULTS,
+        "kind": "context_doc",
+        "source": "context/CONTEXT.md",
+        "title": "CONTEXT.md",
+        "visibility": _SHARED,
+        "placement": "prefix",
+        "order": 70,
+        "priority": 0.86,
+    },
+    "refs": {
+        **_DEFAULTS,
+        "kind": "refs",
+        "source": "context/refs.jsonl",
+        "title": "refs",
+        "visibility": _SHARED,
+        "placement": "prefix",
+        "order": 80,
+    },
+}
 # Built at import: msgspec builds a type without a lock, and two threads doing it at once crash.
 _WARM = msgspec.json.Decoder(TurnRecord)
