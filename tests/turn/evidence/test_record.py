@@ -184,6 +184,8 @@ def crowded(home: str) -> Session:
     session = stage(home)
     session.pin("system.md", "You are a careful engineer.")
     session.pin("goal.md", "The harbour opens in spring.")
+    session.append("user", "From now on, always answer in French.")
+    session.append("assistant", "D'accord.")
     fill(session, 1)
     session.refresh()
     session.append("user", "What of the harbour lamp and the glacier?")
@@ -215,6 +217,7 @@ def test_items_of_the_prefix_leave_out_what_their_ids_say_and_older_events_have_
     stored = {found["id"]: found for found in event.data["opening"]["items"]}
     assert set(stored["context_doc"]) == {"id", "context_kind", "digest", "tokens"}
     assert set(stored["refs"]) == {"id", "context_kind", "digest", "tokens"}
+    assert set(stored["rules"]) == {"id", "context_kind", "digest", "tokens", "metadata"}
     assert set(stored["pin:goal.md"]) == {"id", "context_kind", "digest", "tokens", "title"}
     record = read_turn(session.history, event.id)
     assert record.opening

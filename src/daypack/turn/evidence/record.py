@@ -261,6 +261,17 @@ for _required in ("id", "kind", "context_kind", "source", "bytes"):
 _SHARED = ("model", "reviewer", "ui", "user", "peer_agent", "evidence_export")
 _PINNED = {"kind": "system", "authority": "system", "placement": "prefix", "order": 20, "priority": 0.99}
 _OF_ITEM = {
+    "rules": {
+        **_DEFAULTS,
+        "kind": "system",
+        "source": "rules",
+        "title": "standing rules of the user, in the order given; "
+        "a later rule wins over an earlier one on the same matter",
+        "authority": "user",
+        "placement": "prefix",
+        "order": 45,
+        "priority": 0.985,
+    },
     "context_doc": {
         **_DEFAULTS,
         "kind": "context_doc",
