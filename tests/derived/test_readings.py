@@ -44,6 +44,8 @@ def test_a_sentence_about_tests_is_not_yet_a_status(text: str) -> None:
         ("The login page is broken.", "The login page works."),
         ("Retries are enabled.", "Retries are now disabled."),
         ("Windows is supported.", "Windows is not supported."),
+        ("We deploy to staging on port 8443.", "Staging moved to port 9443, by the way."),
+        ("Our CI uses Node 18.", "We use Node 20 on CI now."),
     ],
 )
 def test_the_newer_of_two_readings_makes_the_older_one_history(older: str, newer: str) -> None:
@@ -59,6 +61,9 @@ def test_the_newer_of_two_readings_makes_the_older_one_history(older: str, newer
         ("The port of lab29 is 8443.", "The port of lab30 is 9443."),
         ("The login page is broken.", "The logout page works."),
         ("Use tabs in the Makefile.", "Use spaces in Python files."),
+        ("lab29 listens on port 8443.", "lab30 now listens on port 9443."),
+        ("Phase 1 covers the parser.", "Phase 2 now covers the parser."),
+        ("The cluster runs Node 18.", "The pipeline is on Node 20 now."),
     ],
 )
 def test_readings_of_different_matters_stand_side_by_side(older: str, newer: str) -> None:

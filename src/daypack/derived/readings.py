@@ -113,6 +113,23 @@ _CHOOSING = re.compile(
 _LABEL = re.compile(r"\W*`(?P<name>[A-Za-z_][\w:]{3,60})(?:\(\))?`\**\s?(?:—|–|:)\s")
 
 
+# "port 8443", "Node 20": a kind of value, and the value; with a word of change it replaces an earlier one.
+_SLOT = re.compile(r"\b(?P<kind>[A-Za-z][A-Za-z+#.-]{1,30})\s+(?:v|version\s+)?(?P<value>\d[\w.]*\w|\d)")
+_CHANGE = re.compile(
+    r"\b(?:now|moved?|changed?|switch(?:ed)?|actually|instead|upgraded?|bump(?:ed)?|downgraded?|raised|lowered|"
+    r"no longer|from now on|correction)\b",
+    re.IGNORECASE,
+)
+_NUMBERED = _word_set(
+    """
+    line lines phase step part ticket issue pr task section chapter page item option milestone sprint week day test
+    tests is are was were to of at in on by for from with and or the a an than all about only after before every
+    till until
+    """
+)
+_PLAIN_VERBS = _word_set("use uses using run runs running listen listens need needs have has deploy moved now set")
+
+
 class Matter(NamedTuple):
     """What a sentence gives a reading of; an empty scope of a status is the whole of it."""
 
@@ -156,7 +173,7 @@ def readings(text: str) -> dict[Matter, str]:
 
 def contradicts(newer: str, older: str) -> bool:
     """Return True if the newer of two sentences makes the older one history."""
-    if changes_value(older, newer) or reverses(newer, older):
+    if changes_value(older, newer) or reverses(newer, older) or changes_slot(newer, older):
         return True
     theirs = readings(older)
     for matter, reading in readings(newer).items():
@@ -187,6 +204,11 @@ def superseded(texts: Sequence[tuple[int, str]]) -> dict[int, int]:
         if matter.kind in whole:
             seq, by = whole[matter.kind]
             gone.update((at, by) for earlier, at, _ in group if at < by and (earlier < seq or not matter.scope))
+    slotted = [at for at, (_, text) in enumerate(texts) if _slots(text)]
+    for at in slotted:
+        if _CHANGE.search(texts[at][1]):
+            earlier = (other for other in slotted if texts[other][0] < texts[at][0])
+            gone.update((other, at) for other in earlier if changes_slot(texts[at][1], texts[other][1]))
     return gone
 
 
@@ -211,6 +233,37 @@ def changes_value(former: str, later: str) -> bool:
     if len(at) != 1 or not (_VALUE.fullmatch(first[at[0]]) and _VALUE.fullmatch(second[at[0]])):
         return False
     return not _PREDICATES.isdisjoint(first[: at[0]])
+
+
+def changes_slot(newer: str, older: str) -> bool:
+    """Return True if the newer of two sentences says that a value has changed: "CI is on Node 20 now"."""
+    if not _CHANGE.search(newer):
+        return False
+    theirs = _slots(older)
+    for kind, value in _slots(newer).items():
+        if theirs.get(kind, value) != value and _share_subject(newer, older, {kind, value, theirs[kind]}):
+            return True
+    return False
+
+
+def _slots(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    several: set[str] = set()
+    for match in _SLOT.finditer(text):
+        kind = match["kind"].lower()
+        if kind in found and found[kind] != match["value"].lower():
+            several.add(kind)
+        found[kind] = match["value"].lower()
+    return {kind: value for kind, value in found.items() if kind not in several and kind not in _NUMBERED}
+
+
+def _share_subject(first: str, second: str, without: set[str]) -> bool:
+    """Return True if two sentences are about the same thing: a word in common, and no names that differ."""
+    names = [{literal.text.lower() for literal in literals(text)} - without for text in (first, second)]
+    if all(names) and not names[0] & names[1]:
+        return False
+    words = [set(content_words(text)) - without - _PLAIN_VERBS for text in (first, second)]
+    return bool(words[0] & words[1])
 
 
 def reverses(newer: str, older: str) -> bool:

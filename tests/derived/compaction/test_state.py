@@ -216,6 +216,20 @@ def test_what_a_report_leaves_open_is_pending() -> None:
     }
 
 
+def test_open_work_is_closed_by_other_forms_of_its_words() -> None:
+    still = ("assistant", "Done. We still need to book the room for the review.")
+    asked = [("user", ASKED), *edits("Good."), still]
+    assert len(picked(raw(*asked), "pending")) == 1
+    assert picked(raw(*asked, ("user", "The room for the review is booked.")), "pending") == []
+
+
+def test_the_rest_of_an_older_report_stays_open() -> None:
+    told = "Done.\n\nRemaining:\n- Ask the infra team to bump the runners\n- Measure the export on lab29"
+    later = [("user", "Measure it now, please."), *edits("Good."), ("assistant", "The export on lab29 is measured.")]
+    history = raw(("user", ASKED), *edits("Good."), ("assistant", told), *later)
+    assert picked(history, "pending") == ["Ask the infra team to bump the runners"]
+
+
 # Errors
 
 FAILED = "Exit code 1\nFAILED tests/test_export.py::test_rows - AssertionError: 3 != 4"

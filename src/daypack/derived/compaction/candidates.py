@@ -94,10 +94,10 @@ _STATED = re.compile(
     r"\b(?:is|are|was|were|has|have|had|runs?|listens?|lives?|uses?|must|never|always)\b|=", re.IGNORECASE
 )
 _OPEN_HEADING = re.compile(
-    r"\b(?:next(?: steps?)?|to-?dos?|remaining(?: work| tasks?| steps?| items?)?\W*$|"
-    r"still (?:to do|open|missing|needed|need)|open (?:items|questions|issues|tasks|work)|follow[- ]?ups?|"
-    r"action items|outstanding|left to do|not (?:yet )?done|"
-    r"we need to|need(?:s)? to be done)\b|\bpending\W*$|\bleft\W*$",
+    r"\b(?:next(?: steps?)?|to-?dos?|still (?:to do|open|missing|needed|need)|"
+    r"open (?:items|questions|issues|tasks|work)|follow[- ]?ups?|action items|outstanding|left to do|"
+    r"not (?:yet )?done|we need to|needs? to be done)\b|"
+    r"\b(?:remaining(?: work| tasks?| steps?| items?)?|pending|left)\W*$",
     re.IGNORECASE,
 )
 _LABEL = re.compile(r"\*\*[^*\n]{1,80}\*\*:?|`[^`\n]{1,80}`:?")

@@ -34,9 +34,10 @@ from daypack.derived.raw_history import Raw
 from daypack.derived.readings import is_status, shows_failures
 from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS
 from daypack.text.cues import find_cues, is_acknowledgement, words_of
+from daypack.text.english import stem
 from daypack.text.extract import score
 from daypack.text.sentences import sentences
-from daypack.text.words import content_words
+from daypack.text.words import stems_of
 from daypack.types.compaction import Bullet, Section
 from daypack.types.records import Todo
 
@@ -47,6 +48,8 @@ _STEP_WEIGHT = 0.97
 _ANSWER_WEIGHT = 0.95
 _COMMAND_WEIGHT = 0.6
 _COMMAND_CHARS = 120
+_OPEN_WORDS = frozenset(map(stem, ["still", "need", "needs", "todo", "remember", "forget", "next", "later", "yet"]))
+_FINISHED = re.compile(r"\b(?:is|are|was|were|been) (?:now |already )?\w{2,}ed\b", re.IGNORECASE)
 _TESTS = "runs the tests"
 # One test or one file, and a filter that only shortens the output.
 _NARROW = re.compile(r" (?:-run|-k|--filter|--grep|-t|--only)[ =]|::|\.\w{1,4}:\d|_test\.|test_\w+\.|\.test\.|\.spec\.")
@@ -201,7 +204,7 @@ class Extraction:
         """Return the sentences about open work that no later one says to be done."""
         # "Now let me add the test": the step has begun.
         begun = [
-            (action.utterance.seq, action.words)
+            (action.utterance.seq, frozenset(map(stem, action.words)))
             for action in self._lines
             if action.cues.talk and action.utterance.acting
         ]
@@ -293,15 +296,19 @@ def _is_exact(command: str) -> bool:
 def _reports(lines: Sequence[Candidate], steps: Sequence[Step]) -> list[tuple[int, frozenset[str]]]:
     """Return reports of finished work: message number and words."""
     reported = [
-        (line.utterance.seq, line.words)
+        (line.utterance.seq, frozenset(map(stem, line.words)))
         for line in lines
-        if (line.cues.done and not line.cues.denied and not line.cues.asks and line.cues.pending < 1.0)
+        if (_is_done(line) and not line.cues.denied and not line.cues.asks and line.cues.pending < 1.0)
         or line.box in ("x", "X", "✓")
     ]
-    return reported + [(step.seq, frozenset(content_words(step.text))) for step in steps if step.done]
+    return reported + [(step.seq, frozenset(stems_of(step.text))) for step in steps if step.done]
+
+
+def _is_done(line: Candidate) -> bool:
+    return bool(line.cues.done) or (line.utterance.reporting and _FINISHED.search(line.text) is not None)
 
 
 def _is_reported(seq: int, text: str, reports: Sequence[tuple[int, frozenset[str]]]) -> bool:
-    words = frozenset(content_words(text))
+    words = stems_of(text) - _OPEN_WORDS
     least = max(2, round(0.6 * len(words))) if len(words) > 1 else 1
     return any(at > seq and len(words & done) >= least for at, done in reports)

@@ -135,7 +135,9 @@ def _age(line: Candidate, section: Section, cues: Cues) -> float:
     if section != "pending":
         return 0.85 + 0.15 * line.place
     # "I need to …" is what comes next, and a request has been answered; only at the end that is not yet so.
-    passing = cues.pending < 1.0 and (line.utterance.voice == "assistant" or cues.request >= 0.8)
+    passing = (
+        cues.pending < 1.0 and not line.context.pending and (line.utterance.voice == "assistant" or cues.request >= 0.8)
+    )
     if passing and line.place < _RECENT_SHARE:
         return 0.3
     return 0.7 + 0.3 * line.place
