@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from glob import glob
 from typing import Any, NamedTuple, cast
 
@@ -50,6 +50,13 @@ def read_corpora(path: str) -> Iterator[Talk]:
         yield from _locomo(file)
     for folder in (path, *sorted(glob(os.path.join(path, "beam", "*", "")))):
         yield from _beam(folder.rstrip(os.sep))
+
+
+def foreign_questions(talk: Talk, talks: Sequence[Talk]) -> list[Question]:
+    """Return questions of the other conversations of a corpus, evenly chosen: as many as one conversation has."""
+    others = [other for other in talks if other.corpus == talk.corpus and other is not talk]
+    questions = [question._replace(gold=(), kind="foreign") for other in others for question in other.questions]
+    return questions[:: max(1, len(others))]
 
 
 def _locomo(path: str) -> Iterator[Talk]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import orjson
 
-from bench.corpora import Said, Talk, read_corpora
+from bench.corpora import Said, Talk, foreign_questions, read_corpora
 from daypack.errors import DaypackError
 from daypack.llm.embedders import open_embedder
 from daypack.memory.tools import Memories, open_memory
@@ -45,6 +45,11 @@ class VectorQuery(NamedTuple):
     def recall(self, count: int) -> float:
         """The share of the evidence among the first `count` entries."""
         return len(set(self.gold) & set(self.found[:count])) / len(self.gold)
+
+    @property
+    def is_foreign(self) -> bool:
+        """True for a question that belongs to another conversation: nothing in this memory answers it."""
+        return not self.gold
 
     @property
     def rank(self) -> float:
@@ -155,13 +160,13 @@ class ThroughMcp:
 
 def measure(talks: Sequence[Talk], vectors: str, through: str, models: str | None) -> list[VectorQuery]:
     """Ask everything, each conversation in a memory of its own."""
-    with _home(vectors, models) as home:
+    with home_with(vectors, models) as home:
         door = ThroughMcp(home) if through == "mcp" else ThroughPython(home)
         asked: list[VectorQuery] = []
         for talk in talks:
             print(f"{vectors} through {through}: {talk.corpus} {talk.name}", file=sys.stderr, flush=True)
             door.fill(talk)
-            for one in talk.questions:
+            for one in (*talk.questions, *foreign_questions(talk, talks)):
                 start = time.perf_counter()
                 found = door.ask(one.text)
                 spent = time.perf_counter() - start
@@ -172,7 +177,8 @@ def measure(talks: Sequence[Talk], vectors: str, through: str, models: str | Non
 
 
 @contextmanager
-def _home(vectors: str, models: str | None) -> Generator[str]:
+def home_with(vectors: str, models: str | None) -> Generator[str]:
+    """Yield a home with this embedder that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="daypack-retrieval-") as home:
         folder = os.path.join(home, "home", str(os.getuid()))
         os.makedirs(folder, mode=0o700)
@@ -186,10 +192,13 @@ def _home(vectors: str, models: str | None) -> Generator[str]:
 def render(asked: Sequence[VectorQuery], vectors: str, through: str) -> Iterator[str]:
     """Yield a line for each corpus, and one for each kind of question."""
     for corpus in dict.fromkeys(one.corpus for one in asked):
-        ours = [one for one in asked if one.corpus == corpus]
+        ours = [one for one in asked if one.corpus == corpus and not one.is_foreign]
+        foreign = [one for one in asked if one.corpus == corpus and one.is_foreign]
         yield _line(f"{corpus}, {vectors}, {through}", ours, TARGETS.get(corpus, ())[VECTORS.index(vectors) :][:1])
         for kind in sorted({one.kind for one in ours}):
             yield _line(f"  {kind}", [one for one in ours if one.kind == kind], ())
+        empty, spared = (mean([not one.found for one in group] or [0]) for group in (ours, foreign))
+        yield f"  nothing relevant: {empty:.1%}; for {len(foreign):,} questions of another conversation: {spared:.1%}"
 
 
 def _line(name: str, asked: Sequence[VectorQuery], target: Sequence[float]) -> str:
