@@ -22,7 +22,7 @@ _DEPTH = 10
 _FLOOR = "daypack.memory.search.index.relevant"
 _TITLE = "Relevance floor, recall@10 with it and without it (shares, not times)"
 _NOTES = (
-    "the dialogues of LoCoMo and the chats of BEAM in the data folder, each in a memory of its own, which is also asked",
+    "the dialogues of LoCoMo and the chats of BEAM in the data folder, each in a memory of its own; it is also asked",
     "questions of the other conversations of its corpus. beside: the same search without the floor",
 )
 

@@ -12,7 +12,7 @@ from daypack.memory.requests import Request
 from daypack.memory.tools import Memories, open_memory
 from daypack.serve.toolset import NAMES, Answer, Tool, Toolset
 from daypack.session import Session
-from daypack.types.memory import PLACEHOLDER
+from daypack.types.memory import NOTHING_RELEVANT, PLACEHOLDER
 
 SEED = [
     "create_memory",
@@ -119,6 +119,8 @@ def test_all_nine_do_what_they_are_for(tools: Toolset, memories: Memories) -> No
     assert [entry["entry_id"] for entry in found["entries"]] == [added["entry_id"]]
     assert found["entries"][0]["score_parts"]
     assert found["latest_context"] == found["best_context"] == "# Launch\n17 Aug 2025"
+    foreign = ask(tools, memories, "search_memories", **one, query="Which museum in Lisbon does Ingrid recommend?")
+    assert (foreign["entries"], foreign["notes"]) == ([], [NOTHING_RELEVANT])
     user = ask(tools, memories, "get_user")
     assert (user["name"], user["email"], user["quotas"]["used"]["entries"]) == ("local", "", 1)
 

@@ -80,6 +80,17 @@ def test_each_of_the_nine_answers_with_its_type_and_its_schema(server: Server, d
     assert seen == NINE
 
 
+@pytest.mark.requirement("S2-T9")
+def test_a_search_says_that_nothing_is_relevant_and_what_is_superseded(server: Server) -> None:
+    memory_id = new_memory(server)
+    texts = ("The staging port is 5432.", "The staging port is 5433 now.")
+    old, new = (server.call("add_entry", memory_id=memory_id, raw_entry=text).json()["entry_id"] for text in texts)
+    found = server.call("search_memories", memory_id=memory_id, query="Which port does staging have?").json()
+    assert [(hit["entry_id"], hit.get("superseded_by")) for hit in found["entries"]] == [(new, None), (old, new)]
+    foreign = server.call("search_memories", memory_id=memory_id, query="Which museum does Ingrid like?").json()
+    assert (foreign["count"], foreign["notes"]) == (0, [types.NOTHING_RELEVANT])
+
+
 def test_the_callers_own_memories_are_listed(server: Server) -> None:
     made = new_memory(server, "listed")
     with server.client() as client:
