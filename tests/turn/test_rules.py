@@ -195,6 +195,27 @@ def test_only_new_messages_are_examined(home: str) -> None:
     assert [first for first, _ in ranges[1:]] == [through + 1 for _, through in ranges[:-1]]
 
 
+def test_after_a_long_import_older_messages_are_examined_after_the_turn(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("daypack.turn.survey.rules.MAX_INLINE_RULE_BYTES", 20_000)
+    session = long_session(home)
+    started: list[str] = []
+    session.turns.compactions.start = started.append
+    turn = session.prepare(budget=8_000)
+    assert not shown(turn)
+    [unread] = [omission for omission in turn.record.omitted if omission.item.startswith("rules:messages:1-")]
+    assert unread.note == "not examined for standing rules yet"
+    assert started == ["none"]
+    session.turns.compactions.compact_unread()
+    assert RULE in sent(session.prepare(budget=8_000))
+    assert [rule.text for rule in session.rules()] == [RULE]
+    session.refresh()
+    turn = session.prepare(budget=8_000)
+    assert shown(turn) == f"- {RULE}"
+    assert not [omission for omission in turn.record.omitted if omission.item.startswith("rules:")]
+
+
 def test_a_plain_session_does_not_import_the_recognition(home: str) -> None:
     code = (
         "import sys, daypack\n"

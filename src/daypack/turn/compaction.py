@@ -77,6 +77,7 @@ class Compactions:
         self.start: Callable[[str], None] = self._start_thread
         self._tried = ""  # the epoch in which a background compaction was last started
         self._left_unread = False  # a turn did not read everything that left the window with it
+        self.left_rules = False  # or did not examine all of it for standing rules
 
     def read(self) -> Folded:
         """Return the result of all compactions so far."""
@@ -148,6 +149,7 @@ class Compactions:
 
     def compact_unread(self) -> Compacted:
         """Read the messages before the window that a turn left unread, without a model; the window stays as it is."""
+        self._inputs.rules.examine_rest()
         limits = self._limits()
         with self._threads:
             folded, previous_seq = self._inputs.working_state.read(), self._inputs.working_state.newest_seq
@@ -197,8 +199,8 @@ class Compactions:
         """
         if self.running:
             return
-        if self._left_unread:
-            self._left_unread = False
+        if self._left_unread or self.left_rules:
+            self._left_unread = self.left_rules = False
             self.start("none")
             return
         if self._tried == epoch or not filling_up:

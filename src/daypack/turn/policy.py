@@ -71,6 +71,7 @@ CORE_PART, WORKING_PART, EPHEMERAL_PART = 12, 12, 24
 # Standing rules: a rule has about 20 tokens, so a window of 8k shows about 45 of them
 RULE_SHARE = 0.15
 MAX_RULE_TOKENS = 3000
+MAX_INLINE_RULE_BYTES = 256 << 10  # of the user's messages, examined while a turn waits; older ones after it
 
 # References to files and artifacts
 MIN_REF_CHARS, MAX_REF_CHARS = 600, 3600

@@ -130,6 +130,7 @@ class Turns:
                 break
             surface = shown
             fitted = fit(surface, select(surface), compacting=recording and request.target == "model")
+        self.compactions.left_rules = recording and self.inputs.rules.unread > 0
         return surface, fitted
 
     def _record(self, packed: Packed, *, recording: bool) -> Turn:

@@ -12,14 +12,25 @@ def texts(book: RuleBook) -> list[str]:
     return [rule.text for rule in in_force(book)]
 
 
-def test_a_range_that_does_not_continue_the_last_one_is_ignored() -> None:
+def test_a_range_that_overlaps_what_was_examined_is_ignored() -> None:
     book = RuleBook()
     fold_found(book, found(1, 10, (3, "a")))
     fold_found(book, found(1, 12, (3, "b"), (11, "c")))
-    fold_found(book, found(14, 20, (15, "d")))
-    fold_found(book, found(11, 20, (12, "e")))
-    assert texts(book) == ["a", "e"]
-    assert book.through == 20
+    fold_found(book, found(11, 20, (12, "d")))
+    assert texts(book) == ["a", "d"]
+    assert (book.since, book.through) == (1, 20)
+
+
+def test_after_a_long_import_the_newest_part_comes_first_and_the_rest_before_it() -> None:
+    book = RuleBook()
+    fold_found(book, found(91, 100, (95, "c")))
+    assert (book.since, book.through) == (91, 100)
+    fold_found(book, found(41, 90, (50, "b")))
+    fold_found(book, found(41, 90, (50, "again")))
+    fold_found(book, found(101, 110, (105, "d")))
+    fold_found(book, found(1, 40, (3, "a")))
+    assert texts(book) == ["a", "b", "c", "d"]
+    assert (book.since, book.through) == (1, 110)
 
 
 def test_a_rule_can_be_dropped_and_pinned_before_it_is_recorded() -> None:

@@ -9,9 +9,14 @@ from daypack.derived.rules.recognition import find_rules
 from daypack.types.history import Message
 from daypack.types.kinds import Role
 
-SETS: dict[str, dict[str, list[str | list[str]]]] = tomllib.loads(
-    Path(__file__).with_name("development.toml").read_text(encoding="utf-8")
-)
+Sets = dict[str, dict[str, list[str | list[str]]]]
+
+
+def read_set(name: str) -> Sets:
+    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
+
+
+SETS = read_set("development")
 
 
 def rules_in(text: str, role: Role = "user") -> list[str]:
@@ -24,17 +29,19 @@ def finds(given: str | list[str]) -> bool:
     return any(rule in found for found in rules_in(message))
 
 
-def test_most_rules_of_the_development_set_are_found_word_for_word() -> None:
-    given = [rule for rules in SETS["rules"].values() for rule in rules]
+@pytest.mark.parametrize("name", ["development", "held_out"])
+def test_most_rules_of_a_set_are_found_word_for_word(name: str) -> None:
+    given = [rule for rules in read_set(name)["rules"].values() for rule in rules]
     assert len(given) >= 60
     assert sum(map(finds, given)) >= 0.9 * len(given)
 
 
-def test_few_other_messages_of_the_development_set_have_a_rule() -> None:
-    messages = [message for messages in SETS["others"].values() for message in messages]
+@pytest.mark.parametrize("name", ["development", "held_out"])
+def test_few_other_messages_of_a_set_have_a_rule(name: str) -> None:
+    messages = [message for messages in read_set(name)["others"].values() for message in messages]
     false = sum(bool(rules_in(str(message))) for message in messages)
     assert len(messages) >= 60
-    assert false <= 0.1 * len(messages)
+    assert false <= 0.12 * len(messages)
 
 
 @pytest.mark.parametrize("kind", sorted(SETS["rules"]))

@@ -26,7 +26,8 @@ BY_HAND = "added"  # the source of a rule that no message gave
 class RuleBook(Struct, omit_defaults=True):
     """All rules so far, and what became of them."""
 
-    through: int = 0  # the last message that was examined
+    since: int = 1  # the messages that were examined without a gap
+    through: int = 0
     rules: dict[str, Rule] = {}
     superseded: dict[str, str] = {}  # id -> id of the later rule
     dropped: list[str] = []
@@ -53,12 +54,17 @@ def fold_found(book: RuleBook, data: Mapping[str, Any]) -> None:
 
 
 def take_finding(book: RuleBook, finding: Finding) -> None:
-    """Take a finding; it counts only if it continues where the last one ended."""
-    if finding.first == book.through + 1 <= finding.through + 1:
+    """Take a finding after the messages that were examined, or right before them."""
+    if book.through < finding.first <= finding.through:
+        book.since = book.since if finding.first == book.through + 1 else finding.first
         book.through = finding.through
-        for rule in finding.rules:
-            book.rules.setdefault(rule.id, rule)
-        book.superseded |= finding.superseded
+    elif finding.through == book.since - 1 and finding.first <= finding.through:
+        book.since = finding.first
+    else:
+        return
+    for rule in finding.rules:
+        book.rules.setdefault(rule.id, rule)
+    book.superseded |= finding.superseded
 
 
 def fold_added(book: RuleBook, data: Mapping[str, Any]) -> None:

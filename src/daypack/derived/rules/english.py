@@ -1,7 +1,6 @@
 r"""English patterns of standing rules: what directs an agent, what lasts, and what holds only once.
 
-They are matched against a sentence in lower case with straight apostrophes: patterns without `\b` at their start
-where a clause begins, the others anywhere.
+A sentence is in lower case; patterns without `\b` at their start are matched where a clause begins.
 """
 
 import re
@@ -75,6 +74,8 @@ SCOPE = re.compile(
     r"|\bin (?:everything|anything|whatever|all that) (?:you|we)\b|\bas long as (?:we|you|i)\b|\ball the time\b"
     r"|\bacross the board\b|\bstanding (?:order|rule|instruction|request)\b|\bonly ever\b"
     r"|\b(?:the|our|my|house|ground|team|project) (?:rule|convention|policy|house style)s? (?:is|are|here|for)\b"
+    r"|\b(?:in|at the (?:end|top|start|beginning|bottom) of|to) your (?:answers|replies|responses|messages|code|"
+    r"commits)\b"
     r"|\b(?:after|before|with|in|for|to|at the (?:end|top|start|beginning|bottom) of|above|below|on) (?:every|"
     r"each|any|all of your|"
     r"all your) (?:single )?(?:\w+ )?(?:answer|repl|response|message|e?mail|file|commit|summar|report|recipe|"
@@ -390,7 +391,8 @@ PREFERENCE = re.compile(
     r"i (?:really )?(?:hate|dislike|can't "
     r"stand|don't like|do not like|loathe) (?:it )?(?:when you|if you|seeing|having|any|long|too|overly|"
     r"unnecessary|\w+s in\b)"
-    r"|i love it when you\b|my (?:strong |personal )?preference is\b|i(?:'d| would)? (?:want|need|expect|like|"
+    r"|i love it when you\b|my (?:(?:strong |personal )?preference is|preferred|usual) \w+|i(?:'d|"
+    r" would)? (?:want|need|expect|like|"
     r"require) (?:all|every|each|"
     r"any|your|answers|replies|responses|only) \w+|i (?:don't|do not|never) want (?:any|to see|to hear|to read|"
     r"you to|your)\b"
@@ -444,4 +446,5 @@ CONVENTION = re.compile(
     r"|\w+(?: \w+){0,2} first, (?:then |and )?\w+"
 )
 
-DIRECTIVES = (VERB, ALWAYS, NEGATIVE, MODAL, LASTING, PREFERENCE, WE_USE, NORM, CONVENTION)
+_DIRECTIVES = (VERB, ALWAYS, NEGATIVE, MODAL, LASTING, PREFERENCE, WE_USE, NORM, CONVENTION)
+DIRECTIVE = re.compile("|".join(f"(?:{pattern.pattern})" for pattern in _DIRECTIVES))

@@ -1,6 +1,6 @@
 """Examine a range of messages: the standing rules that the user gave in it, and those that they replace."""
 
-from daypack.derived.rules.book import Finding, RuleBook, in_force, take_finding
+from daypack.derived.rules.book import Finding, RuleBook, given_at, in_force, take_finding
 from daypack.derived.rules.recognition import find_rules
 from daypack.derived.rules.supersession import repeats, superseded_by
 from daypack.history.lines import ROLE_SHIFT
@@ -10,22 +10,29 @@ from daypack.types.history import Message
 from daypack.types.kinds import ROLES
 from daypack.types.records import Rule
 
-_BATCH = 512
+_BATCH = 512  # slots that are read in one go
 _USER_OR_UNKNOWN = (0, ROLES.index("user") + 1)  # the role in the flags of a slot
 
 
-def examine(history: History, book: RuleBook, through: int, *, redacting: bool) -> Finding:
-    """Return the rules of the messages after those that were examined, up to `through`; the book takes them."""
-    finding = Finding(first=book.through + 1, through=through)
-    new: dict[str, str] = {}
-    for message in _user_messages(history, finding.first, through):
-        for rule in _rules_of(message, redacting=redacting):
-            current = [*in_force(book), *(known for known in finding.rules if known.id not in new)]
-            if repeats(rule, current):
+def examine(history: History, book: RuleBook, messages: tuple[int, int], max_bytes: int, *, redacting: bool) -> Finding:
+    """Return the rules of a range of messages, of the newest `max_bytes` of the user; the book takes them."""
+    first, through = messages
+    seqs, first = _user_seqs(history, first, through, max_bytes)
+    finding = Finding(first=first, through=through)
+    superseded: dict[str, str] = {}
+    for message in history.messages.reader.pick(seqs):
+        for rule in _rules_of(message, redacting=redacting) if message.role == "user" else ():
+            others = [known for known in (*in_force(book), *finding.rules) if known.id not in superseded]
+            if repeats(rule, others):
                 continue
-            new |= dict.fromkeys(superseded_by(rule, current), rule.id)
+            superseded |= dict.fromkeys(superseded_by(rule, others), rule.id)
+            # The book may have rules that were given later.
+            given = given_at(rule)
+            later = [known for known in others if given_at(known) > given and superseded_by(known, [rule])]
+            if later:
+                superseded[rule.id] = later[0].id
             finding.rules.append(rule)
-    finding.superseded = new
+    finding.superseded = superseded
     take_finding(book, finding)
     return finding
 
@@ -39,13 +46,18 @@ def _rules_of(message: Message, *, redacting: bool) -> list[Rule]:
     return rules
 
 
-def _user_messages(history: History, first: int, through: int) -> list[Message]:
-    """Return the messages of the user in a range; others are not decoded."""
+def _user_seqs(history: History, first: int, through: int, max_bytes: int) -> tuple[list[int], int]:
+    """Return the newest messages of the user in a range, oldest first, and where they begin; nothing is decoded."""
     reader = history.messages.reader
-    at, stop = reader.position(first), reader.position(through + 1)
-    found: list[Message] = []
-    while at < stop:
-        slots = reader.slots(at, min(at + _BATCH, stop))
-        found += reader.pick([slot.seq for slot in slots if slot.flags >> ROLE_SHIFT & 7 in _USER_OR_UNKNOWN])
-        at += _BATCH
-    return [message for message in found if message.role == "user"]
+    start, stop = reader.position(first), reader.position(through + 1)
+    seqs: list[int] = []
+    while start < stop:
+        at = max(start, stop - _BATCH)
+        for slot in reversed(reader.slots(at, stop)):
+            if slot.flags >> ROLE_SHIFT & 7 in _USER_OR_UNKNOWN:
+                max_bytes -= slot.length
+                if max_bytes < 0 and seqs:
+                    return seqs[::-1], slot.seq + 1
+                seqs.append(slot.seq)
+        stop = at
+    return seqs[::-1], first

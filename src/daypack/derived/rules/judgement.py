@@ -85,7 +85,7 @@ def _without(pattern: re.Pattern[str], text: str) -> str:
 
 def _directs(clause: str) -> bool:
     """Return True if a clause begins with an instruction to the agent."""
-    return any(pattern.match(clause) for pattern in en.DIRECTIVES)
+    return en.DIRECTIVE.match(clause) is not None
 
 
 def _clauses(body: str) -> tuple[str, ...]:

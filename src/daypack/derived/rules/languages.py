@@ -65,13 +65,19 @@ _GERMAN = Language(
         r"|\bhör(?:e)? (?:bitte )?auf,? \w+|\b(?:ist|sind) tabu\b|\bfinger weg\b|\b(?:nichts|nie|"
         r"niemals) .*\bohne (?:meine|rückfrage|mich|zu fragen|freigabe)"
         r"|\balle \w+ (?:müssen|sollen|bitte|werden|kommen|in|auf)\b|\bwir (?:verwenden|benutzen|nutzen|"
-        r"schreiben) (?:hier|immer|nur|kein|ausschließlich|grundsätzlich)"
+        r"schreiben|nennen|sagen|halten|committen|testen) (?:\w+ ){0,3}?(?:hier|immer|nur|keine?n?|nie|"
+        r"ausschließlich|grundsätzlich)\b"
+        # a sentence without a subject that begins with its verb
+        r"|\A(?:und |bitte |also |außerdem,? )*(?!(?:ich|du|er|sie|es|wir|ihr|man|das|der|die|den|dem|ein\w*|"
+        r"mein\w*|unser\w*|noch|fast|so|auch|hier|da|dort|leider|warum)\b)[a-zäöüß]+(?:e|en sie)? "
+        r"(?:\w+ ){0,4}?(?:nie|niemals|immer|stets|jedes mal)\b"
     ),
     re.compile(
         r"\?|\b(?:stürzt|passiert|funktioniert|schlägt|tritt|hängt|kommt immer|läuft immer|geht immer|ich habe|"
         r"ich hatte|hat immer|war immer|vorerst|"
         r"diesmal|heute noch|erstmal|noch nicht|im moment|macht nichts|keine sorge|kein problem)\b|\A(?:das|der|"
-        r"die|es|er|sie|mein\w*|unser\w*) (?:\w+ ){0,3}(?:immer|nie)\b"
+        r"die|es|er|sie|ich|man|mein\w*|unser\w*) (?:\w+ ){0,3}(?:immer|nie)\b"
+        r"|\bdiese[nrms]? (?!gespräch|projekt|chat|unterhaltung|repo)\w+|\bdies\b"
     ),
 )
 _FRENCH_VERBS = (
@@ -89,11 +95,11 @@ _FRENCH = Language(
         r"\b(?:désormais|dorénavant|à partir de (?:maintenant|là|ce point)|à l'avenir|à chaque fois que|"
         r"chaque fois que|pour la suite|"
         r"pour le reste de|par défaut|jusqu'à nouvel ordre|dans (?:toutes|tous|chaque|chacune)|"
-        r"en toutes circonstances|en règle générale|sauf si je)\b"
+        r"en toutes circonstances|en règle générale|sauf si je|pour chaque|à chaque)\b"
         rf"(?=.*(?:\b{_FRENCH_VERBS}\b|-moi\b|\btu (?:dois|devras|ne)\b|\bvous (?:devez|ne)\b|\bil faut\b|"
         rf"\bje (?:veux|voudrais|souhaite)\b|\bpas de\b|\bjamais\b|\btoujours\b|, \w+))"
         rf"|\A(?:et |aussi,? |s'il te plaît,? |stp,? |merci de |au fait,? |sinon,? )*(?:(?:ne|"
-        rf"n')\s?{_FRENCH_VERBS}\b.*\b(?:jamais|pas|plus|aucun\w*|rien)\b"
+        rf"n')\s?(?:me |m'|le |la |les )?\w+ (?:jamais|pas|plus|aucun\w*|rien)\b"
         rf"|{_FRENCH_VERBS}\b.*\b(?:toujours|jamais|chaque|tou(?:te)?s les|systématiquement|uniquement|seulement|"
         rf"au lieu d|plutôt que|sans)\b|(?:jamais|toujours) )"
         rf"|\A(?:s'il te plaît,? )?{_FRENCH_VERBS}\b.*\b(?:(?:tes|vos|les) (?:réponses|explications)|"
@@ -112,7 +118,8 @@ _FRENCH = Language(
         r"\b(?:toutes|tous) (?:tes|les|vos) \w+ (?:doivent|en)\b"
     ),
     re.compile(
-        r"\?|\b(?:ça (?:marche|plante|ne marche)|il (?:plante|y a)|j'ai (?:toujours|jamais)|je n'ai jamais|"
+        r"\?|\b(?:ce|cet|cette|ces) (?!projet|conversation|session|chat)\w+|\b(?:ça (?:marche|plante|ne marche)|"
+        r"il (?:plante|y a)|j'ai (?:toujours|jamais)|je n'ai jamais|"
         r"plante toujours|pour l'instant|cette fois|pas grave|"
         r"pas de (?:problème|souci|quoi|chance))\b"
     ),
@@ -139,8 +146,8 @@ _SPANISH = Language(
         rf"francés|alemán)|jerga|concis\w+|breve\w*|frases|emojis?|formal|tono)\b"
         r"|\A(?:y |por favor,? |pero )*no (?:vuelvas a|me|te|uses|utilices|hagas|borres|toques|añadas|agregues|"
         r"escribas|pongas|cambies|modifiques|incluyas|digas|"
-        r"inventes|hables|mandes|envíes|instales|des|empieces|asumas|subas|menciones|traduzcas|elimines|"
-        r"expliques|repitas|supongas|olvides que)\b"
+        r"inventes|hables|mandes|envíes|instales|des|olvides que|(?!puedes|tienes|sabes|eres|quieres|debes|estas|"
+        r"necesitas|entiendes|crees|vas|has|haces)\w+(?:es|as))\b"
         r"|\bcuando (?:yo )?(?:diga|escriba|mande|envíe|pida|pregunte|mencione|pegue|use)\b.*,|"
         r"\bsi (?:yo )?(?:digo|escribo|no estás segur\w|no sabes|tienes dudas)\b.*,"
         r"|\b(?:recuerda|acuérdate de|ten en cuenta|ten presente|no olvides|memoriza) (?:siempre )?que\b|"
@@ -153,7 +160,7 @@ _SPANISH = Language(
     ),
     re.compile(
         r"\?|\b(?:siempre me (?:da|sale|pasa)|nunca me|falla siempre|siempre falla|siempre he|nunca he|por ahora|"
-        r"esta vez|de momento|no pasa nada|"
+        r"esta vez|de momento|no pasa nada|est[eao]s? (?!proyecto|conversación|chat|sesión)\w+|"
         r"no te preocupes|no me (?:funciona|sale|da|gusta|acuerdo)|no sé)\b"
     ),
 )

@@ -11,8 +11,8 @@ from daypack.types.history import Message
 
 # Scores of `judge`. Measured on the development transcripts and dialogues: below ALONE one sentence in ten that is a
 # rule is missed, and at it one user message in fifty has a sentence that is none.
-_ALONE = -0.4
-_AMONG_WORK = 0.6  # beside a request, an instruction may be about the work that is requested
+_ALONE = -0.5
+_AMONG_WORK = 0.4  # beside a request, an instruction may be about the work that is requested
 _MAX_CHARS = 1200  # a longer sentence is pasted
 
 
@@ -27,16 +27,24 @@ def find_rules(message: Message) -> list[str]:
     """Return the rules of a message, word for word, in order."""
     text, passages, blocks = own_words(message)
     found = [Found(text[start:stop].strip(), start) for start, stop in blocks]
-    scores = [_score(passage) for passage in passages]
-    working = any(
-        score < _AMONG_WORK and commands(passage.judged, find_cues(passage.judged))
-        for passage, score in zip(passages, scores, strict=True)
-    )
-    for passage, score in zip(passages, scores, strict=True):
-        apart = not working or ASIDE.search(passage.judged.lower()) is not None
-        if not passage.listed and score >= (_ALONE if apart else _AMONG_WORK) and len(passage.text) <= _MAX_CHARS:
-            found.append(Found(passage.text, passage.start))
+    scores = [(passage, _score(passage)) for passage in passages]
+    likely = [
+        (passage, score)
+        for passage, score in scores
+        if score >= _ALONE and not passage.listed and len(passage.text) <= _MAX_CHARS
+    ]
+    if any(score < _AMONG_WORK for _, score in likely) and _asks_for_work(scores):
+        likely = [
+            (passage, score)
+            for passage, score in likely
+            if score >= _AMONG_WORK or ASIDE.search(passage.judged.lower())
+        ]
+    found += [Found(passage.text, passage.start) for passage, _ in likely]
     return [rule.text for rule in sorted(found, key=lambda rule: rule.start)]
+
+
+def _asks_for_work(scores: list[tuple[Passage, float]]) -> bool:
+    return any(score < _AMONG_WORK and commands(passage.judged, find_cues(passage.judged)) for passage, score in scores)
 
 
 def _score(passage: Passage) -> float:

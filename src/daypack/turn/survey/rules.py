@@ -10,10 +10,10 @@ from daypack.errors import BadInput, SourceMissing
 from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.text.redact.redact import redact
-from daypack.turn.items import RULES, Item, Omission, TokenMeter
+from daypack.turn.items import RULES, Item, Omission, TokenMeter, message_range
 from daypack.turn.ledger import Ledger
 from daypack.turn.pack.fence import measurer
-from daypack.turn.policy import MAX_RULE_TOKENS, RULE_SHARE
+from daypack.turn.policy import MAX_INLINE_RULE_BYTES, MAX_RULE_TOKENS, RULE_SHARE
 from daypack.turn.surface import Epoch, Request, Surface
 from daypack.types.records import Rule
 
@@ -33,7 +33,10 @@ class StandingRules:
         self._found: Finding | None = None
 
     def examine(self, through: int, *, recording: bool) -> RuleBook:
-        """Return the book with the rules of all messages up to `through`; `recording` appends what is new."""
+        """Return the book with the rules of the messages up to `through`; `recording` appends what is new.
+
+        After a long import only the newest part is examined: `examine_rest` examines the others.
+        """
         recorded = self._ledger.read().rules
         if recorded.through >= through:
             return recorded
@@ -41,11 +44,28 @@ class StandingRules:
             from daypack.derived.rules.examination import examine  # noqa: PLC0415 — only when messages leave the window
 
             self._recorded, self._examined = deepcopy(recorded), deepcopy(recorded)
-            self._found = examine(self._history, self._examined, through, redacting=self.redacting)
+            messages = (recorded.through + 1, through)
+            self._found = examine(
+                self._history, self._examined, messages, MAX_INLINE_RULE_BYTES, redacting=self.redacting
+            )
         if not recording or self._found is None:
             return self._examined
         self._history.append_event(draft_event(FOUND, to_builtins(self._found)))
         return self._ledger.read().rules
+
+    def examine_rest(self) -> None:
+        """Examine the messages that turns left unread, newest first, and record what is found."""
+        from daypack.derived.rules.examination import examine  # noqa: PLC0415
+
+        while (recorded := self._ledger.read().rules).since > 1:
+            book, messages = deepcopy(recorded), (1, recorded.since - 1)
+            found = examine(self._history, book, messages, MAX_INLINE_RULE_BYTES, redacting=self.redacting)
+            self._history.append_event(draft_event(FOUND, to_builtins(found)))
+
+    @property
+    def unread(self) -> int:
+        """The last message that a turn left unread; 0 if there is none."""
+        return self._ledger.read().rules.since - 1
 
     def read(self) -> tuple[Rule, ...]:
         """Return the rules in force, also those of messages that are still in the window."""
@@ -102,7 +122,8 @@ class StandingRules:
 def epoch_rules(book: RuleBook, request: Request, epoch: Epoch | None, meter: TokenMeter) -> list[Item | Omission]:
     """Return the rules that an epoch shows, without those dropped and with those added since it began."""
     shown = next((item for item in epoch.prefix if item.id == RULES), None) if epoch else None
-    return rule_items(book, shown.metadata["before"] if shown else 0, request.limits.room.tokens, meter)
+    before = shown.metadata["before"] if shown else epoch.start if epoch else 0
+    return rule_items(book, before, request.limits.room.tokens, meter)
 
 
 def with_rules(rules: StandingRules, surface: Surface, start: int, meter: TokenMeter, *, recording: bool) -> Surface:
@@ -113,23 +134,25 @@ def with_rules(rules: StandingRules, surface: Surface, start: int, meter: TokenM
     found = rule_items(book, before, surface.limits.room.tokens, meter)
     measure = measurer(meter, redacting=rules.redacting)
     items = [measure(thing) for thing in found if isinstance(thing, Item)]
-    if [item.digest for item in items] == ([shown.digest] if shown else []):
+    others = [omission for omission in surface.omitted if not omission.item.startswith(f"{RULES}:")]
+    omitted = (*others, *(thing for thing in found if isinstance(thing, Omission)))
+    if [item.digest for item in items] == ([shown.digest] if shown else []) and omitted == surface.omitted:
         return surface
-    omitted = [omission for omission in surface.omitted if not omission.item.startswith(f"{RULES}:")]
-    return replace(
-        surface,
-        prefix=(*(item for item in surface.prefix if item.id != RULES), *items),
-        omitted=(*omitted, *(thing for thing in found if isinstance(thing, Omission))),
-    )
+    prefix = (*(item for item in surface.prefix if item.id != RULES), *items)
+    return replace(surface, prefix=prefix, omitted=omitted)
 
 
 def rule_items(book: RuleBook, before: int, room_tokens: int, meter: TokenMeter) -> list[Item | Omission]:
     """Return the item with the rules given before a message or added by hand, and a record of those beyond the cap."""
+    found: list[Item | Omission] = []
+    if book.since > 1 and before > 1:
+        note = "not examined for standing rules yet"
+        found.append(Omission(item=f"{RULES}:{message_range(1, book.since - 1)}", reason="custom", note=note))
     rules = [rule for rule in in_force(book) if rule.position < before or rule.source == BY_HAND]
     if not rules:
-        return []
+        return found
     kept, cut = _within_cap(rules, min(MAX_RULE_TOKENS, int(room_tokens * RULE_SHARE)), meter)
-    found: list[Item | Omission] = [
+    found.append(
         Item(
             id=RULES,
             kind="system",
@@ -143,7 +166,7 @@ def rule_items(book: RuleBook, before: int, room_tokens: int, meter: TokenMeter)
             priority=_PRIORITY,
             metadata={"before": before, "ids": [rule.id for rule in kept]},
         )
-    ]
+    )
     if cut:
         note = f"{len(cut)} older rules beyond the cap: {cut[0].id} to {cut[-1].id}; pin those that must stay"
         tokens = sum(meter.tokens(rule.text) for rule in cut)
