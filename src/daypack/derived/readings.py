@@ -127,6 +127,12 @@ _NUMBERED = _word_set(
     till until
     """
 )
+# "keep 14 snapshots": a setting, by its verb and its unit.
+_SETTING = re.compile(
+    r"\b(?P<verb>keep|retain|allow|limit|wait|retry|store|use|set)s?\b(?:\s+\w+){0,3}?\s+(?P<value>\d[\w.]*)\s+"
+    r"(?P<unit>[A-Za-z]{3,30})",
+    re.IGNORECASE,
+)
 _PLAIN_VERBS = _word_set("use uses using run runs running listen listens need needs have has deploy moved now set")
 
 
@@ -204,7 +210,7 @@ def superseded(texts: Sequence[tuple[int, str]]) -> dict[int, int]:
         if matter.kind in whole:
             seq, by = whole[matter.kind]
             gone.update((at, by) for earlier, at, _ in group if at < by and (earlier < seq or not matter.scope))
-    slotted = [at for at, (_, text) in enumerate(texts) if _slots(text)]
+    slotted = [at for at, (_, text) in enumerate(texts) if _slots(text) or _settings(text)]
     for at in slotted:
         if _CHANGE.search(texts[at][1]):
             earlier = (other for other in slotted if texts[other][0] < texts[at][0])
@@ -239,11 +245,19 @@ def changes_slot(newer: str, older: str) -> bool:
     """Return True if the newer of two sentences says that a value has changed: "CI is on Node 20 now"."""
     if not _CHANGE.search(newer):
         return False
+    settings = _settings(older)
+    if any(settings.get(setting, value) != value for setting, value in _settings(newer).items()):
+        return True
     theirs = _slots(older)
     for kind, value in _slots(newer).items():
         if theirs.get(kind, value) != value and _share_subject(newer, older, {kind, value, theirs[kind]}):
             return True
     return False
+
+
+def _settings(text: str) -> dict[tuple[str, str], str]:
+    found = _SETTING.finditer(text)
+    return {(match["verb"].lower(), match["unit"].lower()): match["value"].lower() for match in found}
 
 
 def _slots(text: str) -> dict[str, str]:

@@ -316,13 +316,14 @@ def _with_task_state(records: Records, former: Records, reading: _Reading) -> Re
 
 def _limited(bullets: Sequence[Bullet]) -> tuple[list[Bullet], list[Loss]]:
     """Keep the best ten of each section that do not contradict each other; report the others as losses."""
+    stated = [bullet for bullet in bullets if bullet.section in ("decisions", "facts") and not bullet.purpose]
+    timed = sorted(stated, key=lambda bullet: _seq(bullet.source))
+    gone = {timed[at].text for at in superseded([(_seq(bullet.source), bullet.text) for bullet in timed])}
     kept: list[Bullet] = []
     over: list[Loss] = []
     for section in SECTIONS:
         own = list({bullet.text: bullet for bullet in bullets if bullet.section == section}.values())
         if section in ("decisions", "facts"):
-            timed = sorted(own, key=lambda bullet: _seq(bullet.source))
-            gone = {timed[at].text for at in superseded([(_seq(bullet.source), bullet.text) for bullet in timed])}
             over += [Loss(bullet.text, "superseded", bullet.source) for bullet in own if bullet.text in gone]
             own = [bullet for bullet in own if bullet.text not in gone]
         kept += own[:MAX_BULLETS]

@@ -132,6 +132,11 @@ _NEXT_STEP = re.compile(
     r"^(?:the )?next (?:step|up)\b|^(?:now |then |next,? |first,? )?(?:i|we) (?:still )?(?:need|have) to\b",
     re.IGNORECASE,
 )
+# Open work until it is done, and no fact then.
+_UNDONE = re.compile(
+    r"\bnot \w+(?:ed|en|ne) yet\b|\bnot yet \w+(?:ed|en|ne)\b|\bstill (?:needs?|has|have) to\b|\bstill needs? \w+ing\b",
+    re.IGNORECASE,
+)
 _NEXT_STEP_NAMED = re.compile(r"\b(?:the )?next steps? (?:is|are|will be)\b", re.IGNORECASE)
 _UNCERTAIN = re.compile(
     r"\b(?:potentially|maybe|perhaps|possibly|could|might|optional(?:ly)?|if desired)\b", re.IGNORECASE
@@ -165,7 +170,7 @@ def problem_of(line: Candidate, section: Section, timeline: Timeline) -> LossRea
 def _problem_of_finding(line: Candidate, timeline: Timeline) -> LossReason | None:
     """Judge what an agent says about the things it works on."""
     utterance, text, seq = line.utterance, line.text.replace("*", ""), line.utterance.seq
-    if _ADVICE.search(text) or _TRIVIAL.search(text) or _POINTING.match(text):
+    if _ADVICE.search(text) or _TRIVIAL.search(text) or _POINTING.match(text) or _UNDONE.search(text):
         return "unremarkable"
     if _SUBJECTLESS.match(text) or not _VERB.search(text) or line.text[:1].islower():
         return "fragment"
