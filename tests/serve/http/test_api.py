@@ -220,6 +220,7 @@ def test_everything_else_is_answered_in_json(server: Server, method: str, path: 
 @pytest.mark.requirement("G13")
 def test_what_sixteen_threads_add_is_there_and_searchable_after_the_barrier(server: Server) -> None:
     memory_id = new_memory(server, "crowd")
+    server.call("await_consistency")  # reports what other tests did
 
     def add(thread: int) -> list[str]:
         with server.client() as client:
@@ -244,6 +245,7 @@ def test_what_sixteen_threads_add_is_there_and_searchable_after_the_barrier(serv
 
 def test_those_who_wait_for_a_barrier_keep_nobody_from_working(server: Server) -> None:
     memory_id = new_memory(server, "waiting")
+    server.call("await_consistency")  # reports what other tests did
     token = server.call("add_entry", memory_id=memory_id, raw_entry="x").json()["token"]
     assert server.call("await_consistency", token=token, level="durable").json()["status"] == "consistent"
     done = threading.Event()
