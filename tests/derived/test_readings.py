@@ -46,6 +46,7 @@ def test_a_sentence_about_tests_is_not_yet_a_status(text: str) -> None:
         ("Windows is supported.", "Windows is not supported."),
         ("We deploy to staging on port 8443.", "Staging moved to port 9443, by the way."),
         ("Our CI uses Node 18.", "We use Node 20 on CI now."),
+        ("Removed the redundant status table.", "Done, restored the status table and pushed."),
         ("Keep 14 snapshots.", "The script now keeps 30 snapshots."),
     ],
 )

@@ -133,6 +133,9 @@ _SETTING = re.compile(
     r"(?P<unit>[A-Za-z]{3,30})",
     re.IGNORECASE,
 )
+_BACK = re.compile(r"\b(?:restored?|re-?added|brought back|put back|reinstated)\b(?P<what>.*)", re.IGNORECASE)
+_OUT = re.compile(r"\b(?:removed?|deleted?|dropped)\b(?P<what>.*)", re.IGNORECASE)
+_SAME_THING = 2  # words in common
 _PLAIN_VERBS = _word_set("use uses using run runs running listen listens need needs have has deploy moved now set")
 
 
@@ -179,7 +182,7 @@ def readings(text: str) -> dict[Matter, str]:
 
 def contradicts(newer: str, older: str) -> bool:
     """Return True if the newer of two sentences makes the older one history."""
-    if changes_value(older, newer) or reverses(newer, older) or changes_slot(newer, older):
+    if changes_value(older, newer) or reverses(newer, older) or changes_slot(newer, older) or restores(newer, older):
         return True
     theirs = readings(older)
     for matter, reading in readings(newer).items():
@@ -215,6 +218,12 @@ def superseded(texts: Sequence[tuple[int, str]]) -> dict[int, int]:
         if _CHANGE.search(texts[at][1]):
             earlier = (other for other in slotted if texts[other][0] < texts[at][0])
             gone.update((other, at) for other in earlier if changes_slot(texts[at][1], texts[other][1]))
+    for at in (at for at, (_, text) in enumerate(texts) if _BACK.search(text)):
+        gone.update(
+            (other, at)
+            for other in range(len(texts))
+            if texts[other][0] < texts[at][0] and restores(texts[at][1], texts[other][1])
+        )
     return gone
 
 
@@ -253,6 +262,14 @@ def changes_slot(newer: str, older: str) -> bool:
         if theirs.get(kind, value) != value and _share_subject(newer, older, {kind, value, theirs[kind]}):
             return True
     return False
+
+
+def restores(newer: str, older: str) -> bool:
+    """Return True if the newer of two sentences says that what the older one took out is back."""
+    back, out = _BACK.search(newer), _OUT.search(older)
+    if not back or not out:
+        return False
+    return len(set(content_words(back["what"])) & set(content_words(out["what"]))) >= _SAME_THING
 
 
 def _settings(text: str) -> dict[tuple[str, str], str]:
