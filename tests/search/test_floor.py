@@ -133,13 +133,21 @@ def test_hits_that_share_nothing_with_the_query_do_not_accompany_a_relevant_one(
 
 
 def test_names_and_numbers_weigh_more_and_words_of_asking_less() -> None:
-    terms = weights("Could you list what Ingrid saw in Lisbon on 7 May with user_id 42?")
-    assert terms["ingrid"] == terms["lisbon"] == terms["7"] == terms["42"] == NAME
+    terms = weights("Could you list what Ingrid saw in Lisbon after meeting 4711 people?")
+    assert terms["ingrid"] == terms["lisbon"] == terms["4711"] == NAME
     assert terms["list"] < terms["saw"] < terms["ingrid"]
 
 
 @pytest.mark.parametrize(
-    "name", ["Eternal Sunshine of the Spotless Mind", "C. S. Lewis", "Dr. Seuss", "North Carolina", "Coca-Cola"]
+    "name",
+    [
+        "Eternal Sunshine of the Spotless Mind",
+        "C. S. Lewis",
+        "Dr. Seuss",
+        "North Carolina",
+        "Coca-Cola",
+        "3 June, 2023",
+    ],
 )
 def test_a_name_of_several_words_weighs_as_much_as_one(name: str) -> None:
     terms = weights(f"has Ingrid seen {name} before?")

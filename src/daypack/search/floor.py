@@ -35,7 +35,7 @@ SETTLED = 100  # entries from which the floor is full: among fewer, less is foun
 
 _PRIOR_PAIRS, _PRIOR_MEAN, _PRIOR_DEVIATION = 6, 0.2, 0.15  # until a memory has pairs of its own
 _LEAST_DEVIATION = 0.05
-_CONNECTING = frozenset({"of", "the", "and", "de", "la", "von", "van"})
+_CONNECTING = frozenset({"of", "the", "de", "la", "von", "van"})
 _PUNCTUATION = " \t\r\n.,;:!?\"'()[]{}<>«»“”‘’`*…-–—/"
 _SENTENCE_ENDS = (".", "!", "?", ":")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
@@ -145,25 +145,23 @@ def read_query(query: str) -> Query:
 
 
 def _find_names(query: str) -> Iterator[list[str]]:
-    """Yield the terms of each name, number and identifier: by capitals within a sentence, digits and underscores."""
+    """Yield the terms of each name, date, number and identifier; adjacent ones are one, as in "3 June, 2023"."""
     run: list[str] = []
     starting = True
     for piece in query.split():
         word = piece.strip(_PUNCTUATION)
-        identifier = any(char.isdigit() or char == "_" for char in word) or word[1:] != word[1:].lower()
-        capital = word[:1].isupper() and not starting
-        if run and (identifier or not (capital or word in _CONNECTING)):
+        marked = any(char.isdigit() or char == "_" for char in word) or word[1:] != word[1:].lower()
+        named = marked or (word[:1].isupper() and not starting)
+        if run and (starting or not (named or word in _CONNECTING)):
             yield run
             run = []
-        if identifier:
-            yield query_terms(word)
-        elif capital:
-            run = run + query_terms(word)
-        if run and piece.endswith((",", ";", *_SENTENCE_ENDS)) and len(word) > 2:
-            yield run
-            run = []
-        # "C. S. Lewis": an initial ends no sentence.
+        if named:
+            run += query_terms(word)
+        # An initial ends no sentence, and a comma no date.
         starting = piece.endswith(_SENTENCE_ENDS) and len(word) > 2
+        if piece.endswith((",", ";")) and not any(term.isdigit() for term in run):
+            yield run
+            run = []
     if run:
         yield run
 
