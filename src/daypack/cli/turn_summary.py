@@ -241,7 +241,7 @@ def _redacted(turn: Turn) -> str:
     found = turn.record.redacted
     if "off" in found:
         return "nothing (redaction is off)"
-    items = [item for item in (*turn.parts.epoch.prefix, *turn.parts.volatile) if item.redacted]
+    items = [item for item in turn.inserted if item.redacted]
     in_messages = {kind for kinds in found.values() for kind in kinds}
     kinds = sorted({kind for item in items for kind in item.redacted} | in_messages)
     numbers = sorted(map(int, found))

@@ -16,12 +16,15 @@ import msgspec
 from daypack.files import blobs
 from daypack.history.session import History
 from daypack.text.injected import SWAPPED
+from daypack.text.outline import outline
 from daypack.types.digest import digest_of
 from daypack.types.history import Message
 from daypack.types.records import SwapRecord, SwapReference
 from daypack.types.source import Messages
 
 LARGE_TOKENS = 400  # a tool output above this is worth a stub
+OUTLINE_SHARE = 0.3  # of the characters of an output: the names that its stub lists
+MAX_OUTLINE_CHARS = 3000
 SHORT_ID = 19  # characters of an id that a stub shows: few tokens, and still one of 2**48
 _PREVIEW = 100
 _LOG = "messages.jsonl"
@@ -85,10 +88,13 @@ def chunk_for(history: History, record: SwapRecord) -> bytes | None:
 
 
 def stub(message: Message, shown: str) -> str:
-    """Return the line that replaces a tool output in the window: id, size and first words."""
+    """Return the line that replaces a tool output in the window: id, size, first words and the names in it."""
     lines = shown.count("\n") + 1
     size = f"{len(shown):,} characters, {lines:,} line{'s' if lines > 1 else ''}"
-    return f'{SWAPPED}{id_of(message)[:SHORT_ID]}, {size}; recall returns it. It begins "{preview(shown)}"]'
+    begins = preview(shown)
+    names = outline(shown, min(int(len(shown) * OUTLINE_SHARE), MAX_OUTLINE_CHARS))
+    names = f" and names {names}" if names else ""
+    return f'{SWAPPED}{id_of(message)[:SHORT_ID]}, {size}; recall returns it. It begins "{begins}"{names}]'
 
 
 def preview(text: str) -> str:

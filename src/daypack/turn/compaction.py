@@ -6,13 +6,16 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext, suppress
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from daypack.derived.names import choose_names, everything_in, rank_names
 from daypack.derived.records import Folded, document
 from daypack.derived.template import render
 from daypack.errors import BudgetTooSmall, DaypackError, NothingToCompact, NoUserMessage, SourceMissing
 from daypack.files.lock import ThreadLock, held_without_waiting
 from daypack.history.draft import draft_event
 from daypack.history.session import History
+from daypack.text.redact.redact import redact_message
 from daypack.turn.budget import DEFAULT_LIMITS, Limits
 from daypack.turn.evidence.replay import read_turn
 from daypack.turn.hand_edits import HandEdits
@@ -24,7 +27,7 @@ from daypack.turn.policy import (
     MAX_INLINE_COMPACTION_BYTES,
     compaction_reserve,
 )
-from daypack.turn.surface import LastTurn, Request, Surface
+from daypack.turn.surface import LastTurn, Request, Surface, Window
 from daypack.turn.survey.inputs import TurnInputs
 from daypack.turn.survey.survey import survey
 from daypack.types.compaction import Compaction, Loss
@@ -61,6 +64,7 @@ class _Task(Struct, frozen=True, kw_only=True):
     trigger: str
     limits: Limits
     stubbed: tuple[int, ...] = ()
+    kept: str = ""  # what the messages that stay say, large outputs as stubs
     unread: str = ""  # earlier messages that are left for a longer compaction
     dry_run: bool = False
 
@@ -99,6 +103,7 @@ class Compactions:
             start=start,
             through=last,
             stubbed=tuple(sorted(fitted.stubbed)),
+            kept=_kept_text(surface, fitted.start),
             unread=str(Messages(first, start - 1)) if start > first else "",
             trigger="token_pressure",
             limits=surface.limits,
@@ -120,19 +125,20 @@ class Compactions:
     ) -> Compacted:
         """Compact all but the newest messages.
 
-        Without `keep_tokens` half of the tail stays, but at most `epoch_share` of the window.
+        Without `keep_tokens` half of the tail stays, but at most what an epoch starts with.
         """
         limits = self._limits()
         try:
             with self._threads:
                 folded, previous_seq = self._inputs.working_state.read(), self._inputs.working_state.newest_seq
-                start, through, stubbed = self._choose_messages(limits, keep_tokens)
+                start, through, stubbed, kept = self._choose_messages(limits, keep_tokens)
             task = _Task(
                 folded=folded,
                 previous_seq=previous_seq,
                 start=start,
                 through=through,
                 stubbed=stubbed,
+                kept=kept,
                 trigger=trigger,
                 limits=limits,
                 dry_run=dry_run,
@@ -143,7 +149,8 @@ class Compactions:
 
     def compact_on_overflow(self) -> Compacted:
         """Compact further than a full window needs: the provider counts more tokens, or its window is smaller."""
-        keep = int(self._limits().room.tokens * self._inputs.window.epoch_share / 2)
+        room = self._limits().room.tokens
+        keep = int(room * self._inputs.window.opening_share(room) / 2)
         done = self.compact(model="none", keep_tokens=keep, trigger="provider_context_editing")
         return done if done.changed else self.compact(model="none", trigger="provider_context_editing")
 
@@ -250,8 +257,8 @@ class Compactions:
         models = self._inputs.history.layout.models
         return model or self._inputs.config.compaction_model or default_completion_model(models)
 
-    def _choose_messages(self, limits: Limits, keep_tokens: int | None) -> tuple[int, int, tuple[int, ...]]:
-        """Return the first and last message to compact, and the outputs after them that become stubs."""
+    def _choose_messages(self, limits: Limits, keep_tokens: int | None) -> tuple[int, int, tuple[int, ...], str]:
+        """Return the first and last message to compact, the outputs after them that become stubs, and what stays."""
         folded = self._inputs.working_state.read()
         request = Request(target="model", limits=limits, policy=self._inputs.window)
         surface = survey(self._inputs, request, LastTurn(reason="compaction"), searching=False)
@@ -260,7 +267,7 @@ class Compactions:
         reserve = compaction_reserve(limits.room.tokens)
         if keep_tokens is None:
             tail = begin_epoch(surface, selection, "compaction", reserved_tokens=reserve).tail_cost.tokens
-            most = int(limits.room.tokens * surface.policy.epoch_share)
+            most = int(limits.room.tokens * surface.policy.opening_share(limits.room.tokens))
             # Half of the tail; less where stubs alone make everything fit.
             sizes = [min(tail // part, most) for part in (2, 4, 8)]
         else:
@@ -269,7 +276,7 @@ class Compactions:
         for size in sizes:
             fitted = begin_epoch(surface, selection, "compaction", reserved_tokens=reserve, keep_tokens=size)
             if fitted.start - 1 >= max(first, folded.through + 1):
-                return first, fitted.start - 1, tuple(sorted(fitted.stubbed))
+                return first, fitted.start - 1, tuple(sorted(fitted.stubbed)), _kept_text(surface, fitted.start)
         raise NothingToCompact(
             "no message would leave the window; keep fewer tokens (--keep, keep_tokens)",
             operation="compact",
@@ -299,6 +306,7 @@ class Compactions:
             finally:
                 if completer:
                     completer.close()
+        made = replace(made, names=self._names(task))
         if not task.dry_run:
             with self._threads:
                 stored = inputs.working_state.commit(made, task.previous_seq)
@@ -320,6 +328,15 @@ class Compactions:
             document=render(document(made.records)),
         )
 
+    def _names(self, task: _Task) -> dict[str, float]:
+        """Return the names of what has left the window, without those that what stays contains."""
+        inputs, former = self._inputs, task.folded.current
+        left = inputs.history.messages.records(task.start, task.through)
+        shown = (redact_message(message)[0] for message in left) if inputs.redacting else left
+        before = former.names if former else {}
+        ranked = rank_names(shown, task.through, before, former.through if former else 0)
+        return choose_names(ranked, task.kept)
+
     def _start_within(self, most_bytes: int, first: int, last: int) -> int:
         """Return where to start to read at most so many bytes; earlier messages wait for a longer compaction."""
         reader = self._inputs.history.messages.reader
@@ -332,6 +349,14 @@ class Compactions:
                     return slot.seq + 1 if slot.seq < last else last
             stop = start
         return first
+
+
+def _kept_text(surface: Surface, start: int) -> str:
+    """Return what the messages from `start` on say, with large outputs as stubs."""
+    window = surface.window or Window()
+    shown = (window.stubs.get(entry.message.seq, entry).message for entry in window.entries)
+    texts = [everything_in(message) for message in shown if message.seq >= start]
+    return "\n".join(texts)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from daypack.types.fields import OmissionReason, Severity
 from daypack.types.history import Message
 from daypack.types.kinds import AUTHORITIES, Authority, ContextKind, PackKind, Target
 
-Placement = Literal["prefix", "volatile"]
+Placement = Literal["prefix", "tail", "volatile"]
 
 # Who sees an item that names no visibility. A tool sees only items that name it.
 SEEN_BY_DEFAULT: tuple[Target, ...] = ("model", "reviewer", "evidence_export")
@@ -98,12 +98,23 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """What the item takes from a window."""
         return Cost(self.tokens, self.bytes, 1)
 
+    @property
+    def answers_user(self) -> bool:
+        """True if it was found for a user message."""
+        return self.kind == "memory_entries"
+
 
 class Excerpt(Item, frozen=True, kw_only=True, omit_defaults=True):
     """A part of one earlier message, found by searching history."""
 
     seq: int
     span: tuple[int, int]  # first and last character of the searchable text; (0, 0): all of it
+    step: bool = False  # found with what the agent does, not with the user's words
+
+    @property
+    def answers_user(self) -> bool:
+        """True if it was found for a user message."""
+        return not self.step
 
 
 def cost_of(items: Iterable[Item]) -> Cost:

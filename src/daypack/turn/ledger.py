@@ -55,6 +55,7 @@ class RecordedTurn(Struct, omit_defaults=True):
     redacting: bool = True
     tail: tuple[int, int] = (0, 0)  # number of messages in the tail, seq of the last
     last: int = 0  # newest message
+    added: str = ""  # event of the newest turn of the epoch that added something to its tail
 
 
 class LedgerState(Struct, omit_defaults=True):
@@ -169,6 +170,8 @@ class _Turn(Struct):
     user: int | None = None
     epoch: str | None = None
     opening: dict[str, Any] | None = None
+    added: list[Any] = []
+    carries: str | None = None
 
 
 def _fold_turn(folded: LedgerState, data: Mapping[str, Any], event: Event) -> None:
@@ -194,6 +197,7 @@ def _fold_turn(folded: LedgerState, data: Mapping[str, Any], event: Event) -> No
             redacting=NOT_REDACTED not in turn.redacted,
             tail=turn.tail,
             last=turn.last,
+            added=event.id if turn.added else turn.carries or "",
         )
 
 

@@ -27,18 +27,38 @@ class WindowPolicy(Struct, frozen=True, kw_only=True):
     prefix_share: Share = 0.5  # the most that items other than instructions take: the conversation comes first
     recent_share: Share = 0.25  # kept for recent messages, however long the instructions are
 
-    # Epochs. An epoch starts small, so that many turns append to it before the cached prefix is given up.
-    epoch_share: Share = 0.4  # prefix and tail at the start of an epoch
+    # Epochs. An epoch leaves space, so that many turns append to it before the cached beginning is given up.
+    epoch_share: Share | None = None  # prefix and tail at the start of an epoch; None: as `opening_share` says
+    verbatim_share: Share = 0.4  # kept for large outputs verbatim where the start of the tail has to move
     soft_share: Share = 0.75  # prefix and tail above this: compact in the background, where there is a model
-    hard_share: Share = 0.9  # prefix and tail above this: a new epoch, and a compaction at once without a model
+    hard_share: Share = 0.97  # prefix and tail above this: a new epoch, and a compaction at once without a model
 
     # Volatile items: none of them can be cached.
     excerpt_tokens: Count = 2048  # the most that excerpts take; measured on LoCoMo: more add cost, not recall
     memory_hits: Count = 10  # a maximum: the memory has its own relevance floor
 
-    # Large tool outputs
-    fresh_outputs: Count = 6  # the newest outputs stay verbatim: the next step depends on them
+    def opening_share(self, room_tokens: int) -> float:
+        """Return the share of the room that prefix and tail take at the start of an epoch.
 
+        A new epoch costs about the whole window once, a free token costs its place in every call: the sum is least
+        where the free space grows with the root of the window. The factor is measured on transcripts (bench, window).
+        """
+        if self.epoch_share is not None:
+            return self.epoch_share
+        low, high = OPENING_SHARES
+        return max(low, min(high, 1 - FREE_FACTOR / max(1, room_tokens) ** 0.5, self.hard_share))
+
+    def background_share(self, room_tokens: int) -> float:
+        """Return the share above which a model compacts in the background: never right after an epoch began."""
+        return max(self.soft_share, (self.opening_share(room_tokens) + self.hard_share) / 2)
+
+
+# Epochs
+FREE_FACTOR = 48
+OPENING_SHARES = (0.5, 0.9)
+KEPT_VERBATIM_SHARE = 0.12  # with this much space for large outputs the start of the tail stays, and stays cached
+LEAST_FREED_SHARE = 0.03  # a new epoch that frees less is not worth its cost
+USER_START_SHARE = 0.9  # a tail that loses less than the rest of this starts with a user message
 
 DEFAULT_WINDOW = WindowPolicy()
 
@@ -47,23 +67,22 @@ DEFAULT_BUDGET_TOKENS = 128_000  # the smallest window of the models in use
 OUTPUT_RESERVE_TOKENS = 4096  # for the answer; a quarter of a smaller budget
 REQUEST_TOKENS = 7  # added by providers around the request, the prefix and the volatile part
 
-# Epochs
-TAIL_SHARE = 0.6  # of the space after the prefix: the tail at the start of an epoch
-UNCOMPACTED_SHARE = 0.5  # instead of epoch_share when everything no compaction covers fits: better than a gap
-
 # Volatile items
 VOLATILE_SHARE = 0.5  # of the space after the prefix: the most that is kept free for items other than excerpts
 FREE_SHARE = 0.125  # of the space after the prefix: kept for excerpts once messages have left the window
 FREE_ITEMS = 8
 EXCERPT_SHARE = 0.65  # the most that excerpts take
+WORKING_PART_OF_EXCERPTS = 4  # of the excerpts while the agent works on a message: the loop went on without them
 IMPORT_SHARE = 0.25  # items of imported envelopes
 MAX_IMPORT_TOKENS = 2048
 
 # History search
-RELEVANCE_FLOOR = 0.2  # of the best score; hits below it are noise
 MAX_HITS = 120
 MAX_QUOTED_EXCERPTS = 64  # each is part of the event
 QUOTED_PARTS = 2  # times the tokens of the excerpts are read: some of the quoted messages may be in the tail
+
+STEP_TOKENS = 150  # excerpts found with one step of the agent: nobody asked for them
+STEP_SHARE = 0.1  # excerpts of one epoch above which steps are no longer searched for
 
 # Tiers: the part of the room that the blocks of one tier take at most, as a divisor
 CORE_PART, WORKING_PART, EPHEMERAL_PART = 12, 12, 24
@@ -75,6 +94,10 @@ MAX_INLINE_RULE_BYTES = 256 << 10  # of the user's messages, examined while a tu
 
 # References to files and artifacts
 MIN_REF_CHARS, MAX_REF_CHARS = 600, 3600
+
+# Names of what has left the window
+NAME_SHARE, MAX_NAME_TOKENS = 0.08, 2000
+NAME_CHARS = 3  # of a token of such a list
 
 # Compaction during a turn
 COMPACTION_MIN_ROOM_TOKENS = 6000  # smaller windows that never overflowed do better with excerpts
@@ -100,11 +123,13 @@ def read_window(given: Mapping[str, Given]) -> WindowPolicy:
         try:
             values[name] = msgspec.convert(value, types[name], strict=not isinstance(value, str))
         except msgspec.ValidationError as error:
-            allowed = "a number above 0, at most 1" if types[name] is Share else "a whole number from 0 to 1,000,000"
+            whole = types[name] is Count
+            allowed = "a whole number from 0 to 1,000,000" if whole else "a number above 0, at most 1"
             raise _refused(f"window.{name} is {value!r}", place, f"it must be {allowed}") from error
     policy = WindowPolicy(**values)
-    if not policy.epoch_share <= policy.soft_share <= policy.hard_share:
-        shares = f"{policy.epoch_share:g}, {policy.soft_share:g}, {policy.hard_share:g}"
+    if not (policy.epoch_share or 0) <= policy.soft_share <= policy.hard_share:
+        epoch = "unset" if policy.epoch_share is None else f"{policy.epoch_share:g}"
+        shares = f"{epoch}, {policy.soft_share:g}, {policy.hard_share:g}"
         hint = "an epoch starts below the soft share, and that is at most the hard share"
         places = ", ".join(dict.fromkeys(place for _, place in given.values()))
         raise _refused(f"window.epoch_share, soft_share and hard_share are {shares}", places, hint)

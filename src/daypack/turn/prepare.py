@@ -20,7 +20,7 @@ from daypack.turn.budget import DEFAULT_LIMITS, Limits, limits_from
 from daypack.turn.compaction import Compactions
 from daypack.turn.evidence.pack_files import render_pack_json, render_pack_md
 from daypack.turn.evidence.record import Packed, append_record, describe, is_current
-from daypack.turn.evidence.replay import check_version, read_epoch, read_turn, replay_parts, verify
+from daypack.turn.evidence.replay import check_version, read_additions, read_epoch, read_turn, replay_parts, verify
 from daypack.turn.evidence.view import Parts
 from daypack.turn.hand_edits import HandEdits
 from daypack.turn.items import SEEN_BY_DEFAULT
@@ -30,7 +30,7 @@ from daypack.turn.pack.fit import Fitted, extends, fit
 from daypack.turn.pack.inject import inject
 from daypack.turn.pack.select import select
 from daypack.turn.replies import Replies
-from daypack.turn.surface import Epoch, LastTurn, Request, Surface
+from daypack.turn.surface import Addition, Epoch, LastTurn, Request, Surface
 from daypack.turn.survey.inputs import TurnInputs
 from daypack.turn.survey.memory import MemoryPort
 from daypack.turn.survey.survey import after_compaction, survey
@@ -52,6 +52,7 @@ class Turns:
         self.inputs = TurnInputs(history, config)
         self._edits = HandEdits(history, self.inputs.ledger)
         self._epochs: dict[str, Epoch] = {}
+        self._additions: dict[str, tuple[Addition, ...]] = {}  # event of a turn -> those in its tail
         self._refreshing: set[Target] = set()  # targets whose next turn begins an epoch
         self._threads = ThreadLock()
         self._replies = Replies(self.inputs, self._threads)
@@ -86,7 +87,8 @@ class Turns:
         if self.inputs.history_search.index.requested:
             self.inputs.history_search.index.start_requested()
         if not dry_run and request.target == "model":
-            filling_up = turn.record.stable.tokens >= request.policy.soft_share * request.limits.room.tokens
+            room_tokens = request.limits.room.tokens
+            filling_up = turn.record.stable.tokens >= request.policy.background_share(room_tokens) * room_tokens
             self.compactions.start_in_background(turn.parts.epoch.event, filling_up=filling_up)
         return turn
 
@@ -103,7 +105,7 @@ class Turns:
             surface = after_compaction(self.inputs, request, surface, fitted.reason)
             fitted = fit(surface, select(surface), compacting=True)
             surface, fitted = self._with_rules(request, surface, fitted, recording=True)
-        assembly = assemble(surface.target, fitted.prefix, fitted.messages, fitted.volatile)
+        assembly = assemble(surface.target, fitted.prefix, fitted.messages, fitted.additions, fitted.volatile)
         injection = inject(assembly, (*fitted.prefix, *fitted.volatile))
         packed = Packed(
             session=self._name,
@@ -112,6 +114,7 @@ class Turns:
             fitted=fitted,
             assembly=assembly,
             injection=injection,
+            carries=(recorded.added or None) if recorded and fitted.reason is None else None,
             expected_cached_tokens=self._expected_cached(recorded, surface, fitted, assembly),
             redacting=self.inputs.redacting,
         )
@@ -145,11 +148,13 @@ class Turns:
             event_id = append_record(self._history, record)
             if record.opening:  # the event of its first turn is the epoch's name
                 epoch = self._epochs[event_id] = replace(epoch, event=event_id)
+            self._remember(event_id, packed.fitted.additions)
         parts = Parts(
             session=self._name,
             agent=self._agent,
             epoch=epoch,
             messages=packed.fitted.messages,
+            additions=packed.fitted.additions,
             volatile=packed.fitted.volatile,
         )
         turn = Turn(parts, record, event_id)
@@ -279,7 +284,7 @@ class Turns:
             return replace(last_turn, reason="renderer_changed")
         try:
             epoch = self._epochs.get(recorded.opening) or self._load_epoch(recorded.opening)
-            return replace(last_turn, epoch=epoch)
+            return replace(last_turn, epoch=epoch, additions=self._additions_of(recorded))
         except DaypackError:
             return replace(last_turn, reason="damaged")  # its event or texts; `replay` reports which
 
@@ -303,6 +308,23 @@ class Turns:
             return False
         same = (former.start, former.head, former.stubbed) == (fitted.start, fitted.head, fitted.stubbed)
         return same and former.tokenizer == surface.tokenizer and extends(fitted.messages, recorded.tail)
+
+    def _additions_of(self, recorded: RecordedTurn) -> tuple[Addition, ...]:
+        """Return what the turns of an epoch up to the newest added to its tail."""
+        if not recorded.added:
+            return ()
+        additions = self._additions.get(recorded.event)
+        if additions is None:
+            record = read_turn(self._history, recorded.event)
+            meter = self.inputs.meter_of(counter_named(record.tokenizer))
+            additions = self._remember(recorded.event, read_additions(self._history, record, meter))
+        return additions
+
+    def _remember(self, event_id: str, additions: tuple[Addition, ...]) -> tuple[Addition, ...]:
+        if len(self._additions) > 16:
+            self._additions.clear()
+        self._additions[event_id] = additions
+        return additions
 
     def _load_epoch(self, event_id: str) -> Epoch:
         epoch = self._epochs.get(event_id)

@@ -76,6 +76,13 @@ class Epoch(Struct, frozen=True, kw_only=True):
     compaction: CompactionInfo | None = None
 
 
+class Addition(Struct, frozen=True):
+    """Items that were written into the tail behind a message; they stay there for the rest of the epoch."""
+
+    after: int  # seq of the message
+    items: tuple[Item, ...]
+
+
 class LastTurn(Struct, frozen=True, kw_only=True):
     """What the last turn leaves to the next one: its epoch, or the reason why that cannot continue."""
 
@@ -83,6 +90,7 @@ class LastTurn(Struct, frozen=True, kw_only=True):
     reason: EpochReason | None = None
     last: int = 0  # the newest message it saw
     tail: tuple[int, int] = (0, 0)  # how many messages its tail had, and the seq of the last
+    additions: tuple[Addition, ...] = ()  # what its tail contained besides messages
 
 
 class Window(Struct, frozen=True, kw_only=True):
@@ -91,7 +99,7 @@ class Window(Struct, frozen=True, kw_only=True):
     entries: tuple[Entry, ...] = ()
     complete: bool = True  # they start with the first message of the conversation
     head: Entry | None = None  # the user message before them, if they start in the middle of a turn
-    stubs: tuple[dict[int, Entry], ...] = ()  # stubs for large outputs, in steps: each step has more of them
+    stubs: dict[int, Entry] = {}  # seq -> stub of each large output
     hidden: tuple[int, ...] = ()  # seqs of messages that the target may not see
 
 
@@ -105,9 +113,11 @@ class Surface(Struct, frozen=True, kw_only=True):
     tokenizer: str
     model: str | None = None
     epoch: Epoch | None = None  # the epoch that continues if it fits
+    former: Epoch | None = None  # the epoch of the last turn; a new one keeps what it can of its beginning
     reason: EpochReason | None = None  # why a new epoch begins in any case
+    additions: tuple[Addition, ...] = ()  # what the turns of the epoch added to its tail
     prefix: tuple[Item, ...] = ()
-    volatile: tuple[Item, ...] = ()
+    volatile: tuple[Item, ...] = ()  # items for the end of the tail, or behind it
     excerpts: tuple[Excerpt, ...] = ()  # of messages before the epoch's tail, best first
     window_excerpts: tuple[Excerpt, ...] = ()  # the same for a new epoch
     notes: tuple[Item, ...] = ()  # changes since the epoch began; shown only if it continues

@@ -10,6 +10,7 @@ import msgspec
 from daypack.turn.evidence.envelope_items import contents_of, message_ref
 from daypack.turn.evidence.view import TurnView
 from daypack.turn.ledger import NOT_REDACTED
+from daypack.turn.pack.additions import added_items
 from daypack.types.context import (
     ContextAssembly,
     ContextBudget,
@@ -171,9 +172,10 @@ def _budget(turn: TurnView) -> ContextBudget:
 def _window(turn: TurnView) -> ContextWindow:
     record, stable = turn.record, turn.record.stable
     after = record.used.tokens - stable.tokens
+    tail = (*map(message_ref, turn.parts.messages), *(item.id for item in added_items(turn.parts.additions)))
     parts = (
         ("prefix", stable.prefix_tokens, tuple(item.id for item in turn.parts.epoch.prefix)),
-        ("tail", stable.tokens - stable.prefix_tokens, tuple(message_ref(message) for message in turn.parts.messages)),
+        ("tail", stable.tokens - stable.prefix_tokens, tail),
         ("after", after, tuple(item.id for item in turn.parts.volatile)),
     )
     segments = [

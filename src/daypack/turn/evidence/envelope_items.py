@@ -5,6 +5,7 @@ from typing import Any
 from daypack.turn.evidence.pack_files import message_text
 from daypack.turn.evidence.view import TurnView
 from daypack.turn.items import Item
+from daypack.turn.pack.additions import added_items
 from daypack.types.context import ContextItem, ContextSourceRef
 from daypack.types.digest import digest_text
 from daypack.types.history import Message
@@ -18,6 +19,7 @@ def contents_of(turn: TurnView) -> tuple[ContextItem, ...]:
     return (
         *(_item(turn, item) for item in turn.parts.epoch.prefix),
         *(_message(turn, message) for message in turn.parts.messages),
+        *(_item(turn, item) for item in added_items(turn.parts.additions)),
         *(_item(turn, item) for item in turn.parts.volatile),
     )
 

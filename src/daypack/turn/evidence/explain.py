@@ -9,6 +9,7 @@ from daypack.errors import BadSource, NotFound
 from daypack.turn.evidence.additions import summarise
 from daypack.turn.evidence.view import TurnView
 from daypack.turn.items import CHANGED, Item, Missing, Omission
+from daypack.turn.pack.additions import added_items
 from daypack.types.source import Messages, parse_source
 
 State = Literal["included", "omitted", "missing"]
@@ -93,7 +94,7 @@ def explain_all(turn: TurnView) -> Iterator[Explanation]:
         count = len(turn.parts.messages) - len(tail) + 1
         why = "the user message that the tail continues" if is_head else _count_messages(count)
         yield Explanation("included", item.item_ref or item.source, why, item.tokens, "tail")
-    yield from (_included(turn, item) for item in turn.parts.volatile)
+    yield from (_included(turn, item) for item in (*added_items(turn.parts.additions), *turn.parts.volatile))
     yield from (_omitted(turn, omission) for omission in turn.omitted)
     yield from (_missing(missing) for missing in turn.missing)
 
@@ -146,7 +147,7 @@ def _included(turn: TurnView, item: Item) -> Explanation:
     elif item.kind == "system" and item.source.startswith("context/pinned/"):
         why = "pinned"
     redacted = f", redacted: {', '.join(item.redacted)}" if item.redacted else ""
-    part: Part = "prefix" if item in turn.parts.epoch.prefix else "volatile"
+    part: Part = "prefix" if item in turn.parts.epoch.prefix else "tail" if item.placement == "tail" else "volatile"
     return Explanation("included", item.id, f"{why}, authority {item.authority}{redacted}", item.tokens, part)
 
 

@@ -1,6 +1,6 @@
 """Exports: a turn, task, session, tool call, review or handoff as one envelope document for a chosen target."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -13,6 +13,8 @@ from daypack.turn.evidence.diff import ranges
 from daypack.turn.evidence.envelope import envelope_of
 from daypack.turn.evidence.view import Parts, TurnView
 from daypack.turn.items import Omission, TokenMeter, total
+from daypack.turn.pack.additions import addition_cost
+from daypack.turn.surface import Addition
 from daypack.turn.survey.message_cost import message_cost
 from daypack.types.context import ContextEnvelope
 from daypack.types.history import Message
@@ -89,12 +91,22 @@ def _visible(turn: TurnView, target: str) -> TurnView:
     volatile = tuple(item for item in turn.parts.volatile if target in item.visibility)
     hidden = [
         Omission(item=item.id, reason="not_visible_to_target")
-        for item in (*epoch.prefix, *turn.parts.volatile)
+        for item in turn.inserted
         if target not in item.visibility
     ]
-    parts = replace(turn.parts, epoch=replace(epoch, prefix=prefix), volatile=volatile)
+    parts = replace(
+        turn.parts,
+        epoch=replace(epoch, prefix=prefix),
+        additions=_visible_additions(turn.parts.additions, target),
+        volatile=volatile,
+    )
     seen = TurnView(turn.parts, replace(turn.record, target=check_target(target)), turn.event_id)
     return _with_parts(seen, parts, (*turn.record.omitted, *hidden))
+
+
+def _visible_additions(additions: Sequence[Addition], target: str) -> tuple[Addition, ...]:
+    seen = (replace(one, items=tuple(item for item in one.items if target in item.visibility)) for one in additions)
+    return tuple(addition for addition in seen if addition.items)
 
 
 def _only_call(turn: TurnView, call: str | None) -> TurnView:
@@ -106,7 +118,7 @@ def _only_call(turn: TurnView, call: str | None) -> TurnView:
             place=turn.parts.session,
             hint=f"give an id with --call; the newest are: {', '.join(known[-5:]) or 'none'}",
         )
-    parts = replace(turn.parts, epoch=replace(turn.parts.epoch, prefix=()), volatile=())
+    parts = replace(turn.parts, epoch=replace(turn.parts.epoch, prefix=()), additions=(), volatile=())
     narrowed = _with_parts(turn, parts, turn.record.omitted)
     return _narrow(
         narrowed,
@@ -131,6 +143,7 @@ def _with_parts(turn: TurnView, parts: Parts, omitted: tuple[Omission, ...]) -> 
     scales = TokenMeter(counter_named(turn.record.tokenizer))
     before = total(item.cost for item in parts.epoch.prefix)
     tail = total(message_cost(message, scales.counter) for message in parts.messages)
+    tail = tail.plus(addition_cost(parts.additions))
     used = before.plus(tail).plus(total(item.cost for item in parts.volatile))
     stable = replace(turn.record.stable, tokens=before.plus(tail).tokens, prefix_tokens=before.tokens)
     narrowed = TurnView(parts, replace(turn.record, omitted=omitted, used=used, stable=stable), turn.event_id)

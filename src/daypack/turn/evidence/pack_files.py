@@ -68,7 +68,7 @@ def render_pack_md(turn: TurnView) -> str:
     for title, texts in (("Prefix", given.prefix), ("Messages", ()), ("After the messages", given.volatile)):
         if title == "Messages" and messages:
             lines += ["## Messages", ""]
-            for message in messages:
+            for message in given.messages:
                 lines += [_heading(message), "", message_text(message), ""]
         elif texts:
             lines += [f"## {title}", ""]
@@ -87,7 +87,8 @@ def _cell(source: str, place: str | None) -> str:
 
 def _heading(message: Message) -> str:
     role = f"{message.role} ({message.name})" if message.name else message.role
-    return f"### {message.id or 'no result'} {role}"
+    unsaid = "no result" if message.role == "tool" else "added by daypack"
+    return f"### {message.id or unsaid} {role}"
 
 
 def message_text(message: Message) -> str:

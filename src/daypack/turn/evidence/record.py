@@ -24,7 +24,7 @@ from daypack.turn.ledger import NOT_REDACTED, TURN
 from daypack.turn.pack.assemble import Assembly
 from daypack.turn.pack.fit import Fitted
 from daypack.turn.pack.inject import Injection
-from daypack.turn.surface import Epoch, Surface
+from daypack.turn.surface import Addition, Epoch, Surface
 from daypack.turn.survey.caller_items import defaults_of
 from daypack.turn.survey.history_search import WHOLE
 from daypack.types.history import Event
@@ -61,6 +61,14 @@ class Opening(Struct, frozen=True, omit_defaults=True, kw_only=True):
     compaction: str | None = None  # event of the compaction that its working state is from
 
 
+class AdditionRef(Struct, frozen=True, omit_defaults=True):
+    """What a turn added to the tail behind a message."""
+
+    after: int
+    items: tuple[Item, ...] = ()
+    excerpts: tuple[ExcerptRef, ...] = ()
+
+
 class TurnRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The data of a `context.turn` event."""
 
@@ -78,8 +86,9 @@ class TurnRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
     user: int | None = None
     epoch: str | None = None
     opening: Opening | None = None
-    items: tuple[Item, ...] = ()
-    excerpts: tuple[ExcerptRef, ...] = ()
+    added: tuple[AdditionRef, ...] = ()
+    carries: str | None = None  # the newest event before it that added something to the same tail
+    items: tuple[Item, ...] = ()  # behind the tail
     omitted: tuple[Omission, ...] = ()
     missing: tuple[Missing, ...] = ()
     redacted: dict[str, tuple[str, ...]] = {}
@@ -97,6 +106,7 @@ class Packed(Struct, frozen=True, kw_only=True):
     fitted: Fitted
     assembly: Assembly
     injection: Injection
+    carries: str | None = None  # the newest event that added something to the tail that continues
     expected_cached_tokens: int = 0
     redacting: bool = True
 
@@ -110,13 +120,6 @@ def describe(packed: Packed) -> tuple[TurnRecord, Epoch]:
     identity = sha256(
         f"{packed.agent}/{packed.session}/{surface.target}/{surface.now}/{assembly.sha256}".encode()
     ).hexdigest()
-    items: list[Item] = []
-    excerpts: list[ExcerptRef] = []
-    for item in fitted.volatile:
-        if isinstance(item, Excerpt):
-            excerpts.append((item.seq, *item.span, round(item.score or 0.0, 3)))
-        else:
-            items.append(item)
     redacted: dict[str, tuple[str, ...]] = {} if packed.redacting else {NOT_REDACTED: ()}
     if packed.redacting and fitted.redacted:
         redacted = {str(seq): kinds for seq, kinds in fitted.redacted.items()}
@@ -135,8 +138,9 @@ def describe(packed: Packed) -> tuple[TurnRecord, Epoch]:
         user=surface.user.message.seq if surface.user else None,
         epoch=None if fitted.reason else epoch.event,
         opening=_opening(epoch) if fitted.reason else None,
-        items=tuple(items),
-        excerpts=tuple(excerpts),
+        added=tuple(map(_added, fitted.added)),
+        carries=packed.carries,
+        items=fitted.volatile,
         omitted=fitted.omitted,
         missing=fitted.missing,
         redacted=redacted,
@@ -150,6 +154,14 @@ def describe(packed: Packed) -> tuple[TurnRecord, Epoch]:
         sha256=packed.injection.sha256,
     )
     return record, epoch
+
+
+def _added(addition: Addition) -> AdditionRef:
+    items = tuple(item for item in addition.items if not isinstance(item, Excerpt))
+    excerpts = tuple(
+        (item.seq, *item.span, round(item.score or 0.0, 3)) for item in addition.items if isinstance(item, Excerpt)
+    )
+    return AdditionRef(addition.after, items, excerpts)
 
 
 def _new_epoch(packed: Packed) -> Epoch:
@@ -187,7 +199,8 @@ def append_record(history: History, record: TurnRecord) -> str:
     items, opening = capture(history, record.items), record.opening
     if opening:
         opening = replace(opening, items=capture(history, opening.items))
-    data = _compact(replace(record, items=items, opening=opening))
+    added = tuple(replace(addition, items=capture(history, addition.items)) for addition in record.added)
+    data = _compact(replace(record, items=items, opening=opening, added=added))
     return history.append_event(Event(type=TURN, data=data)).id  # plain values: nothing to check
 
 
@@ -211,10 +224,19 @@ def _compact(record: TurnRecord) -> dict[str, Any]:
     data["items"] = list(map(_compact_item, record.items))
     if record.opening:
         data["opening"]["items"] = list(map(_compact_item, record.opening.items))
-    if record.excerpts:
+    if record.added:
+        data["added"] = list(map(_compact_addition, record.added))
+    return data
+
+
+def _compact_addition(addition: AdditionRef) -> dict[str, Any]:
+    data: dict[str, Any] = {"after": addition.after}
+    if addition.items:
+        data["items"] = list(map(_compact_item, addition.items))
+    if addition.excerpts:
         data["excerpts"] = [
             [seq, score] if (start, stop) == WHOLE else [seq, start, stop, score]
-            for seq, start, stop, score in record.excerpts
+            for seq, start, stop, score in addition.excerpts
         ]
     return data
 
@@ -222,12 +244,23 @@ def _compact(record: TurnRecord) -> dict[str, Any]:
 def expand(data: dict[str, Any]) -> dict[str, Any]:
     """Return the stored data of a turn with the fields that were left out."""
     data = {**data, "items": [_expand_item(item) for item in data.get("items", ())]}
-    excerpts: list[Any] = data.get("excerpts") or []
-    data["excerpts"] = [[ref[0], *WHOLE, ref[1]] if len(ref) == 2 else ref for ref in excerpts]
+    data["added"] = list(map(_expand_addition, data.get("added") or ()))
     if isinstance(data.get("opening"), dict):
         opening = cast(dict[str, Any], data["opening"])
         data["opening"] = {**opening, "items": [_expand_item(item) for item in opening.get("items", ())]}
     return data
+
+
+def _expand_addition(data: object) -> object:
+    if not isinstance(data, dict):
+        return data
+    fields = cast(dict[str, Any], data)
+    excerpts: list[Any] = fields.get("excerpts") or []
+    return {
+        **fields,
+        "items": [_expand_item(item) for item in fields.get("items", ())],
+        "excerpts": [[ref[0], *WHOLE, ref[1]] if len(ref) == 2 else ref for ref in excerpts],
+    }
 
 
 def _compact_item(item: Item) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from daypack.turn.pack.inject import inject
 from daypack.turn.pack.stubs import as_repeat, as_stub, find_repeats
 from daypack.turn.pack.tail import settle
 from daypack.turn.pack.volatile import volatile_order
-from daypack.turn.surface import CompactionInfo, Epoch, info_of
+from daypack.turn.surface import Addition, CompactionInfo, Epoch, info_of
 from daypack.turn.survey.history_search import excerpt
 from daypack.turn.survey.message_cost import MESSAGE_TOKENS
 from daypack.turn.survey.messages import RecentMessages
@@ -78,7 +78,6 @@ def replay_parts(
     """Return the contents of a recorded turn, from history alone."""
     epoch = read_epoch(history, record.epoch or event_id)
     redacting = NOT_REDACTED not in record.redacted
-    volatile = [*restore(history, record.items), *_excerpts(history, record.excerpts, meter, redacting=redacting)]
     recent = RecentMessages(history, meter, redacting=redacting)
     messages: list[Message] = []
     for raw in _raw_messages(history, epoch, record.last):
@@ -95,8 +94,25 @@ def replay_parts(
         agent=agent,
         epoch=epoch,
         messages=(*messages[:head], *settle(messages[head:]).messages),
-        volatile=tuple(sorted(volatile, key=volatile_order)),
+        additions=read_additions(history, record, meter),
+        volatile=tuple(sorted(restore(history, record.items), key=volatile_order)),
     )
+
+
+def read_additions(history: History, record: TurnRecord, meter: TokenMeter) -> tuple[Addition, ...]:
+    """Return what a turn and those before it in its epoch added to the tail, in that order."""
+    additions: list[Addition] = []
+    while True:
+        redacting = NOT_REDACTED not in record.redacted
+        added: list[Addition] = []
+        for ref in record.added:
+            excerpts = _excerpts(history, ref.excerpts, meter, redacting=redacting)
+            items = (*restore(history, ref.items), *excerpts)
+            added.append(Addition(ref.after, tuple(sorted(items, key=volatile_order))))
+        additions[:0] = added
+        if record.carries is None:
+            return tuple(additions)
+        record = read_turn(history, record.carries)
 
 
 def check_version(history: History, record: TurnRecord, event_id: str) -> None:

@@ -10,9 +10,10 @@ from daypack.text.injected import SAME, SWAPPED
 from daypack.text.tokens import counter_named
 from daypack.turn.evidence.record import TurnRecord
 from daypack.turn.items import Item, Missing, Omission, stamp_of
+from daypack.turn.pack.additions import added_items, addition_cost
 from daypack.turn.pack.assemble import Assembly, assemble, tail_refs
 from daypack.turn.pack.inject import Injected, inject
-from daypack.turn.surface import Epoch
+from daypack.turn.surface import Addition, Epoch
 from daypack.turn.survey.message_cost import message_cost
 from daypack.types.history import Message
 from daypack.types.kinds import Target
@@ -27,6 +28,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     epoch: Epoch
     messages: tuple[Message, ...]
     volatile: tuple[Item, ...]
+    additions: tuple[Addition, ...] = ()  # items in the tail, each behind a message
 
 
 class TurnView:
@@ -41,7 +43,7 @@ class TurnView:
     def assembly(self) -> Assembly:
         """The ordered blocks."""
         parts = self.parts
-        return assemble(self.target, parts.epoch.prefix, parts.messages, parts.volatile)
+        return assemble(self.target, parts.epoch.prefix, parts.messages, parts.additions, parts.volatile)
 
     @cached_property
     def injections(self) -> tuple[Injected, ...]:
@@ -50,8 +52,8 @@ class TurnView:
 
     @property
     def inserted(self) -> tuple[Item, ...]:
-        """The items before and after the messages."""
-        return (*self.parts.epoch.prefix, *self.parts.volatile)
+        """The items before, between and after the messages."""
+        return (*self.parts.epoch.prefix, *added_items(self.parts.additions), *self.parts.volatile)
 
     @property
     def target(self) -> Target:
@@ -123,14 +125,15 @@ class TurnView:
         The tail is one item. Its head is another if messages between the two are missing.
         """
         parts = self.parts
-        return (*map(_pack_item, parts.epoch.prefix), *self._tail(), *map(_pack_item, parts.volatile))
+        added = map(_pack_item, added_items(parts.additions))
+        return (*map(_pack_item, parts.epoch.prefix), *self._tail(), *added, *map(_pack_item, parts.volatile))
 
     def _tail(self) -> list[PackItem]:
         messages, stable = self.parts.messages, self.record.stable
         if not messages:
             return []
         refs = tail_refs(messages)
-        tokens = [stable.tokens - stable.prefix_tokens]
+        tokens = [stable.tokens - stable.prefix_tokens - addition_cost(self.parts.additions).tokens]
         if len(refs) > 1:
             head = message_cost(messages[0], counter_named(self.token_method)).tokens
             tokens = [head, tokens[0] - head]

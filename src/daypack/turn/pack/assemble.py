@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from msgspec import UNSET, Struct
 
 from daypack.turn.dialects import Given, encode
-from daypack.turn.items import CLOCK, Excerpt, Item, message_range
-from daypack.turn.pack.fence import SEPARATOR, show, show_excerpts
+from daypack.turn.items import CLOCK, Item, message_range
+from daypack.turn.pack.additions import added_items, interleave
+from daypack.turn.pack.fence import SEPARATOR, show, show_all
+from daypack.turn.surface import Addition
 from daypack.types.digest import digest_bytes, digest_text
 from daypack.types.history import Message
 from daypack.types.kinds import Target
@@ -28,27 +30,30 @@ class Assembly(Struct, frozen=True, kw_only=True):
     sha256: str
 
 
-def assemble(target: Target, prefix: Sequence[Item], messages: Sequence[Message], volatile: Sequence[Item]) -> Assembly:
+def assemble(
+    target: Target,
+    prefix: Sequence[Item],
+    messages: Sequence[Message],
+    additions: Sequence[Addition],
+    volatile: Sequence[Item],
+) -> Assembly:
     """Put prefix, tail and volatile items in order."""
     blocks: list[Block] = []
     before: list[str] = []
     after: list[str] = []
     for item in prefix:
         _add_block(blocks, "prefix", (item.id,), show(item), before)
-    if messages:
+    if messages or additions:
+        refs = tail_refs(messages) if messages else ()
+        refs = (*refs, *(item.id for item in added_items(additions)))
         position = len(blocks) + 1
-        blocks.append(Block(block_id=f"tail-{position}", item_refs=tail_refs(messages), position=position))
-    excerpts: list[Excerpt] = []
-    for item in volatile:
-        if not isinstance(item, Excerpt):
-            _add_block(blocks, "after", (item.id,), show(item), after)
-        elif not excerpts:  # all excerpts are one block
-            excerpts = [other for other in volatile if isinstance(other, Excerpt)]
-            ids = tuple(excerpt.id for excerpt in excerpts)
-            _add_block(blocks, "after", ids, show_excerpts(excerpts), after)
+        blocks.append(Block(block_id=f"tail-{position}", item_refs=refs, position=position))
+    for ids, text in show_all(volatile):
+        _add_block(blocks, "after", ids, text, after)
+    tail = interleave(messages, additions)
     lone = len(volatile) == 1 and volatile[0].id == CLOCK
-    attached = True if lone and messages and messages[-1].role in ANSWERED else UNSET
-    given = Given(prefix=tuple(before), messages=tuple(messages), volatile=tuple(after), attached=attached)
+    attached = True if lone and tail and tail[-1].role in ANSWERED else UNSET
+    given = Given(prefix=tuple(before), messages=tail, volatile=tuple(after), attached=attached)
     return Assembly(
         target=target,
         given=given,

@@ -5,7 +5,7 @@
 </data 1f3a9c02>
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -29,6 +29,16 @@ def show(item: Item) -> str:
     if not item.title:
         return item.text
     return _fence(item.text, item.title, item.authority, item.digest)
+
+
+def show_all(items: Sequence[Item]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Return the texts of items with their ids; all excerpts are one text."""
+    excerpts = [item for item in items if isinstance(item, Excerpt)]
+    for item in items:
+        if not isinstance(item, Excerpt):
+            yield (item.id,), show(item)
+        elif item is excerpts[0]:
+            yield tuple(excerpt.id for excerpt in excerpts), show_excerpts(excerpts)
 
 
 def show_excerpts(excerpts: Sequence[Excerpt]) -> str:

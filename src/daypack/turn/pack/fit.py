@@ -17,6 +17,7 @@ from msgspec import Struct
 from daypack.errors import BudgetTooSmall, NoUserMessage
 from daypack.turn.budget import budget_for
 from daypack.turn.items import CLOCK, Cost, Item, Missing, Omission, cost_of, message_range, total
+from daypack.turn.pack.additions import added_items, addition_cost, place_additions
 from daypack.turn.pack.assemble import ANSWERED
 from daypack.turn.pack.new_tail import Space, Tail, begin_tail
 from daypack.turn.pack.omissions import open_calls, outside_tail, unreadable
@@ -29,8 +30,8 @@ from daypack.turn.pack.volatile import (
     over_budget,
     volatile_cost,
 )
-from daypack.turn.policy import VOLATILE_SHARE, compaction_reserve
-from daypack.turn.surface import Epoch, Surface, Window
+from daypack.turn.policy import LEAST_FREED_SHARE, VOLATILE_SHARE, WORKING_PART_OF_EXCERPTS, compaction_reserve
+from daypack.turn.surface import Addition, Epoch, Surface, Window
 from daypack.types.history import Message
 from daypack.types.kinds import EpochReason
 
@@ -45,6 +46,8 @@ class Fitted(Struct, frozen=True, kw_only=True):
     head: int | None
     prefix: tuple[Item, ...]
     messages: tuple[Message, ...]
+    additions: tuple[Addition, ...]  # all in the tail
+    added: tuple[Addition, ...]  # those of this turn
     volatile: tuple[Item, ...]
     omitted: tuple[Omission, ...]
     missing: tuple[Missing, ...]
@@ -60,6 +63,11 @@ class Fitted(Struct, frozen=True, kw_only=True):
     def stable_cost(self) -> Cost:
         """The cost of prefix and tail: what a prompt cache can reuse."""
         return self.prefix_cost.plus(self.tail_cost)
+
+    @property
+    def carried_cost(self) -> Cost:
+        """The cost of prefix and tail without what this turn adds to the tail."""
+        return self.stable_cost.less(addition_cost(self.added))
 
     @property
     def cost(self) -> Cost:
@@ -89,13 +97,14 @@ def fit(surface: Surface, selection: Selection, *, compacting: bool = False) -> 
         if continued and not extends(continued.messages, surface.last_tail):
             continued, reason = None, "damaged"  # a message of the tail was lost since the last turn
         elif continued and (
-            surface.last == surface.seen or continued.stable_cost.fits(room.part(surface.policy.hard_share))
+            surface.last == surface.seen or continued.carried_cost.fits(room.part(surface.policy.hard_share))
         ):
             return continued
         reason = reason or "overflow"
     reserved = compaction_reserve(room.tokens) if compacting and reason == "overflow" else 0
     begun = begin_epoch(surface, selection, reason, reserved_tokens=reserved)
-    if continued and not begun.stable_cost.fits(room.part(surface.policy.soft_share)):
+    least = continued.stable_cost.tokens - int(room.tokens * LEAST_FREED_SHARE) if continued else 0
+    if continued and begun.stable_cost.tokens > least:
         return continued  # a new epoch would be as full
     return begun
 
@@ -138,9 +147,12 @@ def may_begin_epoch(surface: Surface) -> bool:
     for item in (*surface.prefix, *surface.volatile):
         if item.id in frozen and objection(item, surface)[0]:
             return True
-    tail = _epoch_tail(epoch, surface.tail)
+    tail = _epoch_tail(surface, epoch, surface.tail)
     room, prefix = surface.limits.room, cost_of(epoch.prefix)
-    following = cost_of((*surface.volatile, *surface.notes)).at_least(free_space(room, surface.policy))
+    following = cost_of((*surface.volatile, *surface.notes))
+    hides = epoch.start > surface.first or epoch.stubbed
+    if hides and surface.user and surface.user.message.seq > surface.seen:
+        following = following.at_least(free_space(room, surface.policy))
     stable = prefix.plus(tail.cost)
     fits = stable.plus(following).fits(room) and stable.fits(room.part(surface.policy.hard_share))
     return not fits or not extends(tail.messages, surface.last_tail)
@@ -183,9 +195,9 @@ def _continue_epoch(surface: Surface, selection: Selection) -> Fitted | None:
     room = surface.limits.room
     prefix = _Prefix(epoch.prefix, cost_of(epoch.prefix))
     rest = room.less(prefix.cost)
-    tail = _epoch_tail(epoch, window)
+    tail = _epoch_tail(surface, epoch, window)
     following = cost_of(selection.volatile).at_most(rest.part(VOLATILE_SHARE)).plus(cost_of(selection.notes))
-    if epoch.start > surface.first:
+    if any(excerpt.answers_user for excerpt in selection.excerpts):
         following = following.at_least(free_space(rest, surface.policy))
     if not prefix.cost.plus(tail.cost).plus(following).fits(room):
         return None
@@ -203,10 +215,10 @@ def _continue_epoch(surface: Surface, selection: Selection) -> Fitted | None:
     return _close(surface, prefix, tail, offered, omitted, None)
 
 
-def _epoch_tail(epoch: Epoch, window: Window) -> Tail:
-    """Return the tail of an epoch that continues."""
+def _epoch_tail(surface: Surface, epoch: Epoch, window: Window) -> Tail:
+    """Return the tail of an epoch that continues, with the cost of what was added to it."""
     settled = settle_window(window)
-    messages, cost = settled.settled.messages, total(settled.costs)
+    messages, cost = settled.settled.messages, total(settled.costs).plus(addition_cost(surface.additions))
     if window.head:
         messages, cost = (window.head.message, *messages), cost.plus(window.head.cost)
     return Tail(
@@ -270,8 +282,12 @@ def _close(
         seqs |= _in_prefix(surface, prefix)
     if surface.target == "model" and tail.messages and tail.messages[-1].role not in ANSWERED:
         offered = [item for item in offered if item.id != CLOCK]  # it would be a message of its own
+    standing = () if reason else surface.additions
+    shown = AlreadyShown(prefix.items, added_items(standing), seqs - tail.stubbed)
     space = room.less(prefix.cost).less(tail.cost)
-    volatile, more = choose_volatile(offered, room, space, AlreadyShown(prefix.items, seqs), surface.policy)
+    chosen, more = choose_volatile(offered, room, space, shown, _excerpt_tokens(surface))
+    added = _additions(surface, tail, [item for item in chosen if item.placement == "tail"], begins=bool(reason))
+    volatile = tuple(item for item in chosen if item.placement != "tail")
     outside: list[Omission] = []
     gaps: list[Omission] = []
     drops_messages = False
@@ -291,17 +307,34 @@ def _close(
         head=tail.head.message.seq if tail.head else None,
         prefix=prefix.items,
         messages=tail.messages,
+        additions=(*standing, *added),
+        added=added,
         volatile=volatile,
         omitted=(*omitted, *more, *outside, *gaps),
         missing=(*surface.missing, *surface.working_missing, *calls, *map(_question, gaps)),
         prefix_cost=prefix.cost,
-        tail_cost=tail.cost,
+        tail_cost=tail.cost.plus(addition_cost(added)),
         volatile_cost=volatile_cost(volatile),
         skipped=prefix.skipped,
         redacted=redacted,
         stubbed=tail.stubbed,
         drops_messages=drops_messages,
     )
+
+
+def _excerpt_tokens(surface: Surface) -> int:
+    """Return the most that new excerpts take: less for a message that the agent already works on."""
+    most = surface.policy.excerpt_tokens
+    return most if surface.user and surface.user.message.seq == surface.last else most // WORKING_PART_OF_EXCERPTS
+
+
+def _additions(surface: Surface, tail: Tail, items: Sequence[Item], *, begins: bool) -> tuple[Addition, ...]:
+    """Return the new additions to a tail: those for a user message behind it, where no turn has sent more yet."""
+    last = tail.messages[-1].seq if tail.messages else surface.last
+    user = surface.user.message.seq if surface.user else None
+    if user is not None and not begins and user <= surface.seen:
+        user = None
+    return place_additions(items, user, last)
 
 
 def _outside(

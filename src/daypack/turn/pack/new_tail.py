@@ -1,6 +1,12 @@
-"""The tail of a new epoch: the whole conversation if it fits, else a cut that leaves space for many turns."""
+"""The tail of a new epoch: the whole conversation if it fits, else as much of it as leaves space for many turns.
 
-from collections.abc import Sequence
+A tail has one border: large outputs behind it are verbatim, those before it are stubs. Where the tail starts follows
+from its length with every large output as a stub, so a larger window never starts later. Start and border only move
+forward from one epoch to the next, and the start stays as long as it can: what is before the border stays cached.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -8,7 +14,7 @@ from msgspec.structs import replace
 from daypack.turn.items import Cost, Entry, total
 from daypack.turn.pack.tail import Settled, SettledWindow, settle_window
 from daypack.turn.pack.volatile import free_space
-from daypack.turn.policy import TAIL_SHARE, UNCOMPACTED_SHARE, VOLATILE_SHARE
+from daypack.turn.policy import KEPT_VERBATIM_SHARE, USER_START_SHARE, VOLATILE_SHARE
 from daypack.turn.surface import Surface, Window
 from daypack.types.history import Message
 
@@ -23,47 +29,45 @@ class Tail(Struct, frozen=True, kw_only=True):
     settled: Settled
     stubbed: frozenset[int] = frozenset()
 
+    @property
+    def border(self) -> int:
+        """The first message from which on everything is verbatim."""
+        return max(self.stubbed, default=self.start - 1) + 1
+
 
 class Space(Struct, frozen=True, kw_only=True):
     """What competes with a new tail for the room."""
 
     prefix: Cost
-    demand: Cost = Cost()  # volatile items other than excerpts
+    demand: Cost = Cost()  # items other than excerpts
     reserved_tokens: int = 0  # for the document of a compaction that follows
     keep_tokens: int | None = None  # the tail's size, if a caller chose it
 
 
-def begin_tail(surface: Surface, space: Space) -> Tail:
-    """Choose the tail of a new epoch.
+class _Shares(Struct, frozen=True):
+    """What a new tail may take."""
 
-    Large outputs become stubs only when the messages do not fit verbatim, first those before the newest few. The
-    newest message stays verbatim whenever it fits at all.
-    """
-    window, policy = surface.window, surface.policy
+    most: Cost  # with the large outputs that are verbatim
+    verbatim: Cost  # of that, kept for large outputs when the start moves
+    kept: Cost  # the same as long as the start stays
+    rest: Cost  # everything behind the prefix
+    free: Cost  # of that, without what other items need
+
+
+def begin_tail(surface: Surface, space: Space) -> Tail:
+    """Choose the tail of a new epoch: its start, then how far back large outputs are verbatim."""
+    window = surface.window
     assert window is not None  # the survey reads it wherever an epoch may begin
     if space.keep_tokens is None:
-        settled = settle_window(window)
-        tail = _everything(surface, settled, space) or _uncompacted(surface, settled, space.prefix, policy.epoch_share)
-        if tail:
-            return tail
-    compacting = space.reserved_tokens > 0
-    share = UNCOMPACTED_SHARE if compacting else policy.soft_share
-    best = candidate = None
-    for stubs in window.stubs or ({},):
-        entries = tuple(stubs.get(entry.message.seq, entry) for entry in window.entries)
-        settled = settle_window(replace(window, entries=entries))
-        if best and settled.messages and settled.messages[-1].seq in stubs:
-            break  # it fits without a stub for the newest message
-        candidate = _uncompacted(surface, settled, space.prefix, share) if space.keep_tokens is None else None
-        candidate = candidate or _cut(surface, settled, space)
-        candidate = replace(candidate, stubbed=frozenset(seq for seq in stubs if seq >= candidate.start))
-        if candidate.messages[-1:] == settled.messages[-1:]:
-            best = candidate  # it ends with the newest message
-            if not compacting or space.prefix.plus(best.cost).fits(surface.limits.room.part(UNCOMPACTED_SHARE)):
-                break
-    tail = best or candidate
-    assert tail is not None  # there is at least one step
-    return tail
+        everything = _everything(surface, settle_window(window), space)
+        if everything:
+            return everything
+    entries = tuple(window.stubs.get(entry.message.seq, entry) for entry in window.entries)
+    settled = settle_window(replace(window, entries=entries))
+    shares = _shares(surface, space)
+    tail = _choose_start(surface, settled, shares)
+    stubbed = frozenset(seq for seq in window.stubs if seq >= tail.start)
+    return _restore_newest(surface, replace(tail, stubbed=stubbed), shares)
 
 
 def _everything(surface: Surface, settled: SettledWindow, space: Space) -> Tail | None:
@@ -81,47 +85,137 @@ def _everything(surface: Surface, settled: SettledWindow, space: Space) -> Tail 
     return Tail(start=start, messages=settled.messages[at:], cost=cost, settled=settled.settled)
 
 
-def _uncompacted(surface: Surface, settled: SettledWindow, prefix: Cost, share: float) -> Tail | None:
-    """Return all messages after the newest compaction, if with the prefix they fit a share of the room."""
-    messages, compaction = settled.messages, surface.compaction
-    if not (compaction and messages) or settled.window.entries[0].message.seq != compaction.through + 1:
-        return None
-    head = None if messages[0].role == "user" else _user_before(surface, settled.window, messages[0].seq)
-    cost = total(settled.costs).plus(head.cost if head else Cost())
-    if (messages[0].role != "user" and head is None) or not cost.plus(prefix).fits(surface.limits.room.part(share)):
-        return None
-    sent = (head.message, *messages) if head else messages
-    return Tail(start=messages[0].seq, head=head, messages=sent, cost=cost, settled=settled.settled)
-
-
-def _cut(surface: Surface, settled: SettledWindow, space: Space) -> Tail:
-    """Choose the first message of the tail by the share that a new epoch has for it."""
-    room, messages, policy = surface.limits.room, settled.messages, surface.policy
+def _shares(surface: Surface, space: Space) -> _Shares:
+    room, policy = surface.limits.room, surface.policy
     rest = room.less(space.prefix)
-    free = rest.less(space.demand.at_most(rest.part(VOLATILE_SHARE)).at_least(free_space(rest, surface.policy)))
-    suffix = _suffix_costs(settled.costs)
-    least = surface.user.cost if surface.user else Cost()
+    demand = space.demand.at_most(rest.part(VOLATILE_SHARE))
+    free = rest.less(demand)
     if space.keep_tokens is not None:
-        share = Cost(space.keep_tokens, room.bytes, room.items).at_most(free)
+        most = Cost(space.keep_tokens, room.bytes, room.items).at_most(free)
     else:
-        tokens, size = int(room.tokens * policy.epoch_share), int(room.bytes * policy.epoch_share)
-        start = Cost(tokens, size, max(1, room.items // 2))
-        share = start.less(space.prefix).less(Cost(space.reserved_tokens))
-        share = share.at_least(room.part(policy.recent_share)).at_most(free.part(TAIL_SHARE))
-    tail = _cut_to(surface, settled, suffix, share.at_least(least).at_most(rest))
-    for most in (_newest_batch(surface, settled, suffix), free, rest):
+        most = room.part(policy.opening_share(room.tokens)).less(space.prefix).less(Cost(space.reserved_tokens))
+        most = most.at_least(room.part(policy.recent_share)).at_most(free)
+    of = room.at_most(most) if space.keep_tokens is not None else room
+    verbatim, kept = of.part(policy.verbatim_share), of.part(min(KEPT_VERBATIM_SHARE, policy.verbatim_share))
+    return _Shares(most, verbatim._replace(items=0), kept._replace(items=0), rest, free)
+
+
+def _choose_start(surface: Surface, settled: SettledWindow, shares: _Shares) -> Tail:
+    """Choose the first message of a tail whose large outputs are stubs; the newest message matters most."""
+    messages = settled.messages
+    suffix = [Cost(), *accumulate(reversed(settled.costs), Cost.plus)][::-1]
+    least = surface.user.cost if surface.user else Cost()
+    kept = _keep_start(surface, settled, suffix, shares)
+    if kept:
+        return kept
+    tail = _cut_to(surface, settled, suffix, shares.most.less(shares.verbatim).at_least(least).at_most(shares.rest))
+    for most in (shares.most, _newest_batch(surface, settled, suffix), shares.free, shares.rest):
         if messages and tail.messages[-1:] != messages[-1:]:
-            # The newest message exceeds its share: it matters more than space for later turns.
-            tail = _cut_to(surface, settled, suffix, most.at_least(least).at_most(rest))
+            tail = _cut_to(surface, settled, suffix, most.at_least(least).at_most(shares.rest))
     return tail
 
 
-def _suffix_costs(costs: Sequence[Cost]) -> list[Cost]:
-    """Return for each position the cost of all messages from there on."""
-    suffix = [Cost()]
-    for cost in reversed(costs):
-        suffix.append(suffix[-1].plus(cost))
-    return suffix[::-1]
+def _keep_start(surface: Surface, settled: SettledWindow, suffix: Sequence[Cost], shares: _Shares) -> Tail | None:
+    """Return the tail that starts where the last epoch did, or behind the newest compaction, if it still fits."""
+    messages, former, compaction = settled.messages, surface.former, surface.compaction
+    start = compaction.through + 1 if compaction else 0
+    if former and former.limits == surface.limits:
+        start = max(start, former.start)
+    at = _index_of(messages, start)
+    if not start or at == len(messages) or settled.window.entries[0].message.seq > start:
+        return None
+    head = None if messages[at].role == "user" else _user_before(surface, settled.window, messages[at].seq)
+    if messages[at].role == "tool" or (messages[at].role != "user" and head is None):
+        return None
+    cost = suffix[at].plus(head.cost if head else Cost())
+    if not cost.plus(shares.kept).fits(shares.most):
+        return None
+    return _tail_from(settled, suffix, at, head)
+
+
+def _cut_to(surface: Surface, settled: SettledWindow, suffix: Sequence[Cost], most: Cost) -> Tail:
+    """Start in the middle of a turn, with its user message as head; or with a user message, if that drops little.
+
+    A tail never starts with a tool result, and never before that of the last epoch.
+    """
+    messages, former = settled.messages, surface.former
+    cut = next(at for at in range(len(suffix)) if suffix[at].fits(most))
+    if former and former.limits == surface.limits:
+        cut = max(cut, _index_of(messages, former.start))
+    user_at = _first_user(messages, cut)
+    stop = len(messages) if user_at is None else user_at
+    head = _user_before(surface, settled.window, messages[cut].seq if cut < len(messages) else surface.last + 1)
+    with_head = most.less(head.cost) if head else most
+    starts = (at for at in range(cut, stop) if messages[at].role != "tool" and suffix[at].fits(with_head))
+    middle = next(starts, stop)
+    if user_at is not None and (head is None or suffix[user_at].tokens >= USER_START_SHARE * suffix[middle].tokens):
+        return _tail_from(settled, suffix, user_at, None)
+    tail = _tail_from(settled, suffix, middle, head)
+    return tail if middle < len(messages) else replace(tail, start=settled.settled.open or surface.last + 1)
+
+
+def _tail_from(settled: SettledWindow, suffix: Sequence[Cost], at: int, head: Entry | None) -> Tail:
+    sent, cost = settled.messages[at:], suffix[at]
+    start = sent[0].seq if sent else 0
+    if head:  # None: it starts with a user message, or there is none yet and observers see what there is
+        sent, cost = (head.message, *sent), cost.plus(head.cost)
+    return Tail(start=start, head=head, messages=sent, cost=cost, settled=settled.settled)
+
+
+def _restore_newest(surface: Surface, tail: Tail, shares: _Shares) -> Tail:
+    """Show large outputs verbatim, whole batches, newest first, as far back as they fit.
+
+    The newest batch may take all that is free; of one that is even larger, the newest outputs that fit.
+    """
+    window, former = surface.window or Window(), surface.former
+    verbatim = {entry.message.seq: entry for entry in window.entries if entry.message.seq in tail.stubbed}
+    border = max(former.stubbed, default=0) if former and former.limits == surface.limits else 0
+    restored: list[int] = []
+    cost = tail.cost
+    newest = tail.messages[-1].seq if tail.messages else 0
+    for batch in _batches(tail.messages[1 if tail.head else 0 :]):
+        large = [seq for seq in batch if seq in verbatim]
+        if large and large[0] <= border:
+            break
+        more = total(verbatim[seq].cost.less(window.stubs[seq].cost) for seq in large)._replace(items=0)
+        fitting = cost.plus(more).fits(shares.free if newest in batch else shares.most)
+        if not fitting and newest in batch:
+            large = _newest_that_fit(large, {seq: verbatim[seq].cost for seq in large}, shares.free.less(cost))
+            more = total(verbatim[seq].cost.less(window.stubs[seq].cost) for seq in large)._replace(items=0)
+        elif not fitting:
+            break
+        restored += large
+        cost = cost.plus(more)
+        if not fitting:
+            break
+    messages = tuple(
+        verbatim[message.seq].message if message.seq in restored and message.id else message
+        for message in tail.messages
+    )
+    return replace(tail, messages=messages, cost=cost, stubbed=tail.stubbed.difference(restored))
+
+
+def _newest_that_fit(seqs: Sequence[int], costs: dict[int, Cost], space: Cost) -> list[int]:
+    fitting: list[int] = []
+    used = Cost()
+    for seq in reversed(seqs):
+        used = used.plus(costs[seq]._replace(items=0))
+        if not used.fits(space):
+            break
+        fitting.append(seq)
+    return fitting
+
+
+def _batches(messages: Sequence[Message]) -> Iterator[list[int]]:
+    """Return the seqs of messages, newest first: calls with their results, any other message alone."""
+    batch: list[int] = []
+    for message in reversed(messages):
+        batch.insert(0, message.seq)
+        if message.role != "tool":
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def _newest_batch(surface: Surface, settled: SettledWindow, suffix: Sequence[Cost]) -> Cost:
@@ -130,29 +224,6 @@ def _newest_batch(surface: Surface, settled: SettledWindow, suffix: Sequence[Cos
     at = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role != "tool"), 0)
     head = _user_before(surface, settled.window, messages[at].seq) if messages else None
     return suffix[at].plus(head.cost if head else Cost())
-
-
-def _cut_to(surface: Surface, settled: SettledWindow, suffix: Sequence[Cost], most: Cost) -> Tail:
-    """Start at a user message; or, if that drops much that fits, in the middle of a turn with its user message as head.
-
-    A tail never starts with a tool result.
-    """
-    messages = settled.messages
-    cut = next(at for at in range(len(suffix)) if suffix[at].fits(most))
-    user_at = _first_user(messages, cut)
-    stop = len(messages) if user_at is None else user_at
-    head = _user_before(surface, settled.window, messages[cut].seq if cut < len(messages) else surface.last + 1)
-    with_head = most.less(head.cost) if head else most
-    starts = (at for at in range(cut, stop) if messages[at].role != "tool" and suffix[at].fits(with_head))
-    middle = next(starts, stop)
-    if user_at is not None and (head is None or len(messages) - middle <= 2 * (len(messages) - user_at)):
-        start = messages[user_at].seq
-        return Tail(start=start, messages=messages[user_at:], cost=suffix[user_at], settled=settled.settled)
-    start = messages[middle].seq if middle < len(messages) else settled.settled.open or surface.last + 1
-    sent, cost = messages[middle:], suffix[middle]
-    if head:  # None: no user message yet; observers see what there is
-        sent, cost = (head.message, *sent), cost.plus(head.cost)
-    return Tail(start=start, head=head, messages=sent, cost=cost, settled=settled.settled)
 
 
 def _user_before(surface: Surface, window: Window, seq: int) -> Entry | None:
@@ -164,3 +235,7 @@ def _user_before(surface: Surface, window: Window, seq: int) -> Entry | None:
 
 def _first_user(messages: Sequence[Message], start: int) -> int | None:
     return next((at for at in range(start, len(messages)) if messages[at].role == "user"), None)
+
+
+def _index_of(messages: Sequence[Message], seq: int) -> int:
+    return next((at for at, message in enumerate(messages) if message.seq >= seq), len(messages))

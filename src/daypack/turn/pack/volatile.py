@@ -31,10 +31,10 @@ def volatile_cost(items: Sequence[Item]) -> Cost:
 class AlreadyShown:
     """The texts and messages that the pack contains so far."""
 
-    def __init__(self, prefix: Sequence[Item], seqs: set[int]) -> None:
+    def __init__(self, prefix: Sequence[Item], added: Sequence[Item], seqs: set[int]) -> None:
         self._ids: dict[str, str] = {}
-        self._seqs = seqs
-        for item in prefix:
+        self._seqs = seqs.union(item.seq for item in added if isinstance(item, Excerpt))
+        for item in (*prefix, *added):
             self._ids[item.digest] = item.id
 
     def same_as(self, item: Item) -> str | None:
@@ -43,25 +43,31 @@ class AlreadyShown:
             return item.id if item.seq in self._seqs else None
         return None if item.id.endswith(CHANGED) else self._ids.get(item.digest)
 
+    def stands(self, item: Item) -> bool:
+        """Return True if an item of the tail was added to it before, with the same text."""
+        return item.placement == "tail" and self._ids.get(item.digest) == item.id
+
     def add(self, item: Item) -> None:
         """Record that an item was chosen."""
         self._ids.setdefault(item.digest, item.id)
 
 
 def choose_volatile(
-    offered: Sequence[Item], room: Cost, space: Cost, shown: AlreadyShown, policy: WindowPolicy
+    offered: Sequence[Item], room: Cost, space: Cost, shown: AlreadyShown, excerpt_tokens: int
 ) -> tuple[tuple[Item, ...], list[Omission]]:
     """Choose from items offered best first and return them in order; `space`: what is free of the room."""
     chosen: list[Item] = []
     omitted: list[Omission] = []
     used = excerpts = Cost()
-    most_excerpts = room.part(EXCERPT_SHARE).at_most(Cost(policy.excerpt_tokens, room.bytes, room.items))
+    most_excerpts = room.part(EXCERPT_SHARE).at_most(Cost(excerpt_tokens, room.bytes, room.items))
     paired = False
     days: set[str] = set()
     unused = 0
     for item in offered:
         other = shown.same_as(item)
         if not isinstance(item, Excerpt):
+            if shown.stands(item):
+                continue
             if other:
                 note = f"same text as {other}"
                 omitted.append(Omission(item=item.id, reason="duplicate", tokens=item.tokens, note=note))

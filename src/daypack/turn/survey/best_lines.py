@@ -20,7 +20,7 @@ class Line(NamedTuple):
     score: float
 
 
-class Query:
+class Words:
     """A query, split into words once."""
 
     def __init__(self, text: str) -> None:

@@ -8,7 +8,6 @@ from daypack.turn.budget import Limits
 from daypack.turn.items import SEEN_BY_DEFAULT, Entry, Omission, TokenMeter, message_range
 from daypack.turn.surface import Epoch, Window
 from daypack.turn.survey.inputs import TurnInputs
-from daypack.turn.survey.stubs import StubbedCost
 from daypack.turn.survey.visibility import OUTSIDE, READERS, entry_seen_by, is_hidden_from
 from daypack.types.history import Message
 from daypack.types.kinds import Target
@@ -71,12 +70,12 @@ class Conversation:
         if self._target not in READERS:
             return Window()
         stubs = self._inputs.stubs(self._meter)
-        cost_of = StubbedCost(stubs, limits.room) if self._inside else None
+        cost_of = stubs.cost if self._inside else None
         newest, complete = self._messages.newest(limits.room, cost_of)
         window = Window(entries=tuple(self._until_last(newest)), complete=complete)
         window = messages_after(window, after)
         if self._inside:
-            window = replace(window, stubs=stubs.steps(window.entries))
+            window = replace(window, stubs=stubs.stubs_for(window.entries))
         entries = window.entries
         if entries and not window.complete:
             head = self._messages.user_before(entries[0].message.seq)
@@ -121,12 +120,8 @@ def messages_after(window: Window, seq: int) -> Window:
         return window
     kept = tuple(entry for entry in entries if entry.message.seq > seq)
     users = (entry for entry in reversed(entries[: len(entries) - len(kept)]) if entry.message.role == "user")
-    steps: list[dict[int, Entry]] = []
-    for stubs in window.stubs:
-        step = {number: stub for number, stub in stubs.items() if number > seq}
-        if not steps or len(step) > len(steps[-1]):
-            steps.append(step)
-    return Window(entries=kept, complete=False, head=next(users, window.head), stubs=tuple(steps))
+    stubs = {number: stub for number, stub in window.stubs.items() if number > seq}
+    return Window(entries=kept, complete=False, head=next(users, window.head), stubs=stubs)
 
 
 def _has_output(entries: Sequence[Entry], after: int) -> bool:

@@ -2,28 +2,42 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from daypack.derived.history_index import HistoryIndex, Unindexed, searchable
 from daypack.errors import StorageFailed
 from daypack.history.session import History
+from daypack.search.floor import relevant
 from daypack.search.lexical import Hit
+from daypack.text.outline import names_in
 from daypack.text.redact.redact import redact
 from daypack.turn.items import Excerpt, Missing, TokenMeter, message_range
-from daypack.turn.policy import MAX_HITS, MAX_QUOTED_EXCERPTS, QUOTED_PARTS, RELEVANCE_FLOOR
+from daypack.turn.policy import MAX_HITS, MAX_QUOTED_EXCERPTS, QUOTED_PARTS, STEP_TOKENS
 from daypack.types.history import Message
 from daypack.types.records import HistoryHit
 
 if TYPE_CHECKING:
-    from daypack.turn.survey.best_lines import Query
+    from daypack.turn.survey.best_lines import Words
 
 WHOLE = (0, 0)  # the span of an excerpt that is its whole message
 _PICKED = 32
+_STEP_NAMES = 12  # of the calls, and of their results
+_STEP_CHARS = 2000  # of each result
 _AROUND = 240  # characters shown on either side of the best line
 _INDEX_WEIGHT = 0.5  # weight of the index's score against that of the best line
 _VISIBILITY = ("model", "reviewer", "evidence_export")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 _MARKER = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
+
+
+class Query(NamedTuple):
+    """What to search for, and the messages that ask for it."""
+
+    text: str
+    seqs: frozenset[int]
+    step: bool = False  # what the agent does, not the user's words
 
 
 class HistorySearch:
@@ -36,7 +50,7 @@ class HistorySearch:
         self.index = HistoryIndex(history)
 
     def find(
-        self, query: Message, bounds: Sequence[int], last: int, meter: TokenMeter, in_time: Callable[[], bool]
+        self, query: Query, bounds: Sequence[int], last: int, meter: TokenMeter, in_time: Callable[[], bool]
     ) -> tuple[dict[int, list[Excerpt]], list[Missing]]:
         """Return for each bound the excerpts of messages before it, best first, and what was not searched.
 
@@ -56,7 +70,7 @@ class HistorySearch:
             return {}, [Missing(id="excerpts", question=question, severity="low", requested=place)]
         gaps = [gap.before(below) for gap in unindexed if gap.start < below]
         missing = [_not_searched(gap, building=building, first=gap is gaps[0]) for gap in gaps]
-        return {bound: self._quote(_relevant(found, query), meter) for bound, found in hits.items()}, missing
+        return {bound: self._quote(_relevant(found, query), query, meter) for bound, found in hits.items()}, missing
 
     def search(self, query: str, limit: int) -> list[HistoryHit]:
         """Return the places in all of history that match a query best."""
@@ -66,10 +80,10 @@ class HistorySearch:
             return []
         self.index.build()
         hits = {hit.id: hit for hit in self.index.search(query, limit=limit, below=end)}
-        from daypack.turn.survey.best_lines import Query  # noqa: PLC0415 — 5 ms that a turn need not pay
+        from daypack.turn.survey.best_lines import Words  # noqa: PLC0415 — 5 ms that a turn need not pay
 
         best = max((hit.score for hit in hits.values()), default=0.0) or 1.0
-        parsed = Query(query)
+        parsed = Words(query)
         places = [self._place(hits[message.seq], message, parsed, best) for message in reader.pick(list(hits))]
         return sorted(places, key=lambda place: -place.score)
 
@@ -77,7 +91,7 @@ class HistorySearch:
         """Close the index; a search opens it again."""
         self.index.close()
 
-    def _place(self, hit: Hit, message: Message, query: "Query", best_score: float) -> HistoryHit:
+    def _place(self, hit: Hit, message: Message, query: "Words", best_score: float) -> HistoryHit:
         """Return a hit with its best line, even if the index matched another part of the message."""
         span = (hit.start, hit.stop)
         line = query.best_line(searchable(message))
@@ -87,25 +101,45 @@ class HistorySearch:
         score = line.score + _INDEX_WEIGHT * hit.score / best_score
         return HistoryHit(text=text.strip(), source=f"messages:{message.seq}", score=round(score, 3))
 
-    def _quote(self, hits: list[Hit], meter: TokenMeter) -> list[Excerpt]:
+    def _quote(self, hits: list[Hit], query: Query, meter: TokenMeter) -> list[Excerpt]:
         """Read the messages of hits, a few at a time, until there is more than a window takes."""
         excerpts: list[Excerpt] = []
         tokens = 0
+        most_tokens = STEP_TOKENS if query.step else self._max_quoted_tokens
         for start in range(0, len(hits), _PICKED):
             picked = {hit.id: hit for hit in hits[start : start + _PICKED]}
             for message in self._history.messages.reader.pick(list(picked)):
                 hit = picked[message.seq]
                 span = (hit.start, hit.stop)
-                excerpts.append(excerpt(message, span, round(hit.score, 3), meter, redacting=self._redacting))
-                tokens += excerpts[-1].tokens
-                if tokens > self._max_quoted_tokens or len(excerpts) == MAX_QUOTED_EXCERPTS:
+                quoted = excerpt(message, span, round(hit.score, 3), meter, redacting=self._redacting)
+                if query.step and tokens + quoted.tokens > most_tokens:
+                    continue
+                excerpts.append(replace(quoted, step=query.step))
+                tokens += quoted.tokens
+                if tokens > most_tokens or len(excerpts) == MAX_QUOTED_EXCERPTS:
                     return excerpts
         return excerpts
 
 
-def _relevant(hits: Sequence[Hit], query: Message) -> list[Hit]:
-    others = [hit for hit in hits if hit.id != query.seq]
-    return [hit for hit in others if hit.score >= others[0].score * RELEVANCE_FLOOR]
+def _relevant(hits: Sequence[Hit], query: Query) -> list[Hit]:
+    """Return the hits above the floor; nobody asked for those of a step, so each has to reach it."""
+    found = relevant([hit for hit in hits if hit.id not in query.seqs])
+    return [hit for hit in found if hit.relevance >= 1] if query.step else found
+
+
+def step_query(messages: Sequence[Message]) -> Query | None:
+    """Return a query for what the agent does now: the names in its newest calls and in their results."""
+    step: list[Message] = []
+    for message in reversed(messages):
+        step.insert(0, message)
+        if message.role != "tool":
+            break
+    if not step or not step[0].tool_calls:
+        return None
+    called = dict.fromkeys(names_in(searchable(step[0])))
+    answered = dict.fromkeys(name for message in step[1:] for name in names_in(message.text[:_STEP_CHARS]))
+    names = [*list(called)[:_STEP_NAMES], *[name for name in answered if name not in called][:_STEP_NAMES]]
+    return Query(" ".join(names), frozenset(message.seq for message in step), step=True) if names else None
 
 
 def _not_searched(gap: Unindexed, *, building: bool, first: bool = True) -> Missing:
@@ -142,6 +176,7 @@ def excerpt(
         title=message.ts[:10] if _DAY.match(message.ts) else "",  # excerpts of one day are under its date
         authority="tool",
         visibility=_VISIBILITY,
+        placement="tail",
         order=50,
         priority=0.3,
         score=score,

@@ -107,7 +107,7 @@ class TurnInputs:
         """Return the stubs of large outputs, measured with a meter."""
         name = meter.counter.name
         if name not in self._stubs:
-            self._stubs[name] = Stubs(self.history, meter, self.window.fresh_outputs)
+            self._stubs[name] = Stubs(self.history, meter)
         return self._stubs[name]
 
     def close(self) -> None:

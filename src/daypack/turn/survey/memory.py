@@ -69,6 +69,7 @@ def _item(hit: Remembered) -> Item:
         text=str(hit.text),
         title=f"memory {hit.when}".strip(),
         authority="agent",
+        placement="tail",
         order=45,
         priority=0.4,
         score=float(hit.score),

@@ -10,11 +10,13 @@ from typing import Any
 import msgspec
 
 from daypack.derived.children import Child
+from daypack.derived.names import list_names
 from daypack.errors import DaypackError, UnsafePath
 from daypack.files import atomic
 from daypack.history.layout import DERIVED, Layout, check_name
 from daypack.prompts import SHIPPED_PROMPTS
 from daypack.turn.items import Item, Missing, Omission
+from daypack.types.compaction import Compaction
 from daypack.types.history import Message
 from daypack.types.kinds import PackKind, context_kind_of
 from daypack.types.records import Decision, ErrorRecord, Fact
@@ -22,7 +24,9 @@ from daypack.types.records import Decision, ErrorRecord, Fact
 Found = Item | Omission | Missing
 
 # Items that a compaction changes.
-WORKING_ITEMS = frozenset({"identity", "context_doc", "summary", "facts", "decisions", "todo", "errors", "refs"})
+WORKING_ITEMS = frozenset(
+    {"identity", "context_doc", "summary", "facts", "decisions", "todo", "errors", "refs", "names"}
+)
 
 # Name -> order in the prefix and priority. Each file is included whole or not at all.
 WORKSPACE = {
@@ -211,6 +215,24 @@ def working_state(layout: Layout, *, rendered: bool = False) -> Iterator[Found]:
     yield from _lines(layout, "decisions", (73, 0.84), Decision, lambda decision: decision.decision)
     yield from _file(layout, "todo", "open work", (74, 0.84))
     yield from _lines(layout, "errors", (75, 0.82), ErrorRecord, _error_line)
+
+
+def names(compaction: Compaction, known: str, max_chars: int) -> Iterator[Found]:
+    """Return the names of what has left the window, without those that a text contains."""
+    listed = list_names(compaction.names, known, max_chars)
+    if listed:
+        yield Item(
+            id="names",
+            kind="refs",
+            context_kind="artifact_ref",
+            source=f"events:{compaction.id}",
+            text=f"Spelled as in the messages they are from; search finds those:\n{listed}",
+            title="names in earlier messages",
+            visibility=_INSIDE,
+            placement="prefix",
+            order=81,
+            priority=0.45,
+        )
 
 
 def _error_line(record: ErrorRecord) -> str:

@@ -12,10 +12,9 @@ from daypack.types.history import Message
 class Stubs:
     """Makes stubs and remembers them."""
 
-    def __init__(self, history: History, meter: TokenMeter, fresh_outputs: int) -> None:
+    def __init__(self, history: History, meter: TokenMeter) -> None:
         self._history = history
         self._meter = meter
-        self.fresh_outputs = fresh_outputs
         self._made: dict[int, tuple[Message, Entry]] = {}
 
     def stub(self, entry: Entry) -> Entry:
@@ -33,19 +32,9 @@ class Stubs:
         self._made[message.seq] = message, stub
         return stub
 
-    def steps(self, entries: Sequence[Entry]) -> tuple[dict[int, Entry], ...]:
-        """Return the stubs that a new epoch can use, in steps.
-
-        The first step has the large outputs before the newest few. Each further step adds one of those few, oldest
-        first, for windows where the steps before leave too little space.
-        """
-        outputs = [entry for entry in entries if entry.message.role == "tool"]
-        steps: list[dict[int, Entry]] = []
-        for stop in range(len(outputs) - self.fresh_outputs, len(outputs) + 1):
-            step = {entry.message.seq: self.stub(entry) for entry in outputs[: max(0, stop)] if is_large(entry)}
-            if not steps or len(step) > len(steps[-1]):
-                steps.append(step)
-        return tuple(steps)
+    def stubs_for(self, entries: Sequence[Entry]) -> dict[int, Entry]:
+        """Return the stub of each large output."""
+        return {entry.message.seq: self.stub(entry) for entry in entries if is_large(entry)}
 
     def show(self, entries: Sequence[Entry], stubbed: frozenset[int], after: int) -> list[Entry]:
         """Return the entries of an epoch: chosen outputs as stubs, later repeats as a reference to the first copy."""
@@ -56,22 +45,9 @@ class Stubs:
             for entry in shown
         ]
 
+    def cost(self, entry: Entry) -> Cost:
+        """Return the least that a message takes from a window: that of its stub for a large output."""
+        return self.stub(entry).cost if is_large(entry) else entry.cost
+
     def _measure(self, message: Message, entry: Entry) -> Entry:
         return Entry(message, message_cost(message, self._meter.counter), entry.redacted)
-
-
-class StubbedCost:
-    """The cost of messages newest first, counting large outputs as stubs where a new epoch may stub them."""
-
-    def __init__(self, stubs: Stubs, room: Cost) -> None:
-        self._stubs = stubs
-        self._half = room.part(0.5)
-        self._outputs = 0
-
-    def __call__(self, entry: Entry) -> Cost:
-        """Return the cost of the next older message."""
-        if entry.message.role == "tool":
-            self._outputs += 1
-            if is_large(entry) and (self._outputs > self._stubs.fresh_outputs or not entry.cost.fits(self._half)):
-                return self._stubs.stub(entry).cost
-        return entry.cost

@@ -9,15 +9,30 @@ from msgspec.structs import replace
 
 from daypack.text.injected import TIME
 from daypack.text.redact.redact import redact
-from daypack.turn.items import CLOCK, RUNTIME, SEEN_BY_DEFAULT, Item, Missing, Omission, TokenMeter, cost_of, total
+from daypack.turn.items import (
+    CHANGED,
+    CLOCK,
+    RUNTIME,
+    SEEN_BY_DEFAULT,
+    Excerpt,
+    Item,
+    Missing,
+    Omission,
+    TokenMeter,
+    cost_of,
+    total,
+)
 from daypack.turn.ledger import LedgerState
+from daypack.turn.pack.additions import added_items
 from daypack.turn.pack.changes import changes
 from daypack.turn.pack.fence import Measure, measurer
 from daypack.turn.pack.fit import may_begin_epoch
-from daypack.turn.policy import IMPORT_SHARE, MAX_IMPORT_TOKENS
-from daypack.turn.surface import Epoch, LastTurn, Request, Surface, Window
+from daypack.turn.pack.new_tail import Space, begin_tail
+from daypack.turn.policy import IMPORT_SHARE, MAX_IMPORT_TOKENS, MAX_NAME_TOKENS, NAME_CHARS, NAME_SHARE, STEP_SHARE
+from daypack.turn.surface import Epoch, LastTurn, Request, Surface
 from daypack.turn.survey import sources
 from daypack.turn.survey.conversation import Conversation, messages_after
+from daypack.turn.survey.history_search import Query, step_query
 from daypack.turn.survey.inputs import TurnInputs, now_of
 from daypack.turn.survey.memory import memory_document, memory_hits
 from daypack.turn.survey.sources import Found
@@ -27,6 +42,7 @@ from daypack.types.kinds import EpochReason, Target
 
 _CONTENT = attrgetter("id", "digest")
 IDENTITY = "identity"  # the switch of what daypack says about the agent, its rules and the time
+_STEP_MESSAGES = 64  # the newest, among which are the newest calls with their results
 PROTOCOL = "protocol"  # the switch of the hybrid protocol, and the name of its instructions
 
 
@@ -85,10 +101,11 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
         working_missing=_missing(working, request.target),
     )
     epoch, reason = _continuing(last_turn, request, meter)
-    surface = _with_messages(replace(surface, epoch=epoch, reason=reason), conversation, measure)
+    surface = replace(surface, epoch=epoch, former=epoch, reason=reason, additions=last_turn.additions if epoch else ())
+    surface = _with_messages(surface, conversation, measure)
     if conversation.hidden:
         surface = replace(surface, omitted=(*surface.omitted, conversation.hidden))
-    if searching and (surface.window or (surface.epoch and surface.epoch.start > surface.first)):
+    if searching and (surface.window or (surface.epoch and _hides_messages(surface, surface.epoch))):
         surface = _with_excerpts(surface, inputs, request, meter)
     if request.limits.ms is not None:
         surface = replace(surface, ms=_spent_ms(inputs, request))
@@ -144,12 +161,18 @@ def _with_messages(surface: Surface, conversation: Conversation, measure: Measur
     if tail is None:
         return replace(surface, epoch=None, reason="overflow", window=window)
     surface = replace(surface, tail=tail)
-    if set(map(_CONTENT, surface.prefix)) != set(map(_CONTENT, epoch.prefix)):
-        notes, waiting = changes(epoch, surface.prefix, measure)
+    noted = any(item.id.endswith(CHANGED) for item in added_items(surface.additions))
+    if noted or set(map(_CONTENT, surface.prefix)) != set(map(_CONTENT, epoch.prefix)):
+        notes, waiting = changes(epoch, surface.additions, surface.prefix, measure)
         surface = replace(surface, notes=notes, waiting=waiting)
     if window is None and may_begin_epoch(surface):
         window = conversation.window(limits, covered)
     return replace(surface, window=window)
+
+
+def _hides_messages(surface: Surface, epoch: Epoch) -> bool:
+    """Return True if messages are before the tail of an epoch, or shown as stubs, and there is something to ask."""
+    return surface.last > surface.seen and (epoch.start > surface.first or bool(epoch.stubbed))
 
 
 def _digests(pins: Mapping[str, str]) -> dict[str, str]:
@@ -157,42 +180,50 @@ def _digests(pins: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_excerpts(surface: Surface, inputs: TurnInputs, request: Request, meter: TokenMeter) -> Surface:
-    """Search what is not in the window with the newest user message."""
-    assert surface.user is not None
-    bounds: list[int] = []
-    if surface.epoch and surface.tail and surface.epoch.start > surface.first:
-        bounds.append(surface.epoch.start)
-    window_bound = 0
-    if surface.window and not _all_fits(surface, surface.window):
-        window_bound = _search_below(surface, surface.window)
-        bounds.append(window_bound)
-    if not bounds:
-        return surface
+    """Search what the window does not show verbatim: for a new user message, and with what the agent does now."""
+    border, planned = _borders(surface)
     in_time = _deadline(inputs, request)
-    found, missing = inputs.history_search.find(surface.user.message, bounds, surface.last, meter, in_time)
+    excerpts: list[Excerpt] = []
+    window_excerpts: list[Excerpt] = []
+    missing: list[Missing] = []
+    for query in _queries(surface):
+        new = surface.last > surface.seen if query.step else max(query.seqs) > surface.seen
+        bounds = [bound for bound in (border if new else 0, planned) if bound > surface.first]
+        if bounds:
+            found, unsearched = inputs.history_search.find(query, bounds, surface.last, meter, in_time)
+            excerpts += found.get(border, ()) if new else ()
+            window_excerpts += found.get(planned, ())
+            missing += [gap for gap in unsearched if gap not in missing]
     return replace(
         surface,
-        excerpts=tuple(found.get(surface.epoch.start, ())) if surface.epoch and surface.tail else (),
-        window_excerpts=tuple(found.get(window_bound, ())),
+        excerpts=tuple(excerpts),
+        window_excerpts=tuple(window_excerpts),
         missing=(*surface.missing, *missing),
     )
 
 
-def _all_fits(surface: Surface, window: Window) -> bool:
-    """Return True if the whole conversation and everything else that was found fit the room."""
-    cost = cost_of((*surface.prefix, *surface.volatile)).plus(total(entry.cost for entry in window.entries))
-    return window.complete and cost.fits(surface.limits.room)
+def _borders(surface: Surface) -> tuple[int, int]:
+    """Return the first message that is verbatim from there on: in the epoch, and in a new one; 0: there is none."""
+    border = planned = 0
+    if surface.epoch and surface.tail:
+        border = max(surface.epoch.stubbed, default=surface.epoch.start - 1) + 1
+    if surface.window:
+        space = Space(prefix=cost_of(surface.prefix), demand=cost_of(surface.volatile))
+        planned = begin_tail(surface, space).border
+    return border, planned
 
 
-def _search_below(surface: Surface, window: Window) -> int:
-    """Return the seq below which history is searched for a new epoch.
-
-    That is the newest user message; but in a turn that is longer than half the window, its own messages may have left
-    the window too.
-    """
-    user = surface.user.message.seq if surface.user else 0
-    since = total(entry.cost for entry in window.entries if entry.message.seq > user)
-    return user if since.fits(surface.limits.room.part(0.5)) else surface.last + 1
+def _queries(surface: Surface) -> Iterator[Query]:
+    """Return the user's words, and the step of an agent that works on them, unless enough was found so far."""
+    assert surface.user is not None
+    user = surface.user.message
+    yield Query(user.text, frozenset({user.seq}))
+    window = surface.tail or surface.window
+    if surface.last > user.seq and window:
+        found = total(item.cost for item in added_items(surface.additions) if isinstance(item, Excerpt))
+        step = step_query([entry.message for entry in window.entries[-_STEP_MESSAGES:]])
+        if step and (surface.window or found.tokens < STEP_SHARE * surface.limits.room.tokens):
+            yield step
 
 
 def _sources(
@@ -227,9 +258,14 @@ def _working_sources(inputs: TurnInputs, request: Request, folded: LedgerState) 
     if folded.switches.get(IDENTITY):
         yield from sources.identity(request.model or inputs.config.model, workspace, layout)
     if sources.has_working_files(layout):
-        rendered = bool(folded.compactions) and inputs.working_state.read().current is not None
-        yield from sources.working_state(layout, rendered=rendered)
-        yield from inputs.refs.find(workspace, request.limits.room.tokens)
+        current = inputs.working_state.read().current if folded.compactions else None
+        shown = list(sources.working_state(layout, rendered=current is not None))
+        shown += inputs.refs.find(workspace, request.limits.room.tokens)
+        yield from shown
+        if current and current.names:
+            room_tokens = request.limits.room.tokens
+            known = "\n".join(item.text for item in shown if isinstance(item, Item))
+            yield from sources.names(current, known, NAME_CHARS * min(MAX_NAME_TOKENS, int(room_tokens * NAME_SHARE)))
 
 
 def _memory_hits(inputs: TurnInputs, request: Request, conversation: Conversation) -> Iterator[Found]:
