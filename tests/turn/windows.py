@@ -16,6 +16,7 @@ from daypack.session import Session
 from daypack.text.tokens import counter_named
 from daypack.turn.budget import Limits
 from daypack.turn.dialects import NAMES, dialect
+from daypack.turn.items import CHANGED
 from daypack.turn.turn import Turn
 from daypack.types.history import Message
 from daypack.types.memory import Remembered
@@ -201,7 +202,7 @@ def check_window(turn: Turn, limits: Limits, newest: Message | None) -> None:
     assert turn.record.used.fits(limits.room)
     assert given.messages[0].role == "user"
     assert newest is not None
-    assert [one.content for one in given.messages if one.seq == newest.seq] == [newest.content]
+    assert [one.content for one in given.messages if one.id and one.seq == newest.seq] == [newest.content]
     check_calls(given.messages)
 
 
@@ -227,7 +228,7 @@ def check_left(turn: Turn) -> None:
         told = [one for one, (start, stop) in numbers if start <= seq <= stop]
         assert bool(told) == (seq not in shown), (seq, told)
         assert len(told) <= 1 or turn.target != "model", (seq, told)
-    present = [item.id for item in (*turn.parts.epoch.prefix, *turn.parts.volatile)]
+    present = [item.id for item in turn.inserted if not item.id.endswith(CHANGED)]  # a thing may change twice
     assert len(set(present)) == len(present)
     left = [one.item for one in turn.omitted if one.item != "excerpts"]
     assert not set(left) & set(present)

@@ -14,6 +14,7 @@ from daypack.turn.surface import Addition
 from daypack.types.history import Message
 
 _MESSAGE = Cost(4, 0, 0)  # what a provider adds around a message
+MESSAGES_AROUND = Cost(8, 0, 0)  # the same for all that one turn adds
 
 
 def addition_cost(additions: Iterable[Addition]) -> Cost:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from daypack.errors import BudgetTooSmall, NoUserMessage
 from daypack.turn.budget import budget_for
 from daypack.turn.items import CLOCK, Cost, Item, Missing, Omission, cost_of, message_range, total
-from daypack.turn.pack.additions import added_items, addition_cost, place_additions
+from daypack.turn.pack.additions import MESSAGES_AROUND, added_items, addition_cost, place_additions
 from daypack.turn.pack.assemble import ANSWERED
 from daypack.turn.pack.new_tail import Space, Tail, begin_tail
 from daypack.turn.pack.omissions import open_calls, outside_tail, unreadable
@@ -285,6 +285,8 @@ def _close(
     standing = () if reason else surface.additions
     shown = AlreadyShown(prefix.items, added_items(standing), seqs - tail.stubbed)
     space = room.less(prefix.cost).less(tail.cost)
+    if any(item.placement == "tail" for item in offered):
+        space = space.less(MESSAGES_AROUND)
     chosen, more = choose_volatile(offered, room, space, shown, _excerpt_tokens(surface))
     added = _additions(surface, tail, [item for item in chosen if item.placement == "tail"], begins=bool(reason))
     volatile = tuple(item for item in chosen if item.placement != "tail")
