@@ -87,8 +87,9 @@ class Turns:
         if self.inputs.history_search.index.requested:
             self.inputs.history_search.index.start_requested()
         if not dry_run and request.target == "model":
-            room_tokens = request.limits.room.tokens
-            filling_up = turn.record.stable.tokens >= request.policy.background_share(room_tokens) * room_tokens
+            stable_tokens, room_tokens = turn.record.stable.tokens, request.limits.room.tokens
+            filling_up = stable_tokens >= request.policy.soft_share * room_tokens  # never right after an epoch began
+            filling_up = filling_up and stable_tokens >= request.policy.background_share(room_tokens) * room_tokens
             self.compactions.start_in_background(turn.parts.epoch.event, filling_up=filling_up)
         return turn
 

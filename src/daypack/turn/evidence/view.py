@@ -125,7 +125,7 @@ class TurnView:
         The tail is one item. Its head is another if messages between the two are missing.
         """
         parts = self.parts
-        added = map(_pack_item, added_items(parts.additions))
+        added = map(_pack_item, added_items(parts.additions)) if parts.additions else ()
         return (*map(_pack_item, parts.epoch.prefix), *self._tail(), *added, *map(_pack_item, parts.volatile))
 
     def _tail(self) -> list[PackItem]:
@@ -133,7 +133,9 @@ class TurnView:
         if not messages:
             return []
         refs = tail_refs(messages)
-        tokens = [stable.tokens - stable.prefix_tokens - addition_cost(self.parts.additions).tokens]
+        tokens = [stable.tokens - stable.prefix_tokens]
+        if self.parts.additions:
+            tokens = [tokens[0] - addition_cost(self.parts.additions).tokens]
         if len(refs) > 1:
             head = message_cost(messages[0], counter_named(self.token_method)).tokens
             tokens = [head, tokens[0] - head]

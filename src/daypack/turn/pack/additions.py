@@ -29,8 +29,6 @@ def added_items(additions: Iterable[Addition]) -> tuple[Item, ...]:
 
 def interleave(messages: Sequence[Message], additions: Sequence[Addition]) -> tuple[Message, ...]:
     """Return the messages of a tail with each addition, as a user message, behind the message it follows."""
-    if not additions:
-        return tuple(messages)
     woven: list[Message] = []
     waiting = sorted(additions, key=lambda addition: addition.after)  # stable: in the order they were added
     for message in messages:

@@ -45,12 +45,13 @@ def assemble(
         _add_block(blocks, "prefix", (item.id,), show(item), before)
     if messages or additions:
         refs = tail_refs(messages) if messages else ()
-        refs = (*refs, *(item.id for item in added_items(additions)))
+        if additions:
+            refs = (*refs, *(item.id for item in added_items(additions)))
         position = len(blocks) + 1
         blocks.append(Block(block_id=f"tail-{position}", item_refs=refs, position=position))
     for ids, text in show_all(volatile):
         _add_block(blocks, "after", ids, text, after)
-    tail = interleave(messages, additions)
+    tail = interleave(messages, additions) if additions else tuple(messages)
     lone = len(volatile) == 1 and volatile[0].id == CLOCK
     attached = True if lone and tail and tail[-1].role in ANSWERED else UNSET
     given = Given(prefix=tuple(before), messages=tail, volatile=tuple(after), attached=attached)

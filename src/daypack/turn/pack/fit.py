@@ -67,7 +67,7 @@ class Fitted(Struct, frozen=True, kw_only=True):
     @property
     def carried_cost(self) -> Cost:
         """The cost of prefix and tail without what this turn adds to the tail."""
-        return self.stable_cost.less(addition_cost(self.added))
+        return self.stable_cost.less(addition_cost(self.added)) if self.added else self.stable_cost
 
     @property
     def cost(self) -> Cost:
@@ -218,7 +218,9 @@ def _continue_epoch(surface: Surface, selection: Selection) -> Fitted | None:
 def _epoch_tail(surface: Surface, epoch: Epoch, window: Window) -> Tail:
     """Return the tail of an epoch that continues, with the cost of what was added to it."""
     settled = settle_window(window)
-    messages, cost = settled.settled.messages, total(settled.costs).plus(addition_cost(surface.additions))
+    messages, cost = settled.settled.messages, total(settled.costs)
+    if surface.additions:
+        cost = cost.plus(addition_cost(surface.additions))
     if window.head:
         messages, cost = (window.head.message, *messages), cost.plus(window.head.cost)
     return Tail(
@@ -283,13 +285,18 @@ def _close(
     if surface.target == "model" and tail.messages and tail.messages[-1].role not in ANSWERED:
         offered = [item for item in offered if item.id != CLOCK]  # it would be a message of its own
     standing = () if reason else surface.additions
-    shown = AlreadyShown(prefix.items, added_items(standing), seqs - tail.stubbed)
+    shown = AlreadyShown(prefix.items, added_items(standing) if standing else (), seqs - tail.stubbed)
     space = room.less(prefix.cost).less(tail.cost)
     if any(item.placement == "tail" for item in offered):
         space = space.less(MESSAGES_AROUND)
     chosen, more = choose_volatile(offered, room, space, shown, _excerpt_tokens(surface))
-    added = _additions(surface, tail, [item for item in chosen if item.placement == "tail"], begins=bool(reason))
+    new = [item for item in chosen if item.placement == "tail"]
     volatile = tuple(item for item in chosen if item.placement != "tail")
+    added: tuple[Addition, ...] = ()
+    tail_cost = tail.cost
+    if new:
+        added = _additions(surface, tail, new, begins=bool(reason))
+        tail_cost = tail_cost.plus(addition_cost(added))
     outside: list[Omission] = []
     gaps: list[Omission] = []
     drops_messages = False
@@ -315,7 +322,7 @@ def _close(
         omitted=(*omitted, *more, *outside, *gaps),
         missing=(*surface.missing, *surface.working_missing, *calls, *map(_question, gaps)),
         prefix_cost=prefix.cost,
-        tail_cost=tail.cost.plus(addition_cost(added)),
+        tail_cost=tail_cost,
         volatile_cost=volatile_cost(volatile),
         skipped=prefix.skipped,
         redacted=redacted,

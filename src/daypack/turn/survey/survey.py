@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from daypack.text.injected import TIME
 from daypack.text.redact.redact import redact
 from daypack.turn.items import (
-    CHANGED,
     CLOCK,
     RUNTIME,
     SEEN_BY_DEFAULT,
@@ -161,8 +160,7 @@ def _with_messages(surface: Surface, conversation: Conversation, measure: Measur
     if tail is None:
         return replace(surface, epoch=None, reason="overflow", window=window)
     surface = replace(surface, tail=tail)
-    noted = any(item.id.endswith(CHANGED) for item in added_items(surface.additions))
-    if noted or set(map(_CONTENT, surface.prefix)) != set(map(_CONTENT, epoch.prefix)):
+    if surface.additions or set(map(_CONTENT, surface.prefix)) != set(map(_CONTENT, epoch.prefix)):
         notes, waiting = changes(epoch, surface.additions, surface.prefix, measure)
         surface = replace(surface, notes=notes, waiting=waiting)
     if window is None and may_begin_epoch(surface):
