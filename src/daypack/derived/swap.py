@@ -23,8 +23,8 @@ from daypack.types.records import SwapRecord, SwapReference
 from daypack.types.source import Messages
 
 LARGE_TOKENS = 400  # a tool output above this is worth a stub
-OUTLINE_SHARE = 0.3  # of the characters of an output: the names that its stub lists
-MAX_OUTLINE_CHARS = 3000
+OUTLINE_SHARE = 0.35  # of the characters of an output: the names that its stub lists
+MAX_OUTLINE_CHARS = 4000
 SHORT_ID = 19  # characters of an id that a stub shows: few tokens, and still one of 2**48
 _PREVIEW = 100
 _LOG = "messages.jsonl"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from daypack.turn.items import Cost, Entry, total
 from daypack.turn.pack.tail import Settled, SettledWindow, settle_window
 from daypack.turn.pack.volatile import free_space
-from daypack.turn.policy import KEPT_VERBATIM_SHARE, USER_START_SHARE, VOLATILE_SHARE
+from daypack.turn.policy import KEPT_VERBATIM_SHARE, MAX_VERBATIM_PART, USER_START_SHARE, VOLATILE_SHARE
 from daypack.turn.surface import Surface, Window
 from daypack.types.history import Message
 
@@ -95,8 +95,8 @@ def _shares(surface: Surface, space: Space) -> _Shares:
     else:
         most = room.part(policy.opening_share(room.tokens)).less(space.prefix).less(Cost(space.reserved_tokens))
         most = most.at_least(room.part(policy.recent_share)).at_most(free)
-    of = room.at_most(most) if space.keep_tokens is not None else room
-    verbatim, kept = of.part(policy.verbatim_share), of.part(min(KEPT_VERBATIM_SHARE, policy.verbatim_share))
+    verbatim = room.part(policy.verbatim_share).at_most(most.part(MAX_VERBATIM_PART))
+    kept = room.part(KEPT_VERBATIM_SHARE).at_most(verbatim)
     return _Shares(most, verbatim._replace(items=0), kept._replace(items=0), rest, free)
 
 
