@@ -33,17 +33,19 @@ def item(name: str, text: str = "", **fields: Any) -> Item:
     return weigh(Item(id=name, text=text or f"the text of {name}", **given))
 
 
-def past(seq: int, day: str = "2026-11-15", text: str = "") -> Item:
+def past(seq: int, day: str = "2026-11-15", text: str = "", *, step: bool = False) -> Item:
     line = text or f"[{seq} user] something was said"
     given: dict[str, Any] = {"kind": "memory_entries", "context_kind": "retrieval_result", "source": "messages.jsonl"}
     given |= {"title": day, "seq": seq, "span": (0, 5), "order": 50, "tokens": 12, "bytes": len(line) + 1}
-    return Excerpt(id=f"excerpt:{seq}", text=line, **given)
+    return Excerpt(id=f"excerpt:{seq}", text=line, placement="tail", step=step, **given)
 
 
 def choose(
     *offered: Item, room: Cost = WIDE, whole: Cost = WIDE, shown: AlreadyShown | None = None
 ) -> tuple[list[str], Any]:
-    chosen, left = choose_volatile(offered, whole, room, shown or AlreadyShown((), set()), DEFAULT_WINDOW)
+    chosen, left = choose_volatile(
+        offered, whole, room, shown or AlreadyShown((), (), set()), DEFAULT_WINDOW.excerpt_tokens
+    )
     return [one.id for one in chosen], {(one.item, one.reason) for one in left}
 
 
@@ -68,13 +70,13 @@ def test_what_does_not_fit_is_told_and_what_comes_after_it_may_still_fit() -> No
 
 def test_a_note_that_does_not_fit_may_change_the_answer() -> None:
     _, (left,) = choose_volatile(
-        [item("rule", kind="system")], WIDE, Cost(1, 1, 1), AlreadyShown((), set()), DEFAULT_WINDOW
+        [item("rule", kind="system")], WIDE, Cost(1, 1, 1), AlreadyShown((), (), set()), DEFAULT_WINDOW.excerpt_tokens
     )
     assert left.high_impact
 
 
 def test_what_stands_in_the_pack_is_not_said_again() -> None:
-    shown = AlreadyShown((item("pin", "Be kind."), item("messages:2", "Welcome.")), {2, 5, 6})
+    shown = AlreadyShown((item("pin", "Be kind."), item("messages:2", "Welcome.")), (), {2, 5, 6})
     chosen, left = choose(
         item("a", "Be kind."),
         item("b", "Rain."),
@@ -89,8 +91,28 @@ def test_what_stands_in_the_pack_is_not_said_again() -> None:
 
 
 def test_a_note_is_shown_although_its_words_stand_in_the_pack() -> None:
-    shown = AlreadyShown((item("pin", "Be kind."),), set())
+    shown = AlreadyShown((item("pin", "Be kind."),), (), set())
     assert choose(item("other~changed", "Be kind."), shown=shown) == (["other~changed"], set())
+
+
+def test_what_was_added_to_the_tail_before_is_neither_added_again_nor_omitted() -> None:
+    memory = item("memory:e1", "The user hikes.", kind="memory_entries", placement="tail")
+    shown = AlreadyShown((), (memory, past(4)), {7})
+    assert choose(memory, past(4), past(7), past(5), shown=shown) == (["excerpt:5"], set())
+    changed = item("memory:e1", "The user sails.", kind="memory_entries", placement="tail")
+    assert choose(changed, shown=shown) == (["memory:e1"], set())
+
+
+def test_a_message_found_for_the_user_and_with_a_step_is_quoted_once() -> None:
+    assert choose(past(4), past(4, step=True), past(5, step=True)) == (["excerpt:4", "excerpt:5"], set())
+
+
+def test_excerpts_for_the_user_and_of_a_step_are_counted_as_two_texts() -> None:
+    offered = [past(1), past(2, step=True)]
+    apart = volatile_cost(offered[:1]).plus(volatile_cost(offered[1:]))
+    assert choose(*offered, room=apart) == (["excerpt:1", "excerpt:2"], set())
+    for short in (Cost(1), Cost(0, 1), Cost(0, 0, 1)):
+        assert choose(*offered, room=apart.less(short)) == (["excerpt:1"], {("excerpts", "low_relevance")})
 
 
 def test_a_text_is_no_duplicate_of_one_that_did_not_fit() -> None:
@@ -115,17 +137,21 @@ def test_the_past_takes_its_share_and_no_more() -> None:
     tokens=st.integers(0, 900),
     items=st.integers(0, 12),
     kinds=st.lists(st.tuples(st.booleans(), st.integers(1, 60), st.integers(1, 4)), max_size=12),
+    steps=st.integers(0, 12),
 )
 def test_what_is_chosen_fits_and_nothing_is_forgotten(
-    tokens: int, items: int, kinds: list[tuple[bool, int, int]]
+    tokens: int, items: int, kinds: list[tuple[bool, int, int]], steps: int
 ) -> None:
     room = Cost(tokens, 100_000, items)
     offered = [
-        past(number, f"2026-11-0{day}") if old else item(f"i{number}", f"{number} " + "word " * size)
+        past(number, f"2026-11-0{day}", step=number > steps)
+        if old
+        else item(f"i{number}", f"{number} " + "word " * size)
         for number, (old, size, day) in enumerate(kinds, 1)
     ]
-    chosen, left = choose_volatile(offered, WIDE, room, AlreadyShown((), set()), DEFAULT_WINDOW)
-    assert volatile_cost(chosen).fits(room) or not chosen
+    chosen, left = choose_volatile(offered, WIDE, room, AlreadyShown((), (), set()), DEFAULT_WINDOW.excerpt_tokens)
+    of_user, of_steps = ([one for one in chosen if one.answers_user is found] for found in (True, False))
+    assert not chosen or volatile_cost(of_user).plus(volatile_cost(of_steps)).fits(room)
     present = {one.id for one in chosen}
     told = {one.item for one in left}
     for one in offered:
@@ -138,7 +164,7 @@ def test_wrapper_day_line_and_stand_in_weigh_no_more_than_is_reckoned(model: str
     for seed in range(40):
         offered = [past(seq, f"2026-1{seq % 3}-0{seq}", f"[{seq} user] {seed} word") for seq in range(1, 6)]
         offered.sort(key=lambda one: one.title)
-        shown = assemble("model", (), (), offered).given.volatile[0]
+        shown = assemble("model", (), (), (), offered).given.volatile[0]
         bare = sum(counter.count(one.text) + 1 for one in offered)
         assert counter.count(shown) - bare <= EXCERPTS_WRAPPER.tokens + DAY_LINE.tokens * len(
             {one.title for one in offered}

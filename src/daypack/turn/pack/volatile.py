@@ -49,7 +49,10 @@ class AlreadyShown:
 
     def add(self, item: Item) -> None:
         """Record that an item was chosen."""
-        self._ids.setdefault(item.digest, item.id)
+        if isinstance(item, Excerpt):
+            self._seqs.add(item.seq)
+        else:
+            self._ids.setdefault(item.digest, item.id)
 
 
 def choose_volatile(
@@ -61,7 +64,7 @@ def choose_volatile(
     used = excerpts = Cost()
     most_excerpts = room.part(EXCERPT_SHARE).at_most(Cost(excerpt_tokens, room.bytes, room.items))
     paired = False
-    days: set[str] = set()
+    days: set[tuple[bool, str]] = set()  # what was found for the user and with a step are two texts
     unused = 0
     for item in offered:
         other = shown.same_as(item)
@@ -81,11 +84,14 @@ def choose_volatile(
             continue
         if other:
             continue  # its message is in the pack
-        cost = (excerpts if days else EXCERPTS_WRAPPER).plus(item.cost).plus(Cost() if item.title in days else DAY_LINE)
+        cost = excerpts.plus(item.cost).plus(Cost() if (item.step, item.title) in days else DAY_LINE)
+        if all(step != item.step for step, _ in days):
+            cost = cost.plus(EXCERPTS_WRAPPER)
         if cost.fits(most_excerpts) and used.plus(cost).fits(space):
             excerpts = cost
-            days.add(item.title)
+            days.add((item.step, item.title))
             chosen.append(item)
+            shown.add(item)
         else:
             unused += 1
     if unused:
