@@ -306,7 +306,7 @@ class Compactions:
             finally:
                 if completer:
                     completer.close()
-        made = replace(made, names=self._names(task))
+        made = replace(made, names=self._names(task), room_tokens=task.limits.room.tokens)
         if not task.dry_run:
             with self._threads:
                 stored = inputs.working_state.commit(made, task.previous_seq)

@@ -36,6 +36,7 @@ class CompactionInfo(Struct, frozen=True, omit_defaults=True, kw_only=True):
     model: str
     before_tokens: int
     after_tokens: int
+    room_tokens: int = 0  # of the window it was made for; 0: unknown
     refresh: str = "when the window fills again"
     losses: tuple[str, ...] = ()
     swap: str | None = None  # id under which `recall` returns the messages
@@ -54,6 +55,7 @@ def info_of(compaction: Compaction) -> CompactionInfo:
         model=compaction.model,
         before_tokens=compaction.before_tokens,
         after_tokens=compaction.after_tokens,
+        room_tokens=compaction.room_tokens,
         losses=tuple(f"{loss.reason}: {loss.what}" for loss in compaction.losses[:_SHOWN_LOSSES]),
         swap=swapped,
     )

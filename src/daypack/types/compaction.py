@@ -100,6 +100,7 @@ class Compaction(Struct, frozen=True, omit_defaults=True, kw_only=True):
     refresh: str = "when the window fills again"
     records: Records = Records()
     refs: tuple[Ref, ...] = ()  # new or changed since the previous compaction
+    room_tokens: int = 0  # of the window it was made for; 0: unknown
     names: dict[str, float] = {}  # in what left the window so far, with their weights
     swapped: tuple[SwapRecord, ...] = ()  # what left the window with it
     output: dict[str, Any] | None = None  # where the model's raw outputs are stored

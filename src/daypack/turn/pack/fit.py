@@ -286,6 +286,8 @@ def _close(
         offered = [item for item in offered if item.id != CLOCK]  # it would be a message of its own
     standing = () if reason else surface.additions
     shown = AlreadyShown(prefix.items, added_items(standing) if standing else (), seqs - tail.stubbed)
+    if standing:
+        offered = [item for item in offered if not shown.stands(item)]
     space = room.less(prefix.cost).less(tail.cost)
     if any(item.placement == "tail" for item in offered):
         space = space.less(MESSAGES_AROUND)

@@ -69,8 +69,6 @@ def choose_volatile(
     for item in offered:
         other = shown.same_as(item)
         if not isinstance(item, Excerpt):
-            if shown.stands(item):
-                continue
             if other:
                 note = f"same text as {other}"
                 omitted.append(Omission(item=item.id, reason="duplicate", tokens=item.tokens, note=note))

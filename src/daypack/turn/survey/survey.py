@@ -1,7 +1,7 @@
 """Survey: read everything a turn could use, once. The only stage with a clock and with files."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -150,7 +150,7 @@ def _with_messages(surface: Surface, conversation: Conversation, measure: Measur
     epoch, limits = surface.epoch, surface.limits
     covered = surface.compaction.through if surface.compaction else 0
     if epoch is None:
-        return replace(surface, window=conversation.window(limits, covered))
+        return _all_raw(surface, conversation) or replace(surface, window=conversation.window(limits, covered))
     tail, window = conversation.tail(epoch, 2 * limits.room.tokens), None
     if tail is None:
         window = conversation.window(limits, covered)
@@ -160,12 +160,39 @@ def _with_messages(surface: Surface, conversation: Conversation, measure: Measur
     if tail is None:
         return replace(surface, epoch=None, reason="overflow", window=window)
     surface = replace(surface, tail=tail)
-    if surface.additions or set(map(_CONTENT, surface.prefix)) != set(map(_CONTENT, epoch.prefix)):
-        notes, waiting = changes(epoch, surface.additions, surface.prefix, measure)
+    prefix = _without_records(surface.prefix) if epoch.start <= covered else surface.prefix
+    if surface.additions or set(map(_CONTENT, prefix)) != set(map(_CONTENT, epoch.prefix)):
+        notes, waiting = changes(epoch, surface.additions, prefix, measure)
         surface = replace(surface, notes=notes, waiting=waiting)
     if window is None and may_begin_epoch(surface):
         window = conversation.window(limits, covered)
     return replace(surface, window=window)
+
+
+def _all_raw(surface: Surface, conversation: Conversation) -> Surface | None:
+    """Return the surface with all messages and no records of them, if a budget larger than before holds them all.
+
+    A compaction holds as long as the window it was made for is not exceeded.
+    """
+    compaction, room = surface.compaction, surface.limits.room
+    if compaction is None or not 0 < compaction.room_tokens < room.tokens:
+        return None
+    window = conversation.window(surface.limits)
+    prefix = _without_records(surface.prefix)
+    cost = cost_of((*prefix, *surface.volatile)).plus(total(entry.cost for entry in window.entries))
+    if not window.complete or not cost.fits(room):
+        return None
+    omitted = [
+        Omission(item=item.id, reason="duplicate", tokens=item.tokens, note="all messages are in the window")
+        for item in surface.prefix
+        if item not in prefix
+    ]
+    return replace(surface, window=window, prefix=prefix, compaction=None, omitted=(*surface.omitted, *omitted))
+
+
+def _without_records(prefix: Sequence[Item]) -> tuple[Item, ...]:
+    """Return the items that do not stand for messages outside the window."""
+    return tuple(item for item in prefix if item.id == IDENTITY or item.id not in sources.WORKING_ITEMS)
 
 
 def _hides_messages(surface: Surface, epoch: Epoch) -> bool:
