@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 # Recorded with every turn. The bytes of a rendering are never changed under one version: replay compares digests.
-RENDERER = "1"
+RENDERER = "2"
 
 NAMES = ("openai", "responses", "anthropic")
 
