@@ -46,7 +46,7 @@ class WindowPolicy(Struct, frozen=True, kw_only=True):
         if self.epoch_share is not None:
             return self.epoch_share
         low, high = OPENING_SHARES
-        return max(low, min(high, 1 - FREE_FACTOR / max(1, room_tokens) ** 0.5, self.hard_share))
+        return min(self.hard_share, max(low, min(high, 1 - FREE_FACTOR / max(1, room_tokens) ** 0.5)))
 
     def background_share(self, room_tokens: int) -> float:
         """Return the share above which a model compacts in the background: never right after an epoch began."""
