@@ -11,6 +11,7 @@ import daypack
 from daypack.session import Session
 from daypack.turn.dialects import NAMES
 from daypack.turn.evidence.export import SCOPES, encode, export
+from daypack.turn.items import Excerpt
 from daypack.turn.turn import Turn
 from daypack.types.history import Event
 from daypack.types.memory import Remembered
@@ -121,6 +122,11 @@ class FakeMemory:
 def reasons(turn: Turn) -> dict[str, str]:
     """Why things were left out: id -> reason."""
     return {left.item: left.reason for left in turn.omitted}
+
+
+def excerpts_in(turn: Turn) -> list[Excerpt]:
+    """The parts of earlier messages that a turn quotes, those of the turns before it in its epoch first."""
+    return [found for found in turn.inserted if isinstance(found, Excerpt)]
 
 
 def in_tail(turn: Turn) -> list[int]:

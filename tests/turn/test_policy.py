@@ -4,13 +4,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from turn.scenes import FakeMemory, stage
+from hypothesis import given
+from hypothesis import strategies as st
+from turn.scenes import FakeMemory, excerpts_in, stage
 
 import daypack
 from daypack.config import Given
 from daypack.errors import BadConfig
 from daypack.session import Session
-from daypack.turn.policy import DEFAULT_WINDOW, WindowPolicy, read_window
+from daypack.turn.policy import DEFAULT_WINDOW, OPENING_SHARES, WindowPolicy, read_window
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -37,13 +39,13 @@ def test_argument_environment_meta_and_file_decide_key_by_key(home: str, monkeyp
     session = stage(home)
     assert policy_of(session) == DEFAULT_WINDOW
     Path(session.history.layout.home.config).write_text(
-        "[window]\nepoch_share = 0.2\nprefix_share = 0.3\nfresh_outputs = 2\nmemory_hits = 3\n", encoding="utf-8"
+        "[window]\nepoch_share = 0.2\nprefix_share = 0.3\nexcerpt_tokens = 200\nmemory_hits = 3\n", encoding="utf-8"
     )
-    session.history.facets.write_meta({"window": {"prefix_share": 0.4, "fresh_outputs": 4, "memory_hits": 5}})
-    monkeypatch.setenv("DAYPACK_WINDOW_FRESH_OUTPUTS", "8")
+    session.history.facets.write_meta({"window": {"prefix_share": 0.4, "excerpt_tokens": 400, "memory_hits": 5}})
+    monkeypatch.setenv("DAYPACK_WINDOW_EXCERPT_TOKENS", "800")
     monkeypatch.setenv("DAYPACK_WINDOW_MEMORY_HITS", "7")
     assert policy_of(reopen(session, window={"memory_hits": 1})) == WindowPolicy(
-        epoch_share=0.2, prefix_share=0.4, fresh_outputs=8, memory_hits=1
+        epoch_share=0.2, prefix_share=0.4, excerpt_tokens=800, memory_hits=1
     )
 
 
@@ -55,8 +57,9 @@ def test_argument_environment_meta_and_file_decide_key_by_key(home: str, monkeyp
         ("epoch_share", 0, "above 0"),
         ("epoch_share", True, "above 0"),
         ("epoch_share", "much", "above 0"),
-        ("fresh_outputs", -1, "from 0 to"),
-        ("fresh_outputs", 2.5, "from 0 to"),
+        ("excerpt_tokens", -1, "from 0 to"),
+        ("excerpt_tokens", 2.5, "from 0 to"),
+        ("fresh_outputs", 6, "verbatim_share"),
         ("colour", 1, "epoch_share"),
     ],
 )
@@ -73,6 +76,28 @@ def test_shares_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(BadConfig, match="soft_share"):
         read_window({"epoch_share": Given(0.8, "argument")})
     read_window({"epoch_share": Given(0.8, "argument"), "soft_share": Given(0.8, "environment")})
+
+
+@given(
+    room=st.integers(0, 2_000_000),
+    more=st.integers(0, 2_000_000),
+    shares=st.lists(st.floats(0.01, 1), min_size=3, max_size=3).map(sorted),
+    chosen=st.booleans(),
+)
+def test_an_epoch_opens_below_the_share_that_ends_it_and_a_larger_room_is_no_emptier(
+    room: int, more: int, shares: list[float], chosen: bool
+) -> None:
+    epoch, soft, hard = shares
+    policy = WindowPolicy(epoch_share=epoch if chosen else None, soft_share=soft, hard_share=hard)
+    opening = policy.opening_share(room)
+    assert 0 < opening <= policy.background_share(room) <= hard
+    assert opening <= policy.opening_share(room + more)
+    assert opening == epoch if chosen else opening <= OPENING_SHARES[1]
+
+
+@pytest.mark.parametrize(("room", "share"), [(1, 0.5), (6144, 0.5), (12_288, 0.567), (123_904, 0.864), (10**6, 0.9)])
+def test_a_larger_window_opens_fuller(room: int, share: float) -> None:
+    assert DEFAULT_WINDOW.opening_share(room) == pytest.approx(share, abs=0.001)
 
 
 def test_a_window_that_is_no_table_is_refused_with_its_file(home: str) -> None:
@@ -101,14 +126,15 @@ def test_zero_turns_excerpts_and_memory_entries_off(home: str) -> None:
     session = stage(home)
     session.memory = FakeMemory("A document.")
     fill(session, 60)
-    assert session.prepare(budget=8000, dry_run=True).record.excerpts
+    assert excerpts_in(session.prepare(budget=8000, dry_run=True))
     session = reopen(session, window={"excerpt_tokens": 0, "memory_hits": 0})
     session.memory = memory = FakeMemory("A document.")
-    assert not session.prepare(budget=8000, dry_run=True).record.excerpts
+    assert not excerpts_in(session.prepare(budget=8000, dry_run=True))
     assert not memory.queries
 
 
 def test_every_setting_of_the_window_is_documented_with_its_default() -> None:
     documented = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
     for field in msgspec.structs.fields(WindowPolicy):
-        assert f"| `{field.name}` | {field.default} |" in documented
+        default = "unset" if field.default is None else field.default
+        assert f"| `{field.name}` | {default} |" in documented
