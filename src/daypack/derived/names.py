@@ -9,7 +9,7 @@ from typing import cast
 
 import msgspec
 
-from daypack.derived.raw_history import is_recalled
+from daypack.derived.raw_history import repeats_history
 from daypack.text.outline import names_in
 from daypack.types.history import Message
 
@@ -24,7 +24,7 @@ def rank_names(messages: Iterable[Message], through: int, former: Mapping[str, f
     faded = _weight_at(since, through)
     weights = {name: weight * faded for name, weight in former.items()}
     for message in messages:
-        if not is_recalled(message):
+        if not repeats_history(message):
             worth = _weight_at(message.seq, through) * (1.0 if message.role == "tool" else _SAID)
             for name in set(names_in(everything_in(message))):
                 weights[name] = weights.get(name, 0.0) + worth
