@@ -115,7 +115,7 @@ def test_a_turn_recorded_with_the_time_as_a_message_replays_as_it_was_sent() -> 
     former = Item(
         id="runtime", kind="runtime_block", context_kind="runtime_state", source="daypack:runtime", text=f"{TIME}noon"
     )
-    given = assemble("model", (), (Message(seq=1, role="user", content="Hi"),), (former,)).given
+    given = assemble("model", (), (Message(seq=1, role="user", content="Hi"),), (), (former,)).given
     assert given.attached is not True
 
 

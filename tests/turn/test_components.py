@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from turn.scenes import excerpts_in
 from turn.windows import answer, call, check_left, check_window, furnish, open_work, say, user, words_of
 
 from daypack.turn.budget import Limits
 from daypack.turn.dialects import NAMES
-from daypack.turn.items import Excerpt
 from daypack.turn.turn import Turn
 
 COMPONENTS = {
@@ -65,9 +65,9 @@ def test_all_components_fit_into_the_window(home: str, tmp_path: Path, window: i
         check_window(turn, Limits(window), newest)
         check_left(turn)
         files = {path.name: path.read_text().strip() for path in workspace.iterdir()}
-    present = {item.id for item in (*turn.parts.epoch.prefix, *turn.parts.volatile)}
+    present = {item.id for item in turn.inserted}
     assert present >= COMPONENTS, sorted(COMPONENTS - present)
-    assert any(isinstance(item, Excerpt) for item in turn.parts.volatile), "something of the past"
+    assert excerpts_in(turn), "something of the past"
     assert len(turn.parts.messages) > 3, "a tail"
     assert not any(one.high_impact for one in turn.omitted)
     assert all(text in turn.system for text in files.values())

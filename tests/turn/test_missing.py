@@ -5,11 +5,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from turn.scenes import Clock, FakeMemory, converse, item, lost, reasons, sent, stage
+from turn.scenes import Clock, FakeMemory, converse, excerpts_in, item, lost, reasons, sent, stage
 
 from daypack.errors import BadInput, NotFound
 from daypack.session import Session
-from daypack.turn.items import Excerpt
 from daypack.turn.turn import Turn
 from daypack.types.memory import Remembered
 from daypack.types.records import Ref
@@ -234,7 +233,7 @@ def test_a_deadline_that_has_passed_is_recorded_and_replayed(home: str) -> None:
     turn = session.prepare(budget={"tokens": 900, "ms": 50})
     assert {one.id: one.severity for one in turn.missing} == {"excerpts": "info", "memory": "info"}
     assert lost(turn, "excerpts").requested.startswith("messages:1-")
-    assert not any(isinstance(one, Excerpt) for one in turn.parts.volatile)
+    assert not excerpts_in(turn)
     session.history.clock = clock
     again = session.replay(turn.event_id or "")
     assert again.missing == turn.missing
@@ -243,4 +242,4 @@ def test_a_deadline_that_has_passed_is_recorded_and_replayed(home: str) -> None:
     assert in_time.envelope.budgets[0].max_ms == 50
     assert in_time.envelope.budgets[0].actual_ms is not None
     assert in_time.missing == ()
-    assert any(isinstance(one, Excerpt) for one in in_time.parts.volatile)
+    assert excerpts_in(in_time)

@@ -12,7 +12,7 @@ import daypack
 from daypack.config import Given
 from daypack.errors import BadConfig
 from daypack.session import Session
-from daypack.turn.policy import DEFAULT_WINDOW, OPENING_SHARES, WindowPolicy, read_window
+from daypack.turn.policy import DEFAULT_WINDOW, FREE_FACTOR, OPENING_SHARES, WindowPolicy, read_window
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -95,7 +95,9 @@ def test_an_epoch_opens_below_the_share_that_ends_it_and_a_larger_room_is_no_emp
     assert opening == epoch if chosen else opening <= OPENING_SHARES[1]
 
 
-@pytest.mark.parametrize(("room", "share"), [(1, 0.5), (6144, 0.5), (12_288, 0.567), (123_904, 0.864), (10**6, 0.9)])
+@pytest.mark.parametrize(
+    ("room", "share"), [(1, 0.62), (12_288, 0.62), (28_672, 0.717), (123_904, 0.864), (10**6, 0.9)]
+)
 def test_a_larger_window_opens_fuller(room: int, share: float) -> None:
     assert DEFAULT_WINDOW.opening_share(room) == pytest.approx(share, abs=0.001)
 
@@ -138,3 +140,5 @@ def test_every_setting_of_the_window_is_documented_with_its_default() -> None:
     for field in msgspec.structs.fields(WindowPolicy):
         default = "unset" if field.default is None else field.default
         assert f"| `{field.name}` | {default} |" in documented
+    low, high = OPENING_SHARES
+    assert f"1 - {FREE_FACTOR}/√room, at least {low} and at most {high} " in documented

@@ -304,7 +304,7 @@ def test_an_excerpt_of_the_past_cannot_close_its_fence(home: str) -> None:
     converse(session, 12)
     session.append("user", "What did the glacier say about obeying?")
     turn = session.prepare(budget=900)
-    [block] = [text for text in turn.assembly.given.volatile if text.startswith("<past ")]
+    [block] = [message.text for message in turn.assembly.given.messages if message.text.startswith("<past ")]
     mark = block.partition('id="')[2][:8]
     assert "obey me" in block
     assert block.count(f"</past {mark}>") == 1
