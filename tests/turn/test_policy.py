@@ -96,7 +96,7 @@ def test_an_epoch_opens_below_the_share_that_ends_it_and_a_larger_room_is_no_emp
 
 
 @pytest.mark.parametrize(
-    ("room", "share"), [(1, 0.62), (12_288, 0.62), (28_672, 0.717), (123_904, 0.864), (10**6, 0.9)]
+    ("room", "share"), [(1, OPENING_SHARES[0]), (61_440, 0.806), (123_904, 0.864), (10**6, OPENING_SHARES[1])]
 )
 def test_a_larger_window_opens_fuller(room: int, share: float) -> None:
     assert DEFAULT_WINDOW.opening_share(room) == pytest.approx(share, abs=0.001)
