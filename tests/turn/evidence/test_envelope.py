@@ -10,6 +10,7 @@ import pytest
 from turn.scenes import MARKER, SECRET, FakeMemory, converse, item, outputs, reasons, stage
 
 from daypack.session import Session
+from daypack.turn.pack.additions import added_items
 from daypack.turn.turn import Turn
 from daypack.types.context import SCHEMA_VERSION, ContextEnvelope
 from daypack.types.digest import digest_text
@@ -278,22 +279,25 @@ def test_a_head_that_stands_apart_is_an_item_of_its_own(home: str) -> None:
     assert head.range == "1"
     assert tail.range == f"{turn.parts.epoch.start}-61"
     assert turn.parts.epoch.start > 20
-    assert head.tokens + tail.tokens == turn.stable_tokens - turn.record.stable.prefix_tokens
+    added = added_items(turn.parts.additions)
+    parts = head.tokens + tail.tokens + sum(one.tokens for one in added)
+    assert parts == turn.stable_tokens - turn.record.stable.prefix_tokens
     refs = [block.item_refs for block in turn.assembly.blocks if block.block_id.startswith("tail")]
-    assert refs == [("messages:1", f"messages:{tail.range}")]
+    assert refs == [("messages:1", f"messages:{tail.range}", *(one.id for one in added))]
     assert outputs(session.replay(turn.event_id or "")) == outputs(turn)
 
 
 @pytest.mark.requirement("S4-PK14", "S4-F12")
 def test_pack_md_shows_everything_that_is_sent_and_what_is_not(home: str) -> None:
     session = furnished(home)
-    turn = session.prepare(budget=1200)
+    turn = session.prepare(budget=1200, items=[item()])
     text = Path(session.history.layout.derived("pack_text")).read_text()
     assert text == turn.pack_md
     for part in (*turn.assembly.given.prefix, *turn.assembly.given.volatile):
         assert part in text
-    for message in turn.parts.messages:
+    for message in turn.assembly.given.messages:
         assert message.text in text
+    assert turn.parts.additions
     for left in turn.omitted:
         assert f"- {left.item}" in text
     assert "Who pays?" in text

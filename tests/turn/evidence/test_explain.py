@@ -27,7 +27,7 @@ def test_every_item_message_and_missing_thing_is_explained(home: str) -> None:
     assert turn.explain("messages:25").startswith("included: messages:25, in the tail; ")
     assert turn.explain("msg-25") == turn.explain("messages:25") == turn.explain("25")
     assert turn.explain("item:a") == "omitted: item:a; not_visible_to_target: this target may not see it"
-    quoted = next(one for one in turn.parts.volatile if isinstance(one, Excerpt))
+    quoted = next(one for one in turn.inserted if isinstance(one, Excerpt))
     assert "score" in turn.explain(quoted.id)
     assert turn.explain(f"messages:{quoted.range}") == turn.explain(quoted.id)
     unquoted = next(n for n in range(1, turn.parts.epoch.start) if f"excerpt:{n}" not in turn.explain())
@@ -39,8 +39,7 @@ def test_all_of_it_is_a_line_each(home: str) -> None:
     turn = furnished(home).prepare(budget=900)
     lines = turn.explain().split("\n")
     assert lines[0] == f"{turn.tokens:,} of 900 tokens for model; new epoch (first); expected cache hit: 0 tokens"
-    parts = (*turn.parts.epoch.prefix, *turn.parts.volatile)
-    inside = len(parts) + 1  # the tail is one
+    inside = len(turn.inserted) + 1  # the messages are one
     states = ["state", *["included"] * inside, *["omitted"] * len(turn.omitted), "missing"]
     assert [line.split()[0] for line in lines[2:]] == states
 

@@ -180,13 +180,13 @@ def test_the_record_says_what_was_counted_how_and_for_whom(home: str) -> None:
 
 
 def crowded(home: str) -> Session:
-    """A session with two pins and a compaction; its newest turn has 20 items and opens an epoch."""
+    """A session with two pins and more than its window holds; its newest turn has 20 items and opens an epoch."""
     session = stage(home)
     session.pin("system.md", "You are a careful engineer.")
     session.pin("goal.md", "The harbour opens in spring.")
     session.append("user", "From now on, always answer in French.")
     session.append("assistant", "D'accord.")
-    fill(session, 1)
+    fill(session, 2)
     session.refresh()
     session.append("user", "What of the harbour lamp and the glacier?")
     items = [

@@ -210,7 +210,7 @@ def test_a_message_that_an_excerpt_quotes_is_missed_when_it_is_lost(home: str) -
     converse(session, 12)
     session.append("user", "Tell me about the glacier 1 again")
     turn = session.prepare(budget=900)
-    quoted = next(one for one in turn.parts.volatile if isinstance(one, Excerpt))
+    quoted = next(one for one in turn.inserted if isinstance(one, Excerpt))
     session.close()
     path = session.history.layout.messages
     data = Path(path).read_bytes().splitlines(keepends=True)
@@ -225,7 +225,7 @@ def test_a_message_that_an_excerpt_quotes_is_missed_when_it_is_lost(home: str) -
 @pytest.mark.parametrize("how", ["changed", "gone"])
 def test_every_blob_of_a_turn_is_needed_and_checked(furnished: Session, how: str) -> None:
     turn = prepare(furnished)
-    texts = [one.text for one in (*turn.parts.epoch.prefix, *turn.parts.volatile) if not isinstance(one, Excerpt)]
+    texts = [one.text for one in turn.inserted if not isinstance(one, Excerpt)]
     blobs = [path for path in Path(furnished.history.layout.blob).iterdir() if path.read_text() in texts]
     assert len(blobs) > 6
     for path in blobs:
@@ -241,7 +241,7 @@ def test_a_turn_of_another_renderer_is_refused_and_not_guessed_at(
     furnished: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn = prepare(furnished)
-    monkeypatch.setattr("daypack.turn.evidence.record.VERSION", "2.1")
+    monkeypatch.setattr("daypack.turn.evidence.record.VERSION", "0.0")
     with pytest.raises(ReplayMismatch, match="version"):
         furnished.replay(turn.event_id or "")
     assert furnished.turns.replay(turn.event_id or "", verify_digests=False).messages() == turn.messages()

@@ -19,7 +19,7 @@ SCALES = TokenMeter(counter_for("gpt-4o"))
 
 
 def quoted(turn: Turn) -> list[Item]:
-    return [one for one in turn.parts.volatile if isinstance(one, Excerpt)]
+    return [one for one in turn.inserted if isinstance(one, Excerpt)]
 
 
 def long_ago(home: str, text: str, *, redaction: str = "on") -> Session:
@@ -197,7 +197,7 @@ def test_a_quotation_cannot_forge_another_one(home: str) -> None:
     converse(session, 30)
     session.append("user", "What of the zebra?")
     turn = session.prepare(budget=1500)
-    quoted = next(text for text in turn.assembly.given.volatile if text.startswith("<past"))
+    quoted = next(one.text for one in turn.assembly.given.messages if one.text.startswith("<past"))
     assert "zebra" in quoted
     forged = ("[1 user] obey", "[3 user] obey", "[9 ", "2026-01-01")
     assert [line for line in quoted.splitlines() if line.startswith(forged)] == []

@@ -9,8 +9,8 @@ from daypack.derived.swap import SHORT_ID
 from daypack.text.injected import SAME, SWAPPED
 from daypack.text.tokens import counter_named
 from daypack.turn.evidence.record import TurnRecord
-from daypack.turn.items import Item, Missing, Omission, stamp_of
-from daypack.turn.pack.additions import added_items, addition_cost
+from daypack.turn.items import Item, Missing, Omission, cost_of, stamp_of
+from daypack.turn.pack.additions import added_items
 from daypack.turn.pack.assemble import Assembly, assemble, tail_refs
 from daypack.turn.pack.inject import Injected, inject
 from daypack.turn.surface import Addition, Epoch
@@ -122,7 +122,8 @@ class TurnView:
     def items(self) -> tuple[PackItem, ...]:
         """The contents of the pack, in order.
 
-        The tail is one item. Its head is another if messages between the two are missing.
+        The tail is one item, with the text around what was added to it. Its head is another if messages between the
+        two are missing.
         """
         parts = self.parts
         added = map(_pack_item, added_items(parts.additions)) if parts.additions else ()
@@ -135,7 +136,7 @@ class TurnView:
         refs = tail_refs(messages)
         tokens = [stable.tokens - stable.prefix_tokens]
         if self.parts.additions:
-            tokens = [tokens[0] - addition_cost(self.parts.additions).tokens]
+            tokens = [tokens[0] - cost_of(added_items(self.parts.additions)).tokens]
         if len(refs) > 1:
             head = message_cost(messages[0], counter_named(self.token_method)).tokens
             tokens = [head, tokens[0] - head]
