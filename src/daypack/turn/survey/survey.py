@@ -27,7 +27,15 @@ from daypack.turn.pack.changes import changes
 from daypack.turn.pack.fence import Measure, measurer
 from daypack.turn.pack.fit import may_begin_epoch
 from daypack.turn.pack.new_tail import Space, begin_tail
-from daypack.turn.policy import IMPORT_SHARE, MAX_IMPORT_TOKENS, MAX_NAME_TOKENS, NAME_CHARS, NAME_SHARE, STEP_SHARE
+from daypack.turn.policy import (
+    IMPORT_SHARE,
+    MAX_IMPORT_TOKENS,
+    MAX_NAME_TOKENS,
+    NAME_CHARS,
+    NAME_SHARE,
+    STEP_SHARE,
+    compaction_reserve,
+)
 from daypack.turn.surface import Epoch, LastTurn, Request, Surface
 from daypack.turn.survey import sources
 from daypack.turn.survey.conversation import Conversation, messages_after
@@ -233,7 +241,8 @@ def _borders(surface: Surface) -> tuple[int, int]:
     if surface.epoch and surface.tail:
         border = max(surface.epoch.stubbed, default=surface.epoch.start - 1) + 1
     if surface.window:
-        space = Space(prefix=cost_of(surface.prefix), demand=cost_of(surface.volatile))
+        reserved = compaction_reserve(surface.limits.room.tokens)  # one in this turn lets more messages leave
+        space = Space(prefix=cost_of(surface.prefix), demand=cost_of(surface.volatile), reserved_tokens=reserved)
         planned = begin_tail(surface, space).border
     return border, planned
 
