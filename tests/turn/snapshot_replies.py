@@ -9,7 +9,7 @@ from turn.scenes import stage
 
 from daypack.protocol import SEPARATOR
 from daypack.session import Session
-from daypack.turn.items import Item
+from daypack.turn.items import CHANGED, Item
 from daypack.turn.turn import Turn
 from daypack.types.history import Event, Message
 
@@ -71,6 +71,12 @@ def kept_of(message: Message) -> dict[str, Any]:
 def volatile(turn: Turn, item_id: str) -> Item | None:
     """What stands behind the tail under an id."""
     return next((item for item in turn.parts.volatile if item.id == item_id), None)
+
+
+def noted(turn: Turn, item_id: str) -> Item | None:
+    """What was added to the tail about a change of an item; the newest note counts."""
+    added = (item for addition in reversed(turn.parts.additions) for item in addition.items)
+    return next((item for item in added if item.id == item_id + CHANGED), None)
 
 
 def frozen(turn: Turn, item_id: str) -> Item | None:

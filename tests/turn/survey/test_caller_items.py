@@ -22,7 +22,7 @@ def opened(home: str) -> Session:
 
 def of_caller(session: Session, *items: Any, **fields: Any) -> dict[str, Item]:
     turn = session.prepare(items=items, **fields)
-    found = (*turn.parts.epoch.prefix, *turn.parts.volatile)
+    found = turn.inserted
     return {one.id: one for one in found if one.id.startswith("item:")}
 
 

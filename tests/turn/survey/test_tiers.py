@@ -15,6 +15,7 @@ from turn.snapshot_replies import (
     block,
     exchange,
     frozen,
+    noted,
     refs,
     remembering,
     reply_to,
@@ -155,7 +156,7 @@ def test_a_core_block_that_changes_arrives_as_a_note_and_the_prefix_stays(home: 
     gone, changed = block("core-002", decay=1, round=2), block(content="The user is Ada Byron.", round=2)
     session.accept(reply_to(first, core=[changed, gone, block("core-004", "The pier is long.", round=2)]))
     second = ask(session)
-    note = volatile(second, "blocks:core~changed")
+    note = noted(second, "blocks:core")
     assert note
     assert note.text == (
         "- core-001 (note): The user is Ada Byron.\n- core-004 (note): The pier is long.\nno longer: core-002"
@@ -168,14 +169,14 @@ def test_a_core_block_that_changes_arrives_as_a_note_and_the_prefix_stays(home: 
     third = ask(session)
     assert "Ada Byron" in third.system
     assert BOAT not in third.system
-    assert volatile(third, "blocks:core~changed") is None
+    assert noted(third, "blocks:core") is None
 
 
 def test_the_first_core_blocks_of_an_epoch_arrive_at_once(home: str) -> None:
     session = talking(home)
     first = exchange(session, core=[block()])
     second = ask(session)
-    note = volatile(second, "blocks:core~changed")
+    note = noted(second, "blocks:core")
     assert note
     assert note.text == f"- core-001 (note): {ADA}"
     assert second.system == first.system
@@ -190,7 +191,7 @@ def test_the_last_core_block_that_is_deleted_is_taken_back(home: str) -> None:
     session.accept(reply_to(first, core=[block(decay=1, round=2)]))
     second = ask(session)
     assert second.system == first.system
-    note = volatile(second, "blocks:core~changed")
+    note = noted(second, "blocks:core")
     assert note
     assert note.text == "no longer: core-001"
 
@@ -202,11 +203,11 @@ def test_new_numbers_alone_change_neither_prefix_nor_notes(home: str) -> None:
     first = ask(session)
     session.accept(reply_to(first, core=[block(confidence=0.95, round=2)]))
     same = ask(session)
-    assert volatile(same, "blocks:core~changed") is None
+    assert noted(same, "blocks:core") is None
     session.accept(reply_to(same, core=[block(decay=0.3, confidence=0.75, round=3)]))  # now the other one is better
     turned = ask(session)
     assert turned.system == first.system
-    assert volatile(turned, "blocks:core~changed") is None
+    assert noted(turned, "blocks:core") is None
 
 
 @pytest.mark.parametrize(
@@ -250,7 +251,7 @@ def test_a_core_block_that_better_ones_push_out_is_not_taken_back(home: str) -> 
     better = [block(f"b{number}", f"Pier {number}.", decay=0) for number in range(24)]
     session.accept(reply_to(first, core=[*better, block("gone", decay=1)]))
     assert "plain" not in {one.id for one in session.tiers.core}
-    note = volatile(ask(session), "blocks:core~changed")
+    note = noted(ask(session), "blocks:core")
     assert note
     assert note.text.splitlines()[-1] == "no longer: gone"
 
@@ -266,7 +267,7 @@ def test_a_core_block_that_grew_too_long_for_the_window_is_not_taken_back(home: 
     session.accept(reply_to(first, core=[block(content=grown)]))
     second = ask(session, budget=4000)
     assert second.new_epoch == ""
-    note = volatile(second, "blocks:core~changed")
+    note = noted(second, "blocks:core")
     assert "no longer" not in (note.text if note else "")
 
 
@@ -280,7 +281,7 @@ def test_changes_are_told_in_every_turn_of_the_epoch_also_by_another_process(hom
     for _ in range(2):
         session = stage(home) if elsewhere else session
         turn = ask(session)
-        note = volatile(turn, "blocks:core~changed")
+        note = noted(turn, "blocks:core")
         assert note
         assert (turn.new_epoch, note.text) == ("", "no longer: core-002")
         assert turn.system == first.system
@@ -291,7 +292,7 @@ def test_an_id_with_a_bracket_in_it_is_taken_back_under_its_whole_name(home: str
     exchange(session, core=[block("ann (pilot)"), block("ann (cook)", BOAT)])
     session.refresh()
     session.accept(reply_to(ask(session), core=[block("ann (pilot)", decay=1, round=2)]))
-    note = volatile(ask(session), "blocks:core~changed")
+    note = noted(ask(session), "blocks:core")
     assert note
     assert note.text == "no longer: ann (pilot)"
 
@@ -327,7 +328,7 @@ def test_in_any_window_a_turn_keeps_its_budget_and_tells_what_is_left(home: str,
     session.refresh()
     turn = ask(session, budget=budget)
     assert turn.tokens <= budget
-    shown = {one.id: one.text.count("\n- ") + 1 for one in (*turn.parts.epoch.prefix, *turn.parts.volatile)}
+    shown = {one.id: one.text.count("\n- ") + 1 for one in turn.inserted}
     for tier in TIERS:
         if shown.get(f"blocks:{tier}", 0) < 24:
             assert reasons(turn)[f"blocks:{tier}"] in ("budget_limit", "too_large")
