@@ -27,6 +27,7 @@ from bench import (
     tail,
     threads,
     turn,
+    window,
 )
 from bench.histories import Histories
 from bench.table import Section, render
@@ -41,6 +42,7 @@ PARTS: dict[str, Callable[[Histories], Section]] = {
     "growth": growth.measure,
     "evidence": evidence.measure,
     "cache": cache.measure,
+    "window": window.measure,
     "recall": recall.measure,
     "rules": rules.measure,
     "compaction": compaction.measure,
@@ -74,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the named parts, or all, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"one of {', '.join(PARTS)} (default: all)")
-    parser.add_argument("--quick", action="store_true", help="histories of 1,000 and 10,000 messages only")
+    parser.add_argument("--quick", action="store_true", help="shorter histories and fewer calls")
     options = parser.parse_args(arguments)
     if unknown := [part for part in options.parts if part not in PARTS]:
         parser.error(f"unknown part {', '.join(unknown)}; choose from {', '.join(PARTS)}")
@@ -83,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # In the current folder: a real disk, not a file system in memory.
     with tempfile.TemporaryDirectory(prefix=".bench-", dir=os.getcwd()) as folder:
         _set_environment(folder)
-        histories = Histories(folder, QUICK_SIZES if options.quick else SIZES)
+        histories = Histories(folder, QUICK_SIZES if options.quick else SIZES, quick=options.quick)
         sections = [PARTS[part](histories) for part in PARTS if not options.parts or part in options.parts]
     print(render(sections))
     print()

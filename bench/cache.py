@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -12,10 +12,10 @@ from bench import data
 from bench.histories import Histories
 from bench.measure import say
 from bench.table import Row, Section
+from bench.transcripts import CALL_TOKENS, MESSAGE_TOKENS, messages_of, weigh
 from daypack import Session
-from daypack.files.blobs import name_of
 from daypack.importers.formats import find_files, read_transcripts
-from daypack.importers.transcript import Draft, Step, Transcript, parse_row
+from daypack.importers.transcript import Transcript
 from daypack.text.tokens import count_message, counter_named
 from daypack.turn.budget import Limits
 from daypack.types.history import Message
@@ -24,7 +24,6 @@ TOKENS = 64_000
 _LEAST = 0.85
 _FORMATS = ("claude-code", "codex", "swe-agent")
 _LONG_CALLS = 50
-_MESSAGE_TOKENS, _CALL_TOKENS = 4, 8  # around a message and around a call
 _TITLE = "Prompt cache, share of all input tokens that stood in the call before (shares, not times)"
 _NOTES = (
     f"transcripts of {', '.join(_FORMATS)} (MIT, Apache-2.0, MIT; read by path, no part of this project); before every",
@@ -115,25 +114,13 @@ def _live(histories: Histories, transcript: Transcript) -> _Run:
     window = _Window()
     weights: dict[bytes, int] = {}
     with histories.open(f"cache-{transcript.session}"[:120], durability="os", workspace="") as session:
-        for draft in _messages(transcript):
+        for draft in messages_of(transcript):
             if draft["role"] == "assistant" and window.asked:
                 before = _call(session, run, before, weights)
                 run.sliding.append(window.call())
             window.take(session.append_many([draft])[0])
             run.messages += 1
     return run
-
-
-def _messages(transcript: Transcript) -> Iterator[dict[str, Any]]:
-    """Yield the messages of a transcript, without those of child agents."""
-    reader = transcript.reader(name_of)
-    steps: list[Step] = []
-    for number, (raw, _) in enumerate(transcript.lines(), 1):
-        row = parse_row(number, raw)
-        if row.value is not None:
-            steps += reader.read(row)
-    steps += reader.finish()
-    return (step.message for step in steps if isinstance(step, Draft) and not step.child)
 
 
 def _call(session: Session, run: _Run, before: list[bytes], weights: dict[bytes, int]) -> list[bytes]:
@@ -144,22 +131,14 @@ def _call(session: Session, run: _Run, before: list[bytes], weights: dict[bytes,
     sent: list[bytes] = []
     for message in turn.messages("openai"):
         sent.append(orjson.dumps(message))
-        weights.setdefault(sent[-1], _weigh(message))
+        weights.setdefault(sent[-1], weigh(message))
     same = next((at for at, (one, other) in enumerate(zip(sent, before, strict=False)) if one != other), len(before))
     cached = sum(weights[one] for one in sent[: min(same, len(sent))])
     run.calls.append(_Call(sum(weights[one] for one in sent), cached))
     run.expected += turn.expected_cached_tokens
-    # All but the last message, which is of one turn only.
-    run.broken += not turn.new_epoch and same != len(before) - 1
+    # All but the last message, which may be of one turn only.
+    run.broken += not turn.new_epoch and same < len(before) - 1
     return sent
-
-
-def _weigh(message: dict[str, Any]) -> int:
-    count = counter_named("o200k_base").count
-    content = message.get("content") or ""
-    calls = [call.get("function") or call.get("custom") for call in message.get("tool_calls", ())]
-    tokens = count(content if isinstance(content, str) else orjson.dumps(content).decode()) + _MESSAGE_TOKENS
-    return tokens + sum(count("\n".join(call.values())) + _CALL_TOKENS for call in calls)
 
 
 class _Window:
@@ -174,7 +153,7 @@ class _Window:
 
     def take(self, message: Message) -> None:
         """Append a message."""
-        cost = count_message(self._counter, message) + _MESSAGE_TOKENS + _CALL_TOKENS * len(message.tool_calls)
+        cost = count_message(self._counter, message) + MESSAGE_TOKENS + CALL_TOKENS * len(message.tool_calls)
         if message.role == "system" and not self.asked:
             self._fixed += cost
         else:

@@ -46,10 +46,11 @@ RECORDS = [_record(text) for text in TEXTS]
 class Histories:
     """Makes each history once, when it is first asked for."""
 
-    def __init__(self, folder: str, sizes: tuple[int, ...]) -> None:
+    def __init__(self, folder: str, sizes: tuple[int, ...], *, quick: bool = False) -> None:
         self.folder = folder
         self.home = os.path.join(folder, "home")
         self.sizes = sizes
+        self.quick = quick
         self._made: set[str] = set()
 
     def ours(self, size: int) -> str:

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, cast
 import orjson
 
 from bench.conversations import Conversation
-from daypack.files.blobs import name_of
+from bench.transcripts import messages_of
 from daypack.importers.formats import find_files, read_transcripts
-from daypack.importers.transcript import Draft, Step, parse_row
 from daypack.types.history import Message
 
 _FILE_TOOLS = re.compile(
@@ -222,14 +221,7 @@ def real(kind: str, folder: str, least: int) -> tuple[list[dict[str, Any]], int]
 def _read(kind: str, path: str) -> Iterator[dict[str, Any]]:
     """Yield the messages of a file, each transcript in it as if it were a part of the same session."""
     for transcript in read_transcripts(kind, path):
-        reader = transcript.reader(name_of)
-        steps: list[Step] = []
-        for number, (raw, _) in enumerate(transcript.lines(), 1):
-            row = parse_row(number, raw)
-            if row.value is not None:
-                steps += reader.read(row)
-        steps += reader.finish()
-        yield from (_anew(step.message) for step in steps if isinstance(step, Draft))
+        yield from map(_anew, messages_of(transcript, children=True))
 
 
 def _anew(message: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from bench.measure import Block, Series, Taken, alternate, repeat, repeat_after,
 from bench.table import Limit, Row, Section, compare, duration
 from daypack import Session
 from daypack.turn.items import Excerpt
+from daypack.turn.pack.additions import added_items
 from daypack.turn.turn import Turn
 
 TOKENS = 32_000
@@ -104,7 +105,7 @@ def _first(stage: Stage) -> Row:
     spent = time.perf_counter_ns() - start
     stage.settle()
     stage.ask()
-    if not any(isinstance(item, Excerpt) for item in stage.prepare().parts.volatile):
+    if not any(isinstance(item, Excerpt) for item in added_items(stage.prepare().parts.additions)):
         raise RuntimeError("the question found nothing")
     return Row("first turn", stage.size, duration(spent))
 
