@@ -43,7 +43,9 @@ def begins_with(turn: Turn, before: dict[str, list[bytes]]) -> bool:
 
 
 def sent(turn: Turn) -> str:
-    return "\n".join(turn.assembly.given.volatile)
+    """What stands in the tail besides messages, and what follows it."""
+    added = [message.text for message in turn.assembly.given.messages if not message.id]
+    return "\n".join((*added, *turn.assembly.given.volatile))
 
 
 def walk(session: Session, count: int, budget: int | None = None) -> list[Turn]:
@@ -168,7 +170,7 @@ def test_a_changed_pin_arrives_as_a_note_and_is_in_the_prefix_after_a_refresh(ho
             assert 'name="rules.md (in place of the text above)"' in note
             assert "Write in French." in note
             assert "Sign every letter." in note
-            assert "old.md was withdrawn: it no longer applies." in note
+            assert note.count("old.md was withdrawn: it no longer applies.") == 1, "said once, and kept"
             before = stable_of(turn)
         session.refresh()
         turn = session.prepare()

@@ -23,7 +23,7 @@ from daypack.files.lock import ThreadLock
 from daypack.history.layout import check_name
 from daypack.history.lines import UNREADABLE
 from daypack.history.session import History
-from daypack.turn.items import STAMP, Missing
+from daypack.turn.items import STAMP, UNSEARCHED, Missing
 from daypack.types.digest import digest_of
 from daypack.types.history import Event
 from daypack.types.kinds import TIERS, Target
@@ -37,7 +37,7 @@ EXPORTED = "context.exported"
 ASKED = "context.missing.requested"
 DETECTED = "context.missing.detected"
 RESOLVED = "context.missing.resolved"
-_VERSION = 4  # increased when the fold uses something that it ignored before
+_VERSION = 5  # increased when the fold uses something that it ignored before
 NOT_REDACTED = "off"  # key in a turn's `redacted` when redaction was off
 SAVE_EVERY = 32  # events; reading them again after a start costs less than writing a file every turn
 
@@ -56,6 +56,7 @@ class RecordedTurn(Struct, omit_defaults=True):
     tail: tuple[int, int] = (0, 0)  # number of messages in the tail, seq of the last
     last: int = 0  # newest message
     added: str = ""  # event of the newest turn of the epoch that added something to its tail
+    unsearched: bool = False  # it reports that it could not search all of history
 
 
 class LedgerState(Struct, omit_defaults=True):
@@ -172,6 +173,7 @@ class _Turn(Struct):
     opening: dict[str, Any] | None = None
     added: list[Any] = []
     carries: str | None = None
+    missing: list[dict[str, Any]] = []
 
 
 def _fold_turn(folded: LedgerState, data: Mapping[str, Any], event: Event) -> None:
@@ -198,6 +200,7 @@ def _fold_turn(folded: LedgerState, data: Mapping[str, Any], event: Event) -> No
             tail=turn.tail,
             last=turn.last,
             added=event.id if turn.added else turn.carries or "",
+            unsearched=any(str(gap.get("id")).startswith(UNSEARCHED) for gap in turn.missing),
         )
 
 

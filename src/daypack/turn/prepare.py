@@ -273,7 +273,7 @@ class Turns:
         """Return the epoch of the newest turn, or the reason why it cannot continue."""
         if recorded is None:
             return LastTurn(reason="first")
-        last_turn = LastTurn(last=recorded.last, tail=recorded.tail)
+        last_turn = LastTurn(last=recorded.last, tail=recorded.tail, unsearched=recorded.unsearched)
         compactions = self.inputs.ledger.read().compactions
         if target in self._refreshing:
             return replace(last_turn, reason="refresh")

@@ -93,6 +93,7 @@ class LastTurn(Struct, frozen=True, kw_only=True):
     last: int = 0  # the newest message it saw
     tail: tuple[int, int] = (0, 0)  # how many messages its tail had, and the seq of the last
     additions: tuple[Addition, ...] = ()  # what its tail contained besides messages
+    unsearched: bool = False  # it could not search all of history
 
 
 class Window(Struct, frozen=True, kw_only=True):
@@ -131,6 +132,7 @@ class Surface(Struct, frozen=True, kw_only=True):
     user: Entry | None = None
     compaction: CompactionInfo | None = None  # the newest: the messages it covers stay out of the tail
     seen: int = 0  # newest message of the last turn
+    searched: int = 0  # newest message that history was searched for
     last_tail: tuple[int, int] = (0, 0)  # length of the last turn's tail, and the seq of its last message
     budget_from_file: bool = False
     pins_edited: bool = False  # context/pinned was changed by hand

@@ -151,7 +151,7 @@ def may_begin_epoch(surface: Surface) -> bool:
     room, prefix = surface.limits.room, cost_of(epoch.prefix)
     following = cost_of((*surface.volatile, *surface.notes))
     hides = epoch.start > surface.first or epoch.stubbed
-    if hides and surface.user and surface.user.message.seq > surface.seen:
+    if hides and surface.user and surface.user.message.seq > surface.searched:
         following = following.at_least(free_space(room, surface.policy))
     stable = prefix.plus(tail.cost)
     fits = stable.plus(following).fits(room) and stable.fits(room.part(surface.policy.hard_share))

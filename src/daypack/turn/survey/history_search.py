@@ -13,7 +13,7 @@ from daypack.search.floor import relevant
 from daypack.search.lexical import Hit
 from daypack.text.outline import names_in
 from daypack.text.redact.redact import redact
-from daypack.turn.items import Excerpt, Missing, TokenMeter, message_range
+from daypack.turn.items import UNSEARCHED, Excerpt, Missing, TokenMeter, message_range
 from daypack.turn.policy import MAX_HITS, MAX_QUOTED_EXCERPTS, QUOTED_PARTS, STEP_TOKENS
 from daypack.types.history import Message
 from daypack.types.records import HistoryHit
@@ -67,7 +67,7 @@ class HistorySearch:
         except StorageFailed as error:
             question = f"What was said before? The search index failed: {error}"
             place = message_range(1, below - 1)
-            return {}, [Missing(id="excerpts", question=question, severity="low", requested=place)]
+            return {}, [Missing(id=UNSEARCHED, question=question, severity="low", requested=place)]
         gaps = [gap.before(below) for gap in unindexed if gap.start < below]
         missing = [_not_searched(gap, building=building, first=gap is gaps[0]) for gap in gaps]
         return {bound: self._quote(_relevant(found, query), query, meter) for bound, found in hits.items()}, missing
@@ -146,7 +146,7 @@ def _not_searched(gap: Unindexed, *, building: bool, first: bool = True) -> Miss
     place = message_range(gap.start, gap.stop - 1)
     reason = "It is not searched yet: its index is being built." if building else "There was no time to index it."
     question = f"What was said in {place}? {reason}"
-    name = "excerpts" if first else f"excerpts:{gap.start}"
+    name = UNSEARCHED if first else f"{UNSEARCHED}:{gap.start}"
     return Missing(id=name, question=question, severity="info", requested=place)
 
 

@@ -100,6 +100,7 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
         user=conversation.user,
         compaction=compaction,
         seen=last_turn.last,
+        searched=0 if last_turn.unsearched else last_turn.last,
         last_tail=last_turn.tail,
         budget_from_file=request.budget_from_file,
         pins_edited=bool(pins or folded.pins) and folded.pins != _digests(pins),
@@ -205,7 +206,7 @@ def _without_records(prefix: Sequence[Item]) -> tuple[Item, ...]:
 
 def _hides_messages(surface: Surface, epoch: Epoch) -> bool:
     """Return True if messages are before the tail of an epoch, or shown as stubs, and there is something to ask."""
-    return surface.last > surface.seen and (epoch.start > surface.first or bool(epoch.stubbed))
+    return surface.last > surface.searched and (epoch.start > surface.first or bool(epoch.stubbed))
 
 
 def _digests(pins: Mapping[str, str]) -> dict[str, str]:
@@ -220,7 +221,7 @@ def _with_excerpts(surface: Surface, inputs: TurnInputs, request: Request, meter
     window_excerpts: list[Excerpt] = []
     missing: list[Missing] = []
     for query in _queries(surface):
-        new = surface.last > surface.seen if query.step else max(query.seqs) > surface.seen
+        new = surface.last > surface.searched if query.step else max(query.seqs) > surface.searched
         bounds = [bound for bound in (border if new else 0, planned) if bound > surface.first]
         if bounds:
             found, unsearched = inputs.history_search.find(query, bounds, surface.last, meter, in_time)
