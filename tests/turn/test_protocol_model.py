@@ -81,7 +81,9 @@ def test_what_it_writes_in_the_form_is_remembered_and_a_part_of_it_is_told(home:
     assert read_accepted(taken_in(session)[-1].data).violation_counts == {}
     [kept] = session.tiers.core
     assert kept.content in answer
-    assert " ".join(kept.content.split()) in ask(session, "Who am I?").messages()[-1]["content"]
+    asked = ask(session, "Who am I?")
+    [note] = [message for message in asked.assembly.given.messages if not message.id]
+    assert " ".join(kept.content.split()) in note.text
 
     cut = talking(home, "cut")
     turn = ask(cut, "My name is Ada. Remember that.")

@@ -316,6 +316,8 @@ def test_a_call_between_the_parts_keeps_its_place_when_the_section_goes(home: st
     session.append("tool", "There.", tool_call_id="call_1")
     turn = session.prepare()
     kinds = [one.get("type", "message") for one in turn.messages("responses")]
-    assert kinds[-4:-1] == ["message", "function_call", "function_call_output"]
+    at = kinds.index("function_call")
+    assert kinds[at - 1 : at + 2] == ["message", "function_call", "function_call_output"]
+    assert turn.messages("responses")[at - 1]["role"] == "assistant"
     for name in NAMES:
         assert dialect(name).validate(turn.request(name)) == []
