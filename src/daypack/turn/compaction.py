@@ -268,20 +268,25 @@ class Compactions:
         if keep_tokens is None:
             tail = begin_epoch(surface, selection, "compaction", reserved_tokens=reserve).tail_cost.tokens
             most = int(limits.room.tokens * surface.policy.opening_share(limits.room.tokens))
-            # Half of the tail; less where stubs alone make everything fit.
+            # Half of the tail; less where stubs alone make everything fit, or more than half.
             sizes = [min(tail // part, most) for part in (2, 4, 8)]
         else:
             sizes = [keep_tokens]
         first = max(first_uncompacted(folded), surface.first)
+        chosen = None
         for size in sizes:
             fitted = begin_epoch(surface, selection, "compaction", reserved_tokens=reserve, keep_tokens=size)
             if fitted.start - 1 >= max(first, folded.through + 1):
-                return first, fitted.start - 1, tuple(sorted(fitted.stubbed)), _kept_text(surface, fitted.start)
-        raise NothingToCompact(
-            "no message would leave the window; keep fewer tokens (--keep, keep_tokens)",
-            operation="compact",
-            place=self._inputs.history.layout.name,
-        )
+                chosen = fitted
+                if _verbatim_tokens(surface, fitted.start) <= sizes[0]:
+                    break
+        if chosen is None:
+            raise NothingToCompact(
+                "no message would leave the window; keep fewer tokens (--keep, keep_tokens)",
+                operation="compact",
+                place=self._inputs.history.layout.name,
+            )
+        return first, chosen.start - 1, tuple(sorted(chosen.stubbed)), _kept_text(surface, chosen.start)
 
     def _run(self, task: _Task, model: str | None) -> Compacted:
         """Compact a range and record the result. A model works while other threads prepare turns."""
@@ -349,6 +354,12 @@ class Compactions:
                     return slot.seq + 1 if slot.seq < last else last
             stop = start
         return first
+
+
+def _verbatim_tokens(surface: Surface, start: int) -> int:
+    """Return what the messages from `start` on take, if the next epoch has space for all of them verbatim."""
+    window = surface.window or Window()
+    return sum(entry.cost.tokens for entry in window.entries if entry.message.seq >= start)
 
 
 def _kept_text(surface: Surface, start: int) -> str:
