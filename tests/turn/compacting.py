@@ -16,6 +16,8 @@ from daypack.derived.swap import chunk_for
 from daypack.derived.template import MAX_BULLETS, problems
 from daypack.history.layout import DERIVED
 from daypack.session import Session
+from daypack.turn.pack.additions import addition_cost
+from daypack.turn.policy import DEFAULT_WINDOW
 from daypack.turn.turn import Turn
 from daypack.types.history import Event
 from daypack.types.records import SwapRecord
@@ -55,6 +57,17 @@ def fill(session: Session, compactions: int = 1, start: int = 0) -> tuple[Turn, 
         if len(session.compactions) >= wanted:
             return turn, number + 1
     raise AssertionError("the window never filled")
+
+
+def opened_tokens(turn: Turn) -> int:
+    """Prefix and messages of a turn, without what was recalled behind them."""
+    return turn.stable_tokens - addition_cost(turn.parts.additions).tokens
+
+
+def most_tokens(turn: Turn) -> int:
+    """The most that prefix and messages take when an epoch begins."""
+    room_tokens = turn.record.limits.room.tokens
+    return int(DEFAULT_WINDOW.opening_share(room_tokens) * room_tokens)
 
 
 def scene(home: str, steps: int = 12, **settings: Any) -> Session:

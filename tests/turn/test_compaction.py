@@ -10,6 +10,8 @@ from turn.compacting import (
     derived,
     document_of,
     fill,
+    most_tokens,
+    opened_tokens,
     scene,
     step,
     tree,
@@ -21,7 +23,6 @@ from daypack.derived.records import COMPACTED
 from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS, parse, problems
 from daypack.session import Session
 from daypack.turn.budget import Limits
-from daypack.turn.policy import DEFAULT_WINDOW
 from daypack.types.records import Decision, Fact, Ref
 
 
@@ -151,7 +152,7 @@ def test_a_newest_message_that_is_larger_than_its_share_stays_in_the_window(home
     turn = session.prepare(budget=BUDGET)
     assert turn.new_epoch == "overflow"
     assert in_tail(turn)[-1] == session.tail(1)[0].seq
-    assert turn.stable_tokens > DEFAULT_WINDOW.epoch_share * turn.record.limits.room.tokens
+    assert opened_tokens(turn) > most_tokens(turn)
     check_window(turn, Limits(BUDGET), session.tail(1)[0])
 
 
@@ -273,10 +274,7 @@ def test_a_provider_that_said_the_window_was_exceeded_gets_a_smaller_one_each_ti
     assert (done.changed, done.model, done.trigger) == (True, "none", "provider_context_editing")
     after = session.prepare(budget=BUDGET)
     assert after.new_epoch == "compaction"
-    assert (
-        after.stable_tokens - after.record.stable.prefix_tokens
-        <= DEFAULT_WINDOW.epoch_share / 2 * after.record.limits.room.tokens
-    )
+    assert opened_tokens(after) - after.record.stable.prefix_tokens <= most_tokens(after) / 2
     assert after.stable_tokens < before.stable_tokens
     times = 0
     while session.compact_on_overflow().changed:

@@ -16,6 +16,8 @@ from turn.compacting import (
     document_of,
     fill,
     folded_of,
+    most_tokens,
+    opened_tokens,
     records_of,
     scene,
     step,
@@ -28,7 +30,6 @@ from daypack.derived.records import COMPACTED, UNDONE
 from daypack.errors import SourceMissing
 from daypack.session import Session
 from daypack.turn.compaction import first_uncompacted
-from daypack.turn.policy import DEFAULT_WINDOW
 from daypack.upkeep.rebuild import rebuild
 
 
@@ -162,18 +163,18 @@ def test_twenty_compactions_in_a_row_keep_files_and_window_bounded_and_ids_stabl
     assert document_of(session).count("## Task") == 1
     assert list(workspace.iterdir()) == []
     turn = session.prepare()
-    assert turn.stable_tokens <= DEFAULT_WINDOW.epoch_share * turn.record.limits.room.tokens
+    assert opened_tokens(turn) <= most_tokens(turn)
 
 
 def test_over_many_full_windows_each_new_epoch_is_as_small_as_the_first(home: str) -> None:
     session = stage(home)
     turn, number = fill(session)
-    starts = [turn.stable_tokens]
+    starts = [opened_tokens(turn)]
     for _ in range(7):
         turn, number = fill(session, 1, number)
-        starts.append(turn.stable_tokens)
+        starts.append(opened_tokens(turn))
         check_files(session)
-    assert max(starts) <= DEFAULT_WINDOW.soft_share * turn.record.limits.room.tokens
+    assert max(starts) <= most_tokens(turn)
     assert max(starts[4:]) <= 1.1 * max(starts[:4])
     assert len(session.compactions) == 8
     assert session.compactions[-1].through == turn.parts.epoch.start - 1
@@ -183,12 +184,12 @@ def test_over_many_full_windows_each_new_epoch_is_as_small_as_the_first(home: st
     replay_everything(session)
 
 
-def test_a_window_that_was_just_compacted_takes_two_fifths_of_the_room_at_most(home: str) -> None:
+def test_a_window_that_was_just_compacted_takes_the_share_of_a_new_epoch_at_most(home: str) -> None:
     session = stage(home)
     number = 0
     for _ in range(3):
         turn, number = fill(session, 1, number)
-        assert turn.stable_tokens <= DEFAULT_WINDOW.epoch_share * turn.record.limits.room.tokens
+        assert opened_tokens(turn) <= most_tokens(turn)
 
 
 def test_words_that_come_again_after_their_record_gave_way_have_the_id_they_had(home: str) -> None:

@@ -18,6 +18,7 @@ from turn.compacting import (
     fill,
     folded_of,
     model,
+    opened_tokens,
     records_of,
     scene,
     step,
@@ -66,7 +67,7 @@ def until_begun(session: Session, endpoint: Endpoint | None = None) -> tuple[Tur
     """Take turns until the window is filled to the soft threshold."""
     for number in range(40):
         turn = turn_after(session, number)
-        if share_of(turn) >= DEFAULT_WINDOW.soft_share:
+        if share_of(turn) >= DEFAULT_WINDOW.background_share(turn.record.limits.room.tokens):
             return turn, number + 1
         assert not session.turns.compactions.running
         assert endpoint is None or endpoint.asked == []
@@ -119,7 +120,7 @@ def test_from_the_soft_threshold_on_a_model_compacts_while_turns_go_on(home: str
         turn = turn_after(session, number)
         assert turn.new_epoch == "compaction"
         assert turn.parts.epoch.start == done.through + 1
-        assert turn.stable_tokens < during.stable_tokens
+        assert opened_tokens(turn) < opened_tokens(during)
         doc = parse(document_of(session))
         assert doc.task == "Fix the glacier of part 1."
         assert "Keep the harbour lamp in src/harbour_0.py because it is cheap." in doc.decisions
@@ -246,8 +247,9 @@ def test_an_endpoint_that_is_not_there_holds_no_turn_up_and_a_compaction_without
     with Endpoint(lambda _: chat("")) as gone:
         choice = f"openai:{gone.url}/v1#scripted?timeout=1"
     session = stage(home, compaction_model=choice)
-    _, number = until_begun(session)
-    turn = turn_after(session, number)
+    until_begun(session)
+    session.append("user", "Quickly: which part is it?")
+    turn = session.prepare(budget=BUDGET)
     assert turn.event_id
     assert session.turns.compactions.wait(60)
     [done] = session.compactions

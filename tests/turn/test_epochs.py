@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from turn.scenes import close_all, in_tail, reasons, stage
+from turn.scenes import close_all, excerpts_in, in_tail, reasons, stage
 
 from daypack.session import Session
-from daypack.turn.items import Excerpt
 
 OUTPUT = "\n".join(f"line {number} of output" for number in range(150))
 
@@ -101,7 +100,6 @@ def test_a_continuing_epoch_keeps_its_excerpts_while_the_window_fills(home: str)
     for number in range(60):
         session.append("user", f"Where does harbour lantern hang? {number}")
         turn = session.prepare(budget=8000)
-        excerpts = [item for item in turn.parts.volatile if isinstance(item, Excerpt)]
         if turn.parts.epoch.start > 8:
-            assert excerpts, number
+            assert excerpts_in(turn), number
         session.append("assistant", "It hangs there. " + "gulls and nets " * 40)
