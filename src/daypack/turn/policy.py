@@ -46,6 +46,8 @@ class WindowPolicy(Struct, frozen=True, kw_only=True):
         if self.epoch_share is not None:
             return self.epoch_share
         low, high = OPENING_SHARES
+        if room_tokens < COMPACTION_MIN_ROOM_TOKENS:
+            low = high = SMALL_OPENING_SHARE
         return min(self.hard_share, max(low, min(high, 1 - FREE_FACTOR / max(1, room_tokens) ** 0.5)))
 
     def background_share(self, room_tokens: int) -> float:
@@ -56,6 +58,7 @@ class WindowPolicy(Struct, frozen=True, kw_only=True):
 # Epochs
 FREE_FACTOR = 48
 OPENING_SHARES = (0.72, 0.9)
+SMALL_OPENING_SHARE = 0.4  # of rooms below COMPACTION_MIN_ROOM_TOKENS: excerpts find more than a tail holds
 KEPT_VERBATIM_SHARE = 0.12  # with this much space for large outputs the start of the tail stays, and stays cached
 MAX_VERBATIM_PART = 0.6  # of the tail: the most that is kept for large outputs, however small the tail
 LEAST_FREED_SHARE = 0.03  # a new epoch that frees less is not worth its cost
@@ -73,6 +76,7 @@ VOLATILE_SHARE = 0.5  # of the space after the prefix: the most that is kept fre
 FREE_SHARE = 0.125  # of the space after the prefix: kept for excerpts once messages have left the window
 FREE_ITEMS = 8
 EXCERPT_SHARE = 0.65  # the most that excerpts take
+LONG_TAIL_PARTS = 4  # a tail of so many times the excerpts' tokens: half of them are enough
 WORKING_PART_OF_EXCERPTS = 4  # of the excerpts while the agent works on a message: the loop went on without them
 IMPORT_SHARE = 0.25  # items of imported envelopes
 MAX_IMPORT_TOKENS = 2048

@@ -30,7 +30,13 @@ from daypack.turn.pack.volatile import (
     over_budget,
     volatile_cost,
 )
-from daypack.turn.policy import LEAST_FREED_SHARE, VOLATILE_SHARE, WORKING_PART_OF_EXCERPTS, compaction_reserve
+from daypack.turn.policy import (
+    LEAST_FREED_SHARE,
+    LONG_TAIL_PARTS,
+    VOLATILE_SHARE,
+    WORKING_PART_OF_EXCERPTS,
+    compaction_reserve,
+)
 from daypack.turn.surface import Addition, Epoch, Surface, Window
 from daypack.types.history import Message
 from daypack.types.kinds import EpochReason
@@ -291,7 +297,7 @@ def _close(
     space = room.less(prefix.cost).less(tail.cost)
     if any(item.placement == "tail" for item in offered):
         space = space.less(MESSAGES_AROUND)
-    chosen, more = choose_volatile(offered, room, space, shown, _excerpt_tokens(surface))
+    chosen, more = choose_volatile(offered, room, space, shown, _excerpt_tokens(surface, tail))
     new = [item for item in chosen if item.placement == "tail"]
     volatile = tuple(item for item in chosen if item.placement != "tail")
     added: tuple[Addition, ...] = ()
@@ -333,10 +339,12 @@ def _close(
     )
 
 
-def _excerpt_tokens(surface: Surface) -> int:
-    """Return the most that new excerpts take: less for a message that the agent already works on."""
+def _excerpt_tokens(surface: Surface, tail: Tail) -> int:
+    """Return the most that new excerpts take: less for a message that the agent already works on, or in a long tail."""
     most = surface.policy.excerpt_tokens
-    return most if surface.user and surface.user.message.seq == surface.last else most // WORKING_PART_OF_EXCERPTS
+    if surface.user and surface.user.message.seq < surface.last:
+        return most // WORKING_PART_OF_EXCERPTS
+    return most // 2 if tail.cost.tokens > LONG_TAIL_PARTS * most else most
 
 
 def _additions(surface: Surface, tail: Tail, items: Sequence[Item], *, begins: bool) -> tuple[Addition, ...]:
