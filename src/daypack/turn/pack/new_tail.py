@@ -1,11 +1,14 @@
 """The tail of a new epoch: the whole conversation if it fits, else as much of it as leaves space for many turns.
 
 A tail has one border: large outputs behind it are verbatim, those before it are stubs. Where the tail starts follows
-from its length with every large output as a stub, so a larger window never starts later. Start and border only move
-forward from one epoch to the next, and the start stays as long as it can: what is before the border stays cached.
+from its length with every large output as a stub, so a larger window never starts later. The newest batch and what is
+verbatim count at most as their own share, so however large they are, the messages before them keep theirs. Start and
+border only move forward from one epoch to the next, and the start stays as long as it can: what is before the border
+stays cached.
 """
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from msgspec import Struct
@@ -17,6 +20,8 @@ from daypack.turn.pack.volatile import free_space
 from daypack.turn.policy import KEPT_VERBATIM_SHARE, MAX_VERBATIM_PART, USER_START_SHARE, VOLATILE_SHARE
 from daypack.turn.surface import Surface, Window
 from daypack.types.history import Message
+
+_NOTHING = Cost()
 
 
 class Tail(Struct, frozen=True, kw_only=True):
@@ -52,6 +57,7 @@ class _Shares(Struct, frozen=True):
     kept: Cost  # the same as long as the start stays
     rest: Cost  # everything behind the prefix
     free: Cost  # of that, without what other items need
+    exact: bool = False  # a caller chose the size: the newest batch counts in full
 
 
 def begin_tail(surface: Surface, space: Space) -> Tail:
@@ -97,25 +103,56 @@ def _shares(surface: Surface, space: Space) -> _Shares:
         most = most.at_least(room.part(policy.recent_share)).at_most(free)
     verbatim = room.part(policy.verbatim_share).at_most(most.part(MAX_VERBATIM_PART))
     kept = room.part(KEPT_VERBATIM_SHARE).at_most(verbatim)
-    return _Shares(most, verbatim._replace(items=0), kept._replace(items=0), rest, free)
+    exact = space.keep_tokens is not None
+    return _Shares(most, verbatim._replace(items=room.items), kept._replace(items=0), rest, free, exact)
+
+
+class _Lengths:
+    """The length of each tail of a window, by the index of its first message."""
+
+    def __init__(self, settled: SettledWindow, verbatim: dict[int, Cost], shares: _Shares) -> None:
+        messages = settled.messages
+        hidden = [verbatim.get(message.seq, Cost()) if message.id else Cost() for message in messages]
+        self.stubbed = _sums(settled.costs)  # with large outputs as stubs
+        self.hidden = _sums(hidden)  # what verbatim outputs would add to that
+        self.newest_at = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role != "tool"), 0)
+        self._shares = shares
+
+    def fits(self, at: int, head: Cost = _NOTHING) -> bool:
+        """Return True if a tail from `at` leaves the newest batch and verbatim outputs their share."""
+        shares, newest = self._shares, self.stubbed[max(at, self.newest_at)].plus(head)
+        share = newest.plus(self.hidden[at]).at_most(shares.verbatim)
+        if shares.exact:
+            share = share.at_least(newest)
+        older = self.stubbed[at].plus(head).less(newest)
+        return older.plus(share).fits(shares.most) and self.stubbed[at].plus(head).fits(shares.free)
+
+    def is_newest(self, at: int, head: Cost = _NOTHING) -> bool:
+        """Return True if a tail from `at` is no more than the newest batch, and fits at all."""
+        return at >= self.newest_at and self.stubbed[at].plus(head).fits(self._shares.rest)
+
+
+def _sums(costs: Sequence[Cost]) -> list[Cost]:
+    """Return the sum from each index on."""
+    return [Cost(), *accumulate(reversed(costs), Cost.plus)][::-1]
 
 
 def _choose_start(surface: Surface, settled: SettledWindow, shares: _Shares) -> Tail:
     """Choose the first message of a tail whose large outputs are stubs; the newest message matters most."""
-    messages = settled.messages
-    suffix = [Cost(), *accumulate(reversed(settled.costs), Cost.plus)][::-1]
-    least = surface.user.cost if surface.user else Cost()
-    kept = _keep_start(surface, settled, suffix, shares)
-    if kept:
-        return kept
-    tail = _cut_to(surface, settled, suffix, shares.most.less(shares.verbatim).at_least(least).at_most(shares.rest))
-    for most in (shares.most, _newest_batch(surface, settled, suffix), shares.free, shares.rest):
-        if messages and tail.messages[-1:] != messages[-1:]:
-            tail = _cut_to(surface, settled, suffix, most.at_least(least).at_most(shares.rest))
+    window = surface.window or Window()
+    verbatim = {
+        entry.message.seq: entry.cost.less(window.stubs[entry.message.seq].cost)
+        for entry in window.entries
+        if entry.message.seq in window.stubs
+    }
+    lengths = _Lengths(settled, verbatim, shares)
+    tail = _keep_start(surface, settled, lengths, shares) or _cut_to(surface, settled, lengths, lengths.fits)
+    if settled.messages and tail.messages[-1:] != settled.messages[-1:]:
+        tail = _cut_to(surface, settled, lengths, lengths.is_newest)
     return tail
 
 
-def _keep_start(surface: Surface, settled: SettledWindow, suffix: Sequence[Cost], shares: _Shares) -> Tail | None:
+def _keep_start(surface: Surface, settled: SettledWindow, lengths: _Lengths, shares: _Shares) -> Tail | None:
     """Return the tail that starts where the last epoch did, or behind the newest compaction, if it still fits."""
     messages, former, compaction = settled.messages, surface.former, surface.compaction
     start = compaction.through + 1 if compaction else 0
@@ -127,35 +164,33 @@ def _keep_start(surface: Surface, settled: SettledWindow, suffix: Sequence[Cost]
     head = None if messages[at].role == "user" else _user_before(surface, settled.window, messages[at].seq)
     if messages[at].role == "tool" or (messages[at].role != "user" and head is None):
         return None
-    cost = suffix[at].plus(head.cost if head else Cost())
-    if not cost.plus(shares.kept).fits(shares.most):
-        return None
-    return _tail_from(settled, suffix, at, head)
+    tail = _tail_from(settled, lengths, at, head)
+    return tail if tail.cost.plus(lengths.hidden[at].at_most(shares.kept)).fits(shares.most) else None
 
 
-def _cut_to(surface: Surface, settled: SettledWindow, suffix: Sequence[Cost], most: Cost) -> Tail:
+def _cut_to(surface: Surface, settled: SettledWindow, lengths: _Lengths, fits: Callable[..., bool]) -> Tail:
     """Start in the middle of a turn, with its user message as head; or with a user message, if that drops little.
 
     A tail never starts with a tool result, and never before that of the last epoch.
     """
-    messages, former = settled.messages, surface.former
-    cut = next(at for at in range(len(suffix)) if suffix[at].fits(most))
+    messages, former, stubbed = settled.messages, surface.former, lengths.stubbed
+    cut = bisect_left(range(len(messages)), True, key=fits)  # noqa: FBT003 — what to search for
     if former and former.limits == surface.limits:
         cut = max(cut, _index_of(messages, former.start))
     user_at = _first_user(messages, cut)
     stop = len(messages) if user_at is None else user_at
     head = _user_before(surface, settled.window, messages[cut].seq if cut < len(messages) else surface.last + 1)
-    with_head = most.less(head.cost) if head else most
-    starts = (at for at in range(cut, stop) if messages[at].role != "tool" and suffix[at].fits(with_head))
+    with_head = head.cost if head else Cost()
+    starts = (at for at in range(cut, stop) if messages[at].role != "tool" and fits(at, with_head))
     middle = next(starts, stop)
-    if user_at is not None and (head is None or suffix[user_at].tokens >= USER_START_SHARE * suffix[middle].tokens):
-        return _tail_from(settled, suffix, user_at, None)
-    tail = _tail_from(settled, suffix, middle, head)
+    if user_at is not None and (head is None or stubbed[user_at].tokens >= USER_START_SHARE * stubbed[middle].tokens):
+        return _tail_from(settled, lengths, user_at, None)
+    tail = _tail_from(settled, lengths, middle, head)
     return tail if middle < len(messages) else replace(tail, start=settled.settled.open or surface.last + 1)
 
 
-def _tail_from(settled: SettledWindow, suffix: Sequence[Cost], at: int, head: Entry | None) -> Tail:
-    sent, cost = settled.messages[at:], suffix[at]
+def _tail_from(settled: SettledWindow, lengths: _Lengths, at: int, head: Entry | None) -> Tail:
+    sent, cost = settled.messages[at:], lengths.stubbed[at]
     start = sent[0].seq if sent else 0
     if head:  # None: it starts with a user message, or there is none yet and observers see what there is
         sent, cost = (head.message, *sent), cost.plus(head.cost)
@@ -216,14 +251,6 @@ def _batches(messages: Sequence[Message]) -> Iterator[list[int]]:
             batch = []
     if batch:
         yield batch
-
-
-def _newest_batch(surface: Surface, settled: SettledWindow, suffix: Sequence[Cost]) -> Cost:
-    """Return the cost of the newest calls, their results and the user message before them."""
-    messages = settled.messages
-    at = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role != "tool"), 0)
-    head = _user_before(surface, settled.window, messages[at].seq) if messages else None
-    return suffix[at].plus(head.cost if head else Cost())
 
 
 def _user_before(surface: Surface, window: Window, seq: int) -> Entry | None:

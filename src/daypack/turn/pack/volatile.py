@@ -1,6 +1,6 @@
 """Volatile items: what follows the tail and differs from turn to turn; chosen best first while there is space."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from daypack.turn.items import CHANGED, Cost, Excerpt, Item, Omission, total
 from daypack.turn.policy import EXCERPT_SHARE, FREE_ITEMS, FREE_SHARE, WindowPolicy
@@ -82,9 +82,7 @@ def choose_volatile(
             continue
         if other:
             continue  # its message is in the pack
-        cost = excerpts.plus(item.cost).plus(Cost() if (item.step, item.title) in days else DAY_LINE)
-        if all(step != item.step for step, _ in days):
-            cost = cost.plus(EXCERPTS_WRAPPER)
+        cost = excerpts.plus(item.cost).plus(_text_around(item, days))
         if cost.fits(most_excerpts) and used.plus(cost).fits(space):
             excerpts = cost
             days.add((item.step, item.title))
@@ -101,6 +99,12 @@ def choose_volatile(
     if len(chosen) > 1:
         chosen.sort(key=volatile_order)
     return tuple(chosen), omitted
+
+
+def _text_around(item: Excerpt, days: Collection[tuple[bool, str]]) -> Cost:
+    """Return the cost of the wrapper and the date line that an excerpt is the first to need."""
+    line = Cost() if (item.step, item.title) in days else DAY_LINE
+    return line if any(step == item.step for step, _ in days) else line.plus(EXCERPTS_WRAPPER)
 
 
 def volatile_order(item: Item) -> tuple[int, str, int]:
