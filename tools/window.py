@@ -9,14 +9,17 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from daypack.turn.items import Excerpt, cost_of
+from daypack.turn.pack.additions import added_items
 from daypack.turn.turn import Turn
 from daypack.types.records import PackItem
 from demo.agent import Agent
 from demo.writer import open_story
 
 PICTURE = Path(__file__).parents[1] / "docs" / "window.svg"
-STEP = 40  # of the demo: after two compactions, with a child agent and a memory in tiers
+STEP = 42  # of the demo: after a compaction, with a child agent, a memory in tiers and excerpts in the tail
 WIDTH, MARGIN, ROW = 880, 24, 19
+MOST_OMITTED = 5  # rows
 BLUE, GREEN, AMBER, GREY, RED = "#2f6fb7", "#3c8a4e", "#b7791f", "#8a8f98", "#b04545"
 NAMES = {
     "context/pinned/system.md": "pinned: system.md",
@@ -24,6 +27,7 @@ NAMES = {
     "tiers/core": "core blocks (lasting notes)",
     "context/CONTEXT.md": "CONTEXT.md (summary)",
     "context/refs.jsonl": "refs: files and outputs by id",
+    "names": "names in messages that left",
     "tiers/working": "working blocks (this task)",
     "prompts/protocol.md": "instructions of the protocol",
     "daypack:runtime": "date and runtime",
@@ -63,18 +67,23 @@ def columns_of(turn: Turn) -> list[Column]:
     """Return prefix, tail and volatile part of a turn, in the order in which they are sent."""
     kinds = [item.kind for item in turn.items]
     at = kinds.index("recent_messages")
-    excerpts = [item for item in turn.items[at + 1 :] if item.kind == "memory_entries"]
-    messages = turn.parts.messages
+    added, messages = added_items(turn.parts.additions), turn.parts.messages
+    excerpts = [item for item in added if isinstance(item, Excerpt)]
+    notes = [item for item in added if item not in excerpts]
+    said = sum(item.tokens or 0 for item in turn.items if item.kind == "recent_messages")
     tail = [
-        Row(f"messages {messages[0].seq} to {messages[-1].seq},", turn.items[at].tokens),
+        Row(f"messages {messages[0].seq} to {messages[-1].seq},", said),
         Row("every tool call with its results"),
+        Row(f"{len(excerpts)} excerpts of older messages", cost_of(excerpts).tokens),
+        Row("found for a question, or a step"),
     ]
-    found = Row(f"{len(excerpts)} excerpts of older messages", sum(item.tokens or 0 for item in excerpts))
-    after = [item for item in turn.items[at + 1 :] if item not in excerpts]
+    if notes:
+        tail.append(Row(f"{len(notes)} notes on what changed", cost_of(notes).tokens))
+    after = turn.items[len(turn.items) - len(turn.parts.volatile) :]
     parts = [
         ("1  PREFIX", "the same bytes in call after call", BLUE, merged(turn.items[:at])),
         ("2  TAIL", "only ever appended to", GREEN, tail),
-        ("3  VOLATILE", "for this call only", AMBER, [found, Row("found for the newest question"), *merged(after)]),
+        ("3  VOLATILE", "for this call only", AMBER, merged(after)),
     ]
     return [Column(*part, tokens=sum(row.tokens or 0 for row in part[3])) for part in parts]
 
@@ -83,7 +92,7 @@ def merged(items: Sequence[PackItem]) -> list[Row]:
     """Return a row per source."""
     tokens: dict[str, int] = {}
     for item in items:
-        name = NAMES.get(item.source) or f"child agent: {Path(item.source).name}"
+        name = NAMES.get(item.source) or NAMES.get(item.item_ref or "") or f"child agent: {Path(item.source).name}"
         tokens[name] = tokens.get(name, 0) + (item.tokens or 0)
     return [Row(name, count) for name, count in tokens.items()]
 
@@ -117,7 +126,8 @@ def draw(turn: Turn, messages: int) -> str:
     drawn.append(text(WIDTH - MARGIN, 93, "free, then the answer", 'class="end"'))
     drawn += draw_columns(columns)
     top = 122 + (max(len(column.rows) for column in columns) + 3) * ROW + 10
-    return page([*drawn, *draw_omitted(turn, messages, top)], top + (len(turn.omitted) + 2) * ROW + 26)
+    rows = min(len(turn.omitted), MOST_OMITTED + 1)
+    return page([*drawn, *draw_omitted(turn, messages, top)], top + (rows + 2) * ROW + 26)
 
 
 def draw_columns(columns: list[Column]) -> list[str]:
@@ -141,11 +151,12 @@ def draw_columns(columns: list[Column]) -> list[str]:
 
 def draw_omitted(turn: Turn, messages: int, top: float) -> list[str]:
     """Draw what is not in the window: the range, the reason, the id that brings it back."""
-    height = (len(turn.omitted) + 2) * ROW
+    shown, more = turn.omitted[:MOST_OMITTED], turn.omitted[MOST_OMITTED:]
+    height = (len(shown) + bool(more) + 2) * ROW
     drawn = [box(MARGIN, top, WIDTH - 2 * MARGIN, height, f'rx="4" fill="none" stroke="{RED}" stroke-dasharray="5 3"')]
     title = f"OMITTED, each with its reason; all {messages} messages remain in messages.jsonl"
     drawn.append(text(MARGIN + 10, top + 22, title, 'class="title"'))
-    for at, omission in enumerate(turn.omitted):
+    for at, omission in enumerate(shown):
         back = (
             f"recall {omission.swap}"
             if omission.swap
@@ -155,6 +166,8 @@ def draw_omitted(turn: Turn, messages: int, top: float) -> list[str]:
         drawn.append(text(MARGIN + 10, y, omission.item.replace(":", " ").replace("-", " to ")))
         drawn.append(text(MARGIN + 190, y, " ".join(filter(None, (f"{omission.reason}:", omission.note)))))
         drawn.append(text(WIDTH - MARGIN - 10, y, back, 'class="end code"'))
+    if more:
+        drawn.append(text(MARGIN + 10, top + 22 + (len(shown) + 1) * ROW, f"and {len(more)} more, each with its id"))
     return drawn
 
 

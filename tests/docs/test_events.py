@@ -27,7 +27,7 @@ def story(home: str) -> Iterator[Event]:
     with open_story(home) as session:
         agent = Agent(session, lambda _name, _arguments: "{}")
         agent.begin()
-        for step in range(1, 31):
+        for step in range(1, 41):
             agent.play(step)
         session.unpin("system")
         session.set_budget(9_000)
