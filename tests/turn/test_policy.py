@@ -12,7 +12,15 @@ import daypack
 from daypack.config import Given
 from daypack.errors import BadConfig
 from daypack.session import Session
-from daypack.turn.policy import DEFAULT_WINDOW, FREE_FACTOR, OPENING_SHARES, WindowPolicy, read_window
+from daypack.turn.policy import (
+    COMPACTION_MIN_ROOM_TOKENS,
+    DEFAULT_WINDOW,
+    FREE_FACTOR,
+    OPENING_SHARES,
+    SMALL_OPENING_SHARE,
+    WindowPolicy,
+    read_window,
+)
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -96,7 +104,14 @@ def test_an_epoch_opens_below_the_share_that_ends_it_and_a_larger_room_is_no_emp
 
 
 @pytest.mark.parametrize(
-    ("room", "share"), [(1, OPENING_SHARES[0]), (61_440, 0.806), (123_904, 0.864), (10**6, OPENING_SHARES[1])]
+    ("room", "share"),
+    [
+        (1, SMALL_OPENING_SHARE),
+        (12_288, OPENING_SHARES[0]),
+        (61_440, 0.806),
+        (123_904, 0.864),
+        (10**6, OPENING_SHARES[1]),
+    ],
 )
 def test_a_larger_window_opens_fuller(room: int, share: float) -> None:
     assert DEFAULT_WINDOW.opening_share(room) == pytest.approx(share, abs=0.001)
@@ -142,3 +157,4 @@ def test_every_setting_of_the_window_is_documented_with_its_default() -> None:
         assert f"| `{field.name}` | {default} |" in documented
     low, high = OPENING_SHARES
     assert f"1 - {FREE_FACTOR}/√room, at least {low} and at most {high} " in documented
+    assert f"; {SMALL_OPENING_SHARE} with a room below {COMPACTION_MIN_ROOM_TOKENS:,} |" in documented
