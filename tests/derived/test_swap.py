@@ -1,11 +1,14 @@
 """What left the window has an id, the id proves what it stood for, and a stub says enough to ask for it."""
 
+import re
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daypack.derived.swap import (
+    MAX_OUTLINE_CHARS,
     SHORT_ID,
     chunk_for,
     chunk_of,
@@ -103,6 +106,22 @@ def test_a_stub_is_one_line_with_id_size_and_how_it_begins(session: Session) -> 
     assert line.startswith(f"{SWAPPED}{id_of(message)[:SHORT_ID]}, 5,400 characters, 301 lines; recall")
     assert line.endswith('a line of the log a line of"]')
     assert len(line) < 300
+
+
+def test_a_stub_lists_the_names_of_what_it_stands_for() -> None:
+    text = "\n".join(f"{number}: def read_{number}(path): open_log_{number}()" for number in range(1, 30))
+    line = stub(Message(seq=3, id="msg-3", role="tool", content=text), text)
+    assert "\n" not in line
+    assert re.search(r" and names \d+ read_\d+ open_log_\d+ ", line)
+    assert line.endswith("29 read_29 open_log_29]")
+    assert len(line) < len(text) / 2 + 200
+
+
+def test_the_names_in_a_stub_are_bounded_however_long_the_output() -> None:
+    text = "\n".join(f"{number}: name_{number} = value_{number}" for number in range(20_000))
+    line = stub(Message(seq=3, id="msg-3", role="tool", content=text), text)
+    assert len(line) < MAX_OUTLINE_CHARS + 300
+    assert "name_1" in line
 
 
 @given(st.text(max_size=400))

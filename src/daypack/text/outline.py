@@ -1,7 +1,7 @@
 """The outline of a long text: the names in it, in the order they first occur, with the line numbers the text shows.
 
     430→func apply(repo_root string)      ->   430 repo_root
-    app/models.py:12: class UserModel     ->   app/models.py 12 UserModel
+    app/models.py:12: class UserModel     ->   12 app/models.py UserModel
 
 A reader who has only the outline knows what the text is about, how its names are spelled and where to look again.
 """
