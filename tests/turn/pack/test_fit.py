@@ -125,8 +125,7 @@ def test_what_follows_is_counted_together_with_the_past_it_stands_beside(home: s
             items = [{"context_kind": "manual_note", "content": "boat " * size, "priority": 0.1}]
             turn = session.prepare(budget=900, items=items, dry_run=True)
             check_window(turn, Limits(900), newest_user(session))
-            spans = {not isinstance(item, Excerpt) for item in turn.parts.volatile if item.id != "runtime"}
-            beside += spans == {True, False}
+            beside += {isinstance(item, Excerpt) for item in turn.inserted} == {True, False}
     assert beside
 
 
@@ -138,7 +137,7 @@ def test_the_wrapper_of_the_past_is_within_its_weight_for_every_counter(home: st
         for budget in range(300, 900, 20):
             turn = session.prepare(budget=budget, model=model, dry_run=True)
             check_window(turn, Limits(budget), newest_user(session))
-            shown += any(isinstance(item, Excerpt) for item in turn.parts.volatile)
+            shown += any(isinstance(item, Excerpt) for item in turn.inserted)
     assert shown > 10
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from turn.compacting import BUDGET, fill, scene, step
+from turn.compacting import BUDGET, scene, step, turn_after
 from turn.scenes import in_tail, stage
 from turn.windows import answer, call, check_left, check_window, open_work, say, stable_of, user
 
@@ -21,15 +21,43 @@ def newest_user(session: Session):
 
 
 def test_the_shares_are_in_order() -> None:
-    assert DEFAULT_WINDOW.epoch_share < DEFAULT_WINDOW.soft_share < DEFAULT_WINDOW.hard_share < 1
+    assert DEFAULT_WINDOW.soft_share < DEFAULT_WINDOW.hard_share < 1
+    for room in (1, 300, 3000, 12_000, 60_000, 124_000, 1_000_000, 1 << 60):
+        opening, background = DEFAULT_WINDOW.opening_share(room), DEFAULT_WINDOW.background_share(room)
+        assert 0 < opening < background < DEFAULT_WINDOW.hard_share
+        assert DEFAULT_WINDOW.opening_share(2 * room) >= opening
 
 
-def test_what_was_summed_up_does_not_come_back_even_when_there_is_room_for_it(home: str) -> None:
+def test_what_was_compacted_on_request_does_not_come_back_while_the_budget_is_the_same(home: str) -> None:
     session = scene(home)
+    session.prepare(budget=50_000)
     done = session.compact(keep_tokens=200)
-    turn = session.prepare(budget=200_000)
-    assert in_tail(turn)[0] >= done.kept_from
-    assert min(one.seq for one in turn.parts.messages if one.seq != turn.parts.epoch.head) == done.kept_from
+    for budget in (50_000, 20_000):
+        turn = session.prepare(budget=budget)
+        assert min(one.seq for one in turn.parts.messages if one.seq != turn.parts.epoch.head) == done.kept_from
+
+
+def test_all_raw_messages_are_sent_once_a_larger_budget_holds_them(home: str) -> None:
+    session = scene(home)
+    for number in range(12, 20):
+        turn_after(session, number)
+    assert session.compactions
+    session.append("user", "And now?")
+    turn = session.prepare(budget=50_000)
+    assert [message.content for message in turn.parts.messages] == [one.content for one in session.messages()]
+    assert "context_doc" not in [item.id for item in turn.inserted]
+    check_window(turn, Limits(50_000), newest_user(session))
+    check_left(turn)
+    session.append("assistant", "Nothing.")
+    session.append("user", "Good.")
+    after = session.prepare(budget=50_000)
+    assert (after.new_epoch, in_tail(after)) == ("", [message.seq for message in session.messages()])
+    session.replay(after.event_id or "")
+    back = session.prepare(budget=BUDGET)
+    assert (
+        min(one.seq for one in back.parts.messages if one.seq != back.parts.epoch.head)
+        > session.compactions[-1].through
+    )
 
 
 def test_all_that_no_compaction_has_read_is_in_the_tail_while_it_fits(home: str) -> None:
@@ -118,10 +146,16 @@ def test_any_history_any_window_any_compaction_gives_a_window_that_holds(
 
 def test_after_each_full_window_many_turns_append_before_the_next(home: str) -> None:
     session = stage(home)
-    _, number = fill(session, 1)
-    again, later = fill(session, 3, number)
-    assert later - number >= 3 * 3
-    assert again.parts.epoch.compaction is not None
+    begun: list[int] = []
+    for number in range(60):
+        step(session, number)
+        session.append("user", f"What is next after part {number}?")
+        if session.prepare(budget=16_000).new_epoch == "overflow":
+            begun.append(number)
+        session.accept(f"Part {number + 1} is next.")
+    assert len(begun) >= 4
+    assert begun[-1] - begun[0] >= 3 * (len(begun) - 1)
+    assert session.compactions
 
 
 HUGE = "seen at last " * 4000

@@ -242,10 +242,10 @@ def test_every_component_of_a_turn_is_in_it_or_left_out_with_a_reason(home: str,
     with open_work(home, [user("Hello.")], workspace=str(tmp_path / "w")) as session:
         items = furnish(session, tmp_path / "w")
         whole = session.prepare(items=items, dry_run=True)
-        every = {one.id for one in (*whole.parts.epoch.prefix, *whole.parts.volatile)}
+        every = {one.id for one in whole.inserted}
         assert len(every) > 15
         for budget in range(30, 1500, 50):
             turn = session.prepare(budget=budget, items=items, dry_run=True)
-            present = {one.id for one in (*turn.parts.epoch.prefix, *turn.parts.volatile)}
+            present = {one.id for one in turn.inserted}
             assert present | {one.item for one in turn.omitted} >= every
             check_left(turn)

@@ -13,7 +13,7 @@ from daypack.text.injected import SWAPPED
 from daypack.turn.budget import Limits
 from daypack.turn.items import Entry, TokenMeter
 from daypack.turn.pack.stubs import is_large
-from daypack.turn.policy import DEFAULT_WINDOW
+from daypack.turn.policy import DEFAULT_WINDOW, compaction_reserve
 from daypack.turn.survey.message_cost import message_cost
 from daypack.turn.survey.stubs import Stubs
 from daypack.turn.turn import Turn
@@ -49,15 +49,22 @@ def masked_in(turn: Turn) -> set[int]:
 
 
 @pytest.mark.requirement("S4-SW1")
-def test_older_large_outputs_become_a_line_and_the_newest_six_stay_whole(home: str) -> None:
+def test_large_outputs_before_a_border_become_a_line_and_those_behind_it_stay_whole(home: str) -> None:
     session = stage(home)
     turns = loop(session, 60)
     begun = [turn for turn in turns if turn.new_epoch and masked_in(turn)]
     assert begun
+    assert all(min(masked_in(later)) >= min(masked_in(turn)) for turn, later in pairwise(begun))
+    assert all(max(masked_in(later)) > max(masked_in(turn)) for turn, later in pairwise(begun))
+    [whole_tokens] = {stage_counter().count("line of 10\n" * 110)}
     for turn in begun:
         outputs_shown = sorted(shown(turn))
-        assert not masked_in(turn) & set(outputs_shown[-DEFAULT_WINDOW.fresh_outputs :])
-        assert masked_in(turn) == turn.parts.epoch.stubbed & set(outputs_shown)
+        border = max(masked_in(turn))
+        assert masked_in(turn) == {seq for seq in outputs_shown if seq <= border} == turn.parts.epoch.stubbed
+        assert border < outputs_shown[-1], "the newest is whole"
+        room = turn.record.limits.room.tokens
+        most = room * DEFAULT_WINDOW.opening_share(room)
+        assert most - compaction_reserve(room) - 2 * whole_tokens < turn.stable_tokens <= most
         for seq in masked_in(turn):
             line = shown(turn)[seq]
             [raw] = session.messages(seq, seq)
@@ -171,15 +178,17 @@ def stage_counter():
     return counter_for("gpt-4o")
 
 
-def test_masks_are_offered_in_steps_few_first(home: str) -> None:
+def test_each_large_output_has_a_stub_and_nothing_else_has(home: str) -> None:
     session = stage(home)
-    entries, scales = entries_of([1000, 10, 1000, 1000, 1000, 1000, 1000, 1000, 1000])
-    steps = Stubs(session.history, scales, DEFAULT_WINDOW.fresh_outputs).steps(entries)
-    assert [sorted(step) for step in steps] == [[1, 3, *range(4, stop)] for stop in range(4, 11)]
-    assert [is_large(entry) for entry in entries[:2]] == [True, False]
-    assert steps[0][1].cost.tokens < LARGE_TOKENS / 2
-    small, _ = entries_of([10, 10, 10])
-    assert Stubs(session.history, scales, DEFAULT_WINDOW.fresh_outputs).steps(small) == ({},)
+    entries, scales = entries_of([1000, 10, 1000, 300, 5000])
+    stubs = Stubs(session.history, scales)
+    made = stubs.stubs_for(entries)
+    assert sorted(made) == [1, 3, 5]
+    assert [is_large(entry) for entry in entries] == [True, False, True, False, True]
+    assert all(stub.cost.tokens < LARGE_TOKENS / 2 for stub in made.values())
+    assert [stubs.cost(entry) for entry in entries] == [made.get(entry.message.seq, entry).cost for entry in entries]
+    said = Entry(Message(seq=6, id="msg-6", role="assistant", content="word " * 1000), entries[0].cost, ())
+    assert stubs.stubs_for([said]) == {}
 
 
 def test_masking_writes_nothing(home: str) -> None:

@@ -15,6 +15,7 @@ from daypack.text.injected import SWAPPED
 from daypack.turn.budget import Limits
 from daypack.turn.items import Cost, Entry
 from daypack.turn.pack.new_tail import Space, Tail, begin_tail
+from daypack.turn.policy import DEFAULT_WINDOW, MAX_VERBATIM_PART, USER_START_SHARE
 from daypack.turn.surface import Surface, Window
 from daypack.types.history import Message, ToolCall
 
@@ -22,6 +23,7 @@ STUB_TOKENS = 60
 sizes = st.one_of(st.integers(5, 300), st.integers(5, 3000))
 batches = st.lists(st.one_of(st.integers(5, 350), st.integers(450, 9000)), min_size=1, max_size=4)
 turns = st.tuples(sizes, st.lists(st.one_of(sizes, batches), max_size=12))  # a reply, or calls with their results
+short, large = st.integers(5, 60), st.lists(st.integers(450, 9000), min_size=1, max_size=2)
 Turns = list[tuple[int, list[Any]]]
 
 
@@ -134,30 +136,29 @@ def test_all_messages_are_verbatim_where_they_fit(shape: Turns, spare: int) -> N
 
 @settings(max_examples=300, deadline=None)
 @given(
-    shape=st.lists(turns, min_size=2, max_size=10),
+    shape=st.lists(st.tuples(short, st.lists(st.one_of(short, large), max_size=30)), min_size=2, max_size=10),
     newest=st.one_of(st.integers(5, 40_000), st.lists(st.integers(5, 40_000), min_size=1, max_size=20)),
     budget=st.integers(2000, 40_000),
 )
+@example(shape=[(9, [[900, 900]] * 60), (9, [])], newest=[390] * 12, budget=12_000)  # none of it is worth a stub
 def test_a_large_newest_result_never_starves_the_rest(shape: Turns, newest: Any, budget: int) -> None:
-    """The messages before the newest batch have a share of their own, or all of what the batch leaves."""
+    """The messages before the newest batch have a share of their own, or all that the batch leaves."""
     (size, steps), limits = shape[-1], Limits(budget)
-    entries = entries_of([*shape[:-1], (min(size, 300), [*steps, newest])])
+    entries = entries_of([*shape[:-1], (size, [*steps, newest])])
+    stubs = (surface_of(entries, limits).window or Window()).stubs
+    least = {entry.message.seq: stubs.get(entry.message.seq, entry).cost.tokens for entry in entries}
+    last = batch_before(entries)
+    batch = sum(tokens for seq, tokens in least.items() if seq > last)
+    room = limits.room.tokens
     tail = open_tail(entries, limits)
-    border = batch_before(entries)
-    costs = {entry.message.seq: entry.cost.tokens for entry in entries}
-    window = surface_of(entries, limits).window or Window()
-    least = {seq: window.stubs[seq].cost.tokens if seq in window.stubs else costs[seq] for seq in costs}
-    batch = sum(tokens for seq, tokens in least.items() if seq > border)
-    head = tail.head.cost.tokens if tail.head else 0
-    if batch + 300 > limits.room.tokens:
-        return  # nothing of the batch can be a stub, and it fills the window
-    assert shown(tail)[-1] == len(entries)
-    assert set(range(border + 1, len(entries) + 1)) <= set(shown(tail))
-    kept = sum(least[seq] for seq in shown(tail) if seq <= border)
-    share = min(limits.room.tokens // 4, limits.room.tokens - batch)
-    next_older = max((least[seq] for seq in least if seq <= border), default=0) * 5 + 90 + head
-    everything = sum(tokens for seq, tokens in least.items() if seq <= border)
-    assert kept >= min(everything, 0.9 * share - next_older)
+    if batch + 100 > room:
+        return  # the batch fills the window, and nothing of it can be a stub
+    assert set(range(last + 1, len(entries) + 1)) <= set(shown(tail))
+    before = sum(least[seq] for seq in shown(tail) if seq <= last)
+    everything = sum(tokens for seq, tokens in least.items() if seq <= last)
+    step = 2 * STUB_TOKENS + 200  # a tail starts with a whole step
+    share = DEFAULT_WINDOW.opening_share(room) * (1 - MAX_VERBATIM_PART) * room
+    assert before >= min(everything, USER_START_SHARE * min(share, room - batch) - step)
 
 
 @settings(max_examples=200, deadline=None)
@@ -192,10 +193,9 @@ def test_the_tail_grows_with_the_budget_until_it_is_the_whole_history(home: str)
     talk = [one for n in range(20) for one in (user(f"Question {n}? " * 9), say(f"Answer {n}. " * 20))]
     work = [one for n in range(20) for one in (call(f"c{n}"), answer(f"c{n}", f"line {n} " * (300 if n % 2 else 9)))]
     with open_work(home, [*talk, user("Go."), *work]) as session:
-        shown_before: set[int] = set()
+        turn = session.prepare(budget=900, dry_run=True)
         for budget in range(1000, 22_000, 700):
-            turn = session.prepare(budget=budget, dry_run=True)
+            smaller, turn = turn, session.prepare(budget=budget, dry_run=True)
             check_left(turn)
-            assert shown_before <= set(in_tail(turn))
-            shown_before = set(in_tail(turn))
+            assert set(in_tail(smaller)) <= set(in_tail(turn))
         assert [message.content for message in turn.parts.messages] == [one.content for one in session.messages()]
