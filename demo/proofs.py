@@ -71,7 +71,7 @@ def trace(session: Session, turns: Sequence[Turn], fact: Fact) -> Found:
     turn = [turn for turn in turns if turn.record.user == asked.seq][-1]
     if fact.words not in text_of(turn.request()):
         return Found(fact, "")
-    for item in (*turn.parts.epoch.prefix, *turn.parts.volatile):
+    for item in turn.inserted:
         if fact.words in item.text:
             return Found(fact, _place(item))
     searched = any(call.name == "search_history" for message in turn.parts.messages[-3:] for call in message.tool_calls)
@@ -81,6 +81,8 @@ def trace(session: Session, turns: Sequence[Turn], fact: Fact) -> Found:
 def _place(item: Item) -> str:
     if isinstance(item, Excerpt):
         return f"quoted from message {item.id.rpartition(':')[2]}"
+    if item.id == "names":
+        return "in the names of what left"
     return _PLACES.get(item.kind, "from the memory" if item.kind.startswith("memory") else item.source)
 
 

@@ -69,6 +69,7 @@ class Demo:
         self._broken_replies()
         self._shared_memory()
         self._child_agent()
+        self._compaction()
         self._kill_process()
         self._collect_garbage()
         self._find_facts()
@@ -122,9 +123,21 @@ class Demo:
         screen.row(f"turn {full.number}", f"{full.turn.tokens:,} tokens")
         self._draw(full)
         screen.pause()
+        stubbed = sorted(packed.turn.parts.epoch.stubbed)
+        screen.scene(f"Overflow: {len(stubbed)} large results become stubs; all messages stay in the window.")
+        shown = next(message for message in packed.turn.parts.messages if message.seq in stubbed)
+        screen.row(f"turn {packed.number}", shown.text)
+        self._draw(packed)
+        screen.pause()
+
+    def _compaction(self) -> None:
+        screen = self._screen
+        while not self._session.compactions:
+            self._play([self._sent[-1].number + 1])
         done = self._session.compactions[0]
+        packed = next(sent for sent in self._sent if sent.turn.parts.epoch.compaction)
         first, _, last = done.source.removeprefix("messages:").partition("-")
-        screen.scene(f"Overflow: {int(last) - int(first) + 1} messages leave the window; all stay in history.")
+        screen.scene(f"Compaction: {int(last) - int(first) + 1} messages leave the window; all stay in history.")
         screen.row(f"turn {packed.number}", "CONTEXT.md keeps their facts and decisions, verbatim:")
         decisions = [decision.decision for decision in done.records.decisions]
         facts = [fact.text for fact in done.records.facts]

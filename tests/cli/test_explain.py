@@ -68,14 +68,17 @@ def test_an_older_turn_is_explained_by_its_event(command: Command, talk: Session
 
 def test_json_tells_it_of_one_item_or_of_all(command: Command, talk: Session) -> None:
     missing = talk.add_question("Which sea?", severity="high")
-    turn = talk.prepare(budget=2500)
+    turn = talk.prepare(
+        budget=2500, items=[{"context_kind": "tool_result", "content": "Five knots.", "item_id": "wind"}]
+    )
     whole = json.loads(command("explain", "talk", "--json").stdout)
     assert whole["event_id"] == turn.event_id
     assert whole["tokens"] == turn.tokens
     parts = {one["item"]: one["part"] for one in whole["included"]}
     assert parts["pin:rules.md"] == "prefix"
-    assert "volatile" in parts.values()
-    assert list(parts.values()).count("tail") == 1
+    assert parts["item:wind"] == "volatile"
+    assert {part for item, part in parts.items() if item.startswith("excerpt:")} == {"tail"}
+    assert [part for item, part in parts.items() if item.startswith("messages:")] == ["tail"]
     assert "budget_limit" in {one["reason"] for one in whole["omitted"]}
     assert [one["question"] for one in whole["missing"]] == ["Which sea?"]
     one = json.loads(command("explain", "talk", missing, "--json").stdout)

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from turn.scenes import Clock, close_all, converse, digest, item, logs, outputs, stage, turn_events
+from turn.scenes import Clock, close_all, converse, digest, excerpts_in, item, logs, outputs, stage, turn_events
 
 from daypack.errors import DamageWarning, DaypackError
 from daypack.history.layout import Home
 from daypack.session import Session
-from daypack.turn.items import Excerpt
 from daypack.turn.turn import Turn
 from daypack.types.records import Ref
 from daypack.upkeep.rebuild import Rebuilt, rebuild, verify
@@ -74,7 +73,7 @@ def test_a_deleted_context_is_rebuilt_byte_for_byte_and_the_logs_are_unchanged(
 ) -> None:
     turn = full.prepare(items=[item("tool_result", "Wind: five knots.")])
     assert turn.omitted
-    assert any(isinstance(item, Excerpt) for item in turn.parts.volatile)
+    assert excerpts_in(turn)
     before, packed, written = logs(full), files(full), outputs(turn)
     session = full
     if reopened:

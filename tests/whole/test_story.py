@@ -28,11 +28,12 @@ from demo import proofs, tools
 from demo.agent import MEMORY_TOOLS, Agent
 from demo.mcp_client import environment
 from demo.model import stated
-from demo.story import CHILD, CHILD_SECRET, DOCUMENT, FACTS, LAST, MAIL_LATER, MARA, POLICY, STEPS, WINDOW, Step
+from demo.story import CHILD, CHILD_SECRET, DOCUMENT, FACTS, LAST, MAIL_LATER, MARA, POLICY, STEPS, Step
 from demo.writer import digest, kill_writer, open_story, reached
 
 Tool = Callable[..., dict[str, Any]]
 KILLED, COLLECTED = 42, 50
+BUDGET = 12_000  # the window is compacted three times and more
 
 
 @contextmanager
@@ -63,7 +64,7 @@ class Watch:
 
     def __call__(self, number: int, turn: Turn) -> None:
         newest = next(message for message in self.session.messages() if message.client_key == f"turn-{number}")
-        check_window(turn, Limits(WINDOW), newest)  # three dialects, validated; the budget; every call with its results
+        check_window(turn, Limits(BUDGET), newest)  # three dialects, validated; the budget; every call with its results
         check_left(turn)
         assert turn.event_id
         assert CHILD_SECRET not in json.dumps(turn.request())
@@ -191,6 +192,7 @@ def test_sixty_turns_survive_everything_and_every_call_can_be_made_again(
         agent = Agent(session, remember)
         agent.on_call = first = Watch(session)
         agent.begin()
+        session.set_budget(BUDGET)
         session.bind_memory(memory)
         play(agent, 1, KILLED - 1)
         check_broken_replies(session)
