@@ -12,6 +12,7 @@ from daypack.session import Session
 from daypack.text.injected import SWAPPED
 from daypack.turn.budget import Limits
 from daypack.turn.items import Entry, TokenMeter
+from daypack.turn.pack.additions import addition_cost
 from daypack.turn.pack.stubs import is_large
 from daypack.turn.policy import DEFAULT_WINDOW, compaction_reserve
 from daypack.turn.survey.message_cost import message_cost
@@ -64,7 +65,8 @@ def test_large_outputs_before_a_border_become_a_line_and_those_behind_it_stay_wh
         assert border < outputs_shown[-1], "the newest is whole"
         room = turn.record.limits.room.tokens
         most = room * DEFAULT_WINDOW.opening_share(room)
-        assert most - compaction_reserve(room) - 2 * whole_tokens < turn.stable_tokens <= most
+        taken = turn.stable_tokens - addition_cost(turn.parts.additions).tokens
+        assert most - compaction_reserve(room) - 2 * whole_tokens < taken <= most
         for seq in masked_in(turn):
             line = shown(turn)[seq]
             [raw] = session.messages(seq, seq)
