@@ -42,7 +42,7 @@ def names_in(text: str) -> Iterator[str]:
 
 
 def _new_names(lines: Iterable[str]) -> Iterator[str]:
-    """Return for each line the names that no line before it has, behind its number."""
+    """Return for each line the names that no line before it has, after its number."""
     seen: set[str] = set()
     for line in lines:
         new = [name for name in dict.fromkeys(names_in(line)) if name not in seen]

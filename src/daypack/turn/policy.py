@@ -77,7 +77,7 @@ FREE_SHARE = 0.125  # of the space after the prefix: kept for excerpts once mess
 FREE_ITEMS = 8
 EXCERPT_SHARE = 0.65  # the most that excerpts take
 LONG_TAIL_PARTS = 4  # a tail of so many times the excerpts' tokens: half of them are enough
-WORKING_PART_OF_EXCERPTS = 4  # of the excerpts while the agent works on a message: the loop went on without them
+WORKING_PART_OF_EXCERPTS = 4  # of the excerpts while the agent works on a message: the loop continued without them
 IMPORT_SHARE = 0.25  # items of imported envelopes
 MAX_IMPORT_TOKENS = 2048
 
@@ -86,7 +86,7 @@ MAX_HITS = 120
 MAX_QUOTED_EXCERPTS = 64  # each is part of the event
 QUOTED_PARTS = 2  # times the tokens of the excerpts are read: some of the quoted messages may be in the tail
 
-STEP_TOKENS = 150  # excerpts found with one step of the agent: nobody asked for them
+STEP_TOKENS = 150  # excerpts found with one step of the agent: few, because no user asked for them
 STEP_SHARE = 0.1  # excerpts of one epoch above which steps are no longer searched for
 
 # Tiers: the part of the room that the blocks of one tier take at most, as a divisor

@@ -79,7 +79,7 @@ class Epoch(Struct, frozen=True, kw_only=True):
 
 
 class Addition(Struct, frozen=True):
-    """Items that were written into the tail behind a message; they stay there for the rest of the epoch."""
+    """Items that were written into the tail after a message; they stay there for the rest of the epoch."""
 
     after: int  # seq of the message
     items: tuple[Item, ...]
@@ -120,7 +120,7 @@ class Surface(Struct, frozen=True, kw_only=True):
     reason: EpochReason | None = None  # why a new epoch begins in any case
     additions: tuple[Addition, ...] = ()  # what the turns of the epoch added to its tail
     prefix: tuple[Item, ...] = ()
-    volatile: tuple[Item, ...] = ()  # items for the end of the tail, or behind it
+    volatile: tuple[Item, ...] = ()  # items for the end of the tail, or after it
     excerpts: tuple[Excerpt, ...] = ()  # of messages before the epoch's tail, best first
     window_excerpts: tuple[Excerpt, ...] = ()  # the same for a new epoch
     notes: tuple[Item, ...] = ()  # changes since the epoch began; shown only if it continues

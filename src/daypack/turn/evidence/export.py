@@ -105,7 +105,10 @@ def _visible(turn: TurnView, target: str) -> TurnView:
 
 
 def _visible_additions(additions: Sequence[Addition], target: str) -> tuple[Addition, ...]:
-    seen = (replace(one, items=tuple(item for item in one.items if target in item.visibility)) for one in additions)
+    seen = (
+        replace(addition, items=tuple(item for item in addition.items if target in item.visibility))
+        for addition in additions
+    )
     return tuple(addition for addition in seen if addition.items)
 
 

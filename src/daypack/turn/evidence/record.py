@@ -62,7 +62,7 @@ class Opening(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class AdditionRef(Struct, frozen=True, omit_defaults=True):
-    """What a turn added to the tail behind a message."""
+    """What a turn added to the tail after a message."""
 
     after: int
     items: tuple[Item, ...] = ()
@@ -88,7 +88,7 @@ class TurnRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
     opening: Opening | None = None
     added: tuple[AdditionRef, ...] = ()
     carries: str | None = None  # the newest event before it that added something to the same tail
-    items: tuple[Item, ...] = ()  # behind the tail
+    items: tuple[Item, ...] = ()  # after the tail
     omitted: tuple[Omission, ...] = ()
     missing: tuple[Missing, ...] = ()
     redacted: dict[str, tuple[str, ...]] = {}

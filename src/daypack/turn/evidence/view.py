@@ -28,7 +28,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     epoch: Epoch
     messages: tuple[Message, ...]
     volatile: tuple[Item, ...]
-    additions: tuple[Addition, ...] = ()  # items in the tail, each behind a message
+    additions: tuple[Addition, ...] = ()  # items in the tail, each after a message
 
 
 class TurnView:

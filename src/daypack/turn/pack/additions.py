@@ -1,4 +1,4 @@
-"""Additions: items written once into the tail, behind a message, and kept there for the rest of the epoch.
+"""Additions: items written once into the tail, after a message, and kept there for the rest of the epoch.
 
     messages 1-40, what was found for message 40, messages 41-44, a note about a changed instruction, messages 45-…
 
@@ -28,7 +28,7 @@ def added_items(additions: Iterable[Addition]) -> tuple[Item, ...]:
 
 
 def interleave(messages: Sequence[Message], additions: Sequence[Addition]) -> tuple[Message, ...]:
-    """Return the messages of a tail with each addition, as a user message, behind the message it follows."""
+    """Return the messages of a tail with each addition, as a user message, after the message it follows."""
     woven: list[Message] = []
     waiting = sorted(additions, key=lambda addition: addition.after)  # stable: in the order they were added
     for message in messages:
@@ -45,7 +45,7 @@ def as_message(addition: Addition) -> Message:
 
 
 def place_additions(items: Sequence[Item], user: int | None, last: int) -> tuple[Addition, ...]:
-    """Return the additions for new items: what was found for a user message behind it, the others at the end."""
+    """Return the additions for new items: what was found for a user message right after it, the others at the end."""
     found = tuple(item for item in items if item.answers_user)
     others = tuple(item for item in items if not item.answers_user)
     if user is None or user >= last or not found:

@@ -1,6 +1,6 @@
 """The tail of a new epoch: the whole conversation if it fits, else as much of it as leaves space for many turns.
 
-A tail has one border: large outputs behind it are verbatim, those before it are stubs. Where the tail starts follows
+A tail has one border: large outputs after it are verbatim, those before it are stubs. Where the tail starts follows
 from its length with every large output as a stub, so a larger window never starts later. The newest batch and what is
 verbatim count at most as their own share, so however large they are, the messages before them keep theirs. Start and
 border only move forward from one epoch to the next, and the start stays as long as it can: what is before the border
@@ -55,7 +55,7 @@ class _Shares(Struct, frozen=True):
     most: Cost  # with the large outputs that are verbatim
     verbatim: Cost  # of that, kept for large outputs when the start moves
     kept: Cost  # the same as long as the start stays
-    rest: Cost  # everything behind the prefix
+    rest: Cost  # everything after the prefix
     free: Cost  # of that, without what other items need
     exact: bool = False  # a caller chose the size: the newest batch counts in full
 
@@ -153,7 +153,7 @@ def _choose_start(surface: Surface, settled: SettledWindow, shares: _Shares) -> 
 
 
 def _keep_start(surface: Surface, settled: SettledWindow, lengths: _Lengths, shares: _Shares) -> Tail | None:
-    """Return the tail that starts where the last epoch did, or behind the newest compaction, if it still fits."""
+    """Return the tail that starts where the last epoch did, or after the newest compaction, if it still fits."""
     messages, former, compaction = settled.messages, surface.former, surface.compaction
     start = compaction.through + 1 if compaction else 0
     if former and former.limits == surface.limits:
@@ -200,7 +200,7 @@ def _tail_from(settled: SettledWindow, lengths: _Lengths, at: int, head: Entry |
 def _restore_newest(surface: Surface, tail: Tail, shares: _Shares) -> Tail:
     """Show large outputs verbatim, whole batches, newest first, as far back as they fit.
 
-    The newest batch may take all that is free; of one that is even larger, the newest outputs that fit.
+    The newest batch may take all that is free; if it is even larger, its newest outputs that fit may.
     """
     window, former = surface.window or Window(), surface.former
     verbatim = {entry.message.seq: entry for entry in window.entries if entry.message.seq in tail.stubbed}

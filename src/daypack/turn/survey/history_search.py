@@ -122,7 +122,7 @@ class HistorySearch:
 
 
 def _relevant(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """Return the hits above the floor; nobody asked for those of a step, so each has to reach it."""
+    """Return the hits above the floor; no user asked for those of a step, so each has to reach it."""
     found = relevant([hit for hit in hits if hit.id not in query.seqs])
     return [hit for hit in found if hit.relevance >= 1] if query.step else found
 
