@@ -63,7 +63,7 @@ def test_every_reason_has_a_meaning_in_words() -> None:
 
 def test_reasons_of_a_newer_version_are_replayed_and_printed_as_recorded(home: str) -> None:
     session = furnished(home)
-    turn = session.prepare(budget=900, items=[item(item_id="a", content="x", visibility=["tool"])])
+    turn = session.prepare(items=[item(item_id="a", content="x", visibility=["tool"])])
     event = next(event for event in session.events() if event.id == turn.event_id)
     omitted = [{**omission, "reason": "quarantined"} for omission in event.data["omitted"]]
     opening = {**event.data["opening"], "reason": "model_changed"}
@@ -72,7 +72,7 @@ def test_reasons_of_a_newer_version_are_replayed_and_printed_as_recorded(home: s
     assert replayed.messages() == turn.messages()
     assert replayed.explain("item:a") == "omitted: item:a; quarantined"
     session.append("assistant", "It melts.")
-    following = session.prepare(budget=900)
+    following = session.prepare()
     assert following.record.epoch == newer.id
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from turn.compacting import fill
+from turn.compacting import BUDGET, fill
 from turn.scenes import Clock, FakeMemory, converse, item, logs, outputs, stage, turn_events
 
 from daypack.errors import Damaged, SourceMissing
@@ -198,7 +198,7 @@ def crowded(home: str) -> Session:
         )
         for number in range(20)
     ]
-    turn = session.prepare(budget=8000, items=items)
+    turn = session.prepare(budget=BUDGET, items=items)
     assert turn.new_epoch
     assert len(turn.parts.volatile) >= 20
     return session
