@@ -147,7 +147,7 @@ def _choose_start(surface: Surface, settled: SettledWindow, shares: _Shares) -> 
     }
     lengths = _Lengths(settled, verbatim, shares)
     tail = _keep_start(surface, settled, lengths, shares) or _cut_to(surface, settled, lengths, lengths.fits)
-    if settled.messages and tail.messages[-1:] != settled.messages[-1:]:
+    if settled.messages and tail.start > settled.messages[-1].seq:  # it may be no more than the newest, as a head
         tail = _cut_to(surface, settled, lengths, lengths.is_newest)
     return tail
 
