@@ -257,7 +257,7 @@ class Demo:
         screen.draw(*chart(windows, self._look, screen.inner, 8), *key(self._look, screen.inner))
         room = windows[-1].budget - windows[-1].answer
         drawn = len(sample(windows, screen.inner))
-        screen.note(f"{drawn} of {len(windows)} calls, up to {room:,} tokens each; every steep drop is a compaction")
+        screen.note(f"{drawn} of {len(windows)} calls, up to {room:,} tokens each; every steep drop is a new epoch")
         screen.pause()
         sent, cached = sum(window.used for window in windows), sum(window.cached for window in windows)
         wrong = proofs.problems(session)

@@ -23,6 +23,7 @@ from daypack.types.history import Event
 from daypack.types.records import SwapRecord
 
 BUDGET = 6000
+OPENING = {"epoch_share": 0.72}  # as in a larger window: what a compaction keeps is all shown
 TOPICS = ("harbour", "glacier", "orchard", "violin", "lantern", "quarry", "meadow", "cellar")
 
 # What comes back byte for byte is the fold of the events; these are caches of where things stand.
@@ -65,9 +66,10 @@ def opened_tokens(turn: Turn) -> int:
 
 
 def most_tokens(turn: Turn) -> int:
-    """The most that prefix and messages take when an epoch begins."""
+    """The most that prefix and messages take when an epoch begins; recent messages have a share of their own."""
     room_tokens = turn.record.limits.room.tokens
-    return int(DEFAULT_WINDOW.opening_share(room_tokens) * room_tokens)
+    least = turn.record.stable.prefix_tokens + DEFAULT_WINDOW.recent_share * room_tokens
+    return int(max(least, DEFAULT_WINDOW.opening_share(room_tokens) * room_tokens))
 
 
 def scene(home: str, steps: int = 12, **settings: Any) -> Session:

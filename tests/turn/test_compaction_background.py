@@ -11,6 +11,7 @@ import pytest
 from scripted_endpoint import Endpoint, Reply, Seen, chat, refuse
 from turn.compacting import (
     BUDGET,
+    OPENING,
     check_files,
     compaction_events,
     context_tree,
@@ -67,7 +68,7 @@ def until_begun(session: Session, endpoint: Endpoint | None = None) -> tuple[Tur
     """Take turns until the window is filled to the soft threshold."""
     for number in range(40):
         turn = turn_after(session, number)
-        if share_of(turn) >= DEFAULT_WINDOW.background_share(turn.record.limits.room.tokens):
+        if share_of(turn) >= session.turns.inputs.window.background_share(turn.record.limits.room.tokens):
             return turn, number + 1
         assert not session.turns.compactions.running
         assert endpoint is None or endpoint.asked == []
@@ -91,7 +92,7 @@ class Gate:
 @contextmanager
 def gated(home: str, gate: Gate) -> Generator[tuple[Session, Endpoint]]:
     with model(gate) as (choice, endpoint):
-        session = stage(home, compaction_model=choice)
+        session = stage(home, compaction_model=choice, window=OPENING)
         try:
             yield session, endpoint
         finally:
