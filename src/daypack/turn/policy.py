@@ -40,15 +40,15 @@ class WindowPolicy(Struct, frozen=True, kw_only=True):
     def opening_share(self, room_tokens: int) -> float:
         """Return the share of the room that prefix and tail take at the start of an epoch.
 
-        A new epoch costs about the whole window once, a free token costs its place in every call: the sum is least
-        where the free space grows with the root of the window. The factor is measured on transcripts (bench, window).
+        A new epoch costs about the whole window once, an unused token its place in every call. In a large window many
+        calls share the cost of an epoch, so a smaller share is left free. Measured on transcripts (bench, window).
         """
         if self.epoch_share is not None:
             return self.epoch_share
         low, high = OPENING_SHARES
         if room_tokens < COMPACTION_MIN_ROOM_TOKENS:
             low = high = SMALL_OPENING_SHARE
-        return min(self.hard_share, max(low, min(high, 1 - FREE_FACTOR / max(1, room_tokens) ** 0.5)))
+        return min(self.hard_share, max(low, min(high, 1 - FREE_FACTOR / max(1, room_tokens) ** 0.75)))
 
     def background_share(self, room_tokens: int) -> float:
         """Return the share above which a model compacts in the background: never right after an epoch began."""
@@ -56,8 +56,8 @@ class WindowPolicy(Struct, frozen=True, kw_only=True):
 
 
 # Epochs
-FREE_FACTOR = 48
-OPENING_SHARES = (0.6, 0.9)
+FREE_FACTOR = 767
+OPENING_SHARES = (0.52, 0.9)
 SMALL_OPENING_SHARE = 0.4  # of rooms below COMPACTION_MIN_ROOM_TOKENS: excerpts find more than a tail holds
 KEPT_VERBATIM_SHARE = 0.08  # with this much space for large outputs the start of the tail stays, and stays cached
 MAX_VERBATIM_PART = 0.6  # of the tail: the most that is kept for large outputs, however small the tail
@@ -76,6 +76,7 @@ VOLATILE_SHARE = 0.5  # of the space after the prefix: the most that is kept fre
 FREE_SHARE = 0.125  # of the space after the prefix: kept for excerpts once messages have left the window
 FREE_ITEMS = 8
 EXCERPT_SHARE = 0.65  # the most that excerpts take
+ROOM_PART_OF_EXCERPTS = 12  # of a room that is compacted: excerpts stay in the tail and fill it
 LONG_TAIL_PARTS = 4  # a tail of so many times the excerpts' tokens: half of them are enough
 WORKING_PART_OF_EXCERPTS = 4  # of the excerpts while the agent works on a message: the loop continued without them
 IMPORT_SHARE = 0.25  # items of imported envelopes

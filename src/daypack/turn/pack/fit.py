@@ -31,8 +31,10 @@ from daypack.turn.pack.volatile import (
     volatile_cost,
 )
 from daypack.turn.policy import (
+    COMPACTION_MIN_ROOM_TOKENS,
     LEAST_FREED_SHARE,
     LONG_TAIL_PARTS,
+    ROOM_PART_OF_EXCERPTS,
     VOLATILE_SHARE,
     WORKING_PART_OF_EXCERPTS,
     compaction_reserve,
@@ -341,10 +343,12 @@ def _close(
 
 def _excerpt_tokens(surface: Surface, tail: Tail) -> int:
     """Return the most that new excerpts take: less for a message that the agent already works on, or in a long tail."""
-    most = surface.policy.excerpt_tokens
+    most, room_tokens = surface.policy.excerpt_tokens, surface.limits.room.tokens
+    if room_tokens >= COMPACTION_MIN_ROOM_TOKENS:
+        most = min(most, room_tokens // ROOM_PART_OF_EXCERPTS)
     if surface.user and surface.user.message.seq < surface.last:
         return most // WORKING_PART_OF_EXCERPTS
-    return most // 2 if tail.cost.tokens > LONG_TAIL_PARTS * most else most
+    return most // 2 if tail.cost.tokens > LONG_TAIL_PARTS * surface.policy.excerpt_tokens else most
 
 
 def _additions(surface: Surface, tail: Tail, items: Sequence[Item], *, begins: bool) -> tuple[Addition, ...]:

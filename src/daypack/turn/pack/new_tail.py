@@ -183,7 +183,9 @@ def _cut_to(surface: Surface, settled: SettledWindow, lengths: _Lengths, fits: C
     with_head = head.cost if head else Cost()
     starts = (at for at in range(cut, stop) if messages[at].role != "tool" and fits(at, with_head))
     middle = next(starts, stop)
-    if user_at is not None and (head is None or stubbed[user_at].tokens >= USER_START_SHARE * stubbed[middle].tokens):
+    newest = stubbed[lengths.newest_at].tokens
+    older = [max(0, stubbed[at].tokens - newest) for at in (user_at or 0, middle)]
+    if user_at is not None and (head is None or older[0] >= USER_START_SHARE * older[1]):
         return _tail_from(settled, lengths, user_at, None)
     tail = _tail_from(settled, lengths, middle, head)
     return tail if middle < len(messages) else replace(tail, start=settled.settled.open or surface.last + 1)
