@@ -100,7 +100,8 @@ def _shares(surface: Surface, space: Space) -> _Shares:
         most = Cost(space.keep_tokens, room.bytes, room.items).at_most(free)
     else:
         most = room.part(policy.opening_share(room.tokens)).less(space.prefix).less(Cost(space.reserved_tokens))
-        most = most.at_least(room.part(policy.recent_share)).at_most(free)
+        recent = room.part(policy.recent_share).at_most(rest.part(policy.opening_share(room.tokens)))
+        most = most.at_least(recent).at_most(free)
     verbatim = room.part(policy.verbatim_share).at_most(most.part(MAX_VERBATIM_PART))
     kept = room.part(KEPT_VERBATIM_SHARE).at_most(verbatim)
     exact = space.keep_tokens is not None
