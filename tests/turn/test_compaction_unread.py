@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from turn.compacting import check_files, document_of, fill, turn_after
+from turn.compacting import OPENING, check_files, document_of, fill, turn_after
 from turn.scenes import stage, turn_events
 
 from daypack.session import Session
@@ -21,7 +21,7 @@ def unread(compaction: Compaction) -> list[str]:
 def session(home: str, monkeypatch: pytest.MonkeyPatch) -> Session:
     """A session whose turns read so little that the beginning stays unread."""
     monkeypatch.setattr("daypack.turn.compaction.MAX_INLINE_COMPACTION_BYTES", 3000)
-    session = stage(home)
+    session = stage(home, window=OPENING)
     session.append("user", RULE)
     session.append("assistant", "Noted.")
     return session
