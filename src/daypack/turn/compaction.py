@@ -263,6 +263,7 @@ class Compactions:
         request = Request(target="model", limits=limits, policy=self._inputs.window)
         surface = survey(self._inputs, request, LastTurn(reason="compaction"), searching=False)
         require_user(surface, limits.room)
+        surface = replace(surface, compaction=None)  # the window is cut already; what the last one left may leave now
         selection = select(surface)
         reserve = compaction_reserve(limits.room.tokens)
         if keep_tokens is None:

@@ -61,6 +61,7 @@ OPENING_SHARES = (0.52, 0.9)
 SMALL_OPENING_SHARE = 0.4  # of rooms below COMPACTION_MIN_ROOM_TOKENS: excerpts find more than a tail holds
 KEPT_VERBATIM_SHARE = 0.08  # with this much space for large outputs the start of the tail stays, and stays cached
 MAX_VERBATIM_PART = 0.6  # of the tail: the most that is kept for large outputs, however small the tail
+AFTER_COMPACTION_SHARE = 0.85  # of the space after the prefix: the tail that a compaction left stays whole up to this
 LEAST_FREED_SHARE = 0.03  # a new epoch that frees less is not worth its cost
 USER_START_SHARE = 0.9  # a tail that loses less than the rest of this starts with a user message
 

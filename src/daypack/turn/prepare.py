@@ -42,6 +42,9 @@ from daypack.types.kinds import TARGETS, Target, check_target
 Budget = int | Mapping[str, Any] | Limits | None
 
 
+_MAX_COMPACTIONS = 2  # in one turn
+
+
 class Turns:
     """Prepares the turns of one session and replays them."""
 
@@ -102,7 +105,9 @@ class Turns:
         fitted = fit(surface, selection, compacting=compacting)
         if fitted.reason and fitted.start > surface.first:
             surface, fitted = self._with_rules(request, surface, fitted, recording=recording)
-        if fitted.reason and compacting and self.compactions.make_room(surface, fitted):
+        rounds = _MAX_COMPACTIONS if compacting else 0
+        while fitted.reason and rounds and self.compactions.make_room(surface, fitted):
+            rounds -= 1  # the document takes space too: once more for what it pushed out
             surface = after_compaction(self.inputs, request, surface, fitted.reason)
             fitted = fit(surface, select(surface), compacting=True)
             surface, fitted = self._with_rules(request, surface, fitted, recording=True)

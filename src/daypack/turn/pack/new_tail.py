@@ -17,7 +17,13 @@ from msgspec.structs import replace
 from daypack.turn.items import Cost, Entry, total
 from daypack.turn.pack.tail import Settled, SettledWindow, settle_window
 from daypack.turn.pack.volatile import free_space
-from daypack.turn.policy import KEPT_VERBATIM_SHARE, MAX_VERBATIM_PART, USER_START_SHARE, VOLATILE_SHARE
+from daypack.turn.policy import (
+    AFTER_COMPACTION_SHARE,
+    KEPT_VERBATIM_SHARE,
+    MAX_VERBATIM_PART,
+    USER_START_SHARE,
+    VOLATILE_SHARE,
+)
 from daypack.turn.surface import Surface, Window
 from daypack.types.history import Message
 
@@ -166,6 +172,9 @@ def _keep_start(surface: Surface, settled: SettledWindow, lengths: _Lengths, sha
     if messages[at].role == "tool" or (messages[at].role != "user" and head is None):
         return None
     tail = _tail_from(settled, lengths, at, head)
+    if compaction and compaction.through + 1 == start and (former is None or former.start < start):
+        # Compacted for this epoch: what stays was chosen for it, and a gap would be neither shown nor recorded.
+        return tail if tail.cost.fits(shares.free.part(AFTER_COMPACTION_SHARE)) else None
     return tail if tail.cost.plus(lengths.hidden[at].at_most(shares.kept)).fits(shares.most) else None
 
 
