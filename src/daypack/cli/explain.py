@@ -11,8 +11,8 @@ from daypack.cli.terminal import json_text, print_note, safe, safe_line
 from daypack.cli.turn_summary import event_named, read_turn
 from daypack.errors import SourceMissing
 from daypack.session import Session
-from daypack.turn.evidence.additions import additions
 from daypack.turn.evidence.explain import Explanation, explain_all, explain_item
+from daypack.turn.evidence.overhead import overhead
 from daypack.turn.items import Item
 from daypack.turn.turn import Turn
 
@@ -56,7 +56,7 @@ def _as_json(turn: Turn, item: str | None) -> dict[str, Any]:
     found = [_with_ranking(row, inserted.get(row.item)) for row in explain_all(turn) if row.state == "included"]
     return {
         "tokens": turn.tokens,
-        "added": msgspec.to_builtins(additions(turn)),
+        "added": msgspec.to_builtins(overhead(turn)),
         "included": found,
         "omitted": msgspec.to_builtins(turn.omitted),
         "missing": msgspec.to_builtins(turn.missing),

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from daypack.errors import BadSource, NotFound
-from daypack.turn.evidence.additions import summarise
+from daypack.turn.evidence.overhead import summarise
 from daypack.turn.evidence.view import TurnView
 from daypack.turn.items import CHANGED, Item, Missing, Omission
 from daypack.turn.pack.additions import added_items

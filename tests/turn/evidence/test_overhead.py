@@ -8,7 +8,7 @@ from turn.scenes import Clock, FakeMemory, item, stage, turn_events
 
 from daypack.session import Session
 from daypack.turn.dialects import NAMES, dialect
-from daypack.turn.evidence.additions import additions
+from daypack.turn.evidence.overhead import overhead
 from daypack.turn.items import Item
 from daypack.turn.pack.assemble import assemble
 from daypack.turn.turn import Turn
@@ -64,7 +64,7 @@ def test_the_pack_of_a_short_session_is_exactly_its_messages(home: str) -> None:
             {"role": "user", "content": "Is it open?"},
         ]
     }
-    assert additions(turn) == ()
+    assert overhead(turn) == ()
     assert "added by daypack: nothing" in turn.explain().splitlines()
     assert turn.parts.volatile == ()
 
@@ -133,11 +133,11 @@ def test_everything_that_is_added_is_listed_with_its_tokens_and_its_cause(home: 
         session.append("assistant", f"Hut {number} is above lake {number}. " * 4)
     session.append("user", "Where was hut 7, above which lake?")
     turn = session.prepare(budget=9000, items=[item(content="A note of the caller.")])
-    found = additions(turn)
-    causes = {addition.why for addition in found}
+    found = overhead(turn)
+    causes = {part.why for part in found}
     assert {"switched on", "pinned", "bound memory", "passed by the caller", "compaction"} <= causes
     assert "recalled" in causes
-    verbatim = turn.tokens - sum(addition.tokens for addition in found)
+    verbatim = turn.tokens - sum(part.tokens for part in found)
     assert 0 < verbatim < turn.stable_tokens
     line = next(line for line in turn.explain().splitlines() if line.startswith("added by daypack: "))
     assert line.startswith(f"added by daypack: {turn.tokens - verbatim:,} tokens (switched on ")
@@ -156,4 +156,4 @@ def test_stubs_count_as_added(home: str) -> None:
     turn = session.prepare(budget=9000, dry_run=True)
     shown = {f"messages:{message.seq}" for message in turn.parts.messages if message.seq in turn.parts.epoch.stubbed}
     assert shown
-    assert {addition.item for addition in additions(turn) if addition.why == "stub"} == shown
+    assert {part.item for part in overhead(turn) if part.why == "stub"} == shown

@@ -1,4 +1,4 @@
-"""Additions: everything in a turn that is not a message of the session as it was said, and its cause."""
+"""Overhead: everything in a turn that is not a message of the session as it was said, and its cause."""
 
 from msgspec import Struct
 
@@ -25,7 +25,7 @@ _CAUSES = {
 }
 
 
-class Addition(Struct, frozen=True):
+class Overhead(Struct, frozen=True):
     """One text that daypack added."""
 
     item: str
@@ -33,9 +33,9 @@ class Addition(Struct, frozen=True):
     why: str
 
 
-def additions(turn: TurnView) -> tuple[Addition, ...]:
+def overhead(turn: TurnView) -> tuple[Overhead, ...]:
     """Return what daypack added; the other tokens of the turn are those of messages sent as they were said."""
-    added = [Addition(item.id, item.tokens, _cause(item)) for item in turn.inserted if not _is_message(item)]
+    added = [Overhead(item.id, item.tokens, _cause(item)) for item in turn.inserted if not _is_message(item)]
     counter = counter_named(turn.token_method)
     for message in turn.parts.messages:
         why = ""
@@ -46,17 +46,17 @@ def additions(turn: TurnView) -> tuple[Addition, ...]:
         elif message.role == "tool" and message.text.startswith(SAME):
             why = "repeated output"
         if why:
-            added.append(Addition(f"messages:{message.seq}", message_cost(message, counter).tokens, why))
+            added.append(Overhead(f"messages:{message.seq}", message_cost(message, counter).tokens, why))
     if around := turn.tokens - sum(item.tokens for item in turn.items):
-        added.append(Addition("excerpts", around, "text around the excerpts"))
+        added.append(Overhead("excerpts", around, "text around the excerpts"))
     return tuple(added)
 
 
 def summarise(turn: TurnView) -> str:
     """Return one line: how much daypack added, by cause."""
     tokens: dict[str, int] = {}
-    for addition in additions(turn):
-        tokens[addition.why] = tokens.get(addition.why, 0) + addition.tokens
+    for part in overhead(turn):
+        tokens[part.why] = tokens.get(part.why, 0) + part.tokens
     causes = ", ".join(f"{why} {count:,}" for why, count in tokens.items())
     return f"added by daypack: {sum(tokens.values()):,} tokens ({causes})" if tokens else "added by daypack: nothing"
 
