@@ -108,8 +108,8 @@ def test_an_epoch_opens_below_the_share_that_ends_it_and_a_larger_room_is_no_emp
     [
         (1, SMALL_OPENING_SHARE),
         (12_288, OPENING_SHARES[0]),
-        (61_440, 0.806),
-        (123_904, 0.864),
+        (60_000, 0.8),
+        (123_904, 0.884),
         (10**6, OPENING_SHARES[1]),
     ],
 )
@@ -156,5 +156,5 @@ def test_every_setting_of_the_window_is_documented_with_its_default() -> None:
         default = "unset" if field.default is None else field.default
         assert f"| `{field.name}` | {default} |" in documented
     low, high = OPENING_SHARES
-    assert f"1 - {FREE_FACTOR}/√room, at least {low} and at most {high} " in documented
+    assert f"1 - {FREE_FACTOR}/room^0.75, at least {low} and at most {high} " in documented
     assert f"; {SMALL_OPENING_SHARE} with a room below {COMPACTION_MIN_ROOM_TOKENS:,} |" in documented

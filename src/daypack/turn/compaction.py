@@ -28,6 +28,7 @@ from daypack.turn.policy import (
     compaction_reserve,
 )
 from daypack.turn.surface import LastTurn, Request, Surface, Window
+from daypack.turn.survey.conversation import messages_after
 from daypack.turn.survey.inputs import TurnInputs
 from daypack.turn.survey.survey import survey
 from daypack.types.compaction import Compaction, Loss
@@ -263,7 +264,8 @@ class Compactions:
         request = Request(target="model", limits=limits, policy=self._inputs.window)
         surface = survey(self._inputs, request, LastTurn(reason="compaction"), searching=False)
         require_user(surface, limits.room)
-        surface = replace(surface, compaction=None)  # the window is cut already; what the last one left may leave now
+        window = messages_after(surface.window or Window(), folded.through)
+        surface = replace(surface, window=window, compaction=None)  # what the last compaction left may leave now
         selection = select(surface)
         reserve = compaction_reserve(limits.room.tokens)
         if keep_tokens is None:

@@ -33,7 +33,7 @@ class WindowPolicy(Struct, frozen=True, kw_only=True):
     soft_share: Share = 0.75  # prefix and tail above this: compact in the background, where there is a model
     hard_share: Share = 0.97  # prefix and tail above this: a new epoch, and a compaction at once without a model
 
-    # Volatile items: none of them can be cached.
+    # What is found for a message; it is added to the tail once.
     excerpt_tokens: Count = 2048  # the most that excerpts take; measured on LoCoMo: more add cost, not recall
     memory_hits: Count = 10  # a maximum: the memory has its own relevance floor
 
@@ -55,13 +55,15 @@ class WindowPolicy(Struct, frozen=True, kw_only=True):
         return max(self.soft_share, (self.opening_share(room_tokens) + self.hard_share) / 2)
 
 
-# Epochs
+# Epochs. Names the agent used next that were in the window / share of the input a cache could read, on transcripts:
+# 0.90 / 0.84 at 16k, 0.96 / 0.91 at 32k, 0.991 / 0.948 at 64k. At 16k an opening share of 0.72 gives 0.91 / 0.80.
 FREE_FACTOR = 767
 OPENING_SHARES = (0.52, 0.9)
 SMALL_OPENING_SHARE = 0.4  # of rooms below COMPACTION_MIN_ROOM_TOKENS: excerpts find more than a tail holds
 KEPT_VERBATIM_SHARE = 0.08  # with this much space for large outputs the start of the tail stays, and stays cached
 MAX_VERBATIM_PART = 0.6  # of the tail: the most that is kept for large outputs, however small the tail
 AFTER_COMPACTION_SHARE = 0.85  # of the space after the prefix: the tail that a compaction left stays whole up to this
+LEAST_PART_OF_REST = 0.5  # of the space after a long prefix: for recent messages
 LEAST_FREED_SHARE = 0.03  # a new epoch that frees less is not worth its cost
 USER_START_SHARE = 0.9  # a tail that loses less than the rest of this starts with a user message
 

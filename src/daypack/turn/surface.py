@@ -41,6 +41,10 @@ class CompactionInfo(Struct, frozen=True, omit_defaults=True, kw_only=True):
     losses: tuple[str, ...] = ()
     swap: str | None = None  # id under which `recall` returns the messages
 
+    def holds(self, room_tokens: int) -> bool:
+        """Return True if what it covers stays outside the window: as long as that is no larger than it was then."""
+        return not 0 < self.room_tokens < room_tokens
+
 
 def info_of(compaction: Compaction) -> CompactionInfo:
     """Return the part of a compaction that turns show and record."""

@@ -21,7 +21,7 @@ _MAX_ITEM_COLUMN = 40  # characters; a longer id moves the rest of its line to t
 MEANINGS: Mapping[str, str] = {
     "budget_limit": "does not fit into the budget",
     "duplicate": "the same text is already in the pack",
-    "superseded_by_summary": "a summary covers it",
+    "superseded_by_summary": "a compaction took it out of the window; recall returns it",
     "stale": "expired",
     "not_visible_to_target": "this target may not see it",
     "too_large": "too large to be included whole",

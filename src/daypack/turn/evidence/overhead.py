@@ -5,7 +5,7 @@ from msgspec import Struct
 from daypack.text.injected import SAME
 from daypack.text.tokens import counter_named
 from daypack.turn.evidence.view import TurnView
-from daypack.turn.items import CHANGED, CLOCK, STAMP, Excerpt, Item
+from daypack.turn.items import CHANGED, CLOCK, RULES, STAMP, Excerpt, Item
 from daypack.turn.pack.tail import UNANSWERED
 from daypack.turn.survey.message_cost import message_cost
 
@@ -16,6 +16,7 @@ _CAUSES = {
     "block:": "switched on",
     STAMP: "switched on",
     "pin:": "pinned",
+    RULES: "standing rules",
     "file:": "workspace file",
     "memory": "bound memory",
     "child": "child agent",

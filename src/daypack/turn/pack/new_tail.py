@@ -20,6 +20,7 @@ from daypack.turn.pack.volatile import free_space
 from daypack.turn.policy import (
     AFTER_COMPACTION_SHARE,
     KEPT_VERBATIM_SHARE,
+    LEAST_PART_OF_REST,
     MAX_VERBATIM_PART,
     USER_START_SHARE,
     VOLATILE_SHARE,
@@ -106,7 +107,8 @@ def _shares(surface: Surface, space: Space) -> _Shares:
         most = Cost(space.keep_tokens, room.bytes, room.items).at_most(free)
     else:
         most = room.part(policy.opening_share(room.tokens)).less(space.prefix).less(Cost(space.reserved_tokens))
-        recent = room.part(policy.recent_share).at_most(rest.part(policy.opening_share(room.tokens)))
+        part = max(policy.opening_share(room.tokens), LEAST_PART_OF_REST)
+        recent = room.part(policy.recent_share).at_most(rest.part(part))
         most = most.at_least(recent).at_most(free)
     verbatim = room.part(policy.verbatim_share).at_most(most.part(MAX_VERBATIM_PART))
     kept = room.part(KEPT_VERBATIM_SHARE).at_most(verbatim)
@@ -162,6 +164,8 @@ def _choose_start(surface: Surface, settled: SettledWindow, shares: _Shares) -> 
 def _keep_start(surface: Surface, settled: SettledWindow, lengths: _Lengths, shares: _Shares) -> Tail | None:
     """Return the tail that starts where the last epoch did, or after the newest compaction, if it still fits."""
     messages, former, compaction = settled.messages, surface.former, surface.compaction
+    if compaction and not compaction.holds(surface.limits.room.tokens):
+        compaction = None
     start = compaction.through + 1 if compaction else 0
     if former and former.limits == surface.limits:
         start = max(start, former.start)

@@ -157,7 +157,8 @@ def _continuing(last_turn: LastTurn, request: Request, meter: TokenMeter) -> tup
 def _with_messages(surface: Surface, conversation: Conversation, measure: Measure) -> Surface:
     """Read the tail of the epoch, and the window for a new epoch where one may begin."""
     epoch, limits = surface.epoch, surface.limits
-    covered = surface.compaction.through if surface.compaction else 0
+    compaction = surface.compaction
+    covered = compaction.through if compaction and compaction.holds(limits.room.tokens) else 0
     if epoch is None:
         return _all_raw(surface, conversation) or replace(surface, window=conversation.window(limits, covered))
     tail, window = conversation.tail(epoch, 2 * limits.room.tokens), None
@@ -169,7 +170,8 @@ def _with_messages(surface: Surface, conversation: Conversation, measure: Measur
     if tail is None:
         return replace(surface, epoch=None, reason="overflow", window=window)
     surface = replace(surface, tail=tail)
-    prefix = _without_records(surface.prefix) if epoch.start <= covered else surface.prefix
+    all_raw = compaction and epoch.compaction is None and epoch.start <= compaction.through
+    prefix = _without_records(surface.prefix) if all_raw else surface.prefix
     if surface.additions or set(map(_CONTENT, prefix)) != set(map(_CONTENT, epoch.prefix)):
         notes, waiting = changes(epoch, surface.additions, prefix, measure)
         surface = replace(surface, notes=notes, waiting=waiting)
@@ -181,10 +183,10 @@ def _with_messages(surface: Surface, conversation: Conversation, measure: Measur
 def _all_raw(surface: Surface, conversation: Conversation) -> Surface | None:
     """Return the surface with all messages and no records of them, if a budget larger than before holds them all.
 
-    A compaction holds as long as the window it was made for is not exceeded.
+    If it does not hold them all, those that fit return to the tail, and the records stay.
     """
     compaction, room = surface.compaction, surface.limits.room
-    if compaction is None or not 0 < compaction.room_tokens < room.tokens:
+    if compaction is None or compaction.holds(room.tokens):
         return None
     window = conversation.window(surface.limits)
     prefix = _without_records(surface.prefix)
