@@ -48,7 +48,7 @@ def changes(
             continue
         elif not before and (item.digest, item.kind) in unchanged:
             continue  # a duplicate: the selection records it
-        elif not before and epoch.skipped.get(item.id) == item.digest:
+        elif not before and not note and epoch.skipped.get(item.id) == item.digest:
             impact = item.kind == "system"
             waiting.append(
                 Omission(

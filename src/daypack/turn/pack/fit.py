@@ -353,7 +353,8 @@ def _excerpt_tokens(surface: Surface, tail: Tail) -> int:
 
 def _additions(surface: Surface, tail: Tail, items: Sequence[Item], *, begins: bool) -> tuple[Addition, ...]:
     """Return the new additions to a tail: those for a user message right after it, where no turn has sent more yet."""
-    last = tail.messages[-1].seq if tail.messages else surface.last
+    # The last message may stand for a missing result, with the number of its call.
+    last = max((message.seq for message in tail.messages), default=surface.last)
     user = surface.user.message.seq if surface.user else None
     if user is not None and not begins and user <= surface.seen:
         user = None

@@ -71,10 +71,8 @@ def begin_tail(surface: Surface, space: Space) -> Tail:
     """Choose the tail of a new epoch: its start, then how far back large outputs are verbatim."""
     window = surface.window
     assert window is not None  # the survey reads it wherever an epoch may begin
-    if space.keep_tokens is None:
-        everything = _everything(surface, settle_window(window), space)
-        if everything:
-            return everything
+    if space.keep_tokens is None and (everything := all_messages(surface, space)):
+        return everything
     entries = tuple(window.stubs.get(entry.message.seq, entry) for entry in window.entries)
     settled = settle_window(replace(window, entries=entries))
     shares = _shares(surface, space)
@@ -83,8 +81,9 @@ def begin_tail(surface: Surface, space: Space) -> Tail:
     return _restore_newest(surface, replace(tail, stubbed=stubbed), shares)
 
 
-def _everything(surface: Surface, settled: SettledWindow, space: Space) -> Tail | None:
+def all_messages(surface: Surface, space: Space) -> Tail | None:
     """Return the whole conversation verbatim, if it fits."""
+    settled = settle_window(surface.window or Window())
     at = _first_user(settled.messages, 0) if settled.window.complete else None
     if at is None:
         return None

@@ -44,8 +44,12 @@ class AlreadyShown:
         return None if item.id.endswith(CHANGED) else self._ids.get(item.digest)
 
     def stands(self, item: Item) -> bool:
-        """Return True if an item of the tail was added to it before, with the same text."""
-        return item.placement == "tail" and self._ids.get(item.digest) == item.id
+        """Return True if an item of the tail was added to it before, with the same text.
+
+        A note is new, even if its text is old: it is about what changed since the newest one.
+        """
+        known = self._ids.get(item.digest) == item.id
+        return known and item.placement == "tail" and not item.id.endswith(CHANGED)
 
     def add(self, item: Item) -> None:
         """Record that an item was chosen."""

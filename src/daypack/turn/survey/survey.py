@@ -26,7 +26,7 @@ from daypack.turn.pack.additions import added_items
 from daypack.turn.pack.changes import changes
 from daypack.turn.pack.fence import Measure, measurer
 from daypack.turn.pack.fit import may_begin_epoch
-from daypack.turn.pack.new_tail import Space, begin_tail
+from daypack.turn.pack.new_tail import Space, all_messages, begin_tail
 from daypack.turn.policy import (
     IMPORT_SHARE,
     MAX_IMPORT_TOKENS,
@@ -190,8 +190,8 @@ def _all_raw(surface: Surface, conversation: Conversation) -> Surface | None:
         return None
     window = conversation.window(surface.limits)
     prefix = _without_records(surface.prefix)
-    cost = cost_of((*prefix, *surface.volatile)).plus(total(entry.cost for entry in window.entries))
-    if not window.complete or not cost.fits(room):
+    space = Space(prefix=cost_of(prefix), demand=cost_of(surface.volatile))
+    if all_messages(replace(surface, window=window), space) is None:
         return None
     omitted = [
         Omission(item=item.id, reason="duplicate", tokens=item.tokens, note="all messages are in the window")
