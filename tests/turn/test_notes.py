@@ -49,3 +49,14 @@ def test_a_note_follows_the_results_of_a_batch_even_if_one_is_missing(home: str)
     turn = session.prepare()
     assert "Use port 2." in str(turn.messages()[-1])
     assert all(dialect(name).validate(turn.request(name)) == [] for name in NAMES)
+
+
+def test_a_long_instruction_that_did_not_fit_is_not_left_to_an_earlier_short_one(home: str) -> None:
+    session = stage(home)
+    long = "Use port 1. " + "This instruction is long. " * 400
+    for text in (long, "Use port 2.", long):
+        session.pin("ports.md", text)
+        session.append("user", "Go on.")
+        turn = session.prepare(budget=2000)
+    assert "Use port 2." not in str(turn.messages())
+    assert [omission.item for omission in turn.omitted if omission.high_impact] == ["pin:ports.md"]

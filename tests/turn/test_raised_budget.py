@@ -56,3 +56,18 @@ def test_a_compaction_on_request_holds_until_the_budget_is_raised(home: str) -> 
     held = session.prepare(budget=32_000)
     assert held.parts.epoch.start > 1
     assert session.prepare(budget=40_000).parts.epoch.start == 1
+
+
+def test_records_are_left_out_only_if_every_message_is_in_the_window(home: str) -> None:
+    session = stage(home)
+    for number in range(14):
+        session.append("user", f"Question {number}: " + "please check the service and report its port. " * 5)
+        calls = [{"id": f"c{number}{name}", "name": "look", "arguments": "{}"} for name in "abc"]
+        session.append("assistant", "I look. " * 20, tool_calls=calls)  # unanswered: each gets a line in the window
+        session.prepare(budget=2000)
+    session.append("user", "And now?")
+    assert session.compactions
+    for budget in range(2600, 5000, 40):
+        turn = session.prepare(budget=budget, dry_run=True)
+        reasons = {omission.reason for omission in turn.omitted}
+        assert not {"duplicate", "budget_limit"} <= reasons, budget
