@@ -341,7 +341,8 @@ class Compactions:
         inputs, former = self._inputs, task.folded.current
         left = inputs.history.messages.records(task.start, task.through)
         shown = (redact_message(message)[0] for message in left) if inputs.redacting else left
-        before = former.names if former else {}
+        # A longer compaction reads again what former ones read: their names would count twice.
+        before = former.names if former and former.through < task.start else {}
         ranked = rank_names(shown, task.through, before, former.through if former else 0)
         return choose_names(ranked, task.kept)
 

@@ -120,7 +120,7 @@ class Surface(Struct, frozen=True, kw_only=True):
     tokenizer: str
     model: str | None = None
     epoch: Epoch | None = None  # the epoch that continues if it fits
-    former: Epoch | None = None  # the epoch of the last turn; a new one keeps what it can of its beginning
+    former: Epoch | None = None  # the epoch of the last turn under the same limits; a new one keeps what it can
     reason: EpochReason | None = None  # why a new epoch begins in any case
     additions: tuple[Addition, ...] = ()  # what the turns of the epoch added to its tail
     prefix: tuple[Item, ...] = ()

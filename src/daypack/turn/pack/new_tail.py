@@ -166,7 +166,7 @@ def _keep_start(surface: Surface, settled: SettledWindow, lengths: _Lengths, sha
     if compaction and not compaction.holds(surface.limits.room.tokens):
         compaction = None
     start = compaction.through + 1 if compaction else 0
-    if former and former.limits == surface.limits:
+    if former:
         start = max(start, former.start)
     at = _index_of(messages, start)
     if not start or at == len(messages) or settled.window.entries[0].message.seq > start:
@@ -188,7 +188,7 @@ def _cut_to(surface: Surface, settled: SettledWindow, lengths: _Lengths, fits: C
     """
     messages, former, stubbed = settled.messages, surface.former, lengths.stubbed
     cut = bisect_left(range(len(messages)), True, key=fits)  # noqa: FBT003 — what to search for
-    if former and former.limits == surface.limits:
+    if former:
         cut = max(cut, _index_of(messages, former.start))
     user_at = _first_user(messages, cut)
     stop = len(messages) if user_at is None else user_at
@@ -219,7 +219,7 @@ def _restore_newest(surface: Surface, tail: Tail, shares: _Shares) -> Tail:
     """
     window, former = surface.window or Window(), surface.former
     verbatim = {entry.message.seq: entry for entry in window.entries if entry.message.seq in tail.stubbed}
-    border = max(former.stubbed, default=0) if former and former.limits == surface.limits else 0
+    border = max(former.stubbed, default=0) if former else 0
     restored: list[int] = []
     cost = tail.cost
     newest = tail.messages[-1].seq if tail.messages else 0
