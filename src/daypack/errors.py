@@ -9,6 +9,7 @@
     │   ├── KeyConflict       a client key already used for a different payload
     │   ├── TooLong           a document, summary, entry, title or tag over its limit
     │   ├── BadReply          a model's reply that breaks the hybrid protocol in strict mode
+    │   ├── EmptyReply        a model's reply without text, tool calls or anything else
     │   ├── QuotaExceeded     a user's quota of memories, entries or bytes
     │   └── BudgetTooSmall    the newest user message does not fit into the budget
     ├── NotFound
@@ -92,6 +93,10 @@ class BadReply(BadInput):
 
     violations: tuple[Any, ...] = ()
     reply: Any = None
+
+
+class EmptyReply(BadInput):
+    """A model's reply has no text, no tool calls and nothing else; nothing was stored."""
 
 
 class QuotaExceeded(BadInput):

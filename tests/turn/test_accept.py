@@ -11,7 +11,7 @@ from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 from turn.scenes import logs, stage
 
-from daypack.errors import BadInput, WriteFailed
+from daypack.errors import BadInput, EmptyReply, WriteFailed
 from daypack.session import Session
 from daypack.types.history import Event, Thinking
 
@@ -290,3 +290,76 @@ def test_a_full_disk_refuses_the_reply_and_the_next_one_is_taken(home: str) -> N
     assert logs(session) == before
     assert session.accept(chat()).seq == 2
     assert Path(session.history.layout.messages).read_bytes().startswith(before[0])
+
+
+def silent_chat(stop: str, content: str | None = None) -> ChatCompletion:
+    choice = {"index": 0, "finish_reason": stop, "message": {"role": "assistant", "content": content}}
+    data = {"id": "chat-1", "object": "chat.completion", "created": 1, "model": "gpt-4o", "choices": [choice]}
+    return ChatCompletion.model_validate(data)
+
+
+def silent_claude(stop: str) -> AnthropicMessage:
+    data: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x", "content": []}
+    usage = {"input_tokens": 20, "output_tokens": 1}
+    return AnthropicMessage.model_validate({**data, "stop_reason": stop, "stop_sequence": None, "usage": usage})
+
+
+def silent_response() -> Response:
+    given = response().model_dump()
+    thought: dict[str, Any] = {"id": "rs_1", "type": "reasoning", "summary": []}
+    cut = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    return Response.model_validate({**given, "output": [thought], **cut})
+
+
+CUT_OFF = "raise the limit of output tokens and call again"
+WITHHELD = "change the request and call again, or append your own words for it"
+
+
+@pytest.mark.parametrize(
+    ("reply", "stop", "hint"),
+    [
+        ("", None, "call the model again"),
+        (" \n", None, "call the model again"),
+        ({"role": "assistant", "content": None, "tool_calls": []}, None, "call the model again"),
+        ({"role": "assistant", "content": [{"type": "text", "text": " "}], "meta": {}}, None, "call the model again"),
+        (silent_chat("stop"), "stop", "call the model again"),
+        (silent_chat("length", ""), "length", CUT_OFF),
+        (silent_chat("content_filter"), "content_filter", WITHHELD),
+        (silent_claude("end_turn"), "end_turn", "call the model again"),
+        (silent_claude("max_tokens"), "max_tokens", CUT_OFF),
+        (silent_claude("refusal"), "refusal", WITHHELD),
+        (silent_response(), "max_output_tokens", CUT_OFF),
+    ],
+)
+def test_an_empty_reply_is_refused_with_the_providers_reason(
+    home: str, reply: object, stop: str | None, hint: str
+) -> None:
+    session = opened(home)
+    session.prepare()
+    before = logs(session)
+    with pytest.raises(EmptyReply) as caught:
+        session.accept(reply, usage={"input_tokens": 9, "output_tokens": 0})
+    reason = f" (the provider stopped with {stop!r})" if stop else ""
+    problem = f"is empty: no text and no tool calls{reason}; nothing was stored"
+    assert str(caught.value) == f"accept: reply: {problem} (hint: {hint})"
+    assert logs(session) == before
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        chat(content=None, refusal="I cannot do that."),
+        chat(content=None, tool_calls=[{"id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}]),
+        {
+            "role": "assistant",
+            "content": [{"type": "thinking", "thinking": "", "signature": "c2ln"}],
+            "stop_reason": "x",
+        },
+        {"role": "assistant", "content": [{"type": "thinking", "text": "Look at the sea."}]},
+        {"output": [{"id": "w1", "type": "web_search_call", "status": "completed"}]},
+    ],
+)
+def test_a_reply_with_anything_in_it_is_stored(home: str, reply: object) -> None:
+    session = opened(home)
+    message = session.accept(reply)
+    assert session.tail(1) == (message,)

@@ -1,14 +1,16 @@
 """Replies: the message to append, the tokens the provider counted, and the snapshot it carries."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from daypack.errors import DaypackError, StorageFailed
+from daypack.errors import DaypackError, EmptyReply, StorageFailed
 from daypack.files.lock import ThreadLock
 from daypack.history.draft import draft_event, draft_from
 from daypack.turn.dialects import read_reply, read_usage
+from daypack.turn.dialects.parts import is_blank
 from daypack.turn.evidence.record import TurnRecord
 from daypack.turn.evidence.replay import read_turn
 from daypack.turn.items import stamp_of
@@ -17,7 +19,11 @@ from daypack.turn.snapshots import Snapshots, parse_reply
 from daypack.turn.survey.inputs import TurnInputs
 from daypack.turn.survey.survey import PROTOCOL
 from daypack.turn.turn import Turn
-from daypack.types.history import Message
+from daypack.types.history import Message, Part, Text, Thinking
+
+# What providers call the two common reasons for a reply without words.
+_CUT_OFF = ("length", "max_tokens", "max_output_tokens")
+_WITHHELD = ("content_filter", "refusal")
 
 
 class Replies:
@@ -35,6 +41,7 @@ class Replies:
         """Append a reply and return the message as stored, without the protocol's section in its text."""
         whole = getattr(reply, "whole", None)  # a reply that a stream has parsed already
         read = read_reply(whole if isinstance(whole, str) else reply)
+        require_content(read.message)
         spent = read_usage(usage) if usage is not None else read.usage
         event, record = self._answered()
         message = self._append(read.message, event, record)
@@ -75,6 +82,31 @@ class Replies:
             with suppress(DaypackError):
                 return newest.event, read_turn(self._history, newest.event)
         return (self.prepared.event_id, self.prepared.record) if self.prepared else (None, None)
+
+
+def require_content(fields: Mapping[str, Any]) -> None:
+    """Refuse a reply with nothing in it: stored, it would hide that the call failed."""
+    message = draft_from(fields)
+    parts = (Text(message.content),) if isinstance(message.content, str) else message.content
+    if message.tool_calls or not all(map(_is_empty, parts)):
+        return
+    stop = (message.meta or {}).get("stop")
+    hint = "call the model again"
+    if stop in _CUT_OFF:
+        hint = "raise the limit of output tokens and call again"
+    elif stop in _WITHHELD:
+        hint = "change the request and call again, or append your own words for it"
+    reason = f" (the provider stopped with {stop!r})" if isinstance(stop, str) else ""
+    problem = f"is empty: no text and no tool calls{reason}; nothing was stored"
+    raise EmptyReply(problem, operation="accept", place="reply", hint=hint)
+
+
+def _is_empty(part: Part) -> bool:
+    if isinstance(part, Text):
+        return is_blank(part.text)
+    # Thinking without text can have a seal that its provider takes back.
+    sealed = isinstance(part, Thinking) and (part.signature or (part.meta or {}).get("encrypted_content"))
+    return isinstance(part, Thinking) and is_blank(part.text) and not sealed
 
 
 def _expected(event: str | None, record: TurnRecord | None) -> dict[str, Any]:
