@@ -117,13 +117,78 @@ def test_a_file_that_cannot_be_imported_is_named_and_the_others_are_read(run: Ru
     assert [one["path"] for one in failed] == [wrong]
 
 
+def test_the_format_is_detected_for_each_file(run: Run, tmp_path: Path) -> None:
+    talk = lines(tmp_path / "talk.jsonl", CHAT)
+    code = lines(tmp_path / "code.jsonl", [claude(1)])
+    done = run("import", talk, code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        f"{talk} (openai) → talk: 2 messages (2 new), 0 tool calls, 0 rows stored as events",
+        f"{code} (claude-code) → s: 1 message (1 new), 0 tool calls, 0 rows stored as events",
+        "2 transcripts, 3 messages, 3 new",
+    ]
+    assert "→ mine: 2 messages (2 new)" in run("import", "--session", "mine", talk).stdout
+
+
+def test_a_folder_may_hold_several_formats(run: Run, tmp_path: Path) -> None:
+    lines(tmp_path / "in" / "talk.jsonl", CHAT)
+    lines(tmp_path / "in" / "s.jsonl", [claude(1)])
+    lines(tmp_path / "in" / "s" / "subagents" / "agent-a1.jsonl", [claude(2) | {"agentId": "a1", "isSidechain": True}])
+    lines(tmp_path / "in" / "other.jsonl", [{"display": "x"}])
+    done = run("import", str(tmp_path / "in"))
+    assert done.returncode == 0, done.stderr
+    assert "1 other file skipped" in done.stderr  # the sub-agent comes with its session
+    assert "3 transcripts, 4 messages, 4 new" in done.stdout
+
+
+def test_a_file_may_have_the_name_of_a_format(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines(tmp_path / "codex", CHAT)
+    assert "codex (openai) → codex: 2 messages (2 new)" in run("import", "codex").stdout
+    assert "./codex (openai) → codex: 2 messages (0 new)" in run("import", "./codex").stdout
+    assert "codex → codex: 2 messages (0 new)" in run("import", "openai", "codex").stdout
+
+
+def test_an_unknown_format_is_refused_with_the_list(run: Run, tmp_path: Path) -> None:
+    path = lines(tmp_path / "x.jsonl", [{"display": "x"}])
+    done = run("import", path)
+    assert done.returncode == 1
+    assert f"daypack: unknown format: no row of a known format in the first 100 lines [{path}]\n" in done.stderr
+    for name in (
+        "claude-code (.jsonl)",
+        "codex (.jsonl or .jsonl.zst)",
+        "openai (.jsonl or .json)",
+        "swe-agent (.traj)",
+    ):
+        assert name in done.stderr
+    assert run("session", "list").stdout == ""
+
+
+def test_rows_of_two_formats_need_the_name_of_one(run: Run, tmp_path: Path) -> None:
+    rows = [{"type": "session_meta", "payload": {"id": "c"}}, claude(1), claude(2)]
+    path = lines(tmp_path / "x.jsonl", rows)
+    done = run("import", path)
+    assert done.returncode == 1
+    assert (
+        "ambiguous format: the first 100 lines have rows of several formats (2 of claude-code, 1 of codex)"
+        in done.stderr
+    )
+    assert "→ name the format: daypack import claude-code …" in done.stderr
+    assert "→ s: 2 messages (2 new)" in run("import", "claude-code", path).stdout
+
+
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
         (("import", "openai", "{}/missing"), "no such file or folder"),
         (("import", "codex", "{}"), "no codex transcript in this folder"),
-        (("import", "word", "{}"), "invalid choice: 'word'"),
-        (("import", "openai"), "the following arguments are required: PATH"),
+        (
+            ("import", "word", "{}"),
+            "no such file or folder [word]\n  → name a transcript file or folder; the formats are ",
+        ),
+        (("import", "codex"), "name a file or folder after the format: daypack import codex PATH"),
+        (("import", "{}"), "no transcript in this folder"),
+        (("import",), "the following arguments are required: PATH"),
     ],
 )
 def test_wrong_use_is_told(run: Run, tmp_path: Path, args: tuple[str, ...], problem: str) -> None:

@@ -9,7 +9,7 @@ from daypack.cli.options import add_place, index_in_background
 from daypack.cli.terminal import Progress, counted, json_text, print_error, print_note, safe_line
 from daypack.derived.history_index import HistoryIndex
 from daypack.errors import BadInput, DaypackError
-from daypack.importers.formats import FORMATS, find_files, is_of_format
+from daypack.importers.formats import ENDINGS, FORMATS, find_files, is_of_format
 from daypack.importers.import_file import Destination, import_file
 from daypack.importers.import_transcript import ImportReport
 
@@ -18,7 +18,8 @@ _MOST_PROBLEMS = 10
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("format", choices=sorted(FORMATS), metavar="FORMAT", help=", ".join(sorted(FORMATS)))
+    names = ", ".join(sorted(FORMATS))
+    parser.add_argument("format", nargs="?", metavar="FORMAT", help=f"{names} (default: detected for each file)")
     parser.add_argument("path", nargs="+", metavar="PATH", help="transcript file, or folder with transcripts")
     parser.add_argument(
         "--session", metavar="NAME", help="name of the session (default: the id or name of the transcript)"
@@ -28,7 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Import file by file; exit code 1 if a file could not be read."""
-    files = [file for path in args.path for file in _files(args.format, path)]
+    format, paths = _format_and_paths(args)  # noqa: A001 — the word of the command
+    files = [file for path in paths for file in _files(format, path)]
     if args.session is not None and len(files) > 1:
         problem = f"--session takes one file, got {len(files)}"
         raise BadInput(problem, operation="import", place="arguments", hint="import them one by one, or omit --session")
@@ -38,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     for file in files:
         progress = Progress(f"messages of {safe_line(os.path.basename(file))} imported")
         try:
-            imported = import_file(args.format, file, place, progress.show)
+            imported = import_file(format, file, place, progress.show)
         except BadInput as error:
             progress.clear()
             failures.append(error)
@@ -47,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         progress.clear()
         reports += imported
         for report in () if args.json else imported:
-            _print(report)
+            _print(report, detected=format is None)
     if unindexed := [report.session for report in reports if report.new and _needs_index(place, report.session)]:
         index_in_background(args, unindexed)
     if args.json:
@@ -64,24 +66,35 @@ def _needs_index(place: Destination, name: str) -> bool:
         return index.is_far_behind
 
 
-def _files(format: str, path: str) -> list[str]:  # noqa: A002
+def _format_and_paths(args: argparse.Namespace) -> tuple[str | None, list[str]]:
+    """Return the format if the first of several arguments names one, and the paths; ./codex is a path."""
+    if args.format is None or args.format in FORMATS:
+        return args.format, args.path
+    return None, [args.format, *args.path]
+
+
+def _files(format: str | None, path: str) -> list[str]:  # noqa: A002
     if not os.path.exists(path):
-        raise BadInput(
-            "no such file or folder", operation="import", place=path, hint="name a transcript file or folder"
-        )
+        hint = "name a transcript file or folder"
+        if path in FORMATS:
+            hint = f"name a file or folder after the format: daypack import {path} PATH"
+        elif os.sep not in path:
+            hint += f"; the formats are {', '.join(sorted(FORMATS))}"
+        raise BadInput("no such file or folder", operation="import", place=path, hint=hint)
     if not os.path.isdir(path):
         return [path]
     candidates = find_files(format, path)
     files = [file for file in candidates if is_of_format(format, file)]
     if not files:
-        hint = f"{format} transcripts end in {' or '.join(FORMATS[format].endings)}"
-        raise BadInput(f"no {format} transcript in this folder", operation="import", place=path, hint=hint)
+        kind = f"{format} transcript" if format else "transcript"
+        hint = f"{kind}s end in {' or '.join(FORMATS[format].endings if format else ENDINGS)}"
+        raise BadInput(f"no {kind} in this folder", operation="import", place=path, hint=hint)
     if len(files) < len(candidates):
         print_note(f"{safe_line(path)}: {counted(len(candidates) - len(files), 'other file')} skipped")
     return files
 
 
-def _print(report: ImportReport) -> None:
+def _print(report: ImportReport, *, detected: bool) -> None:
     facts = [
         f"{counted(report.messages, 'message')} ({report.new:,} new)",
         counted(report.tool_calls, "tool call"),
@@ -91,7 +104,8 @@ def _print(report: ImportReport) -> None:
         facts.insert(2, "1 child" if len(report.children) == 1 else f"{len(report.children)} children")
     if report.changed:
         facts.append(f"{counted(report.changed, 'message')} changed in the transcript since the last import")
-    print(f"{safe_line(report.path)} → {safe_line(report.session)}: {', '.join(facts)}")
+    source = f"{safe_line(report.path)} ({report.format})" if detected else safe_line(report.path)
+    print(f"{source} → {safe_line(report.session)}: {', '.join(facts)}")
     for problem in report.problems[:_MOST_PROBLEMS]:
         print(f"  line {problem.line}: {safe_line(problem.problem)}")
     if len(report.problems) > _MOST_PROBLEMS:

@@ -1,4 +1,4 @@
-"""Read transcript files and detect their format from the first lines."""
+"""Read transcript files and detect their formats from the first lines."""
 
 import os
 from collections.abc import Callable, Generator
@@ -12,7 +12,7 @@ import msgspec
 from daypack.importers import claude_code, codex, codex_tui_log, openai_chat, swe_agent
 from daypack.importers.transcript import Row, parse_row, unreadable
 
-_HEAD_LINES = 100
+HEAD_LINES = 100
 _BOM = b"\xef\xbb\xbf"
 _ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
 
@@ -40,7 +40,7 @@ def read_lines(path: str) -> Generator[tuple[bytes, bool]]:
 def read_sample(path: str) -> Sample:
     """Read the first lines of a file, or all of it if the first line alone is not JSON."""
     with closing(read_lines(path)) as lines:
-        head = [parse_row(number, raw) for number, (raw, _) in enumerate(islice(lines, _HEAD_LINES), 1)]
+        head = [parse_row(number, raw) for number, (raw, _) in enumerate(islice(lines, HEAD_LINES), 1)]
         rows = tuple(row for row in head if row.raw.strip())
         if not rows:
             raise unreadable(path, "is empty", "give a transcript")
@@ -55,21 +55,20 @@ def read_sample(path: str) -> Sample:
     return Sample(path, rows if document is None else (), document)
 
 
-def detect_format(sample: Sample) -> str:
-    """Return the format of a file, or an empty string if it is unknown."""
+def detect_formats(sample: Sample) -> dict[str, int]:
+    """Return the formats a file may have, each with the number of sampled rows that show it; empty if unknown."""
     detectors: dict[str, Callable[[Row], bool]] = {
         claude_code.FORMAT: claude_code.is_row,
         codex.FORMAT: lambda row: codex.is_row(row) or codex_tui_log.is_row(row),
     }
-    for name, matches in detectors.items():
-        if any(map(matches, sample.rows)):
-            return name
+    counts = {name: sum(map(matches, sample.rows)) for name, matches in detectors.items()}
+    if found := {name: count for name, count in counts.items() if count}:
+        return found
     if swe_agent.is_document(sample.document):
-        return swe_agent.FORMAT
+        return {swe_agent.FORMAT: 1}
     values = [row.value for row in sample.rows] or [sample.document]
-    if any(_is_chat(value) for value in values):
-        return openai_chat.FORMAT
-    return ""
+    chats = sum(map(_is_chat, values))
+    return {openai_chat.FORMAT: chats} if chats else {}
 
 
 def _is_chat(value: object) -> bool:

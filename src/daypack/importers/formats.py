@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 
 from daypack.errors import BadInput
 from daypack.importers import claude_code, codex, codex_tui_log, openai_chat, swe_agent
-from daypack.importers.format_detection import Sample, detect_format, read_lines, read_sample
+from daypack.importers.format_detection import HEAD_LINES, Sample, detect_formats, read_lines, read_sample
 from daypack.importers.transcript import (
     EXTRA_ROWS,
     ExtraRows,
@@ -34,36 +34,54 @@ class Format(NamedTuple):
     read: Callable[[Sample, str | None], Iterator[Transcript]]
 
 
-def find_files(format: str, path: str) -> list[str]:  # noqa: A002 — the word of the command
-    """Return the files below a folder that may be of a format, sorted by name."""
+def find_files(format: str | None, path: str) -> list[str]:  # noqa: A002 — the word of the command
+    """Return the files below a folder that may be of a format, or of any, sorted by name."""
+    endings = FORMATS[format].endings if format else ENDINGS
     files: list[str] = []
     for folder, folders, names in os.walk(path):
         folders.sort()
-        is_subagents = format == claude_code.FORMAT and os.path.basename(folder) == "subagents"
+        is_subagents = format in (None, claude_code.FORMAT) and os.path.basename(folder) == "subagents"
         if is_subagents and os.path.isfile(f"{os.path.dirname(folder)}.jsonl"):
             continue  # imported together with their session
-        files += [os.path.join(folder, name) for name in sorted(names) if name.endswith(FORMATS[format].endings)]
+        files += [os.path.join(folder, name) for name in sorted(names) if name.endswith(endings)]
     return files
 
 
-def is_of_format(format: str, path: str) -> bool:  # noqa: A002
-    """Return True if a file is a transcript of a format."""
+def is_of_format(format: str | None, path: str) -> bool:  # noqa: A002
+    """Return True if a file is a transcript of a format, or of any."""
     try:
-        return detect_format(read_sample(path)) == format
+        found = detect_formats(read_sample(path))
     except BadInput:
         return False
+    return format in found if format else bool(found)
 
 
-def read_transcripts(format: str, path: str, session: str | None = None) -> Iterator[Transcript]:  # noqa: A002
-    """Yield the transcripts of one file; `session` overrides the name of its session."""
+def read_transcripts(format: str | None, path: str, session: str | None = None) -> Iterator[Transcript]:  # noqa: A002
+    """Yield the transcripts of one file of a format, or of the detected one; `session` overrides the session's name."""
     sample = read_sample(path)
-    detected = detect_format(sample)
-    if detected != format:
+    detected = detect_formats(sample)
+    if format is None:
+        format = _only(detected, path)  # noqa: A001
+    elif format not in detected:
         if detected:
-            raise unreadable(path, f"is a transcript of {detected}, not of {format}", f"daypack import {detected} …")
+            name = next(iter(detected))
+            raise unreadable(path, f"is a transcript of {name}, not of {format}", f"daypack import {name} …")
         hint = f"give a {FORMATS[format].endings[0]} file written by {format}"
         raise unreadable(path, f"is not a transcript of {format}", hint)
     yield from FORMATS[format].read(sample, session)
+
+
+def _only(detected: dict[str, int], path: str) -> str:
+    """Return the format that was detected; refuse none and several."""
+    if not detected:
+        formats = ", ".join(f"{name} ({' or '.join(FORMATS[name].endings)})" for name in sorted(FORMATS))
+        problem = f"unknown format: no row of a known format in the first {HEAD_LINES} lines"
+        raise unreadable(path, problem, f"the formats are {formats}")
+    if len(detected) > 1:
+        counts = ", ".join(f"{count:,} of {name}" for name, count in detected.items())
+        problem = f"ambiguous format: the first {HEAD_LINES} lines have rows of several formats ({counts})"
+        raise unreadable(path, problem, f"name the format: daypack import {max(detected, key=detected.__getitem__)} …")
+    return next(iter(detected))
 
 
 def _claude_code(sample: Sample, session: str | None) -> Iterator[Transcript]:
@@ -180,3 +198,4 @@ FORMATS = {
     openai_chat.FORMAT: Format((".jsonl", ".json"), _openai),
     swe_agent.FORMAT: Format((".traj",), _swe_agent),
 }
+ENDINGS = tuple(sorted({ending for each in FORMATS.values() for ending in each.endings}))

@@ -26,7 +26,7 @@ class Destination(NamedTuple):
 
 
 def import_file(
-    format: str,  # noqa: A002 — the word of the command
+    format: str | None,  # noqa: A002 — the word of the command; None detects it
     path: str,
     destination: Destination,
     on_progress: Callable[[int], None] = lambda _: None,
