@@ -80,10 +80,10 @@ def test_what_the_model_did_in_one_go_is_one_message(write: Write, bring: Bring,
     assert did.content == (Thinking("Plan", "enc", {"id": "rs_1"}), Text("I look."))
     assert [(each.id, each.name, each.arguments) for each in did.tool_calls] == [
         ("c1", "shell", '{"command": ["ls"]}'),
-        ("c2", "apply_patch", '{"input":"*** Begin"}'),
+        ("c2", "apply_patch", "*** Begin"),
         ("c3", "local_shell", '{"type":"exec","command":["ls"]}'),
     ]
-    assert did.tool_calls[1].meta == {"status": "completed", "type": "custom_tool_call"}
+    assert did.tool_calls[1].meta == {"status": "completed", "type": "custom"}
     assert (did.meta or {})["model"] == "gpt-5-codex"
     assert [(each.tool_call_id, each.content) for each in (one, two, three)] == [
         ("c1", '{"output":"a.py"}'),

@@ -131,7 +131,7 @@ def test_parts_roles_and_fields_of_other_kinds_keep_what_they_say(write: Write, 
     assert (named, other) == (Other(parts[5]), Other(parts[6]))
     assert answer.content == (Thinking("hm"), Text("Fine"))
     assert (answer.meta or {})["audio"] == {"id": "x"}
-    assert custom.tool_calls == (ToolCall("k", "py", '{"input":"1+1"}', {"type": "custom"}),)
+    assert custom.tool_calls == (ToolCall("k", "py", "1+1", {"type": "custom"}),)
     assert kept_in(session) == [{"note": "no message"}]
     assert PICTURE not in (session.path / "messages.jsonl").read_text()
 

@@ -16,6 +16,7 @@ FIELDS = ("tool_calls", "tool_call_id", "name", "client_key", "meta", "ts")
 STAMPED = ("seq", "id", "crc")  # set by the log; ignored in a caller's message
 MAX_DEPTH = 100
 MAX_KEY_CHARS = 256
+_CALL_TYPES = ("function", "function_call", "tool_use", "custom", "custom_tool_call")
 
 
 def draft_message(role: str, content: object, fields: Mapping[str, Any]) -> Message:
@@ -86,14 +87,17 @@ def _without_turn(meta: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return {**meta, RESERVED: {name: {**part, "turn": None} for name, part in own.items()}}
 
 
-def plain(value: object, place: str, depth: int = 0) -> Any:  # noqa: ANN401 — a JSON value
-    """Return a copy of a JSON value that reads back equal; refuse what JSON cannot represent."""
+def plain(value: object, place: str, depth: int = 0, *, sized: bool = True) -> Any:  # noqa: ANN401 — a JSON value
+    """Return a copy of a JSON value that reads back equal; refuse what JSON cannot represent.
+
+    `sized` false: integers of any size, for a value that is stored as text.
+    """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
         return str.__str__(value)  # a str subclass becomes a plain str
     if isinstance(value, int):
-        if not -(1 << 63) <= value < 1 << 64:
+        if sized and not -(1 << 63) <= value < 1 << 64:
             raise _bad("an integer beyond 64 bits cannot be stored", place, "store it as a string")
         return int(value)
     if isinstance(value, float):
@@ -103,19 +107,19 @@ def plain(value: object, place: str, depth: int = 0) -> Any:  # noqa: ANN401 —
     if depth >= MAX_DEPTH:
         raise _bad(f"nested deeper than {MAX_DEPTH} levels", place)
     if isinstance(value, Mapping):
-        return _plain_mapping(cast(Mapping[object, object], value), place, depth)
+        return _plain_mapping(cast(Mapping[object, object], value), place, depth, sized=sized)
     if isinstance(value, (list, tuple)):
         items = cast(Sequence[object], value)
-        return [plain(item, f"{place}[{index}]", depth + 1) for index, item in enumerate(items)]
+        return [plain(item, f"{place}[{index}]", depth + 1, sized=sized) for index, item in enumerate(items)]
     raise _bad(f"{_kind(value)} cannot be stored as JSON", place, "convert it to text, numbers, lists or objects first")
 
 
-def _plain_mapping(value: Mapping[object, object], place: str, depth: int) -> dict[str, Any]:
+def _plain_mapping(value: Mapping[object, object], place: str, depth: int, *, sized: bool) -> dict[str, Any]:
     copy: dict[str, Any] = {}
     for name, item in value.items():
         if not isinstance(name, str):
             raise _bad(f"object key {name!r} is not a string", place)
-        copy[name] = plain(item, f"{place}.{name}", depth + 1)
+        copy[name] = plain(item, f"{place}.{name}", depth + 1, sized=sized)
     return copy
 
 
@@ -133,8 +137,7 @@ def _content(content: object) -> str | tuple[Part, ...]:
 def _part(part: object, place: str) -> Part:
     if isinstance(part, str):
         return Text(part)
-    if isinstance(part, (Text, Thinking, Image, File, Other)):
-        part = msgspec.to_builtins(part)
+    part = _opened(part)
     if not isinstance(part, Mapping):
         raise _bad(f"a content part is text or an object with a type, not {_kind(part)}", place)
     value = plain(cast(object, part), place)
@@ -143,6 +146,10 @@ def _part(part: object, place: str) -> Part:
         raise _bad("a content part needs a type", place)
     if kind == "other" and value.keys() == {"type", "value"} and isinstance(value["value"], dict):
         return Other(value["value"])
+    if kind in ("input_text", "output_text") and isinstance(value.get("text"), str):
+        return _shaped(Text, value, "text")
+    if kind == "refusal" and isinstance(value.get("refusal"), str):
+        return Text(value["refusal"], {"refusal": True})
     for shape, words in (
         (Text, "text"),
         (Thinking, "text"),
@@ -174,23 +181,44 @@ def _gathered(rest: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _tool_call(call: object) -> ToolCall:
-    if isinstance(call, ToolCall):
-        call = msgspec.to_builtins(call)
+    call = _opened(call)
     if not isinstance(call, Mapping):
         raise _bad(f"a tool call is an object with id, name and arguments, not {_kind(call)}", "tool_calls")
-    value = plain(cast(object, call), "tool_calls")
-    if isinstance(value.get("function"), dict):
-        # The shape of OpenAI's chat API: {"id", "type": "function", "function": {"name", "arguments"}}.
-        function = value.pop("function")
-        value.pop("type", None)
-        value = {**function, **value}
-    arguments = value.pop("arguments", "")
-    if not isinstance(arguments, str):
-        arguments = msgspec.json.encode(arguments).decode()
+    value = plain(cast(object, call), "tool_calls", sized=False)
+    # OpenAI's chat API: {"id", "type": "function", "function": {"name", "arguments"}}, or the same with "custom".
+    for shape in ("function", "custom"):
+        if isinstance(value.get(shape), dict):
+            value = {**value.pop(shape), **value}
+    if isinstance(value.get("call_id"), str):  # OpenAI's responses API: `id` is that of the item
+        value["id"] = value.pop("call_id")
+    kind = value.get("type")
+    if kind in _CALL_TYPES:  # not a name that the caller put there
+        del value["type"]
+    arguments = value.pop("arguments", None)
+    if arguments is None and kind in ("tool_use", "custom", "custom_tool_call"):
+        arguments = value.pop("input", None)
+    if kind in ("custom", "custom_tool_call"):
+        value["type"] = "custom"
     identity, name = value.pop("id", None), value.pop("name", None)
     if not isinstance(identity, str) or not isinstance(name, str) or not name:
         raise _bad("a tool call needs an id and a name", "tool_calls")
-    return ToolCall(id=identity, name=name, arguments=arguments, meta=_gathered(value))
+    meta = _gathered(plain(value, "tool_calls"))
+    return ToolCall(id=identity, name=name, arguments=arguments_text(arguments), meta=meta)
+
+
+def arguments_text(arguments: object) -> str:
+    """Return the arguments of a call as they are stored: a text as it is, anything else as JSON, None as nothing."""
+    if isinstance(arguments, str):
+        return str.__str__(arguments)
+    return "" if arguments is None else msgspec.json.encode(arguments).decode()
+
+
+def _opened(value: Any) -> object:  # noqa: ANN401 — whatever a caller passes
+    """Return an object of daypack or of a client library as a mapping; anything else as it is."""
+    if isinstance(value, msgspec.Struct):
+        return msgspec.to_builtins(value)
+    dump = getattr(value, "model_dump", None)
+    return dump(exclude_none=True) if callable(dump) else value
 
 
 def _listed(value: object, place: str) -> Sequence[object]:

@@ -141,5 +141,4 @@ def _call(call: object) -> object:
     custom = object_of(fields.get("custom"))
     if not custom:
         return call
-    arguments = msgspec.json.encode({"input": custom.get("input", "")}).decode()
-    return {"id": fields.get("id"), "name": custom.get("name"), "arguments": arguments, "meta": {"type": "custom"}}
+    return {**fields, "type": "custom"}

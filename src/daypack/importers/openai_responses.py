@@ -150,11 +150,10 @@ def _call(item: dict[str, Any]) -> dict[str, Any]:
     rest = without(item, "type", "call_id", "name", "arguments", "input", "action")
     name, arguments = item.get("name"), item.get("arguments", "")
     if kind == "custom_tool_call":
-        # The input is free text, arguments are JSON; `type` in the meta tells renderers to unwrap it.
-        arguments = msgspec.json.encode({"input": item.get("input", "")}).decode()
+        arguments = item.get("input", "")  # free text, not JSON
     elif kind == "local_shell_call":
         name, arguments = "local_shell", msgspec.json.encode(item.get("action", {})).decode()
     if kind != "function_call":
-        rest["type"] = kind
+        rest["type"] = "custom" if kind == "custom_tool_call" else kind
     call_id = text_of(item.get("call_id")) or item["id"]
     return {"id": call_id, "name": name, "arguments": arguments, "meta": rest or None}

@@ -52,7 +52,11 @@ Part = Text | Thinking | Image | File | Other
 
 
 class ToolCall(Struct, frozen=True, omit_defaults=True):
-    """One call a model asked for; `arguments` is the JSON text exactly as the model wrote it."""
+    """One call a model asked for.
+
+    `arguments` is always a str: the JSON text exactly as the model wrote it, also if that is empty or not JSON. An
+    object becomes its JSON without spaces. A call of a custom tool (`meta["type"]` is "custom") has free text.
+    """
 
     id: str
     name: str
@@ -62,6 +66,10 @@ class ToolCall(Struct, frozen=True, omit_defaults=True):
 
 class Message(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """One line of `messages.jsonl`.
+
+    `content` is a str, or a tuple of parts if there is more than text; `text` gives the words of both. An accepted
+    reply of one text has a str, whatever the dialect: what its provider said about the text (id, phase, annotations,
+    citations) is in `meta["text"]`. A content appended as a list stays a tuple.
 
     A line written by hand may leave out `seq`, `id`, `ts` and `crc`: readers derive the first two from its position.
     """
@@ -80,7 +88,7 @@ class Message(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The text of the content, without thinking, images and files."""
+        """The text of the content, without thinking, images and files; the texts of several parts are lines."""
         if isinstance(self.content, str):
             return self.content
         return "\n".join(part.text for part in self.content if isinstance(part, Text))

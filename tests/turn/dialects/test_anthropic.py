@@ -234,7 +234,7 @@ def test_citations_stay_in_history() -> None:
     cited = {"type": "char_location", "cited_text": "x", "document_index": 0, "start_char_index": 0}
     cited = {**cited, "end_char_index": 1, "document_title": None}
     message = read(answer(text("Done.", citations=[cited]))).message
-    assert message["content"][0]["meta"]["citations"][0]["cited_text"] == "x"
+    assert message["meta"]["text"]["citations"][0]["cited_text"] == "x"
     assert unmarked(render(given(user(), message)))[1]["content"] == [text("Done.")]
 
 

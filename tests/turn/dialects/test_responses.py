@@ -195,7 +195,8 @@ def test_usage_and_the_reason_it_stopped_are_read() -> None:
     cut = response(said("Do"), usage=usage, status="incomplete", incomplete_details={"reason": "max_output_tokens"})
     reply = read(cut)
     assert reply.usage == Usage(100, 64, 7, 8)
-    assert reply.message["meta"] == {"dialect": "responses", "id": "resp_1", "model": "m", "stop": "max_output_tokens"}
+    facts = {"dialect": "responses", "id": "resp_1", "model": "m", "stop": "max_output_tokens"}
+    assert reply.message["meta"] == {**facts, "text": {"id": "msg_1"}}
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 Both directions are here and nowhere else. A dialect is a module with three functions: `render` gives the keyword
 arguments of the client's call, `read` takes what the client returned, `validate` says what the provider would refuse.
 
-What `read` keeps for `render` is in meta: the message's `dialect`, `id`, `model` and `stop`, a call's place among
-the parts (`after`), the sealed form of a reasoning item. In other dialects it is left out.
+What `read` keeps for `render` is in meta: the message's `dialect`, `id`, `model` and `stop`, what the provider said
+about a text that is the whole content (`text`: id, phase, annotations, citations), a call's place among the parts
+(`after`), the sealed form of a reasoning item. In other dialects it is left out.
 """
 
 from collections.abc import Mapping

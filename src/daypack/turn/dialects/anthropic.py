@@ -238,10 +238,23 @@ def read(reply: object) -> Reply:
     content = value["content"]
     if isinstance(content, str):
         draft.say(content)
-    for index, block in enumerate(list_at(value, "content")):
+    for index, block in _joined(list_at(value, "content")):
         _read_block(block, index, draft)
     facts = {"id": value.get("id"), "model": value.get("model"), "stop": value.get("stop_reason")}
     return draft.finish("anthropic", facts, read_usage(object_at(value, "usage")))
+
+
+def _joined(blocks: list[Block]) -> list[tuple[int, Block]]:
+    """Return the blocks with their places; neighbouring texts are one text, which the API cuts where it cites."""
+    joined: list[tuple[int, Block]] = []
+    for index, block in enumerate(blocks):
+        before = joined[-1][1] if joined else {}
+        if block.get("type") == before.get("type") == "text":
+            cited = [*list_at(before, "citations"), *list_at(block, "citations")]
+            joined[-1] = index, {**before, "text": text_at(before, "text") + text_at(block, "text"), "citations": cited}
+        else:
+            joined.append((index, block))
+    return joined
 
 
 def _read_block(block: Block, index: int, draft: Draft) -> None:

@@ -24,7 +24,7 @@ from daypack.turn.dialects.parts import (
 from daypack.turn.dialects.reply import Draft, Reply, read_usage
 from daypack.turn.dialects.reply_fields import list_at, object_at, open_reply, text_at, unusable
 from daypack.turn.dialects.rules.openai import MAX_ID_CHARS, NAME, validate
-from daypack.turn.dialects.tool_calls import Calls, is_custom, tool_name
+from daypack.turn.dialects.tool_calls import Calls, is_custom, tool_name, whole_text
 from daypack.types.history import File, Image, Message, Text, ToolCall
 
 __all__ = ["read", "render", "validate"]
@@ -93,7 +93,8 @@ def _assistant(message: Message, calls: Calls) -> Block | None:
 
 
 def _is_refusal(message: Message) -> bool:
-    texts = () if isinstance(message.content, str) else [part for part in message.content if isinstance(part, Text)]
+    content = [whole_text(message)] if isinstance(message.content, str) else message.content
+    texts = [part for part in content if isinstance(part, Text)]
     return len(texts) == 1 and bool(texts[0].meta) and bool(texts[0].meta.get("refusal"))
 
 
@@ -152,7 +153,6 @@ def read(reply: object) -> Reply:
     if message.get("function_call"):
         raise unusable("uses function_call, which tool_calls replaced", "function_call", "describe functions as tools")
     facts = {"id": value.get("id"), "model": value.get("model"), "stop": stop}
-    facts["annotations"] = message.get("annotations") or None
     # A bare message of words could be anybody's.
     known = message is not value or message.get("tool_calls")
     return draft.finish("openai" if known else None, facts, read_usage(object_at(value, "usage")))
@@ -163,8 +163,9 @@ def _read_words(message: Block, draft: Draft) -> None:
     if thought := text_at(message, "reasoning_content") or text_at(message, "reasoning"):
         draft.think(thought, {"dialect": "openai"})
     content = message.get("content")
+    notes = message.get("annotations")
     if isinstance(content, str):
-        draft.say(content)
+        draft.say(content, {"annotations": notes} if notes else None)
     elif isinstance(content, list):
         for part in list_at(message, "content"):
             draft.take(part)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
+from daypack.history.draft import arguments_text
 from daypack.turn.dialects.reply_fields import object_at, open_reply, text_at
 
 _NEUTRAL = {"text": "text", "thinking": "text", "image": "source", "file": "source"}
@@ -68,8 +68,7 @@ class Draft:
 
     def call(self, call_id: str, name: str, arguments: object, meta: dict[str, Any] | None = None) -> None:
         """Add a call; its place among the parts is remembered."""
-        text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
-        given = {"id": call_id, "name": name, "arguments": text}
+        given = {"id": call_id, "name": name, "arguments": arguments_text(arguments)}
         self._calls.append({**given, "meta": {**(meta or {}), "after": len(self._parts)}})
 
     def finish(
@@ -77,17 +76,15 @@ class Draft:
     ) -> Reply:
         """Return the reply; `facts` without a value are left out of the message's meta."""
         parts, calls = self._parts, self._calls
-        plain = not parts or (len(parts) == 1 and parts[0].keys() == {"type", "text"} and parts[0]["type"] == "text")
-        content: Any = (parts[0]["text"] if parts else "") if plain else parts
+        usual = all(call["meta"]["after"] == len(parts) for call in calls)  # calls come last by default
+        content, about = _plain_text(parts) if usual else (parts, {})
         message: dict[str, Any] = {"role": "assistant", "content": content}
         if calls:
-            # Calls come last by default.
-            usual = all(call["meta"]["after"] == len(parts) for call in calls)
             message["tool_calls"] = [_without_place(call) if usual else call for call in calls]
         if dialect:
             told = {name: value for name, value in (facts or {}).items() if value is not None}
-            message["meta"] = {"dialect": dialect, **told}
-        return Reply(message=message, usage=usage)
+            about = {"dialect": dialect, **told, **about}
+        return Reply(message={**message, **_about(about)}, usage=usage)
 
 
 def read_usage(value: object) -> Usage | None:
@@ -117,6 +114,24 @@ def read_usage(value: object) -> Usage | None:
 def _count(value: Mapping[str, Any], key: str) -> int | None:
     found = value.get(key)
     return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+
+
+def _plain_text(parts: list[dict[str, Any]]) -> tuple[Any, dict[str, Any]]:
+    """Return the content of a reply, and what its message's meta keeps: a reply of one text is a str in every dialect.
+
+    The meta keeps what the provider said about that text, and reasoning that is only an id.
+    """
+    ids = [part["meta"] for part in parts if _is_only_an_id(part)]
+    said = [part for part in parts if not _is_only_an_id(part)]
+    if len(said) > 1 or any(part["type"] != "text" for part in said):
+        return parts, {}
+    about = {"text": said[0].get("meta") if said else None, "reasoning": ids}
+    return said[0]["text"] if said else "", {name: value for name, value in about.items() if value}
+
+
+def _is_only_an_id(part: dict[str, Any]) -> bool:
+    meta: dict[str, Any] = part.get("meta") or {}
+    return part["type"] == "thinking" and not part["text"] and meta.keys() == {"dialect", "id"}
 
 
 def _about(meta: dict[str, Any] | None) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from daypack.turn.dialects.parts import (
 from daypack.turn.dialects.reply import Draft, Reply, read_usage
 from daypack.turn.dialects.reply_fields import list_at, object_at, open_reply, text_at, unusable
 from daypack.turn.dialects.rules.responses import MAX_ID_CHARS, SERVER_ITEMS, validate
-from daypack.turn.dialects.tool_calls import Calls, in_order, is_custom, tool_name
+from daypack.turn.dialects.tool_calls import Calls, in_order, is_custom, tool_name, whole_text
 from daypack.types.history import File, Image, Message, Other, Part, Text, Thinking, ToolCall
 
 __all__ = ["read", "render", "validate"]
@@ -104,7 +104,8 @@ def _content(message: Message, empty: str) -> str | list[Block]:
 
 def _assistant(message: Message, sent: _Sent) -> list[Block]:
     if isinstance(message.content, str) and not message.tool_calls:
-        return [] if is_blank(message.content) else [{"role": "assistant", "content": message.content}]
+        item, _ = _message(whole_text(message))
+        return [item] if item else []
     ours = comes_from(message, "responses")
     # An item of the server's tools is refused without the reasoning that led to it.
     whole = ours and all(_reasoning(part, sent) for part in message.content if isinstance(part, Thinking))

@@ -90,13 +90,19 @@ def arguments_object(text: str) -> dict[str, Any]:
     return {"arguments": text}
 
 
+def whole_text(message: Message) -> Text:
+    """Return the text of a message that has no parts, with what its provider said about it."""
+    about = message.meta.get("text") if message.meta else None
+    return Text(message.text, cast(dict[str, Any], about) if isinstance(about, dict) else None)
+
+
 def in_order(message: Message) -> list[Part | ToolCall]:
     """Return the parts and calls of an assistant message in the order the model wrote them.
 
     Calls come after all parts, unless the reader of the reply noted another place (`after`, a number of parts).
     """
     content = message.content
-    parts: list[Part | ToolCall] = [Text(content)] if isinstance(content, str) else list(content)
+    parts: list[Part | ToolCall] = [whole_text(message)] if isinstance(content, str) else list(content)
     calls, count = message.tool_calls, len(parts)
     if not any(call.meta and "after" in call.meta for call in calls):
         parts.extend(calls)
