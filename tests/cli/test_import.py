@@ -91,7 +91,7 @@ def test_a_folder_is_searched_and_other_files_are_left_out(run: Run, tmp_path: P
     assert done.returncode == 0, done.stderr
     assert "2 other files skipped" in done.stderr
     assert "2 transcripts, 2 messages, 2 new" in done.stdout
-    assert [line.split()[0] for line in run("session", "list").stdout.splitlines()] == ["one", "two"]
+    assert {row["session"] for row in json.loads(run("session", "list", "--json").stdout)} == {"one", "two"}
 
 
 def test_the_session_can_be_named_for_one_file(run: Run, tmp_path: Path) -> None:

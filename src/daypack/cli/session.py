@@ -1,15 +1,27 @@
 """Create, list and show sessions."""
 
 import argparse
+import os
+import time
+from contextlib import suppress
 from typing import Any
 
-from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import counted, json_text, print_note, safe_line
+from daypack.cli.columns import age, fit, terminal_width
+from daypack.cli.options import add_place, natural, open_named
+from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line
 from daypack.config import Settings
+from daypack.derived.title import title_of
 from daypack.errors import DaypackError
 from daypack.files.offsets import DAMAGED, UNCOUNTED
-from daypack.history.layout import find_home
+from daypack.history.facets import Facets
+from daypack.history.layout import Home, Layout, find_home
 from daypack.session import Session, open_session
+
+_PIPE_COLUMNS = 160  # where output is not a terminal
+_NAME_COLUMNS = 40  # a longer name moves only the title of its own line
+_AGE_COLUMNS = 6  # 59 min
+_MIN_TITLE = 8  # columns; with fewer a title says nothing
+_UNCOUNTED_BYTES = 1 << 16  # of lines by other programs, which a list of many sessions counts
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,13 +30,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="new|list|show")
     summaries = {
         "new": "Create a session; an existing one is not changed.",
-        "list": "List the sessions of an agent.",
+        "list": "List the sessions of an agent, the newest first.",
         "show": "Show the state, folder and size of a session.",
     }
     new, listing, show = (actions.add_parser(name, help=what, description=what) for name, what in summaries.items())
     add_place(new)
     new.add_argument("--model", help="model of the session; determines the tokenizer")
     add_place(listing, session=None)
+    listing.add_argument(
+        "-n", type=natural, default=0, metavar="COUNT", help="number to show, 0 for all (default: %(default)s)"
+    )
     add_place(show)
 
 
@@ -42,31 +57,75 @@ def _new(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     home = find_home(args.home, args.uid)
-    rows: list[dict[str, Any]] = []
-    for name in home.list(args.agent):
-        try:
-            with open_session(name, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
-                rows.append(describe(session))
-        except DaypackError as error:
-            rows.append({"session": name, "agent": args.agent, "error": f"{error.problem} [{error.place}]"})
+    names = _newest_first(home, args.agent)
+    rows = [_row(name, args) for name in names[: args.n or None]]
     if args.json:
         print(json_text(rows))
         return 0
-    width = max([len(row["session"]) for row in rows], default=0)
-    for row in rows:
-        facts = row.get("error", "")
-        if not facts:
-            facts = f"{row['state']:<9}  updated {row['updated_at']}  {counted(row['messages'], 'message')}"
-        print(f"{safe_line(row['session']):<{width}}  {safe_line(facts)}")
-    if not rows:
+    if rows:
+        print("\n".join(_table(rows)))
+    else:
+        others = [agent for agent in home.agents() if agent != args.agent and home.list(agent)]
         print_note(f"no sessions of agent {safe_line(args.agent)} in {safe_line(home.folder)}")
+        if others:
+            print_note(f"  → --agent NAME lists those of {safe_line(', '.join(others))}")
+    if len(rows) < len(names):
+        print_note(f"… {counted(len(names) - len(rows), 'older session')} not shown; -n 0 shows all")
     return 0
+
+
+def _newest_first(home: Home, agent: str) -> list[str]:
+    """Return the names of sessions by their last append; those without a readable time come last."""
+    return sorted(home.list(agent), key=lambda name: _updated(home.session(agent, name)), reverse=True)
+
+
+def _updated(layout: Layout) -> tuple[str, int]:
+    """Return the time of the last append, to the second, and that of the file: it may have been copied since."""
+    moment, changed = "", 0
+    with suppress(DaypackError):
+        moment = Facets(layout).read(layout.updated_at)
+    with suppress(OSError):
+        changed = os.stat(layout.messages).st_mtime_ns
+    return moment, changed
+
+
+def _row(name: str, args: argparse.Namespace) -> dict[str, Any]:
+    try:
+        with open_session(name, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
+            return describe(session)
+    except DaypackError as error:
+        return {"session": name, "agent": args.agent, "error": f"{error.problem} [{error.place}]"}
+
+
+def _table(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the lines of the list; titles are cut to the terminal, names never."""
+    now, room = time.time(), terminal_width(_PIPE_COLUMNS)
+    with_state = any(row.get("state", "active") != "active" for row in rows)
+    cells = [("age", "messages", "tokens", "state", "session", "title")]
+    for row in rows:
+        numbers = age(row.get("updated_at") or "", now), _number(row.get("messages")), _number(row.get("tokens"))
+        state = row.get("state", "error").removeprefix("active")
+        cells.append((*numbers, state, safe_line(row["session"]), row.get("error") or row["title"] or ""))
+    widths = [max(least, *(len(row[at]) for row in cells)) for at, least in enumerate((_AGE_COLUMNS, 0, 0, 0))]
+    name_width = max(len(row[4]) for row in cells if len(row[4]) <= _NAME_COLUMNS)
+    lines: list[str] = []
+    for *numbers, state, name, title in cells:
+        fields = [text.rjust(width) for text, width in zip(numbers, widths, strict=False)]
+        fields += [state.ljust(widths[3])] if with_state else []
+        line = "  ".join([*fields, name.ljust(name_width)])
+        left = room - len(line) - 2
+        lines.append(f"{line}  {fit(title, left)}".rstrip() if left >= _MIN_TITLE else line.rstrip())
+    return [colour(lines[0], "dim"), *lines[1:]]
+
+
+def _number(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
 
 
 def _show(args: argparse.Namespace) -> int:
     with open_named(args) as session:
-        pins, tokens = list(session.pins), _tokens(session)
-        facts = describe(session) | {"tokens": tokens, "pins": pins}
+        pins = list(session.pins)
+        facts = describe(session, max_bytes=None) | {"pins": pins}
     if args.json:
         print(json_text(facts))
         return 0
@@ -76,12 +135,13 @@ def _show(args: argparse.Namespace) -> int:
     return 0
 
 
-def describe(session: Session) -> dict[str, Any]:
-    """Return the facts of a session as shown by `session show`."""
+def describe(session: Session, *, max_bytes: int | None = _UNCOUNTED_BYTES) -> dict[str, Any]:
+    """Return the facts of a session; `tokens` is None if more than `max_bytes` are not counted yet."""
     layout, facets = session.history.layout, session.history.facets
     return {
         "session": session.name,
         "agent": session.agent,
+        "title": title_of(session.history) or None,
         "path": layout.folder,
         "state": facets.state(),
         "created_at": facets.read(layout.created_at),
@@ -91,12 +151,17 @@ def describe(session: Session) -> dict[str, Any]:
         "tokenizer": session.history.tokenizer,
         "messages": len(session.messages()),
         "events": len(session.events()),
+        "tokens": _tokens(session, max_bytes),
     }
 
 
-def _tokens(session: Session) -> int:
-    reader, total = session.history.messages.reader, 0
+def _tokens(session: Session, max_bytes: int | None) -> int | None:
+    reader, total, uncounted = session.history.messages.reader, 0, list[int]()
     for at, slot in enumerate(reader.slots(0, reader.count())):
-        counted = slot.tokens != UNCOUNTED and not slot.flags & DAMAGED
-        total += slot.tokens if counted else sum(map(session.history.count_tokens, reader.read(at, at + 1)))
-    return total
+        if slot.tokens != UNCOUNTED and not slot.flags & DAMAGED:
+            total += slot.tokens
+            continue
+        uncounted.append(at)
+        if max_bytes is not None and (max_bytes := max_bytes - slot.length) < 0:
+            return None
+    return total + sum(session.history.count_tokens(message) for at in uncounted for message in reader.read(at, at + 1))

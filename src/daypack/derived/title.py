@@ -1,0 +1,36 @@
+"""The title of a session: the first words of its user."""
+
+from daypack.derived.compaction.utterances import user_words
+from daypack.history.lines import ROLE_SHIFT
+from daypack.history.session import History
+from daypack.types.kinds import ROLES
+
+MAX_CHARS = 200
+_FIRST_LINES = 200  # of the log; a title further down is not worth reading for
+_TRIES = 5  # user messages that are read: the first ones of a harness may hold only its own text
+_USER_OR_UNKNOWN = (0, ROLES.index("user") + 1)  # the role in the flags of a slot
+
+
+def title_of(history: History) -> str:
+    """Return the first words that the user wrote, as one line; "" if there are none.
+
+    Messages that a harness or a tool wrote in the user's name are used only if there is no other.
+    """
+    reader = history.messages.reader
+    slots = enumerate(reader.slots(0, _FIRST_LINES))
+    wanted = [at for at, slot in slots if slot.flags >> ROLE_SHIFT & 7 in _USER_OR_UNKNOWN]
+    first, tries = "", 0
+    for at in wanted:
+        for message in reader.read(at, at + 1):
+            if message.role == "user" and tries < _TRIES:
+                tries += 1
+                if words := _line(user_words(message)):
+                    return words
+                first = first or _line(message.text)
+        if tries == _TRIES:
+            break
+    return first
+
+
+def _line(text: str) -> str:
+    return " ".join(text[: 8 * MAX_CHARS].split())[:MAX_CHARS]
