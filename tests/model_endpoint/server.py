@@ -1,0 +1,206 @@
+"""The HTTP server of the scripted model: which API is asked, whether the request is valid, and what is sent back."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
+from typing import Any, NamedTuple, Protocol
+
+from model_endpoint import chat, messages, responses
+from model_endpoint.script import Fail, Say, Sent, Step
+
+_PATIENCE_SECONDS = 30
+_MAX_PROBLEMS = 3
+_RETRIED = (429, 500, 503, 529)
+
+
+class Api(Protocol):
+    """What one API of a provider refuses and answers: a module."""
+
+    @property
+    def DONE(self) -> bytes: ...  # noqa: N802 — a constant of the module
+
+    def check(self, body: Mapping[str, Any]) -> Iterator[str]: ...
+    def tokens(self, body: Mapping[str, Any]) -> int: ...
+    def too_long(self, count: int, window: int) -> Fail: ...
+    def error(self, fail: Fail) -> dict[str, Any]: ...
+    def whole(self, say: Say, body: Mapping[str, Any], number: int) -> dict[str, Any]: ...
+    def events(self, say: Say, body: Mapping[str, Any], number: int) -> Iterator[Sent]: ...
+    def failure(self, fail: Fail) -> Sent: ...
+
+
+_APIS: dict[str, Api] = {chat.PATH: chat, responses.PATH: responses, messages.PATH: messages}
+
+
+class Request(NamedTuple):
+    """A received request; header names are in lower case."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+
+
+class ModelEndpoint:
+    """The server: `steps` are its replies in order, or `answer` chooses one for each request.
+
+    `window`: requests of more tokens, estimated at four characters each, are refused as too long. `requests` has all
+    that came, `refused` why some were refused; clear it in a test that expects a refusal.
+    """
+
+    def __init__(
+        self, *steps: Step, answer: Callable[[Request], Step] | None = None, window: int | None = None
+    ) -> None:
+        self.requests: list[Request] = []
+        self.refused: list[str] = []
+        self.left = list(steps)
+        self._answer = answer or self._next_step
+        self._window = window
+        self._lock = threading.Lock()
+        self._resumed = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._connection())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The base address for Anthropic's client."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def openai_url(self) -> str:
+        """The base address for OpenAI's client."""
+        return f"{self.url}/v1"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables with which clients of another process find this endpoint."""
+        return {
+            "OPENAI_API_KEY": "none",
+            "OPENAI_BASE_URL": self.openai_url,
+            "ANTHROPIC_API_KEY": "none",
+            "ANTHROPIC_BASE_URL": self.url,
+        }
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [request.body for request in self.requests]
+
+    def resume(self) -> None:
+        """Send the rest of a reply with `pause_after`; also when it has not come that far."""
+        self._resumed.set()
+
+    def __enter__(self) -> "ModelEndpoint":
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._resumed.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+        if kind is None:
+            assert self.refused == [], "requests that a provider would refuse"
+
+    def _next_step(self, _request: Request) -> Step:
+        return self.left.pop(0) if self.left else Fail(400, "the script has no more replies")
+
+    def _reply(self, api: Api, request: Request) -> tuple[int, Say | Fail]:
+        """Return the number of a request and the answer; the lock keeps the steps in order."""
+        with self._lock:
+            self.requests.append(request)
+            number = len(self.requests)
+            step = self._refusal(api, request) or self._answer(request)
+        if isinstance(step, Fail):
+            return number, step
+        return number, (Say(step) if isinstance(step, str) else step).numbered(number)
+
+    def _refusal(self, api: Api, request: Request) -> Fail | None:
+        if request.path not in _APIS:
+            return self._refuse(Fail(404, f"unknown path {request.path}"))
+        if problem := next(_check_headers(api, request.headers), None):
+            return self._refuse(Fail(401, problem))
+        if problem := "; ".join(islice(dict.fromkeys(api.check(request.body)), _MAX_PROBLEMS)):
+            return self._refuse(Fail(400, problem))
+        count = api.tokens(request.body)
+        return api.too_long(count, self._window) if self._window is not None and count > self._window else None
+
+    def _refuse(self, fail: Fail) -> Fail:
+        self.refused.append(fail.message)
+        return fail
+
+    def _connection(self) -> type[BaseHTTPRequestHandler]:
+        endpoint = self
+
+        class Connection(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"  # for chunks: a stream that is cut must look different from one that ends
+
+            def do_POST(self) -> None:
+                self.close_connection = True
+                given = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                request = Request(self.path.partition("?")[0], headers, json.loads(given or b"{}"))
+                api = _APIS.get(request.path, chat)
+                number, step = endpoint._reply(api, request)
+                with suppress(OSError):  # the client may have disconnected
+                    if isinstance(step, Fail):
+                        hint = {"retry-after-ms": str(step.retry_after_ms)} if step.status in _RETRIED else {}
+                        self.send(step.status, json.dumps(api.error(step)).encode(), headers=hint)
+                    elif request.body.get("stream"):
+                        self.stream(endpoint._parts(step, api, api.events(step, request.body, number)))
+                    else:
+                        body = json.dumps(api.whole(step, request.body, number)).encode()
+                        self.send(200, body, cut=step.cut_after is not None)
+
+            def send(self, status: int, body: bytes, *, headers: Mapping[str, str] = {}, cut: bool = False) -> None:
+                self.begin(status, {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers})
+                self.wfile.write(body[: len(body) // 2] if cut else body)
+
+            def begin(self, status: int, headers: Mapping[str, str]) -> None:
+                self.send_response(status)
+                for name, value in {**headers, "Connection": "close"}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+
+            def stream(self, parts: Iterator[bytes | None]) -> None:
+                self.begin(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"})
+                for part in parts:
+                    if part is None:
+                        return
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
+                    self.wfile.flush()
+                self.wfile.write(b"0\r\n\r\n")
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                """Suppress the log."""
+
+        return Connection
+
+    def _parts(self, say: Say, api: Api, events: Iterator[Sent]) -> Iterator[bytes | None]:
+        """Yield a stream event by event; None where the connection is cut."""
+        pieces = 0
+        for sent in events:
+            if pieces == say.pause_after:
+                self._resumed.wait(_PATIENCE_SECONDS)
+            if sent.piece or pieces:
+                if pieces == say.cut_after:
+                    yield None
+                if pieces == say.fail_after:
+                    yield api.failure(Fail(529 if api is messages else 500)).wire
+                    return
+            yield sent.wire
+            pieces += sent.piece
+        if api.DONE:
+            yield api.DONE
+
+
+def _check_headers(api: Api, headers: Mapping[str, str]) -> Iterator[str]:
+    if not headers.get("content-type", "").startswith("application/json"):
+        yield "content-type: must be application/json"
+    if api is messages and not headers.get("anthropic-version"):
+        yield "anthropic-version: header is required"
+    if not headers.get("authorization", "").startswith("Bearer ") and not (
+        api is messages and headers.get("x-api-key")
+    ):
+        yield "You didn't provide an API key."
