@@ -33,7 +33,7 @@ VARYING = {
     r'"crc":"[0-9a-f]{8}"': '"crc":"<crc>"',
     r"\bctx-[0-9a-f]{24}\b": "<context>",
     r"\b[0-9a-f]{32}\b": "<id>",
-    r"(?m)^ *\d+ (?:s|min)(?=  )": "<age>",
+    r" +\d+ (?:s|min)(?=  )": " <age>",
 }
 MARK = "-- end of output --"
 # The answers of the model in the README's example, which is called with the real client.

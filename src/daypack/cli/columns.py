@@ -6,6 +6,7 @@ from datetime import datetime
 
 from daypack.cli.terminal import safe_line
 
+AGE_COLUMNS = 6  # 59 min
 _ELLIPSIS = "…"
 _UNITS = ((60, 60, "s"), (60, 60, "min"), (48, 24, "h"), (60, 30, "d"), (24, 12, "mo"))  # shown below, divisor, name
 

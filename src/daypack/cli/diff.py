@@ -1,6 +1,7 @@
-"""Show what changed from one recorded turn to another."""
+"""Show what changed from one recorded turn to another; without events, from the last but one to the newest."""
 
 import argparse
+from itertools import islice
 
 import msgspec
 
@@ -8,20 +9,26 @@ from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import json_text, safe_line
 from daypack.cli.turn_summary import event_named, read_turn, short
+from daypack.errors import SourceMissing
+from daypack.session import Session
 from daypack.turn.evidence.diff import Difference, compare
+from daypack.turn.evidence.turn_list import newest_turns
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
-    parser.add_argument("before", help="event of the earlier turn, e.g. ev-12, or latest")
-    parser.add_argument("after", help="event of the later turn")
+    parser.add_argument(
+        "before", nargs="?", help="event of the earlier turn, e.g. ev-12 (default: the one before the newest)"
+    )
+    parser.add_argument("after", nargs="?", help="event of the later turn (default: the newest; see `daypack turns`)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Compare and print; exit code 3 if a turn does not replay byte for byte."""
     with open_named(args) as session:
-        names = [event_named(session, args.before), event_named(session, args.after)]
+        before = event_named(session, args.before) if args.before else _last_but_one(session)
+        names = [before, event_named(session, args.after)]
         (old, old_verified), (new, new_verified) = (read_turn(session, name) for name in names)
         found = compare(old, new)
     if args.json:
@@ -32,6 +39,20 @@ def run(args: argparse.Namespace) -> int:
         for name, text in _lines(found):
             print(f"{name:<9} {text}")
     return 0 if old_verified and new_verified else EXIT_DAMAGE
+
+
+def _last_but_one(session: Session) -> str:
+    """Return the turn for the model before the newest."""
+    newest = session.turns.newest()
+    turns = list(islice(newest_turns(session.history, "model"), 2))
+    if len(turns) < 2:
+        raise SourceMissing(
+            f"only one turn for model is recorded: {newest}",
+            operation="diff",
+            place=session.history.layout.folder,
+            hint=f"`daypack prepare {session.name}` records the next one",
+        )
+    return turns[1].event
 
 
 def _lines(found: Difference) -> list[tuple[str, str]]:

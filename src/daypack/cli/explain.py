@@ -22,7 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument("item", nargs="?", help="an item's id or source, messages:12 or msg-12 (default: everything)")
     parser.add_argument(
-        "--event", metavar="EV", help="event of the turn (default: the newest turn, or a dry run if there is none)"
+        "--event",
+        metavar="EV",
+        help="event of the turn, see `daypack turns` (default: the newest turn, or a dry run if there is none)",
     )
 
 

@@ -5,7 +5,7 @@ import argparse
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe_line
-from daypack.cli.turn_summary import LATEST, add_dialect, event_named, print_turn
+from daypack.cli.turn_summary import add_dialect, event_named, print_turn
 from daypack.errors import BadInput, DaypackError
 from daypack.session import Session
 from daypack.turn.ledger import TURN
@@ -14,7 +14,9 @@ from daypack.turn.ledger import TURN
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
-    parser.add_argument("event", nargs="?", help="event of the turn, e.g. ev-12 (default: latest)")
+    parser.add_argument(
+        "event", nargs="?", help="event of the turn, e.g. ev-12 (default: the newest; see `daypack turns`)"
+    )
     parser.add_argument("--all", action="store_true", help="verify every recorded turn")
     add_dialect(parser)
 
@@ -29,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     with open_named(args) as session:
         if args.all:
             return _replay_all(session, args)
-        turn = session.replay(event_named(session, args.event or LATEST))
+        turn = session.replay(event_named(session, args.event))
         if not args.json and not args.dialect:
             print(f"{colour('verified', 'green')}  {turn.event_id}: {', '.join(map(safe_line, turn.record.sha256))}")
         print_turn(turn, args, verified=turn.record.sha256)

@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from daypack.cli.columns import age, fit, terminal_width
+from daypack.cli.columns import AGE_COLUMNS, age, fit, terminal_width
 from daypack.cli.options import add_place, natural, open_named
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line
 from daypack.config import Settings
@@ -19,7 +19,6 @@ from daypack.session import Session, open_session
 
 _PIPE_COLUMNS = 160  # where output is not a terminal
 _NAME_COLUMNS = 40  # a longer name moves only the title of its own line
-_AGE_COLUMNS = 6  # 59 min
 _MIN_TITLE = 8  # columns; with fewer a title says nothing
 _UNCOUNTED_BYTES = 1 << 16  # of lines by other programs, which a list of many sessions counts
 
@@ -106,7 +105,7 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
         numbers = age(row.get("updated_at") or "", now), _number(row.get("messages")), _number(row.get("tokens"))
         state = row.get("state", "error").removeprefix("active")
         cells.append((*numbers, state, safe_line(row["session"]), row.get("error") or row["title"] or ""))
-    widths = [max(least, *(len(row[at]) for row in cells)) for at, least in enumerate((_AGE_COLUMNS, 0, 0, 0))]
+    widths = [max(least, *(len(row[at]) for row in cells)) for at, least in enumerate((AGE_COLUMNS, 0, 0, 0))]
     name_width = max(len(row[4]) for row in cells if len(row[4]) <= _NAME_COLUMNS)
     lines: list[str] = []
     for *numbers, state, name, title in cells:

@@ -18,7 +18,7 @@ from daypack.types.kinds import TARGETS
 
 LATEST = "latest"
 _FEW = 3  # members of a family that are listed separately
-_EPOCHS = {
+EPOCH_REASONS = {
     "first": "first turn",
     "refresh": "refresh requested",
     "overflow": "the window was full",
@@ -97,9 +97,9 @@ def add_dialect(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def event_named(session: Session, name: str) -> str:
-    """Return the id of a turn's event; `latest` is the newest turn for the model."""
-    return session.turns.newest() if name == LATEST else name
+def event_named(session: Session, name: str | None) -> str:
+    """Return the id of a turn's event; `latest`, or no name, is the newest turn for the model."""
+    return session.turns.newest() if name in (None, LATEST) else name
 
 
 def read_turn(session: Session, event: str) -> tuple[Turn, bool]:
@@ -202,7 +202,7 @@ def _facts(turn: Turn) -> list[tuple[str, str]]:
     record, parts = turn.record, turn.parts
     start = f"from message {parts.messages[0].seq}" if parts.messages else "no messages"
     if turn.new_epoch:
-        epoch = f"new, {start}: {_EPOCHS.get(turn.new_epoch, safe_line(turn.new_epoch))}"
+        epoch = f"new, {start}: {EPOCH_REASONS.get(turn.new_epoch, safe_line(turn.new_epoch))}"
     else:
         epoch = f"continues {record.epoch}, {start}"
     facts = [

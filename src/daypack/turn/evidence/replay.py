@@ -40,7 +40,7 @@ def read_turn(history: History, event_id: str) -> TurnRecord:
             f"{event_id} is not a turn",
             operation="replay",
             place=history.layout.events,
-            hint=f"`daypack log --events` lists events of type {TURN}",
+            hint=f"`daypack turns {history.layout.name}` lists the turns",
         )
     try:
         return msgspec.convert(expand(event.data), TurnRecord)

@@ -1,0 +1,80 @@
+"""List the recorded turns of a session, the newest last: their ids, tokens, epochs and cache hits."""
+
+import argparse
+import time
+from itertools import islice
+
+from daypack.cli.columns import AGE_COLUMNS, age
+from daypack.cli.main import EXIT_DAMAGE
+from daypack.cli.options import add_place, natural, open_named, report_damage
+from daypack.cli.terminal import json_text, print_note, safe_line, table
+from daypack.cli.turn_summary import EPOCH_REASONS
+from daypack.turn.evidence.turn_list import ListedTurn, newest_turns
+
+_NONE = "–"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_place(parser)
+    parser.add_argument(
+        "-n", type=natural, default=20, metavar="COUNT", help="number to show, 0 for all (default: %(default)s)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one line per turn; exit code 3 if the log of events is damaged."""
+    with open_named(args) as session:
+        listed = newest_turns(session.history)
+        turns = list(islice(listed, args.n or None))[::-1]
+        earlier = next(listed, None) is not None
+        if args.json:
+            print(json_text(turns))
+        elif not turns:
+            print_note(f"no turn is recorded yet; `daypack prepare {safe_line(session.name)}` records one")
+        else:
+            print("\n".join(_lines(turns)))
+            _print_hints(session.name, turns, earlier=earlier)
+        report_damage(session, set())
+        return EXIT_DAMAGE if session.damage else 0
+
+
+def _lines(turns: list[ListedTurn]) -> list[str]:
+    head = ["turn", "age", "tokens", "budget", "expected cache", "reported cache", "epoch"]
+    with_target = any(turn.target != "model" for turn in turns)
+    if with_target:
+        head.insert(-1, "for")
+    now, rows = time.time(), list[list[str]]()
+    for turn in turns:
+        row = [turn.event, age(turn.at, now).rjust(AGE_COLUMNS), f"{turn.tokens:,}", _number(turn.budget_tokens)]
+        row += [f"{turn.expected_cached_tokens:,}", _reported(turn)]
+        row += [turn.target] if with_target else []
+        rows.append([*row, _epoch(turn)])
+    return table(head, rows, right=6)
+
+
+def _number(value: int | None) -> str:
+    return _NONE if value is None else f"{value:,}"
+
+
+def _reported(turn: ListedTurn) -> str:
+    """Return the cache hit that the provider reported, out of the input that it counted."""
+    if turn.input_tokens is None:
+        return _NONE
+    return f"{_number(turn.cached_tokens)} of {turn.input_tokens:,}"
+
+
+def _epoch(turn: ListedTurn) -> str:
+    if turn.new_epoch is None:
+        return f"continues {turn.epoch}"
+    return f"new: {EPOCH_REASONS.get(turn.new_epoch, turn.new_epoch)}"
+
+
+def _print_hints(session: str, turns: list[ListedTurn], *, earlier: bool) -> None:
+    name = safe_line(session)
+    if earlier:
+        print_note("earlier turns are not shown; -n 0 shows all")
+    hint = f"`daypack explain {name} --event {turns[-1].event}` lists what is in it"
+    if len(turns) > 1:
+        hint += f"; `daypack diff {name}` compares the newest two"
+    print_note(hint)
