@@ -1,7 +1,51 @@
-"""`python -m daypack` is the `daypack` command."""
+"""The program `daypack`, also as `python -m daypack`: its standard streams, Ctrl-C and its exit code."""
 
+import os
 import sys
+from io import TextIOWrapper
+from types import TracebackType
 
-from daypack.cli.main import run
+_INTERRUPTED = 130
 
-sys.exit(run())
+
+def main() -> int:
+    """Run the command of the arguments; Ctrl-C ends it without a traceback at any moment."""
+    # Ctrl-C can arrive where no `try` catches it: in a callback of the import system, in a finaliser, at exit.
+    sys.excepthook, sys.unraisablehook = _on_exception, _on_unraisable
+    try:
+        _open_streams()
+        from daypack.cli.main import run  # noqa: PLC0415 — Ctrl-C can arrive during this import too
+
+        return run()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _on_exception(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        os._exit(_INTERRUPTED)
+    sys.__excepthook__(kind, error, traceback)
+
+
+def _on_unraisable(unraisable: "sys.UnraisableHookArgs") -> None:
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        os._exit(_INTERRUPTED)
+    sys.__unraisablehook__(unraisable)
+
+
+def _open_streams() -> None:
+    """Open closed standard streams as the null device: a log of a session must not get the number of one."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            fd = os.open(os.devnull, os.O_RDWR)
+            if fd != number:
+                os.dup2(fd, number)
+                os.close(fd)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
+            stream.reconfigure(errors="backslashreplace")  # arrows and quotes of messages
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -237,7 +237,7 @@ def test_doctor_finds_nothing_wrong_or_tells_and_exits_with_3(run: Run, home: st
         (("append", "x", "y", "--client-key", ""), 2, "client_key"),
         (("append", "x", "y", "--skip", "3"), 2, "--skip requires --jsonl"),
         (("pin", "x", "--file", "f"), 2, "cannot be combined"),
-        (("session", "dance"), 2, "invalid choice"),
+        (("session", "dance"), 2, "unknown action 'dance'"),
         (("append", "x", "y", "--jsonl", "-"), 2, "--jsonl cannot be combined with text"),
         (("append", "x", "--jsonl", "-", "--skip", "-1"), 2, "must be a number of 0 or more"),
         (("pin", "x", "--remove"), 2, "cannot be combined"),

@@ -1,14 +1,16 @@
 """The `daypack` command: imports only the module of the command that runs."""
 
-import argparse
 import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
-from typing import cast
+from typing import TextIO
 
-from daypack.errors import BadInput, Damaged, DamageWarning, DaypackError
+from daypack.cli.parser import EXIT_USAGE, PLACE_OPTIONS, Parser, first_positional, is_option
+from daypack.errors import BadInput, Damaged, DamageWarning, DaypackError, StorageFailed
+from daypack.types.names import did_you_mean
 
 GROUPS: dict[str, dict[str, str]] = {
     "Record and pack": {
@@ -62,75 +64,60 @@ GROUPS: dict[str, dict[str, str]] = {
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 # Commands whose name is not a valid module name.
 MODULES = {"import": "import_transcripts", "import-envelope": "import_envelope", "check-reply": "check_reply"}
-EXIT_FAILED, EXIT_USAGE, EXIT_DAMAGE = 1, 2, 3
-_WITH_VALUE = ("--home", "--agent", "--uid")
+EXIT_FAILED, EXIT_DAMAGE, EXIT_INTERRUPTED = 1, 3, 130
+_GLOBAL = ("-h", "--help", "--version", "--json", *PLACE_OPTIONS)
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 success, 1 failure, 2 usage error, 3 damage found."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    """Run a command and return its exit code: 0 success, 1 failure, 2 usage error, 3 damage found, 130 Ctrl-C.
+
+    Nothing is left to be written when it returns: a full disk as standard output is reported here.
+    """
     try:
-        return _run(arguments)
-    except DaypackError as error:
-        return _report(error)
-    except BrokenPipeError:
-        # The reader of our output is gone; keep the interpreter from reporting that at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
     except KeyboardInterrupt:
-        return 130
+        code = EXIT_INTERRUPTED
+    except OSError as error:
+        code = _report_os_error(error)
+    try:
+        sys.stderr.flush()
+    except OSError:
+        _discard(sys.stderr)
+    return code
 
 
 def _run(arguments: list[str]) -> int:
-    at = _command_position(arguments)
+    try:
+        return _run_command(arguments)
+    except DaypackError as error:
+        return _report(error)
+    except SystemExit as left:  # of argparse: help was printed, or the arguments were refused
+        return left.code if isinstance(left.code, int) else EXIT_FAILED
+
+
+def _run_command(arguments: list[str]) -> int:
+    at = first_positional(arguments)
     if at is None:
         return _print_overview(arguments)
-    name = arguments[at]
+    name = arguments.pop(at)
+    if name == "help":
+        return _run_command([*arguments, "--help"])
     if name not in COMMANDS:
-        print(f"daypack: unknown command {name!r}; the commands are {', '.join(sorted(COMMANDS))}", file=sys.stderr)
-        return EXIT_USAGE
+        hint = f"{did_you_mean(name, [*COMMANDS, 'help'])} `daypack help` lists the commands".strip()
+        Parser(prog="daypack").refuse(f"unknown command {name!r}", hint)
     module = import_module(f"daypack.cli.{MODULES.get(name, name)}")
-    parser = argparse.ArgumentParser(prog=f"daypack {name}", description=module.__doc__, allow_abbrev=False)
+    parser = Parser(prog=f"daypack {name}", description=module.__doc__)
     module.configure(parser)
     warnings.simplefilter("ignore", DamageWarning)  # commands report damage themselves
-    return module.run(_parse(parser, arguments[:at], arguments[at + 1 :]))
-
-
-def _parse(parser: argparse.ArgumentParser, before: Sequence[str], after: Sequence[str]) -> argparse.Namespace:
-    """Parse options before and after the command alike, in any order with positional arguments."""
-    arguments = [*before, *after]
-    if parser.get_default("actions"):  # options belong to the action: session list --home X
-        at = _command_position(arguments)
-        inner = _actions(parser).get(arguments[at]) if at is not None else None
-        if at is None or inner is None:
-            return parser.parse_args(arguments if at is None else [arguments.pop(at), *arguments])
-        action = arguments.pop(at)
-        return inner.parse_intermixed_args(arguments, argparse.Namespace(action=action))
-    return parser.parse_intermixed_args(arguments)
-
-
-def _actions(parser: argparse.ArgumentParser) -> "dict[str, argparse.ArgumentParser]":
-    """Return the parsers of a command's actions; argparse has no public way to ask."""
-    for action in parser._actions:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-        choices = cast("object", action.choices)
-        if isinstance(choices, dict):
-            return cast("dict[str, argparse.ArgumentParser]", choices)
-    return {}
-
-
-def _command_position(arguments: Sequence[str]) -> int | None:
-    skip = False
-    for at, argument in enumerate(arguments):
-        if skip:
-            skip = False
-        elif argument in _WITH_VALUE:
-            skip = True
-        elif not argument.startswith("-"):
-            return at
-    return None
+    return module.run(parser.parse(arguments))
 
 
 def _print_overview(arguments: Sequence[str]) -> int:
+    for name in (argument.partition("=")[0] for argument in arguments if is_option(argument)):
+        if name not in _GLOBAL:
+            hint = did_you_mean(name, _GLOBAL) or "options follow the command: `daypack COMMAND --help` lists them"
+            Parser(prog="daypack").refuse(f"unknown option {name!r}", hint)
     if "--version" in arguments:
         from daypack import __version__  # noqa: PLC0415 — only here
 
@@ -138,7 +125,7 @@ def _print_overview(arguments: Sequence[str]) -> int:
         return 0
     is_error = "-h" not in arguments and "--help" not in arguments
     width = max(map(len, COMMANDS))
-    lines = ["usage: daypack COMMAND …", "", "Run `daypack COMMAND --help` for the options of a command."]
+    lines = ["usage: daypack COMMAND …", "", "Run `daypack help COMMAND` for the options of a command."]
     for group, commands in GROUPS.items():
         lines += ["", f"{group}:", *(f"  {name:<{width}}  {summary}" for name, summary in commands.items())]
     print("\n".join(lines), file=sys.stderr if is_error else sys.stdout, flush=True)
@@ -154,5 +141,26 @@ def _report(error: DaypackError) -> int:
     return EXIT_USAGE if isinstance(error, BadInput) else EXIT_FAILED
 
 
-if __name__ == "__main__":
-    sys.exit(run())
+def _report_os_error(error: OSError) -> int:
+    """Report a failed system call: of standard output (a full disk, a closed pipe), or of a file that it names."""
+    try:
+        sys.stdout.flush()
+    except OSError as left:
+        error = left
+    else:
+        if error.filename is not None:
+            return _report(StorageFailed(error.strerror or str(error), place=os.fsdecode(error.filename)))
+    _discard(sys.stdout)
+    if isinstance(error, BrokenPipeError):  # the reader of our output has seen enough
+        return 0
+    hint = "the command may have done its work: check before you repeat it"
+    return _report(StorageFailed(f"cannot write: {error.strerror or error}", place="standard output", hint=hint))
+
+
+def _discard(stream: TextIO) -> None:
+    """Drop what a stream could not write, so that the interpreter does not report it again at exit."""
+    with suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+        stream.flush()

@@ -34,7 +34,6 @@ _NEWEST = 10  # entries that `show` prints
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.set_defaults(actions=True)
     actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(_ACTIONS))
     made = {name: actions.add_parser(name, help=what, description=what) for name, what in _ACTIONS.items()}
     for name, action in made.items():

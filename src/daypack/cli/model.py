@@ -23,7 +23,6 @@ _USES = {COMPACTION: "compaction uses", EMBEDDING: "search uses"}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.set_defaults(actions=True)
     actions = parser.add_subparsers(dest="action", required=True, metavar="pull|use|list|test")
     about = {
         "pull": "Download a model; an interrupted download is resumed.",

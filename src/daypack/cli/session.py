@@ -25,7 +25,6 @@ _UNCOUNTED_BYTES = 1 << 16  # of lines by other programs, which a list of many s
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.set_defaults(actions=True)
     actions = parser.add_subparsers(dest="action", required=True, metavar="new|list|show")
     summaries = {
         "new": "Create a session; an existing one is not changed.",

@@ -5,6 +5,7 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -63,7 +64,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: int = 0)
 def print_note(text: str) -> None:
     """Print a line to standard error, after flushing standard output so that the order is kept in a pipe."""
     sys.stdout.flush()
-    print(text, file=sys.stderr, flush=True)
+    _print_aside(text)
+
+
+def _print_aside(text: str, end: str = "\n") -> None:
+    """Write to standard error; a command does not fail because its notes cannot be written."""
+    with suppress(OSError):
+        print(text, end=end, file=sys.stderr, flush=True)
 
 
 def print_error(error: DaypackError) -> None:
@@ -91,9 +98,9 @@ class Progress:
         self._next = time.monotonic() + self._interval
         self._shown = True
         end = "\r" if self._terminal else "\n"
-        print(f"{count:,} {self._label}", end=end, file=sys.stderr, flush=True)
+        _print_aside(f"{count:,} {self._label}", end)
 
     def clear(self) -> None:
         """Erase the counter from the terminal."""
         if self._shown and self._terminal:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            _print_aside("\r\x1b[K", "")

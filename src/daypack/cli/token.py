@@ -14,7 +14,6 @@ _MAX_DAYS = 36_500
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.set_defaults(actions=True)
     actions = parser.add_subparsers(dest="action", required=True, metavar="new|list|revoke")
     summaries = {
         "new": "Create a token for a user and print it once; a new user is created too.",

@@ -1,0 +1,116 @@
+"""The arguments of a command: parsed in any order, and refused in two lines that name the nearest valid spelling."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn, cast
+
+from daypack.types.names import did_you_mean
+
+EXIT_USAGE = 2
+# Options that every command understands, also before its name, and that take a value.
+PLACE_OPTIONS = ("--home", "--agent", "--uid")
+_HELP = ("-h", "--help")
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are short: the problem, then the nearest spelling or where to read more."""
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 — those of argparse
+        options.setdefault("allow_abbrev", False)
+        super().__init__(**options)
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse with a message of argparse."""
+        self.refuse(message.removeprefix("argument "))
+
+    def refuse(self, problem: str, hint: str = "") -> NoReturn:
+        """Print a problem and a hint, and exit with the code of a usage error."""
+        from daypack.cli.terminal import print_note, safe_line  # noqa: PLC0415 — only for errors
+
+        print_note(f"{self.prog}: {safe_line(problem)}")
+        print_note(f"  → {safe_line(hint)}" if hint else f"  → see `{self.prog} --help`")
+        self.exit(EXIT_USAGE)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 — as in argparse
+        choices = [str(choice) for choice in cast("Iterable[object] | None", action.choices) or ()]
+        if choices and value not in choices:
+            name = "/".join(action.option_strings) or str(action.metavar or action.dest)
+            hint = f"{did_you_mean(str(value), choices)} the choices are {', '.join(choices)}".strip()
+            self.refuse(f"{name}: invalid choice: {value!r}", hint)
+
+    @property
+    def actions(self) -> "dict[str, Parser]":
+        """The parsers of a command's actions, as in `session list`; argparse has no public way to ask."""
+        for action in self._actions:
+            choices = cast("object", action.choices)
+            if isinstance(choices, dict):
+                return cast("dict[str, Parser]", choices)
+        return {}
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Parse options and positional arguments in any order; the action of a command may come first or later."""
+        if not self.actions:
+            return self._parse_all(arguments)
+        at = first_positional(arguments)
+        if at is None:
+            if any(option in arguments for option in _HELP):
+                self.parse_args(_HELP[:1])
+            self.refuse(f"action required: {_join_or(self.actions)}")
+        name = arguments[at]
+        if name not in self.actions:
+            hint = f"{did_you_mean(name, self.actions)} the actions are {', '.join(self.actions)}".strip()
+            self.refuse(f"unknown action {name!r}", hint)
+        others = [*arguments[:at], *arguments[at + 1 :]]
+        parsed = self.actions[name].parse(others)
+        parsed.action = name
+        return parsed
+
+    def _parse_all(self, arguments: Sequence[str]) -> argparse.Namespace:
+        self._check_options(arguments)
+        parsed, others = self.parse_known_intermixed_args(list(arguments))
+        if others:
+            self.refuse(f"unexpected argument {others[0]!r}")
+        return parsed
+
+    def _check_options(self, arguments: Sequence[str]) -> None:
+        """Refuse unknown options first: argparse would name the arguments that it misses because of them."""
+        if any(argument in _HELP for argument in arguments):
+            return
+        known = [option for action in self._actions for option in action.option_strings]
+        for argument in arguments:
+            if argument == "--":
+                return
+            name = argument.partition("=")[0]
+            if not is_option(argument) or name in known or argument[:2] in known:
+                continue
+            hint = did_you_mean(name, known)
+            if not hint:
+                hint = f"see `{self.prog} --help`; put -- before a text that begins with -"
+            self.refuse(f"unknown option {name!r}", hint)
+
+
+def is_option(argument: str) -> bool:
+    """Return True if argparse takes an argument for an option: -x or --name, but not -, -5 or "- a text"."""
+    return argument.startswith("-") and len(argument) > 1 and " " not in argument and not _is_number(argument)
+
+
+def first_positional(arguments: Sequence[str]) -> int | None:
+    """Return where the first argument is that is neither an option nor the value of a place option."""
+    skip = False
+    for at, argument in enumerate(arguments):
+        if skip:
+            skip = False
+        elif argument in PLACE_OPTIONS:
+            skip = True
+        elif not argument.startswith("-"):
+            return at
+    return None
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").replace(".", "", 1).isdigit()
+
+
+def _join_or(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last

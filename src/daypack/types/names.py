@@ -1,0 +1,40 @@
+"""Names that people type, mistyped or shortened: the nearest names that exist, and those that begin so."""
+
+from collections.abc import Iterable
+
+_MOST = 3
+_SIMILAR = 0.6  # ratio of difflib; below that a suggestion is a guess
+_CLOSE = 0.1  # names so much less similar than the best are not suggested beside it
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that resemble a name, the most similar first; case and leading dashes do not count."""
+    from difflib import SequenceMatcher  # noqa: PLC0415 — only after a mistake
+
+    matcher = SequenceMatcher(b=_plain(name), autojunk=False)
+    ratios: dict[str, float] = {}
+    for other in known:
+        matcher.set_seq1(_plain(other))
+        if matcher.real_quick_ratio() >= _SIMILAR and matcher.quick_ratio() >= _SIMILAR:
+            ratios[other] = matcher.ratio()
+    least = max(_SIMILAR, max(ratios.values(), default=0) - _CLOSE)
+    found = [other for other, ratio in ratios.items() if ratio >= least]
+    return sorted(found, key=lambda other: -ratios[other])[:_MOST]
+
+
+def _plain(name: str) -> str:
+    return name.lstrip("-").lower()
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return "did you mean log?", or "" if no known name resembles the name."""
+    found = nearest(name, known)
+    return f"did you mean {' or '.join(found)}?" if found else ""
+
+
+def starting_with(prefix: str, known: Iterable[str], *, min_chars: int = 1) -> list[str]:
+    """Return the known names that begin with a prefix, or only the name itself if it is known."""
+    names = list(known)
+    if prefix in names:
+        return [prefix]
+    return [name for name in names if name.startswith(prefix)] if len(prefix) >= min_chars else []
