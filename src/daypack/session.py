@@ -117,11 +117,22 @@ class Session:
 
         `content` is text or a list of parts. Fields: tool_calls, tool_call_id, name, client_key, meta, ts.
         """
-        return self.history.append((draft_message(role, content, fields),))[0]
+        draft = draft_message(role, content, fields)
+        if draft.role == "tool":
+            self._require_calls((draft,))
+        return self.history.append((draft,))[0]
 
     def append_many(self, messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
         """Append messages, all or none, with one sync."""
-        return self.history.append([draft_from(message) for message in messages])
+        drafts = [draft_from(message) for message in messages]
+        if any(draft.role == "tool" for draft in drafts):
+            self._require_calls(drafts)
+        return self.history.append(drafts)
+
+    def _require_calls(self, drafts: Sequence[Message]) -> None:
+        from daypack.history.calls import require_calls  # noqa: PLC0415 — only results need it
+
+        require_calls(self.history, drafts)
 
     def append_event(self, type: str, data: Mapping[str, Any] | None = None, *, run: str | None = None) -> Event:  # noqa: A002
         """Append one event: something that happened and is not a message."""

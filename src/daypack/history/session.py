@@ -107,6 +107,11 @@ class History:
                 break
         return tuple(answers)
 
+    def is_stored(self, draft: Message) -> bool:
+        """Return True if a message with the same client key is stored; raise KeyConflict if its payload differs."""
+        with self.lock:
+            return self._keys.find(draft) is not None
+
     def append_event(self, draft: Event) -> Event:
         """Append one event and return it as stored."""
         now = self.clock()

@@ -1,0 +1,91 @@
+"""Tool calls that wait for results: a result has to answer one of them, or no turn would show it."""
+
+from collections.abc import Sequence
+
+from daypack.errors import BadMessage
+from daypack.history.lines import CALLS, ROLE_SHIFT
+from daypack.history.reader import Reader
+from daypack.history.session import History
+from daypack.types.history import Message, ToolCall
+from daypack.types.kinds import ROLES
+
+_SLOTS = 64  # of the log that are looked at in one go
+_TOOL = ROLES.index("tool") + 1
+_SHOWN = 8  # waiting calls that a message names
+
+
+class Batch:
+    """The calls of one message: those that wait, and the results of the others."""
+
+    def __init__(self, calls: Sequence[ToolCall] = (), results: Sequence[Message] = ()) -> None:
+        self.waiting = list(calls)
+        self.results: dict[str, str] = {}  # id of a call -> id of its result
+        for result in results:
+            self.take(result)
+
+    def take(self, result: Message) -> bool:
+        """Return True if a result answers a call that waits. One without an id answers the first."""
+        for call in self.waiting:
+            if result.tool_call_id in (call.id, None):
+                self.waiting.remove(call)
+                self.results[call.id] = result.id
+                return True
+        return False
+
+
+def newest_batch(reader: Reader[Message]) -> Batch:
+    """Return the calls that a result appended now can answer; reads back to their message and no further."""
+    count = stop = reader.count()
+    while stop:
+        start = max(0, stop - _SLOTS)
+        slots = reader.slots(start, stop)
+        for position in range(start + len(slots) - 1, start - 1, -1):
+            flags = slots[position - start].flags
+            role = flags >> ROLE_SHIFT & 7
+            if role == _TOOL:
+                continue
+            if role and not flags & CALLS:
+                return Batch()
+            # With calls, or a line that no writer has measured yet.
+            for message in reader.read(position, position + 1):
+                if message.role != "tool":
+                    return Batch(message.tool_calls, reader.read(position + 1, count) if message.tool_calls else ())
+        stop = start
+    return Batch()
+
+
+def require_calls(history: History, drafts: Sequence[Message]) -> None:
+    """Refuse results that answer no call which waits, in the log or earlier among the drafts.
+
+    A transcript may have results of calls that wait no longer, or that are not in it: turns leave them out.
+    """
+    batch: Batch | None = None
+    transcript = any(draft.role != "tool" for draft in drafts)
+    for index, draft in enumerate(drafts):
+        if draft.role != "tool":
+            batch = Batch(draft.tool_calls)
+            continue
+        batch = batch or newest_batch(history.messages.reader)
+        if draft.tool_call_id is not None and batch.take(draft):
+            continue
+        if draft.client_key and history.is_stored(draft):
+            continue  # it is sent again
+        if draft.tool_call_id is None or batch.waiting or not transcript:
+            raise _refusal(draft.tool_call_id, batch, f"messages[{index}].tool_call_id" if index else "tool_call_id")
+
+
+def _refusal(given: str | None, batch: Batch, place: str) -> BadMessage:
+    waiting = batch.waiting
+    if given is None:
+        problem = "a tool result needs the id of its call"
+    elif given in batch.results:
+        problem = f"{given!r} has a result already: {batch.results[given] or 'earlier in this list'}"
+    else:
+        problem = f"no call {given!r} waits for a result"
+    if not waiting:
+        hint = "append the reply with its tool calls first, as session.accept(reply) does"
+        return BadMessage(f"{problem}; no calls are waiting", operation="append", place=place, hint=hint)
+    shown = ", ".join(f"{call.id} ({call.name})" for call in waiting[:_SHOWN])
+    more = f" and {len(waiting) - _SHOWN} more" if len(waiting) > _SHOWN else ""
+    hint = f"tool_call_id={waiting[0].id!r}, on the command line --tool-call-id {waiting[0].id}"
+    return BadMessage(f"{problem}; calls waiting: {shown}{more}", operation="append", place=place, hint=hint)
