@@ -9,7 +9,7 @@ from typing import NamedTuple
 import orjson
 
 from bench import data
-from bench.histories import Histories
+from bench.histories import Histories, append_recorded
 from bench.measure import say
 from bench.table import Row, Section
 from bench.transcripts import CALL_TOKENS, MESSAGE_TOKENS, messages_of, weigh
@@ -118,7 +118,7 @@ def _live(histories: Histories, transcript: Transcript) -> _Run:
             if draft["role"] == "assistant" and window.asked:
                 before = _call(session, run, before, weights)
                 run.sliding.append(window.call())
-            window.take(session.append_many([draft])[0])
+            window.take(append_recorded(session, [draft])[0])
             run.messages += 1
     return run
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from bench import data, probes
-from bench.histories import Histories
+from bench.histories import Histories, append_recorded
 from bench.measure import alternate, repeat, repeat_after, say
 from bench.probes import Probe, made_up, real
 from bench.table import Row, Section, compare
@@ -97,7 +97,7 @@ def _live(session: Session, messages: list[dict[str, Any]], first: int) -> _Live
                 former, compacted = compacted, len(session.compactions)
                 shares = lived.windows if compacted > former else lived.others
                 shares.append(turn.tokens / TOKENS)
-        session.append_many([draft])
+        append_recorded(session, [draft])
         asked = asked or draft["role"] == "user"
     return lived
 
@@ -253,7 +253,7 @@ def _windows(session: Session, lived: _Lived) -> Iterator[Row]:
 def _speed(histories: Histories, messages: list[dict[str, Any]]) -> Iterator[Row]:
     """Compact everything at once, in a session that has not been read since it was opened."""
     with histories.open("compaction-whole", durability="os", workspace="") as session:
-        session.append_many(messages)
+        append_recorded(session, messages)
         session.set_budget(TOKENS)
         path, folder = session.history.layout.messages, session.path
     with open(path, "rb") as file:

@@ -2,6 +2,7 @@
 
 import os
 import random
+from collections.abc import Iterable
 from itertools import cycle, islice
 from typing import Any
 
@@ -10,6 +11,8 @@ import orjson
 import daypack
 from bench.measure import say, settle
 from daypack import Session
+from daypack.history.draft import draft_from
+from daypack.types.history import Message
 
 LINE_BYTES = 300
 _BATCH = 1000
@@ -28,6 +31,11 @@ def _texts() -> list[str]:
     chance = random.Random(40)
     length = LINE_BYTES - len(_line("")) - 1
     return [" ".join(chance.choices(words, k=length))[:length] for _ in range(_TEXTS)]
+
+
+def append_recorded(session: Session, messages: Iterable[dict[str, Any]]) -> tuple[Message, ...]:
+    """Append messages of a recorded transcript as an import does: also results whose call is not in it."""
+    return session.history.append([draft_from(message) for message in messages])
 
 
 def _record(text: str) -> dict[str, Any]:

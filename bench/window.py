@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import orjson
 
 from bench import data
-from bench.histories import Histories
+from bench.histories import Histories, append_recorded
 from bench.measure import say
 from bench.table import Row, Section
 from bench.transcripts import messages_of, weigh
@@ -327,7 +327,7 @@ def _replay(histories: Histories, name: str, lived: _Lived, budget: int, scores:
                     for window, score in scores.items():
                         score.add(lived.needs[at], before[window], sent[window])
                 before = sent
-            session.append_many([draft])
+            append_recorded(session, [draft])
             tokens += lived.said[at].tokens
 
 

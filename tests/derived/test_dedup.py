@@ -82,8 +82,8 @@ def test_small_and_single_contents_are_left_where_they_are(session: Session) -> 
 def test_an_output_without_an_id_that_can_be_spelled_is_named_by_its_message(
     session: Session, call: str | None
 ) -> None:
-    for _ in range(2):
-        session.append("tool", LOG, **({} if call is None else {"tool_call_id": call}))
+    draft = {"role": "tool", "content": LOG, "tool_call_id": call}
+    session.append_many([draft, draft, {"role": "user", "content": "Thanks."}])
     assert fold(session.history)[0].refs == ("messages:1", "messages:2")
 
 

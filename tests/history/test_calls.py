@@ -45,7 +45,9 @@ def test_a_result_without_an_id_is_refused_with_the_calls_that_wait(session: Ses
 def test_a_result_of_an_unknown_call_is_refused_with_the_calls_that_wait(session: Session) -> None:
     session.append("assistant", "", tool_calls=[READ])
     text = refusal(session, "tool", "x", tool_call_id="call_9")
-    assert text.startswith("append: tool_call_id: no call 'call_9' waits for a result; calls waiting: call_1 (read_file)")
+    assert text.startswith(
+        "append: tool_call_id: no call 'call_9' waits for a result; calls waiting: call_1 (read_file)"
+    )
 
 
 def test_a_second_result_is_refused(session: Session) -> None:
@@ -88,8 +90,10 @@ def test_results_can_answer_calls_of_the_same_list(session: Session) -> None:
     reply = {"role": "assistant", "tool_calls": [READ, LIST]}
     with pytest.raises(BadMessage, match=r"messages\[2\]\.tool_call_id: 'call_1' has a result already: earlier in"):
         session.append_many([reply, result("call_1"), result("call_1")])
-    with pytest.raises(BadMessage, match=r"messages\[1\]\.tool_call_id: a tool result needs the id of its call"):
-        session.append_many([reply, result(None)])
+    with pytest.raises(
+        BadMessage, match=r"messages\[1\]\.tool_call_id: no call 'call_9' waits for a result; calls wai"
+    ):
+        session.append_many([reply, result("call_9")])
     session.append_many([reply, result("call_2"), result("call_1")])
     with pytest.raises(BadMessage, match="no calls are waiting"):
         session.append_many([result("call_1")])
@@ -98,10 +102,16 @@ def test_results_can_answer_calls_of_the_same_list(session: Session) -> None:
 def test_a_transcript_keeps_results_that_turns_leave_out(session: Session) -> None:
     """Its start may be missing, or a question may have come between a call and its result."""
     late = [{"role": "assistant", "tool_calls": [READ]}, {"role": "user", "content": "Stop."}, result("call_1")]
-    assert len(session.append_many([result("call_0"), *late])) == 4
-    assert [message["content"] for message in session.prepare().request("openai")["messages"] if message["role"] == "tool"] == [
-        "(no result was recorded)"
-    ]
+    assert len(session.append_many([result("call_0"), result(None), *late])) == 5
+    assert [
+        message["content"] for message in session.prepare().request("openai")["messages"] if message["role"] == "tool"
+    ] == ["(no result was recorded)"]
+
+
+def test_results_without_ids_answer_the_calls_of_a_transcript_in_their_order(session: Session) -> None:
+    session.append_many([{"role": "assistant", "tool_calls": [READ, LIST]}, result(None), result("call_2")])
+    messages = session.prepare().request("openai")["messages"]
+    assert [message["tool_call_id"] for message in messages if message["role"] == "tool"] == ["call_1", "call_2"]
 
 
 def test_a_result_after_lines_written_by_hand_finds_its_call(session: Session) -> None:

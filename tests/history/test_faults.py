@@ -29,7 +29,7 @@ def scenario(home: str, acknowledge: Acknowledge) -> None:
         for number in range(3):
             acknowledge(f"batch {number}")
         session.pin("rules", "Be brief. " * 1000)
-        session.append("tool", "third" * 50, tool_call_id="c")
+        session.append("user", "third" * 50)
         acknowledge("third" * 50)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import daypack
 from daypack.errors import BadMessage, Damaged, KeyConflict, SessionMissing, StorageFailed
+from daypack.history.draft import draft_from
 from daypack.history.session import History
 from daypack.session import Session
 from daypack.types.history import Image, Message, Text, ToolCall
@@ -63,17 +64,18 @@ values = st.recursive(
 parts = st.fixed_dictionaries({"type": st.just("text"), "text": text}) | st.fixed_dictionaries(
     {"type": text.filter(bool), "payload": values}
 )
-drafts = st.fixed_dictionaries(
-    {"role": st.sampled_from(["system", "user", "assistant", "tool"]), "content": text | st.lists(parts, max_size=3)},
-    optional={
-        "meta": st.dictionaries(text, values, max_size=3),
-        "name": text.filter(bool),
-        "tool_call_id": text.filter(bool),
-        "tool_calls": st.lists(
-            st.fixed_dictionaries({"id": text, "name": text.filter(bool), "arguments": text}), max_size=3
-        ),
-    },
-)
+names = text.filter(bool)
+calls = st.lists(st.fixed_dictionaries({"id": names, "name": names, "arguments": text}), max_size=3)
+
+
+def drafts_of(*roles: str, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    given = {"role": st.sampled_from(roles), "content": text | st.lists(parts, max_size=3)}
+    return st.fixed_dictionaries(
+        given, optional={"meta": st.dictionaries(text, values, max_size=3), "name": names, **fields}
+    )
+
+
+drafts = drafts_of("system", "user") | drafts_of("assistant", tool_calls=calls) | drafts_of("tool", tool_call_id=names)
 
 
 @pytest.mark.requirement("S4-R2", "S4-SR1")
@@ -88,7 +90,7 @@ def test_anything_appended_is_read_back_under_any_torn_tail(
     with (session.path / "messages.jsonl").open("ab") as file:
         file.write(torn)
     assert list(fresh(session).messages()) == before
-    stored = session.append_many(batch)
+    stored = session.history.append([draft_from(draft) for draft in batch])
     assert list(session.messages()) == [*before, *stored]
     assert list(fresh(session).messages()) == [*before, *stored]
 

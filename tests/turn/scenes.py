@@ -1,19 +1,20 @@
 """Sessions, clocks and memories for the tests of a turn, and ways to look at everything a turn gives out."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 import daypack
+from daypack.history.draft import draft_from
 from daypack.session import Session
 from daypack.turn.dialects import NAMES
 from daypack.turn.evidence.export import SCOPES, encode, export
 from daypack.turn.items import Excerpt
 from daypack.turn.turn import Turn
-from daypack.types.history import Event
+from daypack.types.history import Event, Message
 from daypack.types.memory import Remembered
 
 START = 1_800_000_000.0
@@ -53,6 +54,11 @@ def converse(session: Session, turns: int, *, words: int = 12) -> None:
         topic = ("harbour", "glacier", "orchard", "violin", "lantern")[number % 5]
         session.append("user", f"Question {number} about the {topic}: " + f"{topic} {number} " * words)
         session.append("assistant", f"Answer {number} on the {topic}: " + f"{topic} fact {number} " * words)
+
+
+def append_raw(session: Session, *drafts: Mapping[str, Any]) -> tuple[Message, ...]:
+    """Append messages as an import does: also results that answer no call."""
+    return session.history.append([draft_from(draft) for draft in drafts])
 
 
 def turn_events(session: Session) -> list[Event]:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import msgspec
 from turn.histories import PIXEL, Drafts
+from turn.scenes import append_raw
 
 import daypack
 from daypack.session import Session
@@ -120,7 +121,7 @@ def open_work(
     """A session with a history and nothing else."""
     session = daypack.open_session(name, home=home, durability="os", workspace=workspace)
     if drafts:
-        session.append_many(drafts)
+        append_raw(session, *drafts)
     return session
 
 

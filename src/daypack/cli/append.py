@@ -74,7 +74,7 @@ def _append_lines(session: Session, lines: BinaryIO, args: argparse.Namespace) -
     with lines:
         try:
             for number, batch in _batches(lines, args.skip):
-                stored = session.append_many(batch)
+                stored = session.history.append(batch)  # a transcript, whatever its lines are
                 count, done = count + len(stored), number
                 first, last = first or stored[0].id, stored[-1].id
                 progress.show(count)

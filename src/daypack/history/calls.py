@@ -57,7 +57,8 @@ def newest_batch(reader: Reader[Message]) -> Batch:
 def require_calls(history: History, drafts: Sequence[Message]) -> None:
     """Refuse results that answer no call which waits, in the log or earlier among the drafts.
 
-    A transcript may have results of calls that wait no longer, or that are not in it: turns leave them out.
+    Drafts with other messages are a transcript. In it, results without ids answer calls in their order, and results
+    that come when no call waits are stored: turns leave them out.
     """
     batch: Batch | None = None
     transcript = any(draft.role != "tool" for draft in drafts)
@@ -66,11 +67,11 @@ def require_calls(history: History, drafts: Sequence[Message]) -> None:
             batch = Batch(draft.tool_calls)
             continue
         batch = batch or newest_batch(history.messages.reader)
-        if draft.tool_call_id is not None and batch.take(draft):
+        if (transcript or draft.tool_call_id is not None) and batch.take(draft):
             continue
         if draft.client_key and history.is_stored(draft):
             continue  # it is sent again
-        if draft.tool_call_id is None or batch.waiting or not transcript:
+        if batch.waiting or not transcript:
             raise _refusal(draft.tool_call_id, batch, f"messages[{index}].tool_call_id" if index else "tool_call_id")
 
 

@@ -30,12 +30,18 @@ def draft_message(role: str, content: object, fields: Mapping[str, Any]) -> Mess
             raise _bad(f"unknown field {name!r}", name, f"allowed: {', '.join(FIELDS)}; put your own values into meta")
     if content.__class__ is str and not fields:
         return Message(role=role, content=cast(str, content))
+    calls = tuple(_tool_call(call, index) for index, call in enumerate(_listed(fields.get("tool_calls"), "tool_calls")))
+    call_id = _name(fields.get("tool_call_id"), "tool_call_id")
+    if calls and role != "assistant":
+        raise _bad(f"a {role} message has no tool calls", "tool_calls", 'only role "assistant" asks for calls')
+    if call_id and role != "tool":
+        raise _bad(f"a {role} message answers no tool call", "tool_call_id", 'the result of a call has role "tool"')
     return Message(
         ts=_time(fields.get("ts")),
         role=role,
         content=_content(content),
-        tool_calls=tuple(_tool_call(call) for call in _listed(fields.get("tool_calls"), "tool_calls")),
-        tool_call_id=_name(fields.get("tool_call_id"), "tool_call_id"),
+        tool_calls=calls,
+        tool_call_id=call_id,
         name=_name(fields.get("name"), "name"),
         client_key=_name(fields.get("client_key"), "client_key"),
         meta=_foreign(_mapping(fields.get("meta"), "meta")),
@@ -180,11 +186,11 @@ def _gathered(rest: dict[str, Any]) -> dict[str, Any] | None:
     return rest or None
 
 
-def _tool_call(call: object) -> ToolCall:
-    call = _opened(call)
+def _tool_call(call: object, index: int) -> ToolCall:
+    call, place = _opened(call), f"tool_calls[{index}]"
     if not isinstance(call, Mapping):
-        raise _bad(f"a tool call is an object with id, name and arguments, not {_kind(call)}", "tool_calls")
-    value = plain(cast(object, call), "tool_calls", sized=False)
+        raise _bad(f"a tool call is an object with id, name and arguments, not {_kind(call)}", place)
+    value = plain(cast(object, call), place, sized=False)
     # OpenAI's chat API: {"id", "type": "function", "function": {"name", "arguments"}}, or the same with "custom".
     for shape in ("function", "custom"):
         if isinstance(value.get(shape), dict):
@@ -200,9 +206,10 @@ def _tool_call(call: object) -> ToolCall:
     if kind in ("custom", "custom_tool_call"):
         value["type"] = "custom"
     identity, name = value.pop("id", None), value.pop("name", None)
-    if not isinstance(identity, str) or not isinstance(name, str) or not name:
-        raise _bad("a tool call needs an id and a name", "tool_calls")
-    meta = _gathered(plain(value, "tool_calls"))
+    if not isinstance(identity, str) or not identity or not isinstance(name, str) or not name:
+        problem = "a tool call needs an id and a name"
+        raise _bad(problem, place, "the id is what its result names, the name is the tool's")
+    meta = _gathered(plain(value, place))
     return ToolCall(id=identity, name=name, arguments=arguments_text(arguments), meta=meta)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from turn.histories import Drafts, wild_histories
+from turn.scenes import append_raw
 from turn.windows import check_left, check_window, furnish, open_work, stable_of
 
 from daypack.errors import BudgetTooSmall
@@ -66,7 +67,7 @@ def test_turns_of_a_growing_history_only_append_until_an_epoch_begins(
         for size in [*cuts, len(drafts)]:
             if not drafts:
                 break
-            added = session.append_many(drafts[:size])
+            added = append_raw(session, *drafts[:size])
             drafts = drafts[size:]
             newest = next((one for one in reversed(added) if one.role == "user"), newest)
             if newest is None:

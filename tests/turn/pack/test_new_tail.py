@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from turn.compacting import BUDGET, scene, step, turn_after
-from turn.scenes import in_tail, stage
+from turn.scenes import append_raw, in_tail, stage
 from turn.windows import answer, call, check_left, check_window, open_work, say, stable_of, user
 
 from daypack.errors import BudgetTooSmall
@@ -185,7 +185,7 @@ def test_what_is_heavy_and_not_shown_neither_moves_nor_damages_a_tail(
     with open_work(home, drafts) as session:
         before = stable_of(session.prepare(budget=budget))
         for more in (heavy, [answer("y")], [user("And now?")]):
-            session.append_many(more)
+            append_raw(session, *more)
             turn = session.prepare(budget=budget)
             check_window(turn, Limits(budget), newest_user(session))
             check_left(turn)
@@ -255,7 +255,7 @@ def test_an_epoch_goes_on_while_what_is_heavy_is_not_shown(
 ) -> None:
     with open_work(home, drafts) as session:
         before = session.prepare(budget=budget)
-        session.append_many(heavy)
+        append_raw(session, *heavy)
         for _ in range(2):
             turn = session.prepare(budget=budget)
             assert (turn.new_epoch, turn.parts.messages) == ("", before.parts.messages)

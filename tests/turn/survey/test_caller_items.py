@@ -4,7 +4,7 @@ from math import inf, nan
 from typing import Any
 
 import pytest
-from turn.scenes import Clock, item, logs, outputs, reasons, sent, stage, turn_events
+from turn.scenes import Clock, append_raw, item, logs, outputs, reasons, sent, stage, turn_events
 
 from daypack.errors import BadInput
 from daypack.session import Session
@@ -204,7 +204,7 @@ def test_every_reason_to_leave_something_out_can_occur(home: str, tmp_path: Any)
     for number in range(24):
         session.append("user", f"Question {number} on the harbour wall: " + f"stone {number} " * 16)
         session.append("assistant", f"Answer {number} on the harbour wall: " + f"brick {number} " * 16)
-    session.append("tool", "a result nobody asked for", tool_call_id="nobody")
+    append_raw(session, {"role": "tool", "content": "a result nobody asked for", "tool_call_id": "nobody"})
     session.append("user", "What of the harbour wall, the stone and the brick?")
     turn = session.prepare(
         budget=1500,

@@ -275,6 +275,7 @@ def test_a_message_confirms_only_what_has_its_numbers_paths_and_names(
 def test_the_models_own_words_and_those_of_tools_confirm_nothing(home: str) -> None:
     session = talking(home)
     exchange(session, f"Remember: {LENS}", core=[lens()])
+    session.append("assistant", "", tool_calls=[{"id": "c1", "name": "look"}])
     session.append("tool", f"Remember: {LENS}", tool_call_id="c1")
     assert [one.why for one in find_candidates([("default/work", session.history)])] == [None]
 
