@@ -1,7 +1,8 @@
 """Histories for property tests, as lists of drafts for `session.append_many`.
 
 `settled_histories` are such as a dialect takes: a user speaks first, and each call has its result at once, once.
-`wild_histories` are such as logs hold: results without calls, calls without results, results twice, in any order.
+`wild_histories` are such as logs hold: results without calls, calls without results, results twice, replies that
+broke off, in any order.
 """
 
 from collections.abc import Sequence
@@ -160,6 +161,7 @@ def wild_histories(draw: st.DrawFn, max_size: int = 12) -> Drafts:
         user_messages(),
         replies(),
         st.integers(1, 3).flatmap(replies),
+        st.integers(0, 2).flatmap(replies).map(_broken),
         st.sampled_from(_IDS).flatmap(results),
         st.fixed_dictionaries({"role": st.just("system"), "content": texts}),
     )
@@ -170,6 +172,11 @@ def wild_histories(draw: st.DrawFn, max_size: int = 12) -> Drafts:
             history.insert(draw(st.integers(0, len(history))), draw(results(call_id)))
     history.insert(draw(st.integers(0, len(history))), draw(user_messages()))
     return history
+
+
+def _broken(message: dict[str, Any]) -> dict[str, Any]:
+    """A reply that broke off."""
+    return {**message, "meta": {**(message.get("meta") or {}), "incomplete": "abandoned"}}
 
 
 def _with(message: dict[str, Any], **fields: object) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from daypack.types.kinds import Role
 
+INCOMPLETE = "incomplete"  # the key in a message's meta: why its reply broke off
+
 
 class Text(Struct, frozen=True, tag_field="type", tag="text", omit_defaults=True):
     """Plain text."""
@@ -92,6 +94,12 @@ class Message(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
         if isinstance(self.content, str):
             return self.content
         return "\n".join(part.text for part in self.content if isinstance(part, Text))
+
+    @property
+    def incomplete(self) -> str | None:
+        """Why a reply broke off: "abandoned", "ended early" or an error's type; None if it is whole."""
+        reason = self.meta.get(INCOMPLETE) if self.meta else None
+        return reason if isinstance(reason, str) else None
 
 
 class Event(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):

@@ -146,3 +146,28 @@ def test_the_fixed_histories_have_what_the_tests_rely_on() -> None:
         "empty message",
     }
     assert settle(stored(LOOP)).waiting == ("y",)
+
+
+def broken(*calls: str) -> dict[str, Any]:
+    """A reply that broke off."""
+    return {**(call(*calls) if calls else say("One, tw")), "meta": {"incomplete": "abandoned"}}
+
+
+@pytest.mark.parametrize(
+    ("after", "kept"),
+    [
+        ([], [1]),
+        ([say("one, two")], [1, 3]),
+        ([broken()], [1]),
+        ([broken(), say("one, two")], [1, 4]),
+        ([user("Why?")], [1, 2, 3]),
+        ([user("Why?"), say("So.")], [1, 2, 3, 4]),
+    ],
+)
+def test_a_reply_that_broke_off_is_kept_only_if_somebody_answers_it(after: list[Any], kept: list[int]) -> None:
+    assert numbers(settled(user("go"), broken(), *after)) == kept
+
+
+def test_a_call_of_a_reply_that_broke_off_is_kept_with_its_result() -> None:
+    assert numbers(settled(user("go"), broken("a"), answer("a"))) == [1, 2, 3]
+    assert numbers(settled(user("go"), broken("a"), call("a"), answer("a"))) == [1, 3, 4]

@@ -5,7 +5,8 @@ closes it. Decisions about a closed batch never change as messages are appended,
 
 - a result that answers no call of the batch before it is dropped, and so is a second result of one call;
 - a call of a closed batch without a result gets one that says so;
-- an open batch at the end is dropped until all its results have arrived.
+- an open batch at the end is dropped until all its results have arrived;
+- a reply that broke off is dropped if the next message is another reply, which is the second attempt, and at the end.
 """
 
 from collections.abc import Sequence
@@ -44,7 +45,14 @@ def settle(messages: Sequence[Message]) -> Settled:
     kept: list[Message] = []
     dropped: list[Dropped] = []
     batch: _Batch | None = None
+    broken: Message | None = None  # a reply that broke off; the next message decides
     for message in messages:
+        if broken:
+            if message.role == "assistant":
+                dropped.append(Dropped(broken.seq, "custom", REPEATED))
+            else:
+                batch = _keep(broken, kept, dropped)
+            broken = None
         if message.role == "tool":
             problem = batch.take(message, kept) if batch else _NO_CALL
             if problem:
@@ -54,19 +62,32 @@ def settle(messages: Sequence[Message]) -> Settled:
         if batch:
             kept.extend(batch.fill())
             batch = None
-        if message.tool_calls:
-            batch = _Batch(message, len(kept))
-            kept.append(message)
-        elif message.content or message.role == "user":
-            kept.append(message)
+        if message.role == "assistant" and message.meta and message.incomplete:
+            broken = message
         else:
-            dropped.append(Dropped(message.seq, "custom", "empty message"))
+            batch = _keep(message, kept, dropped)
+    if broken:
+        dropped.append(Dropped(broken.seq, "custom", BROKEN))
     if batch and batch.waiting:
         dropped += [Dropped(message.seq, "custom", "results pending") for message in kept[batch.at :]]
         return Settled(tuple(kept[: batch.at]), tuple(dropped), tuple(batch.waiting), batch.seq)
     return Settled(tuple(kept), tuple(dropped))
 
 
+def _keep(message: Message, kept: list[Message], dropped: list[Dropped]) -> "_Batch | None":
+    """Keep a message that says something; return the batch it begins."""
+    if message.tool_calls:
+        kept.append(message)
+        return _Batch(message, len(kept) - 1)
+    if message.content or message.role == "user":
+        kept.append(message)
+    else:
+        dropped.append(Dropped(message.seq, "custom", "empty message"))
+    return None
+
+
+BROKEN = "broke off; the next reply replaces it"
+REPEATED = "broke off; the reply after it replaces it"
 _SECOND = "second result of the same call"
 _NO_CALL = "answers no call"
 
