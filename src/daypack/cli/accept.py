@@ -17,7 +17,7 @@ from daypack.errors import BadInput
 from daypack.history.draft import RESERVED
 from daypack.protocol import Violation
 from daypack.session import Session
-from daypack.turn.snapshots import SECTION
+from daypack.turn.replies.snapshots import SECTION
 from daypack.types.history import Message
 
 

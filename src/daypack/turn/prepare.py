@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -29,7 +29,7 @@ from daypack.turn.pack.assemble import Assembly, assemble
 from daypack.turn.pack.fit import Fitted, extends, fit
 from daypack.turn.pack.inject import inject
 from daypack.turn.pack.select import select
-from daypack.turn.replies import Replies
+from daypack.turn.replies.replies import Replies
 from daypack.turn.surface import Addition, Epoch, LastTurn, Request, Surface
 from daypack.turn.survey.inputs import TurnInputs
 from daypack.turn.survey.memory import MemoryPort
@@ -38,6 +38,12 @@ from daypack.turn.turn import Turn
 from daypack.types.context import ContextItem
 from daypack.types.history import Message
 from daypack.types.kinds import TARGETS, Target, check_target
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from daypack.turn.replies.reception import Reception
+    from daypack.turn.replies.stream import ReplyStream
 
 Budget = int | Mapping[str, Any] | Limits | None
 
@@ -48,7 +54,9 @@ _MAX_COMPACTIONS = 2  # in one turn
 class Turns:
     """Prepares the turns of one session and replays them."""
 
-    def __init__(self, history: History, config: Config, *, name: str, agent: str) -> None:
+    def __init__(
+        self, history: History, config: Config, *, name: str, agent: str, receptions: "list[Reception] | None" = None
+    ) -> None:
         self._history = history
         self._name = name
         self._agent = agent
@@ -58,7 +66,7 @@ class Turns:
         self._additions: dict[str, tuple[Addition, ...]] = {}  # event of a turn -> those in its tail
         self._refreshing: set[Target] = set()  # targets whose next turn begins an epoch
         self._threads = ThreadLock()
-        self._replies = Replies(self.inputs, self._threads)
+        self._replies = Replies(self.inputs, self._threads, [] if receptions is None else receptions)
         self.compactions = Compactions(self.inputs, self._edits, self._threads)
 
     @property
@@ -177,9 +185,17 @@ class Turns:
             self.inputs.ledger.save()
         return turn
 
-    def accept(self, reply: object, usage: object = None) -> Message:
+    def accept(self, reply: object, usage: object = None) -> "Message | Awaitable[Message]":
         """Append a reply, its usage and the snapshot it carries; return the message as stored."""
         return self._replies.accept(reply, usage)
+
+    def stream(self, source: object, usage: object = None) -> "ReplyStream":
+        """Return the text of a reply as it arrives; its end stores the reply."""
+        return self._replies.stream(source, usage)
+
+    def store_abandoned(self) -> None:
+        """Store what came of the streams that are no longer read."""
+        self._replies.store_abandoned()
 
     def tiers(self) -> Projection:
         """Return the blocks that turns show now, and those they do not show."""

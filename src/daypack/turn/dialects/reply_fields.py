@@ -21,16 +21,26 @@ def open_reply(reply: object) -> dict[str, Any]:
         raise unusable(f"is an error: {reply}", "reply", "a failed call has nothing to append")
     if hasattr(reply, "__await__"):
         raise unusable("has not been awaited", "reply", "write: reply = await client…")
-    value = _plain(reply, "reply", 0)
-    if not isinstance(value, dict):
-        raise unusable(f"cannot be read: {_kind(reply)}", "reply", "give the text or what the client returned")
-    opened = cast(dict[str, Any], value)
+    opened = plain_fields(reply, "reply")
     if isinstance(error := opened.get("error"), (dict, str)) and error:
         said = text_at(cast(dict[str, Any], error), "message") if isinstance(error, dict) else error
         raise unusable(f"is an error: {said}", "reply.error", "a failed call has nothing to append")
     if text_at(opened, "object").endswith(".chunk") or text_at(opened, "type").startswith(_STREAMED):
         raise unusable("is a piece of a stream", "reply", "read the stream to its end and give the final message")
     return opened
+
+
+def plain_fields(value: object, place: str) -> dict[str, Any]:
+    """Return an object of a client library as a dict of plain values."""
+    fields = _plain(value, place, 0)
+    if not isinstance(fields, dict):
+        raise unusable(f"cannot be read: {_kind(value)}", place, "give the text or what the client returned")
+    return cast(dict[str, Any], fields)
+
+
+def is_stream(value: object) -> bool:
+    """Return True if a reply arrives in pieces, also if it must be entered first, as client libraries' helpers must."""
+    return any(hasattr(value, name) for name in ("__next__", "__anext__", "__aiter__", "__enter__", "__aenter__"))
 
 
 def unusable(problem: str, place: str, hint: str) -> BadInput:

@@ -1,22 +1,18 @@
 """The public session: the interface for agent loops, hooks and notebooks."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, overload
 from weakref import finalize
 
-from daypack.config import Config, Settings, from_environment, from_file, settle
-from daypack.errors import BadConfig, StorageFailed
-from daypack.history import session as history_session
 from daypack.history.draft import draft_event, draft_from, draft_message
-from daypack.history.facets import Facets
-from daypack.history.layout import find_home
 from daypack.history.reader import Records
 from daypack.history.session import History
 from daypack.types.history import Damage, Event, Message
 from daypack.types.kinds import SessionState
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, Awaitable
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from daypack.derived.children import Child, ChildUpdate
@@ -27,6 +23,8 @@ if TYPE_CHECKING:
     from daypack.turn.memory_binding import Binding, Bound
     from daypack.turn.prepare import Turns
     from daypack.turn.recall import Lookup, Recalled
+    from daypack.turn.replies.reception import Reception
+    from daypack.turn.replies.stream import ReplyStream
     from daypack.turn.survey.memory import MemoryPort
     from daypack.turn.turn import Turn
     from daypack.types.compaction import Compaction
@@ -35,61 +33,19 @@ if TYPE_CHECKING:
     from daypack.types.records import HistoryHit, Ref, Rule
 
 
-def open_session(
-    name: str,
-    *,
-    agent: str = "default",
-    home: "str | os.PathLike[str] | None" = None,
-    uid: str | None = None,
-    create: bool = True,
-    **settings: Unpack[Settings],
-) -> "Session":
-    """Open a session; create it if it does not exist, unless `create` is false.
-
-    `home` is the root folder (default: DAYPACK_HOME, else /ctx if writable, else ~/.daypack), `uid` the user's
-    folder in it. Settings passed here (durability, locking, model, …) take precedence over the environment, the
-    session's meta.json and the user's config.toml.
-    """
-    if unknown := settings.keys() - set(Config.__struct_fields__):
-        raise BadConfig(
-            f"no setting {', '.join(sorted(unknown))}",
-            operation="open session",
-            place=name,
-            hint=f"there are {', '.join(Config.__struct_fields__)}",
-        )
-    place = find_home(home, uid)
-    layout = place.session(agent, name)
-    meta = Facets(layout).meta()
-    layers: list[tuple[str, Mapping[str, Any]]] = [
-        ("argument", settings),
-        ("environment", from_environment(os.environ)),
-        (layout.meta, meta),
-        (place.config, from_file(place.config)),
-    ]
-    chosen = settle(layers)
-    history_session.check_format(layout, meta)
-    if create and not os.path.lexists(layout.meta):
-        try:
-            history_session.create(layout, _first_meta(name, agent, chosen))
-        except StorageFailed:
-            if not os.path.lexists(layout.messages):
-                raise  # a session without meta.json can still be read on a read-only file system
-    return Session(History(layout, chosen), name=name, agent=agent)
+def _close(history: History, receptions: "list[Reception]") -> None:
+    """Close a session that was dropped without being closed."""
+    try:
+        _end(receptions)
+    finally:
+        history.close()
 
 
-def _first_meta(name: str, agent: str, config: Config) -> dict[str, Any]:
-    from daypack import __version__  # noqa: PLC0415 — the package's root imports this module
-
-    return {
-        "session": name,
-        "agent": agent,
-        "scope": "session",
-        "client": f"daypack/{__version__}",
-        "model": config.model,
-        **({} if config.workspace is None else {"workspace": config.workspace}),
-        "protocols": {"history": history_session.HISTORY_FORMAT},
-        "counters": {"messages": 0, "events": 0},
-    }
+def _end(receptions: "list[Reception]") -> None:
+    """Store what came of the streams that have not ended."""
+    while receptions:
+        receptions[-1].end("abandoned")
+        receptions.pop()
 
 
 class Session:
@@ -101,7 +57,8 @@ class Session:
         self.history = history
         self._turns: Turns | None = None
         self._bound: Bound | None = None
-        self._closing = finalize(self, history.close)
+        self._receptions: list[Reception] = []  # streams that have not ended
+        self._closing = finalize(self, _close, history, self._receptions)
 
     @property
     def path(self) -> "Path":
@@ -117,6 +74,7 @@ class Session:
 
         `content` is text or a list of parts. Fields: tool_calls, tool_call_id, name, client_key, meta, ts.
         """
+        self._store_abandoned()
         draft = draft_message(role, content, fields)
         if draft.role == "tool":
             self._require_calls((draft,))
@@ -124,6 +82,7 @@ class Session:
 
     def append_many(self, messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
         """Append messages, all or none, with one sync."""
+        self._store_abandoned()
         drafts = [draft_from(message) for message in messages]
         if any(draft.role == "tool" for draft in drafts):
             self._require_calls(drafts)
@@ -224,6 +183,7 @@ class Session:
         items, ms; None uses the session's own: context/budget, else that of its newest turn. `protocol`: ask the reply
         for a snapshot of the model's own memory; None follows the switch of that name. A dry run records nothing.
         """
+        self._store_abandoned()
         return self.turns.prepare(
             budget=budget, model=model, target=target, items=items, protocol=protocol, dry_run=dry_run
         )
@@ -232,12 +192,34 @@ class Session:
         """Make the next turn begin a new epoch, with a prefix that has all changes."""
         self.turns.refresh()
 
-    def accept(self, reply: object, usage: object = None) -> Message:
+    @overload
+    def accept(  # pyright: ignore[reportOverlappingOverload] — whatever is not awaited is any object
+        self, reply: "AsyncIterable[object] | AbstractAsyncContextManager[object]", usage: object = None
+    ) -> "Awaitable[Message]": ...
+    @overload
+    def accept(self, reply: object, usage: object = None) -> Message: ...
+    def accept(self, reply: object, usage: object = None) -> "Message | Awaitable[Message]":
         """Append a model's reply and record its usage and snapshot.
 
-        `reply` is a text, a message, a client library's response or a `Splitter` reply.
+        `reply` is a text, a message, a client library's response, a `Splitter` reply, or a stream, which is read to its
+        end: `await session.accept(stream)` if the stream is asynchronous.
         """
+        self._store_abandoned()
         return self.turns.accept(reply, usage)
+
+    def stream(self, source: object, usage: object = None) -> "ReplyStream":
+        """Return the text of a reply as it arrives, for `for` or `async for`; its end stores the reply with its usage.
+
+        `source` is the stream of openai (chat completions or responses) or anthropic, or an iterable of texts. A stream
+        that breaks off or is left stores what came, marked incomplete (`message.incomplete` says why).
+        """
+        self._store_abandoned()
+        return self.turns.stream(source, usage)
+
+    def _store_abandoned(self) -> None:
+        """Store what came of the streams that are no longer read, before anything else is written."""
+        if self._receptions:
+            self.turns.store_abandoned()
 
     @property
     def tiers(self) -> "Projection":
@@ -306,7 +288,9 @@ class Session:
         if self._turns is None:
             from daypack.turn.prepare import Turns  # noqa: PLC0415 — 20 ms that an append need not pay
 
-            self._turns = Turns(self.history, self.history.config, name=self.name, agent=self.agent)
+            self._turns = Turns(
+                self.history, self.history.config, name=self.name, agent=self.agent, receptions=self._receptions
+            )
             if self.meta.get("memory"):
                 self._turns.memory = self.bound
         return self._turns
@@ -373,10 +357,12 @@ class Session:
 
     def tail(self, count: int) -> tuple[Message, ...]:
         """Return the newest `count` messages, oldest first."""
+        self._store_abandoned()
         return self.history.messages.tail(count)
 
     def messages(self, start: int = 1, stop: int | None = None) -> Records[Message]:
         """Return the messages numbered `start` to `stop`, both included, read lazily while iterating."""
+        self._store_abandoned()
         return self.history.messages.records(start, stop)
 
     def events(self, start: int = 1, stop: int | None = None) -> Records[Event]:
@@ -411,6 +397,7 @@ class Session:
     def close(self) -> None:
         """Write counters and metadata, and close the files; using the session again reopens them."""
         try:
+            _end(self._receptions)
             if self._bound:
                 self._bound.close()
         finally:

@@ -2,49 +2,94 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from daypack.errors import DaypackError, EmptyReply, StorageFailed
 from daypack.files.lock import ThreadLock
 from daypack.history.draft import draft_event, draft_from
-from daypack.turn.dialects import read_reply, read_usage
+from daypack.turn.dialects import Usage, dialect, read_reply, read_usage
 from daypack.turn.dialects.parts import is_blank
+from daypack.turn.dialects.reply_fields import is_stream
 from daypack.turn.evidence.record import TurnRecord
 from daypack.turn.evidence.replay import read_turn
 from daypack.turn.items import stamp_of
 from daypack.turn.ledger import USAGE
-from daypack.turn.snapshots import Snapshots, parse_reply
+from daypack.turn.replies.snapshots import Snapshots, Stamp, parse_reply
 from daypack.turn.survey.inputs import TurnInputs
 from daypack.turn.survey.survey import PROTOCOL
 from daypack.turn.turn import Turn
-from daypack.types.history import Message, Part, Text, Thinking
+from daypack.types.history import INCOMPLETE, Message, Part, Text, Thinking
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from daypack.protocol import Splitter
+    from daypack.turn.dialects.streams import Gathered
+    from daypack.turn.replies.reception import Reception
+    from daypack.turn.replies.stream import ReplyStream
 
 # What providers call the two common reasons for a reply without words.
 _CUT_OFF = ("length", "max_tokens", "max_output_tokens")
 _WITHHELD = ("content_filter", "refusal")
+_Answered = tuple[str | None, TurnRecord | None]  # event and record of the turn that a reply answers
 
 
 class Replies:
     """Appends the replies to the turns of one session."""
 
-    def __init__(self, inputs: TurnInputs, threads: ThreadLock) -> None:
+    def __init__(self, inputs: TurnInputs, threads: ThreadLock, receptions: "list[Reception]") -> None:
         self._inputs = inputs
         self._history = inputs.history
         self._threads = threads
         self._snapshots = Snapshots(inputs)
         self.unrecorded: list[dict[str, Any]] = []  # the data of usage events that are not written yet
+        self._receptions = receptions  # streams that have not ended
         self.prepared: Turn | None = None  # the newest turn for a model that this process prepared
 
-    def accept(self, reply: object, usage: object = None) -> Message:
+    def accept(self, reply: object, usage: object = None) -> "Message | Awaitable[Message]":
         """Append a reply and return the message as stored, without the protocol's section in its text."""
+        if is_stream(reply):
+            stream = self.stream(reply, usage)
+            return stream.adrain() if stream.is_async else stream.drain()
         whole = getattr(reply, "whole", None)  # a reply that a stream has parsed already
         read = read_reply(whole if isinstance(whole, str) else reply)
         require_content(read.message)
-        spent = read_usage(usage) if usage is not None else read.usage
-        event, record = self._answered()
-        message = self._append(read.message, event, record)
+        return self._store(read.message, read_usage(usage) if usage is not None else read.usage, self._answered())
+
+    def stream(self, source: object, usage: object = None) -> "ReplyStream":
+        """Return the stream of a reply to the newest turn; its end stores the reply."""
+        from daypack.turn.replies.reception import Reception  # noqa: PLC0415 — only for replies that arrive in pieces
+        from daypack.turn.replies.stream import ReplyStream, check_source  # noqa: PLC0415
+
+        if isinstance(source, ReplyStream):
+            return source
+        check_source(source)
+        answered = self._answered()
+        given = read_usage(usage)
+
+        def store(gathered: "Gathered", incomplete: str | None) -> Message:
+            read = dialect(gathered.dialect).read(gathered.value)
+            if incomplete is None:
+                require_content(read.message)
+            return self._store(_marked(read.message, gathered, incomplete), given or read.usage, answered)
+
+        reception = Reception(store, self._splitter(answered[1]))
+        self._receptions[:] = [other for other in self._receptions if not other.ended]
+        self._receptions.append(reception)
+        return ReplyStream(source, reception)
+
+    def store_abandoned(self) -> None:
+        """Store what came of the streams that are no longer read."""
+        for reception in list(self._receptions):
+            if reception.abandoned:
+                reception.end("abandoned")
+                self._receptions.remove(reception)
+
+    def _store(self, fields: dict[str, Any], spent: Usage | None, answered: "_Answered") -> Message:
+        event, record = answered
+        message = self._append(fields, event, record)
         if spent:
             with self._threads:
                 usage_data = {"message": message.id, **_expected(event, record), **msgspec.to_builtins(spent)}
@@ -55,15 +100,29 @@ class Replies:
         return message
 
     def _append(self, fields: dict[str, Any], event: str | None, record: TurnRecord | None) -> Message:
+        asked, possible, stamp = self._asked(record)
+        reply = parse_reply(fields, stamp) if possible else None
+        if reply and (asked or reply.cut):
+            return self._snapshots.append(fields, reply, (event or "") if asked else None, stamp)
+        return self._history.append((draft_from(fields),))[0]
+
+    def _asked(self, record: TurnRecord | None) -> tuple[bool, bool, Stamp]:
+        """Return whether a turn asked for a snapshot, whether one may come, and the stamp it should carry."""
         folded = self._inputs.ledger.read()
         switched = folded.switches.get(PROTOCOL, False)
         stamp = stamp_of(record.items) if record else None
         asked = stamp is not None or (record is None and switched)
         # A model may send another snapshot unasked: it is cut from the text, but only counts if a turn asked for it.
-        reply = parse_reply(fields, stamp) if asked or switched or folded.protocol_used else None
-        if reply and (asked or reply.cut):
-            return self._snapshots.append(fields, reply, (event or "") if asked else None, stamp)
-        return self._history.append((draft_from(fields),))[0]
+        return asked, asked or switched or folded.protocol_used, stamp
+
+    def _splitter(self, record: TurnRecord | None) -> "Splitter | None":
+        """Return what holds back the snapshot in a stream; None if none can come."""
+        _, possible, stamp = self._asked(record)
+        if not possible:
+            return None
+        from daypack.protocol import Splitter  # noqa: PLC0415 — only for sessions with the protocol
+
+        return Splitter(expected=stamp)
 
     def settle(self) -> None:
         """Write the events that could not be written when the replies arrived."""
@@ -75,7 +134,7 @@ class Replies:
             self._history.append_event(draft_event(USAGE, self.unrecorded[0]))
             del self.unrecorded[0]
 
-    def _answered(self) -> tuple[str | None, TurnRecord | None]:
+    def _answered(self) -> "_Answered":
         """Return event and record of the turn a reply answers: the newest, which another process may have prepared."""
         newest = self._inputs.ledger.read().turns.get("model")
         if newest and (self.prepared is None or newest.event != self.prepared.event_id):
@@ -107,6 +166,14 @@ def _is_empty(part: Part) -> bool:
     # Thinking without text can have a seal that its provider takes back.
     sealed = isinstance(part, Thinking) and (part.signature or (part.meta or {}).get("encrypted_content"))
     return isinstance(part, Thinking) and is_blank(part.text) and not sealed
+
+
+def _marked(fields: dict[str, Any], gathered: "Gathered", incomplete: str | None) -> dict[str, Any]:
+    """Return a message that says why it is incomplete, with the calls that were cut off."""
+    if incomplete is None:
+        return fields
+    cut = {"unfinished_calls": list(gathered.unfinished)} if gathered.unfinished else {}
+    return {**fields, "meta": {**fields.get("meta", {}), INCOMPLETE: incomplete, **cut}}
 
 
 def _expected(event: str | None, record: TurnRecord | None) -> dict[str, Any]:

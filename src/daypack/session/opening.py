@@ -1,0 +1,70 @@
+"""Opening a session: its folder, its settings, and its first meta.json."""
+
+import os
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+from daypack.config import Config, Settings, from_environment, from_file, settle
+from daypack.errors import BadConfig, StorageFailed
+from daypack.history import session as history_session
+from daypack.history.facets import Facets
+from daypack.history.layout import find_home
+from daypack.history.session import History
+from daypack.session.session import Session
+
+
+def open_session(
+    name: str,
+    *,
+    agent: str = "default",
+    home: str | os.PathLike[str] | None = None,
+    uid: str | None = None,
+    create: bool = True,
+    **settings: Unpack[Settings],
+) -> Session:
+    """Open a session; create it if it does not exist, unless `create` is false.
+
+    `home` is the root folder (default: DAYPACK_HOME, else /ctx if writable, else ~/.daypack), `uid` the user's
+    folder in it. Settings passed here (durability, locking, model, …) take precedence over the environment, the
+    session's meta.json and the user's config.toml.
+    """
+    if unknown := settings.keys() - set(Config.__struct_fields__):
+        raise BadConfig(
+            f"no setting {', '.join(sorted(unknown))}",
+            operation="open session",
+            place=name,
+            hint=f"there are {', '.join(Config.__struct_fields__)}",
+        )
+    place = find_home(home, uid)
+    layout = place.session(agent, name)
+    meta = Facets(layout).meta()
+    layers: list[tuple[str, Mapping[str, Any]]] = [
+        ("argument", settings),
+        ("environment", from_environment(os.environ)),
+        (layout.meta, meta),
+        (place.config, from_file(place.config)),
+    ]
+    chosen = settle(layers)
+    history_session.check_format(layout, meta)
+    if create and not os.path.lexists(layout.meta):
+        try:
+            history_session.create(layout, _first_meta(name, agent, chosen))
+        except StorageFailed:
+            if not os.path.lexists(layout.messages):
+                raise  # a session without meta.json can still be read on a read-only file system
+    return Session(History(layout, chosen), name=name, agent=agent)
+
+
+def _first_meta(name: str, agent: str, config: Config) -> dict[str, Any]:
+    from daypack import __version__  # noqa: PLC0415 — the package's root imports this module
+
+    return {
+        "session": name,
+        "agent": agent,
+        "scope": "session",
+        "client": f"daypack/{__version__}",
+        "model": config.model,
+        **({} if config.workspace is None else {"workspace": config.workspace}),
+        "protocols": {"history": history_session.HISTORY_FORMAT},
+        "counters": {"messages": 0, "events": 0},
+    }
