@@ -2,19 +2,16 @@
 
 import argparse
 import inspect
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 import msgspec
 import pytest
-from scripted_endpoint import Endpoint, chat, in_turn
+from docs.example_runs import ROOT, SCRIPTS, Examples, Fence, TypedExamples, fences, playing, read
 
 from daypack import Session, errors
 from daypack.cli.main import COMMANDS, MODULES, run
@@ -23,38 +20,8 @@ from daypack.files.jsonl import check
 from daypack.types.history import Event, Message
 from tools import window
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "daypack"
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
-
-# What differs from run to run in the output of an example.
-VARYING = {
-    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{3})?": "<time>",
-    r'"crc":"[0-9a-f]{8}"': '"crc":"<crc>"',
-    r"\bctx-[0-9a-f]{24}\b": "<context>",
-    r"\b[0-9a-f]{32}\b": "<id>",
-    r" +\d+ (?:s|min)(?=  )": " <age>",
-}
-MARK = "-- end of output --"
-# The answers of the model in the README's example, which is called with the real client.
-MODEL_SAYS = ("A README, the sources and their tests.", "Two of them.")
-
-
-def read(page: str) -> str:
-    return (ROOT / page).read_text(encoding="utf-8")
-
-
-class Fence(NamedTuple):
-    """A fenced block: its language, the line it begins in, its text."""
-
-    language: str
-    line: int
-    text: str
-
-
-def fences(text: str) -> list[Fence]:
-    found = re.finditer(r"^```([a-z]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return [Fence(match[1], text.count("\n", 0, match.start()) + 1, match[2]) for match in found]
 
 
 def prose(text: str) -> str:
@@ -67,79 +34,20 @@ def flowing(text: str) -> str:
     return " ".join(text.split())
 
 
-class Examples:
-    """Runs the examples of one page, one after the other, in one home."""
-
-    def __init__(self, home: Path, endpoint: str = "http://127.0.0.1:9") -> None:
-        self.home = home
-        self.folder = home / "project"
-        self.folder.mkdir(parents=True)
-        outside = {name: value for name, value in os.environ.items() if not name.startswith("DAYPACK_")}
-        self.environment = outside | {
-            "PATH": os.pathsep.join((str(Path(sys.executable).parent), outside["PATH"])),
-            "HOME": str(home),
-            "DAYPACK_HOME": str(home / ".daypack"),
-            "DAYPACK_UID": "1000",
-            "DAYPACK_EMBEDDING_MODEL": "none",  # scores must not depend on which models are here
-            "LC_ALL": "C.UTF-8",
-            "OPENAI_API_KEY": "none",
-            "OPENAI_BASE_URL": f"{endpoint}/v1",
-        }
-
-    def run(self, *command: str, text: str) -> str:
-        done = subprocess.run(
-            command,
-            input=text,
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def python(self, code: str) -> str:
-        return self.run(sys.executable, "-W", "error", "-", text=code)
-
-    def shell(self, transcript: str) -> list[tuple[str, str, str]]:
-        """Return each command of a transcript with the output it says and the output it has."""
-        steps = [step.partition("\n") for step in re.split(r"^\$ ", transcript, flags=re.MULTILINE)[1:]]
-        script = "".join(f"{command}\nstatus=$?; echo '{MARK}'; (exit $status)\n" for command, _, _ in steps)
-        # The folder a block changes into is the one the next block begins in.
-        script = f"exec 2>&1 </dev/null\n{script}pwd"
-        *printed, folder = self.run("bash", "-c", script, text="").split(f"{MARK}\n")
-        self.folder = Path(folder.strip())
-        return [(command, said, had) for (command, _, said), had in zip(steps, printed, strict=True)]
-
-    def same(self, text: str) -> str:
-        """Return an output with what varies replaced."""
-        text = text.replace(str(self.home), "/home/ada")
-        for pattern, name in VARYING.items():
-            text = re.sub(pattern, name, text)
-        return text
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/format.md", "docs/cli.md"])
+@pytest.mark.parametrize("page", SCRIPTS)
 def test_the_examples_of_a_page_run_and_print_what_it_says(page: str, tmp_path: Path) -> None:
-    with Endpoint(in_turn(*map(chat, MODEL_SAYS))) as endpoint:
-        run_examples(page, Examples(tmp_path / "ada", endpoint.url))
-        assert len(endpoint.asked) == (len(MODEL_SAYS) if page == "README.md" else 0)
-
-
-def run_examples(page: str, examples: Examples) -> None:
     blocks = fences(read(page))
     ran = 0
-    for block, following in zip(blocks, [*blocks[1:], Fence("", 0, "")], strict=True):
-        if block.language == "python":
-            expected = following.text if following.language == "text" else ""
-            assert examples.same(examples.python(block.text)) == examples.same(expected), f"{page}:{block.line}"
-            ran += 1
-        elif block.language == "console":
-            for command, said, had in examples.shell(block.text):
-                assert examples.same(had) == examples.same(said), f"{page}:{block.line}: $ {command}"
+    with playing(page, tmp_path / "ada") as examples:
+        for block, following in zip(blocks, [*blocks[1:], Fence("", 0, "")], strict=True):
+            if block.language == "python":
+                expected = following.text if following.language == "text" else ""
+                assert examples.same(examples.python(block.text)) == examples.same(expected), f"{page}:{block.line}"
                 ran += 1
+            elif block.language == "console":
+                for command, said, had in examples.shell(block.text):
+                    assert examples.same(had) == examples.same(said), f"{page}:{block.line}: $ {command}"
+                    ran += 1
     assert ran
 
 
@@ -152,6 +60,16 @@ def test_a_transcript_is_compared_command_by_command(tmp_path: Path) -> None:
         ("cd /", "", ""),
     ]
     assert examples.folder == Path("/")
+
+
+def test_python_examples_can_build_on_each_other(tmp_path: Path) -> None:
+    examples = TypedExamples(tmp_path / "ada")
+    assert examples.python("x = 1\nprint(x)\n") == "1\n"
+    assert examples.python("y = x + 1\n") == ""
+    assert examples.python("print(x + y)") == "3\n"
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        examples.python("1 / 0")
+    examples.close()
 
 
 def test_the_example_lines_of_the_format_are_lines_of_a_log() -> None:
