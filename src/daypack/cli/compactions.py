@@ -5,15 +5,11 @@ from typing import Any
 
 import msgspec
 
+from daypack.cli.event_words import TRIGGERS
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import counted, json_text, safe_line
 from daypack.types.compaction import Compaction, Loss
 
-_TRIGGERS = {
-    "manual": "requested",
-    "token_pressure": "the window was filling up",
-    "provider_context_editing": "the provider's window was exceeded",
-}
 _REASONS = {
     "ungrounded": "not supported by the history",
     "meta": "comment about the summary itself",
@@ -90,7 +86,7 @@ def _describe(compaction: Compaction) -> str:
     coverage = compaction.coverage
     count, read = coverage.get("messages", 0), coverage.get("read", 0)
     how = read_by(compaction.model) if read == count else f"({read:,} {read_by(compaction.model)})"
-    why = _TRIGGERS.get(compaction.trigger) or safe_line(compaction.trigger)
+    why = TRIGGERS.get(compaction.trigger) or safe_line(compaction.trigger)
     losses = coverage.get("losses", len(compaction.losses))
     kept = f"{counted(coverage.get('bullets', 0), 'line')} kept, {losses:,} lost"
     if sentences := coverage.get("sentences"):

@@ -2,16 +2,20 @@
 
 import argparse
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
+from daypack.cli.columns import fit, terminal_width
+from daypack.cli.event_words import CountTokens, describe_event
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, natural, open_named, report_damage
 from daypack.cli.terminal import colour, json_text, print_note, safe, safe_line
-from daypack.history.reader import Reader
+from daypack.history.session import History
 from daypack.types.history import Event, File, Image, Message, Other, Part, Text, Thinking
 
 _ROLE_COLOURS = {"user": "green", "assistant": "cyan", "tool": "yellow", "system": "magenta"}
 _POLL_SECONDS = 0.2
+_PIPE_COLUMNS = 160  # of a line about an event, where output is not a terminal
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,37 +25,43 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-n", type=natural, default=20, metavar="COUNT", help="number to show, 0 for all (default: %(default)s)"
     )
     parser.add_argument("-f", "--follow", action="store_true", help="keep printing new ones until Ctrl-C")
-    parser.add_argument("--events", action="store_true", help="show events instead of messages")
+    parser.add_argument(
+        "--events", action="store_true", help="show events instead of messages, in words; with --json as stored"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print records, and with --follow keep printing new ones."""
     with open_named(args) as session:
         log = session.history.events if args.events else session.history.messages
+        render = json_text if args.json else partial(_line, session.history)
         shown = log.reader.count()
         if not shown and not args.json:
             print_note(f"no {'events' if args.events else 'messages'} yet")
-        _print(log.tail(args.n) if args.n else log.records(), args)
+        _print(log.tail(args.n) if args.n else log.records(), render, flush=args.follow)
         report_damage(session, reported := set())
         while args.follow:
             time.sleep(_POLL_SECONDS)
-            shown = _print_new(log.reader, shown, args)
+            count = log.reader.count()
+            _print(log.reader.read(shown, count), render, flush=True)
+            shown = count
             report_damage(session, reported)
         return EXIT_DAMAGE if session.damage else 0
 
 
-def _print_new(reader: Reader[Message] | Reader[Event], shown: int, args: argparse.Namespace) -> int:
-    count = reader.count()
-    _print(reader.read(shown, count), args)
-    return count
-
-
-def _print(records: Iterable[Message | Event], args: argparse.Namespace) -> None:
+def _print(records: Iterable[Message | Event], render: Callable[[Message | Event], str], *, flush: bool) -> None:
     for record in records:
-        if args.json:
-            print(json_text(record), flush=args.follow)
-        else:
-            print(_message(record) if isinstance(record, Message) else _event(record), flush=args.follow)
+        print(render(record), flush=flush)
+
+
+def _line(history: History, record: Message | Event) -> str:
+    return _message(record) if isinstance(record, Message) else _event(record, partial(_count_tokens, history))
+
+
+def _count_tokens(history: History, text: str) -> int:
+    from daypack.text.tokens import counter_named  # noqa: PLC0415 — only for pins
+
+    return counter_named(history.tokenizer).count(text)
 
 
 def _message(message: Message) -> str:
@@ -74,8 +84,9 @@ def _part(part: Part) -> str:
     return f"[{safe_line(str(part.value.get('type', Other.__name__)))}]"
 
 
-def _event(event: Event) -> str:
-    return f"{safe_line(event.id)}  {_time(event.ts)}  {colour(safe_line(event.type), 'blue')}  {json_text(event.data)}"
+def _event(event: Event, count_tokens: CountTokens) -> str:
+    head = f"{safe_line(event.id)}  {_time(event.ts)}  "
+    return head + fit(describe_event(event, count_tokens), terminal_width(_PIPE_COLUMNS) - len(head))
 
 
 def _time(moment: str) -> str:

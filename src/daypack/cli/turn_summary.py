@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from daypack.cli.event_words import EPOCH_REASONS
 from daypack.cli.options import report_damage, work_in_background
 from daypack.cli.terminal import json_text, print_note, safe_line, table
 from daypack.errors import BadInput, ReplayMismatch
@@ -18,18 +19,6 @@ from daypack.types.kinds import TARGETS
 
 LATEST = "latest"
 _FEW = 3  # members of a family that are listed separately
-EPOCH_REASONS = {
-    "first": "first turn",
-    "refresh": "refresh requested",
-    "overflow": "the window was full",
-    "compaction": "compacted, or a compaction undone",
-    "budget_changed": "the budget changed",
-    "tokenizer_changed": "the tokenizer changed",
-    "redaction_changed": "the redaction setting changed",
-    "renderer_changed": "the renderer version changed",
-    "withdrawn": "an item of its prefix was withdrawn",
-    "damaged": "its record or a message is damaged",
-}
 
 
 def add_window(parser: argparse.ArgumentParser) -> None:
