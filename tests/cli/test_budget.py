@@ -63,3 +63,27 @@ def test_a_bad_value_is_refused_and_changes_nothing(command: Command, value: str
     assert (done.returncode, done.stdout) == (2, "")
     assert "  → " in done.stderr
     assert "(default)" in command("budget", "talk").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("8k", 8000), ("32K", 32_000), ("1.5k", 1500), ("1m", 1_000_000), ("200_000", 200_000), ("8,000", 8000)],
+)
+def test_a_budget_is_read_as_people_write_it(command: Command, text: str, tokens: int) -> None:
+    assert json.loads(command("budget", "talk", text, "--json").stdout)["set"] == tokens
+    for name in ("pack", "prepare"):
+        assert json.loads(command(name, "talk", "--budget", text, "--json").stdout)["budget_tokens"] == tokens
+
+
+def test_a_bad_budget_is_one_problem_and_one_hint(command: Command) -> None:
+    for text in ("lots", "8kb", "8,00", "1.2345k", "k", "1e5", "9" * 5000):
+        done = command("pack", "talk", "--budget", text)
+        problem, hint = done.stderr.splitlines()
+        assert problem == f"daypack: {text!r} is not a budget [--budget]"
+        assert hint.startswith("  → give a number of tokens such as 32000 or 32k, or an object")
+
+
+def test_tokens_to_keep_are_read_the_same_way(command: Command) -> None:
+    assert command("compact", "talk", "--keep", "2k").returncode == 0
+    refused = command("compact", "talk", "--keep", "lots").stderr
+    assert "--keep: must be a number of tokens such as 8000 or 8k, got 'lots'" in refused

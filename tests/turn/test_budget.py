@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from turn.windows import open_work, say, user
 
+import daypack
 from daypack.errors import BadConfig, BadInput, BudgetTooSmall, NoUserMessage
 from daypack.session import Session
 from daypack.turn.budget import Limits, limits_from, parse_budget_file
@@ -94,7 +95,7 @@ def test_a_caller_may_limit_a_target_as_well() -> None:
 
 @pytest.mark.parametrize(
     "budget",
-    [-1, True, 1.5, "many", [1], {"token": 5}, {"tokens": "5"}, {"tokens": -1}, {"targets": {"moon": {}}}, 1 << 70],
+    [-1, True, 1.5, "many", [1], {"token": 5}, {"tokens": "five"}, {"tokens": -1}, {"targets": {"moon": {}}}, 1 << 70],
 )
 def test_a_budget_that_is_none_is_refused_by_name(home: str, budget: Any) -> None:
     with open_work(home, [user("Hello.")]) as session, pytest.raises(BadInput) as failure:
@@ -116,7 +117,7 @@ def test_a_budget_that_is_none_is_refused_by_name(home: str, budget: Any) -> Non
         '"32000"',
         "32000 tokens",
         "{",
-        '{"tokens": "5"}',
+        '{"tokens": "five"}',
         '{"tokens": -5}',
         '{"token": 5}',
         '{"targets": {"moon": {"tokens": 5}}}',
@@ -134,7 +135,7 @@ def test_a_file_that_cannot_be_understood_is_named(home: str, text: str | bytes)
             session.prepare(dry_run=True)
         assert failure.value.place == path
         assert failure.value.operation == "read budget"
-        assert "write a number of tokens" in failure.value.hint
+        assert "give a number of tokens" in failure.value.hint
         # Whoever says what they want needs no file.
         assert session.prepare(budget=500, dry_run=True).budget_tokens == 500
 
@@ -152,3 +153,34 @@ def test_a_session_without_a_question_has_nothing_to_answer(home: str) -> None:
             session.prepare()
         # Whoever looks on is shown what there is.
         assert [one.content for one in session.prepare(target="reviewer").parts.messages] == ["Be kind.", "Hello?"]
+
+
+def test_a_budget_can_be_text_as_people_write_it(home: str) -> None:
+    with daypack.open_session("talk", home=home) as session:
+        session.append("user", "hello")
+        assert session.prepare(budget="8k", dry_run=True).record.limits.tokens == 8000
+        assert session.prepare(budget={"tokens": "1.5k", "items": 20}, dry_run=True).record.limits.tokens == 1500
+        session.set_budget("32k")
+        assert (session.path / "context" / "budget").read_text(encoding="utf-8") == "32000\n"
+        (session.path / "context" / "budget").write_text("16k\n", encoding="utf-8")
+        assert session.prepare(dry_run=True).record.limits.tokens == 16_000
+        with pytest.raises(BadInput, match="'lots' is not a budget"):
+            session.prepare(budget="lots")
+
+
+@pytest.mark.parametrize(
+    ("budget", "problem"),
+    [
+        ({"token": 5}, "there is no limit 'token'; did you mean tokens"),
+        ({"tokens": True}, "tokens must be a number of 0 or more, got True"),
+        ({"targets": {"uii": {}}}, "there is no target 'uii'; did you mean ui"),
+        ({"targets": 5}, "targets must be an object"),
+        ({"targets": {"ui": 5}}, "the limits of ui must be an object, got 5"),
+        ([1], r"the budget must be a number of 0 or more, got \[1\]"),
+    ],
+)
+def test_a_wrong_limit_is_named(home: str, budget: Any, problem: str) -> None:
+    with daypack.open_session("talk", home=home) as session:
+        session.append("user", "hello")
+        with pytest.raises(BadInput, match=problem):
+            session.prepare(budget=budget)

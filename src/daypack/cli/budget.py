@@ -2,12 +2,9 @@
 
 import argparse
 
-import msgspec
-
-from daypack.cli.options import add_place, open_named
+from daypack.cli.options import add_place, open_named, read_budget
 from daypack.cli.terminal import json_text
-from daypack.cli.turn_summary import read_budget
-from daypack.turn.budget import Limits
+from daypack.turn.budget import Limits, parse_budget
 from daypack.types.kinds import TARGETS
 
 
@@ -15,20 +12,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
     parser.add_argument(
-        "value", nargs="?", help="number of tokens, JSON object, or 0 for no limit (default: show the budget)"
+        "value",
+        nargs="?",
+        help="tokens such as 32000 or 32k, JSON object, or 0 for no limit (default: show the budget)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Set the budget if a value is given, then print it."""
-    value = read_budget(args.value) if args.value is not None else None
+    value = read_budget(args.value, "budget") if args.value is not None else None
     with open_named(args) as session:
         if value is not None:
             session.set_budget(value)
         limits = {target: session.turns.limits(target) for target in TARGETS}
         text = session.turns.budget_text
         recorded = bool(session.turns.inputs.ledger.read().turns)
-    source = None if text is None else msgspec.json.decode(text.strip() or "0")
+    source = None if text is None else parse_budget(text)
     if args.json:
         print(json_text({"set": source, "limits": limits}))
         return 0

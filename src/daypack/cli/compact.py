@@ -4,7 +4,7 @@ import argparse
 import os
 
 from daypack.cli.compactions import loss_line, read_by
-from daypack.cli.options import add_place, natural, open_named
+from daypack.cli.options import add_place, open_named, tokens
 from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line
 from daypack.errors import BadInput
 from daypack.files import atomic
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="model: none, openai:URL#NAME, llama:PATH or llama:NAME (default: the setting compaction_model)",
     )
     parser.add_argument(
-        "--keep", metavar="TOKENS", type=natural, help="tokens of the newest messages to keep uncompacted"
+        "--keep", metavar="TOKENS", type=tokens, help="tokens of the newest messages to keep uncompacted"
     )
     parser.add_argument("--dry-run", action="store_true", help="show the result without recording it")
     parser.add_argument(

@@ -3,10 +3,11 @@
 import argparse
 import os
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 from daypack.cli.terminal import print_note, safe_line
 from daypack.config import Settings
+from daypack.errors import BadInput
 from daypack.session import Session, open_session
 
 
@@ -28,6 +29,26 @@ def natural(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"must be a number of 0 or more, got {text!r}")
     return int(text)
+
+
+def tokens(text: str) -> int:
+    """Parse a number of tokens: 8000, 8k, 1.5k, 1m."""
+    from daypack.turn.budget import parse_tokens  # noqa: PLC0415 — few commands take one
+
+    try:
+        return parse_tokens(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number of tokens such as 8000 or 8k, got {text!r}") from None
+
+
+def read_budget(text: str, place: str) -> int | dict[str, Any]:
+    """Parse a budget: a number of tokens, or a JSON object."""
+    from daypack.turn.budget import BUDGET_HINT, parse_budget  # noqa: PLC0415 — few commands take one
+
+    try:
+        return parse_budget(text)
+    except ValueError as error:
+        raise BadInput(str(error), operation="read budget", place=place, hint=BUDGET_HINT) from error
 
 
 def open_named(args: argparse.Namespace, *, create: bool = False, **settings: Unpack[Settings]) -> Session:

@@ -2,13 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from daypack.cli.event_words import EPOCH_REASONS
-from daypack.cli.options import report_damage, work_in_background
+from daypack.cli.options import read_budget, report_damage, work_in_background
 from daypack.cli.terminal import json_text, print_note, safe_line, table
 from daypack.errors import BadInput, ReplayMismatch
 from daypack.session import Session
@@ -26,7 +26,7 @@ def add_window(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget",
         metavar="N|JSON",
-        help="tokens of the window, or a JSON object with tokens, bytes, items, ms "
+        help="tokens of the window, e.g. 32000 or 32k, or a JSON object with tokens, bytes, items, ms "
         "(default: context/budget, else that of the last turn)",
     )
     parser.add_argument("--target", choices=TARGETS, default="model", help="reader of the pack (default: %(default)s)")
@@ -46,7 +46,7 @@ def add_window(parser: argparse.ArgumentParser) -> None:
 
 def prepare_turn(session: Session, args: argparse.Namespace, *, dry_run: bool) -> Turn:
     """Prepare the turn that the options ask for, print it and report damaged lines."""
-    budget = read_budget(args.budget) if args.budget is not None else None
+    budget = read_budget(args.budget, "--budget") if args.budget is not None else None
     if args.refresh:
         session.refresh()
     work_in_background(session, args)
@@ -54,17 +54,6 @@ def prepare_turn(session: Session, args: argparse.Namespace, *, dry_run: bool) -
     print_turn(turn, args)
     report_damage(session, set())
     return turn
-
-
-def read_budget(text: str) -> int | Mapping[str, Any]:
-    """Parse a budget: a number of tokens, or a JSON object."""
-    try:
-        return msgspec.json.decode(text, type=int | dict[str, Any])
-    except (msgspec.DecodeError, UnicodeError) as error:
-        hint = 'pass a number of tokens, or an object such as {"tokens": 32000, "items": 400}'
-        raise BadInput(
-            f"{text!r} is not a budget: {error}", operation="read budget", place="budget", hint=hint
-        ) from error
 
 
 def read_numbers(texts: Sequence[str]) -> dict[str, str]:

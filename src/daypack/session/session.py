@@ -125,8 +125,8 @@ class Session:
         """Change the session's state: active, idle, done, error or cancelled."""
         self.history.set_state(state)
 
-    def set_budget(self, budget: "int | Mapping[str, Any] | None") -> None:
-        """Write context/budget, the limit of every pack: tokens, or a mapping; 0 or None means no limit."""
+    def set_budget(self, budget: "int | str | Mapping[str, Any] | None") -> None:
+        """Write context/budget, the limit of every pack: tokens (32000 or "32k"), or a mapping; 0 or None: no limit."""
         self.turns.set_budget(budget)
 
     def switch(self, name: str, *, on: bool) -> None:
@@ -170,7 +170,7 @@ class Session:
     def prepare(
         self,
         *,
-        budget: "int | Mapping[str, Any] | Limits | None" = None,
+        budget: "int | str | Mapping[str, Any] | Limits | None" = None,
         model: str | None = None,
         target: str = "model",
         items: "Iterable[ContextItem | Mapping[str, Any]] | None" = None,
@@ -179,9 +179,10 @@ class Session:
     ) -> "Turn":
         """Pack what the next call needs, and record what was packed and what was omitted.
 
-        Append the newest user message first. `budget`: tokens of the whole window, or a mapping with tokens, bytes,
-        items, ms; None uses the session's own: context/budget, else that of its newest turn. `protocol`: ask the reply
-        for a snapshot of the model's own memory; None follows the switch of that name. A dry run records nothing.
+        Append the newest user message first. `budget`: tokens of the whole window (8000 or "8k"), or a mapping with
+        tokens, bytes, items, ms; None uses the session's own: context/budget, else that of its newest turn. `protocol`:
+        ask the reply for a snapshot of the model's own memory; None follows the switch of that name. A dry run records
+        nothing.
         """
         self._store_abandoned()
         return self.turns.prepare(

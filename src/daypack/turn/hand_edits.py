@@ -9,7 +9,7 @@ from daypack.errors import BadInput
 from daypack.files import atomic
 from daypack.history.draft import draft_event
 from daypack.history.session import History
-from daypack.turn.budget import Limits, parse_budget_file
+from daypack.turn.budget import BUDGET_HINT, Limits, parse_budget, parse_budget_file
 from daypack.turn.ledger import BUDGET, Ledger
 from daypack.types.digest import digest_text
 from daypack.types.kinds import Target
@@ -34,13 +34,12 @@ class HandEdits:
         text = self._budget()
         return self._ledger.read().budget if text is None else text
 
-    def set_budget(self, budget: int | Mapping[str, Any] | None) -> None:
+    def set_budget(self, budget: int | str | Mapping[str, Any] | None) -> None:
         """Write context/budget and record it."""
         try:
-            text = msgspec.json.encode(budget or 0).decode()
+            text = msgspec.json.encode((parse_budget(budget) if isinstance(budget, str) else budget) or 0).decode()
         except (TypeError, ValueError) as error:
-            hint = "pass a number of tokens, or a mapping with tokens, bytes, items, ms"
-            raise BadInput(str(error), operation="set budget", place="budget", hint=hint) from error
+            raise BadInput(str(error), operation="set budget", place="budget", hint=BUDGET_HINT) from error
         parse_budget_file(text, "model", self._path)
         with self._history.lock:
             atomic.make_folders(self._history.layout.context)

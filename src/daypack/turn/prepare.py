@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from daypack.turn.replies.reception import Reception
     from daypack.turn.replies.stream import ReplyStream
 
-Budget = int | Mapping[str, Any] | Limits | None
+Budget = int | str | Mapping[str, Any] | Limits | None
 
 
 _MAX_COMPACTIONS = 2  # in one turn
@@ -233,7 +233,7 @@ class Turns:
         """The text of the budget that was set; None if none was."""
         return self._edits.budget_text
 
-    def set_budget(self, budget: int | Mapping[str, Any] | None) -> None:
+    def set_budget(self, budget: int | str | Mapping[str, Any] | None) -> None:
         """Write context/budget and record it."""
         self._edits.set_budget(budget)
 
