@@ -213,3 +213,24 @@ def test_control_characters_from_data_never_reach_the_terminal(command: Command,
         text = done.stdout + done.stderr
         assert [char for char in text if ord(char) < 32 and char != "\n"] == []
         assert not any(char in text for char in "\x7f\x9b\u202e")
+
+
+def test_tools_are_read_from_a_file(command: Command, session: Session, tmp_path: Path) -> None:
+    function = {"name": "weather", "description": "The weather now"}
+    file = tmp_path / "tools.json"
+    file.write_text(json.dumps([{"type": "function", "function": function}]))
+    session.append("user", "Hi.")
+    tools = ("--tools", str(file))
+    assert "tools" in command("pack", "work", *tools).stdout
+    assert json.loads(command("prepare", "work", *tools, "--json").stdout)["tools"]["count"] == 1
+    body = json.loads(
+        command("prepare", "work", "--tools", "-", "--dialect", "responses", stdin=file.read_bytes()).stdout
+    )
+    assert body["tools"][0]["name"] == "weather"
+    file.write_text(json.dumps({"tools": [{"type": "web_search"}]}))
+    assert "expected cache hit: 0 tokens (the tools changed)" in command("prepare", "work", *tools).stdout
+    assert "which openai does not have" in command("pack", "work", *tools, "--dialect", "openai").stderr
+    file.write_text("[")
+    refused = command("prepare", "work", *tools)
+    assert refused.returncode
+    assert "not JSON" in refused.stderr

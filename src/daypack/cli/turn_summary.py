@@ -3,11 +3,12 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from daypack.cli.event_words import EPOCH_REASONS
+from daypack.cli.input import read_bytes
 from daypack.cli.options import read_budget, report_damage, work_in_background
 from daypack.cli.terminal import json_text, print_note, safe_line, table
 from daypack.errors import BadInput, ReplayMismatch
@@ -32,6 +33,11 @@ def add_window(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", choices=TARGETS, default="model", help="reader of the pack (default: %(default)s)")
     parser.add_argument("--model", help="model to be called; determines the tokenizer")
     parser.add_argument(
+        "--tools",
+        metavar="FILE",
+        help="JSON list of the tools that the call passes; they count in the budget; - is standard input",
+    )
+    parser.add_argument(
         "--window",
         action="append",
         default=[],
@@ -50,10 +56,21 @@ def prepare_turn(session: Session, args: argparse.Namespace, *, dry_run: bool) -
     if args.refresh:
         session.refresh()
     work_in_background(session, args)
-    turn = session.prepare(budget=budget, model=args.model, target=args.target, dry_run=dry_run)
+    tools = read_tools(args.tools) if args.tools is not None else None
+    turn = session.prepare(budget=budget, model=args.model, target=args.target, tools=tools, dry_run=dry_run)
     print_turn(turn, args)
     report_damage(session, set())
     return turn
+
+
+def read_tools(name: str) -> list[Any]:
+    """Read the definitions in a file: a list, or the body of a request that has one."""
+    try:
+        value = msgspec.json.decode(read_bytes(name, "read tools"))
+    except msgspec.DecodeError as error:
+        hint = "write a JSON list of definitions"
+        raise BadInput(f"not JSON: {error}", operation="read tools", place=name, hint=hint) from error
+    return cast(dict[str, Any], value).get("tools", value) if isinstance(value, dict) else value
 
 
 def read_numbers(texts: Sequence[str]) -> dict[str, str]:
@@ -119,6 +136,8 @@ def as_json(turn: Turn) -> dict[str, Any]:
         "new_epoch": turn.new_epoch or None,
         "omitted": msgspec.to_builtins(turn.omitted),
         "missing": msgspec.to_builtins(turn.missing),
+        **({"tools": msgspec.to_builtins(turn.record.tools)} if turn.record.tools else {}),
+        **({"cache_lost": turn.cache_lost} if turn.cache_lost else {}),
         **({"expected": turn.expected} if turn.expected else {}),
     }
 
@@ -186,7 +205,7 @@ def _facts(turn: Turn) -> list[tuple[str, str]]:
     facts = [
         ("epoch", epoch),
         ("prefix", f"{record.stable.prefix_tokens:,} tokens, {_prefix_state(turn)}"),
-        ("cache", f"expected cache hit: {turn.expected_cached_tokens:,} tokens"),
+        ("cache", f"expected cache hit: {turn.expected_cached_tokens:,} tokens{_cache_lost(turn)}"),
         ("stable", f"{turn.stable_tokens:,} tokens that the next turn can reuse"),
         ("counted", f"by {turn.token_method}"),
     ]
@@ -197,6 +216,11 @@ def _facts(turn: Turn) -> list[tuple[str, str]]:
     unrecorded = f"nothing; `daypack prepare {safe_line(parts.session)}` records the turn"
     facts.append(("recorded", f"as {turn.event_id}, {record.context_id}" if turn.event_id else unrecorded))
     return facts
+
+
+def _cache_lost(turn: Turn) -> str:
+    lost = "the tools changed" if turn.cache_lost == "tools_changed" else safe_line(turn.cache_lost)
+    return f" ({lost})" if lost else ""
 
 
 def _prefix_state(turn: Turn) -> str:

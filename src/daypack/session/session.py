@@ -1,7 +1,7 @@
 """The public session: the interface for agent loops, hooks and notebooks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 from weakref import finalize
 
 from daypack.history.draft import draft_event, draft_from, draft_message
@@ -18,17 +18,15 @@ if TYPE_CHECKING:
     from daypack.derived.children import Child, ChildUpdate
     from daypack.derived.tiers import Projection
     from daypack.memory.port import MemoryTools
-    from daypack.turn.budget import Limits
     from daypack.turn.compaction import Compacted
     from daypack.turn.memory_binding import Binding, Bound
-    from daypack.turn.prepare import Turns
+    from daypack.turn.prepare import TurnOptions, Turns
     from daypack.turn.recall import Lookup, Recalled
     from daypack.turn.replies.reception import Reception
     from daypack.turn.replies.stream import ReplyStream
     from daypack.turn.survey.memory import MemoryPort
     from daypack.turn.turn import Turn
     from daypack.types.compaction import Compaction
-    from daypack.types.context import ContextItem
     from daypack.types.memory import Added
     from daypack.types.records import HistoryHit, Ref, Rule
 
@@ -167,27 +165,22 @@ class Session:
 
     # One turn
 
-    def prepare(
-        self,
-        *,
-        budget: "int | str | Mapping[str, Any] | Limits | None" = None,
-        model: str | None = None,
-        target: str = "model",
-        items: "Iterable[ContextItem | Mapping[str, Any]] | None" = None,
-        protocol: bool | None = None,
-        dry_run: bool = False,
-    ) -> "Turn":
+    def prepare(self, **options: "Unpack[TurnOptions]") -> "Turn":
         """Pack what the next call needs, and record what was packed and what was omitted.
 
-        Append the newest user message first. `budget`: tokens of the whole window (8000 or "8k"), or a mapping with
-        tokens, bytes, items, ms; None uses the session's own: context/budget, else that of its newest turn. `protocol`:
-        ask the reply for a snapshot of the model's own memory; None follows the switch of that name. A dry run records
-        nothing.
+        Append the newest user message first. The options, all by name:
+
+        - `budget`: tokens of the whole window (8000 or "8k"), or a mapping with tokens, bytes, items, ms. None uses the
+          session's own: context/budget, else that of its newest turn.
+        - `model`: the name of the model to be called, which decides how tokens are counted.
+        - `tools`: the definitions that the call passes, in the shape of any provider. They count in the budget and are
+          in `turn.request(dialect)`, so do not pass them to the client as well.
+        - `items`: texts of your own for this turn; `target`: who reads it ("model").
+        - `protocol`: ask the reply for a snapshot of the model's own memory; None follows the switch of that name.
+        - `dry_run`: record nothing.
         """
         self._store_abandoned()
-        return self.turns.prepare(
-            budget=budget, model=model, target=target, items=items, protocol=protocol, dry_run=dry_run
-        )
+        return self.turns.prepare(**options)
 
     def refresh(self) -> None:
         """Make the next turn begin a new epoch, with a prefix that has all changes."""

@@ -45,6 +45,10 @@ class Limits(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
             _UNLIMITED if self.items is None else self.items,
         )
 
+    def room_beside(self, tools: Cost) -> Cost:
+        """Return the space that the tools of the request leave."""
+        return self.room.less(tools)
+
 
 DEFAULT_LIMITS = Limits(DEFAULT_BUDGET_TOKENS)
 

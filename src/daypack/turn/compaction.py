@@ -17,8 +17,10 @@ from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.text.redact.redact import redact_message
 from daypack.turn.budget import DEFAULT_LIMITS, Limits
+from daypack.turn.evidence.record import TurnRecord
 from daypack.turn.evidence.replay import read_turn
 from daypack.turn.hand_edits import HandEdits
+from daypack.turn.items import Cost
 from daypack.turn.pack.fit import Fitted, begin_epoch, leaving, require_user
 from daypack.turn.pack.select import select
 from daypack.turn.policy import (
@@ -94,7 +96,10 @@ class Compactions:
         messages = leaving(surface, fitted)
         if messages is None or (surface.epoch and fitted.reason in ("withdrawn", "damaged")):
             return False
-        if fitted.reason != "overflow" and surface.limits.room.tokens < COMPACTION_MIN_ROOM_TOKENS:
+        if (
+            fitted.reason != "overflow"
+            and surface.limits.room_beside(surface.tools).tokens < COMPACTION_MIN_ROOM_TOKENS
+        ):
             return False
         first, last = messages
         start = self._start_within(MAX_INLINE_COMPACTION_BYTES, first, last)
@@ -246,11 +251,19 @@ class Compactions:
 
     def _limits(self) -> Limits:
         """Return the limits of the newest turn, or of context/budget if there was none."""
+        newest = self._newest()
+        return newest.limits if newest else self._edits.limits("model") or DEFAULT_LIMITS
+
+    def _tools(self) -> Cost:
+        """Return what the tools of the newest turn take of the window."""
+        newest = self._newest()
+        return Cost(newest.tools.tokens) if newest and newest.tools else Cost()
+
+    def _newest(self) -> TurnRecord | None:
         newest = self._inputs.ledger.read().turns.get("model")
         with suppress(DaypackError):
-            if newest:
-                return read_turn(self._inputs.history, newest.event).limits
-        return self._edits.limits("model") or DEFAULT_LIMITS
+            return read_turn(self._inputs.history, newest.event) if newest else None
+        return None
 
     def _choice(self, model: str | None) -> str:
         from daypack.llm.completers import default_completion_model  # noqa: PLC0415 — only compactions need it
@@ -261,16 +274,17 @@ class Compactions:
     def _choose_messages(self, limits: Limits, keep_tokens: int | None) -> tuple[int, int, tuple[int, ...], str]:
         """Return the first and last message to compact, the outputs after them that become stubs, and what stays."""
         folded = self._inputs.working_state.read()
-        request = Request(target="model", limits=limits, policy=self._inputs.window)
+        request = Request(target="model", limits=limits, policy=self._inputs.window, tools=self._tools())
         surface = survey(self._inputs, request, LastTurn(reason="compaction"), searching=False)
-        require_user(surface, limits.room)
+        room = surface.limits.room_beside(surface.tools)
+        require_user(surface, room)
         window = messages_after(surface.window or Window(), folded.through)
         surface = replace(surface, window=window, compaction=None)  # what the last compaction left may leave now
         selection = select(surface)
-        reserve = compaction_reserve(limits.room.tokens)
+        reserve = compaction_reserve(room.tokens)
         if keep_tokens is None:
             tail = begin_epoch(surface, selection, "compaction", reserved_tokens=reserve).tail_cost.tokens
-            most = int(limits.room.tokens * surface.policy.opening_share(limits.room.tokens))
+            most = int(room.tokens * surface.policy.opening_share(room.tokens))
             # Half of the tail; less where stubs alone make everything fit, or more than half.
             sizes = [min(tail // part, most) for part in (2, 4, 8)]
         else:

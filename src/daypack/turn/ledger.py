@@ -37,7 +37,7 @@ EXPORTED = "context.exported"
 ASKED = "context.missing.requested"
 DETECTED = "context.missing.detected"
 RESOLVED = "context.missing.resolved"
-_VERSION = 5  # increased when the fold uses something that it ignored before
+_VERSION = 6  # increased when the fold uses something that it ignored before
 NOT_REDACTED = "off"  # key in a turn's `redacted` when redaction was off
 SAVE_EVERY = 32  # events; reading them again after a start costs less than writing a file every turn
 
@@ -57,6 +57,7 @@ class RecordedTurn(Struct, omit_defaults=True):
     last: int = 0  # newest message
     added: str = ""  # event of the newest turn of the epoch that added something to its tail
     unsearched: bool = False  # it reports that it could not search all of history
+    tools: str = ""  # digest of its tools
 
 
 class LedgerState(Struct, omit_defaults=True):
@@ -174,6 +175,7 @@ class _Turn(Struct):
     added: list[Any] = []
     carries: str | None = None
     missing: list[dict[str, Any]] = []
+    tools: dict[str, Any] = {}
 
 
 def _fold_turn(folded: LedgerState, data: Mapping[str, Any], event: Event) -> None:
@@ -201,6 +203,7 @@ def _fold_turn(folded: LedgerState, data: Mapping[str, Any], event: Event) -> No
             last=turn.last,
             added=event.id if turn.added else turn.carries or "",
             unsearched=any(str(gap.get("id")).startswith(UNSEARCHED) for gap in turn.missing),
+            tools=convert(turn.tools.get("digest", ""), str),
         )
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from msgspec.structs import replace
 
 from daypack.config import Config
 from daypack.derived.tiers import Projection, project
-from daypack.errors import DaypackError, SourceMissing, StorageFailed
+from daypack.errors import BadInput, DaypackError, SourceMissing, StorageFailed
 from daypack.files import atomic
 from daypack.files.lock import ThreadLock
 from daypack.history.draft import draft_event
@@ -44,8 +44,21 @@ if TYPE_CHECKING:
 
     from daypack.turn.replies.reception import Reception
     from daypack.turn.replies.stream import ReplyStream
+    from daypack.turn.tools import Tools
 
 Budget = int | str | Mapping[str, Any] | Limits | None
+
+
+class TurnOptions(TypedDict, total=False):
+    """The arguments of `prepare`."""
+
+    budget: Budget
+    model: str | None
+    target: str
+    items: Iterable[ContextItem | Mapping[str, Any]] | None
+    protocol: bool | None
+    tools: Iterable[object] | None
+    dry_run: bool
 
 
 _MAX_COMPACTIONS = 2  # in one turn
@@ -78,23 +91,21 @@ class Turns:
     def memory(self, port: MemoryPort | None) -> None:
         self.inputs.memory = port
 
-    def prepare(
-        self,
-        *,
-        budget: Budget = None,
-        model: str | None = None,
-        target: str = "model",
-        items: Iterable[ContextItem | Mapping[str, Any]] | None = None,
-        protocol: bool | None = None,
-        dry_run: bool = False,
-    ) -> Turn:
+    def prepare(self, **options: Unpack[TurnOptions]) -> Turn:
         """Prepare one turn and record it; a dry run records nothing and compacts nothing."""
-        request = self._request(budget, target if target == "model" else check_target(target), items)
-        request = replace(request, model=model, protocol=protocol)
+        if unknown := options.keys() - TurnOptions.__annotations__.keys():
+            raise TypeError(f"prepare() got an unexpected keyword argument {min(unknown)!r}")
+        target, dry_run = options.get("target", "model"), options.get("dry_run", False)
+        target = target if target == "model" else check_target(target)
+        request = self._request(options.get("budget"), target, options.get("items"))
+        request = replace(request, model=options.get("model"), protocol=options.get("protocol"))
+        given, tools = options.get("tools"), None
+        if given is not None and (tools := self._read_tools(given, request)):
+            request = replace(request, tools=tools.cost)
         with self._threads:
             if not dry_run and (self._replies.unrecorded or self.inputs.ledger.read().protocol_used):
                 self._replies.settle()  # records what could not be recorded when replies arrived
-            turn = self._prepare(request, recording=not dry_run)
+            turn = self._prepare(request, tools, recording=not dry_run)
         if self.inputs.history_search.index.requested:
             self.inputs.history_search.index.start_requested()
         if not dry_run and request.target == "model":
@@ -104,7 +115,7 @@ class Turns:
             self.compactions.start_in_background(turn.parts.epoch.event, filling_up=filling_up)
         return turn
 
-    def _prepare(self, request: Request, *, recording: bool) -> Turn:
+    def _prepare(self, request: Request, tools: "Tools | None", *, recording: bool) -> Turn:
         """Pass a request through the six stages; an overflow compacts what leaves the window and fits again."""
         compacting = recording and request.target == "model"
         recorded = self.inputs.ledger.read().turns.get(request.target)
@@ -121,6 +132,8 @@ class Turns:
             surface, fitted = self._with_rules(request, surface, fitted, recording=True)
         assembly = assemble(surface.target, fitted.prefix, fitted.messages, fitted.additions, fitted.volatile)
         injection = inject(assembly, (*fitted.prefix, *fitted.volatile))
+        tools_changed = bool(recorded) and recorded.tools != (tools.digest if tools else "")
+        expected = 0 if tools_changed else self._expected_cached(recorded, surface, fitted, assembly)
         packed = Packed(
             session=self._name,
             agent=self._agent,
@@ -129,8 +142,10 @@ class Turns:
             assembly=assembly,
             injection=injection,
             carries=(recorded.added or None) if recorded and fitted.reason is None else None,
-            expected_cached_tokens=self._expected_cached(recorded, surface, fitted, assembly),
+            expected_cached_tokens=expected,
             redacting=self.inputs.redacting,
+            tools=tools,
+            cache_lost="tools_changed" if tools_changed else "",
         )
         return self._record(packed, recording=recording)
 
@@ -159,6 +174,10 @@ class Turns:
                 self._edits.record_budget()
             if packed.surface.pins_edited:
                 self._edits.record_pins()
+            if packed.tools:
+                from daypack.turn.tools import store_tools  # noqa: PLC0415 — not every agent has tools
+
+                store_tools(self._history, packed.tools)
             event_id = append_record(self._history, record)
             if record.opening:  # the event of its first turn is the epoch's name
                 epoch = self._epochs[event_id] = replace(epoch, event=event_id)
@@ -170,6 +189,7 @@ class Turns:
             messages=packed.fitted.messages,
             additions=packed.fitted.additions,
             volatile=packed.fitted.volatile,
+            tools=packed.tools.definitions if packed.tools else (),
         )
         turn = Turn(parts, record, event_id)
         turn.assembly = packed.assembly
@@ -289,6 +309,17 @@ class Turns:
         from daypack.turn.survey.caller_items import read_items  # noqa: PLC0415 — few callers pass items
 
         return replace(request, items=tuple(read_items(items, self._history, target)))
+
+    def _read_tools(self, tools: Iterable[object], request: Request) -> "Tools | None":
+        from daypack.turn.tools import read_tools, require_space  # noqa: PLC0415 — not every agent has tools
+
+        read = read_tools(tools, self.inputs.counter(request.model))
+        if read and request.target != "model":
+            problem = f"a turn for {request.target} carries no tools"
+            raise BadInput(problem, operation="prepare", place="tools", hint="pass tools to a turn for the model only")
+        if read:
+            require_space(read, request.limits)
+        return read
 
     def _last_turn(self, recorded: RecordedTurn | None, target: Target) -> LastTurn:
         """Return the epoch of the newest turn, or the reason why it cannot continue."""

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from daypack.turn.budget import Limits
-from daypack.turn.items import Entry, Excerpt, Item, Missing, Omission
+from daypack.turn.items import Cost, Entry, Excerpt, Item, Missing, Omission
 from daypack.turn.policy import DEFAULT_WINDOW, WindowPolicy
 from daypack.types.compaction import Compaction
 from daypack.types.kinds import EpochReason, Target
@@ -22,6 +22,7 @@ class Request(Struct, frozen=True, kw_only=True):
     start_seconds: float = 0.0
     budget_from_file: bool = False  # the limits are those of context/budget
     protocol: bool | None = None  # ask for a snapshot in the reply; None: as the switch says
+    tools: Cost = Cost()  # of the definitions that the request carries
 
 
 class CompactionInfo(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -116,6 +117,7 @@ class Surface(Struct, frozen=True, kw_only=True):
     target: Target
     now: str
     limits: Limits
+    tools: Cost = Cost()
     policy: WindowPolicy = DEFAULT_WINDOW
     tokenizer: str
     model: str | None = None

@@ -20,12 +20,21 @@ class Turn(TurnView):
     unwritten: str = ""  # the error that kept pack.json and pack.md from being written
 
     def request(self, name: str = "openai") -> dict[str, Any]:
-        """Return the keyword arguments for a client's call: messages, or input, or system and messages."""
-        return dialect(name).render(self.assembly.given)
+        """Return the keyword arguments for a client's call: messages, or input, or system and messages.
+
+        The tools that the turn was prepared with are in it, in the dialect's shape: do not pass `tools` to the call as
+        well.
+        """
+        body = dialect(name).render(self.assembly.given)
+        if self.parts.tools:
+            from daypack.turn.dialects.tool_definitions import render_tools  # noqa: PLC0415 — only for turns with tools
+
+            body["tools"] = render_tools(self.parts.tools, name)
+        return body
 
     def messages(self, name: str = "openai") -> list[dict[str, Any]]:
         """Return the list of messages for a client; for "anthropic" the prefix is in `system`."""
-        body = self.request(name)
+        body = dialect(name).render(self.assembly.given)
         return body["input"] if name == "responses" else body["messages"]
 
     @property

@@ -102,6 +102,7 @@ PackKind = Literal[
     "child_result",
     "child_refs",
     "runtime_block",
+    "tools",
     "custom",
 ]
 PACK_KINDS: tuple[PackKind, ...] = get_args(PackKind)
@@ -125,6 +126,7 @@ PACK_CONTEXT_KINDS: dict[PackKind, ContextKind] = {
     "child_result": "peer_agent_message",
     "child_refs": "artifact_ref",
     "runtime_block": "runtime_state",
+    "tools": "runtime_state",
     "custom": "custom",
 }
 

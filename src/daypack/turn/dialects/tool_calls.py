@@ -93,7 +93,7 @@ def arguments_object(text: str) -> dict[str, Any]:
 def whole_text(message: Message) -> Text:
     """Return the text of a message that has no parts, with what its provider said about it."""
     about = message.meta.get("text") if message.meta else None
-    return Text(message.text, cast(dict[str, Any], about) if isinstance(about, dict) else None)
+    return Text(cast(str, message.content), cast(dict[str, Any], about) if isinstance(about, dict) else None)
 
 
 def in_order(message: Message) -> list[Part | ToolCall]:

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from daypack.turn.evidence.envelope_items import contents_of, message_ref
-from daypack.turn.evidence.view import TurnView
+from daypack.turn.evidence.record import TurnRecord
+from daypack.turn.evidence.view import TOOLS, TurnView
 from daypack.turn.ledger import NOT_REDACTED
 from daypack.turn.pack.additions import added_items
 from daypack.types.context import (
@@ -71,7 +72,7 @@ def envelope_of(turn: TurnView, *, scope: str = "turn", exported: bool = False) 
         injection_refs=tuple(injection.injection_id for injection in injections),
         compaction_refs=tuple(compaction.compaction_id for compaction in compactions),
         missing_context_refs=tuple(context.missing_id for context in missing),
-        evidence_refs=tuple({"rendering": name, "digest": digest} for name, digest in record.sha256.items()),
+        evidence_refs=tuple({"rendering": name, "digest": digest} for name, digest in _renderings(record)),
         digests=digests,
         surfaces=(surface,),
         selections=(selection,),
@@ -85,6 +86,10 @@ def envelope_of(turn: TurnView, *, scope: str = "turn", exported: bool = False) 
         events=events,
         metadata={"session": turn.parts.session, "agent": turn.parts.agent, "renderer": record.renderer},
     )
+
+
+def _renderings(record: TurnRecord) -> list[tuple[str, str]]:
+    return [*record.sha256.items(), *([(TOOLS, record.tools.digest)] if record.tools else ())]
 
 
 def _surface(turn: TurnView, items: tuple[ContextItem, ...], scope: str) -> ContextSurface:
@@ -173,8 +178,14 @@ def _window(turn: TurnView) -> ContextWindow:
     record, stable = turn.record, turn.record.stable
     after = record.used.tokens - stable.tokens
     tail = (*map(message_ref, turn.parts.messages), *(item.id for item in added_items(turn.parts.additions)))
+    tools = record.tools
     parts = (
-        ("prefix", stable.prefix_tokens, tuple(item.id for item in turn.parts.epoch.prefix)),
+        *([(TOOLS, tools.tokens, ())] if tools else ()),
+        (
+            "prefix",
+            stable.prefix_tokens - (tools.tokens if tools else 0),
+            tuple(item.id for item in turn.parts.epoch.prefix),
+        ),
         ("tail", stable.tokens - stable.prefix_tokens, tail),
         ("after", after, tuple(item.id for item in turn.parts.volatile)),
     )

@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from daypack.errors import BadSource, NotFound
 from daypack.turn.evidence.overhead import summarise
-from daypack.turn.evidence.view import TurnView
+from daypack.turn.evidence.record import ToolsRecord
+from daypack.turn.evidence.view import TOOLS, TurnView
 from daypack.turn.items import CHANGED, Item, Missing, Omission
 from daypack.turn.pack.additions import added_items
 from daypack.types.source import Messages, parse_source
@@ -63,6 +64,8 @@ def explain(turn: TurnView, item: str | None = None) -> str:
 
 def explain_item(turn: TurnView, item: str) -> Explanation:
     """Explain one item, given by its id, its source, or a message as messages:12, msg-12 or 12."""
+    if item == TOOLS and turn.record.tools:
+        return _tools(turn.record.tools)
     for inserted in turn.inserted:
         if item in (inserted.id, inserted.id.removesuffix(CHANGED)) or (item == inserted.source != _LOG):
             return _included(turn, inserted)
@@ -87,6 +90,8 @@ def explain_item(turn: TurnView, item: str) -> Explanation:
 
 def explain_all(turn: TurnView) -> Iterator[Explanation]:
     """Explain everything a turn contains, in its order, then what was omitted and what is missing."""
+    if turn.record.tools:
+        yield _tools(turn.record.tools)
     yield from (_included(turn, item) for item in turn.parts.epoch.prefix)
     tail = [item for item in turn.items if item.kind == "recent_messages"]
     for number, item in enumerate(tail):
@@ -151,6 +156,11 @@ def _included(turn: TurnView, item: Item) -> Explanation:
     return Explanation("included", item.id, f"{why}, authority {item.authority}{redacted}", item.tokens, part)
 
 
+def _tools(tools: ToolsRecord) -> Explanation:
+    count = "1 definition" if tools.count == 1 else f"{tools.count:,} definitions"
+    return Explanation("included", TOOLS, f"{count}, which providers put first", tools.tokens, "prefix")
+
+
 def _omitted(turn: TurnView, omission: Omission) -> Explanation:
     meaning = MEANINGS.get(omission.reason, "")  # a newer version may have recorded another reason
     if omission.reason in ("budget_limit", "too_large") and (excess := _excess(turn, omission)) > 0:
@@ -176,6 +186,8 @@ def _headline(turn: TurnView) -> str:
     limit = f"of {turn.budget_tokens:,} tokens" if turn.budget_tokens else "tokens, no limit,"
     epoch = f"new epoch ({turn.new_epoch})" if turn.new_epoch else f"continues epoch {turn.record.epoch}"
     cached = f"expected cache hit: {turn.expected_cached_tokens:,} tokens"
+    if turn.cache_lost:
+        cached += f" ({turn.cache_lost})"
     return f"{turn.tokens:,} {limit} for {turn.target}; {epoch}; {cached}"
 
 

@@ -149,6 +149,8 @@ def _with_parts(turn: TurnView, parts: Parts, omitted: tuple[Omission, ...]) -> 
     tail = tail.plus(addition_cost(parts.additions))
     used = before.plus(tail).plus(total(item.cost for item in parts.volatile))
     stable = replace(turn.record.stable, tokens=before.plus(tail).tokens, prefix_tokens=before.tokens)
-    narrowed = TurnView(parts, replace(turn.record, omitted=omitted, used=used, stable=stable), turn.event_id)
+    narrowed = TurnView(
+        parts, replace(turn.record, omitted=omitted, used=used, stable=stable, tools=None), turn.event_id
+    )
     narrowed.record = replace(narrowed.record, sha256={"assembly": narrowed.assembly.sha256})
     return narrowed

@@ -55,7 +55,8 @@ def render_pack_md(turn: TurnView) -> str:
         f"- prepared: {record.at}, {record.context_id}",
         f"- tokens: {limit}",
         f"- counted by: {record.tokenizer}",
-        f"- stable: {stable.tokens:,} tokens; expected cache hit: {stable.expected_cached_tokens:,} tokens",
+        f"- stable: {stable.tokens:,} tokens; expected cache hit: {stable.expected_cached_tokens:,} tokens"
+        + (f" ({stable.cache_lost})" if stable.cache_lost else ""),
         f"- prefix: {stable.prefix_sha256}",
         f"- epoch: {epoch}",
         "",

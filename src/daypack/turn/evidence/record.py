@@ -8,7 +8,7 @@ The first turn of an epoch has an `opening` with the frozen prefix; the others n
 
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -30,6 +30,9 @@ from daypack.turn.survey.history_search import WHOLE
 from daypack.types.history import Event
 from daypack.types.kinds import CONTEXT_KINDS, Target
 
+if TYPE_CHECKING:
+    from daypack.turn.tools import Tools
+
 VERSION = f"{RENDERER}.{RULES_VERSION}"  # of everything that decides the bytes of a request
 
 ExcerptRef = tuple[int, int, int, float]  # seq, span, score
@@ -40,13 +43,22 @@ def is_current(renderer: str) -> bool:
     return renderer == VERSION
 
 
-class Stable(Struct, frozen=True):
-    """What a prompt cache can reuse."""
+class Stable(Struct, frozen=True, omit_defaults=True):
+    """What a prompt cache can reuse; the tokens include those of the tools, which every provider puts first."""
 
     tokens: int
     prefix_tokens: int
     prefix_sha256: str
     expected_cached_tokens: int
+    cache_lost: str = ""  # why the provider's cache is of no use although the epoch continues: `tools_changed`
+
+
+class ToolsRecord(Struct, frozen=True):
+    """The tools of a turn; the definitions are the blob with the digest."""
+
+    count: int
+    tokens: int
+    digest: str
 
 
 class Opening(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -80,6 +92,7 @@ class TurnRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
     model: str | None = None
     limits: Limits
     used: Cost
+    tools: ToolsRecord | None = None
     ms: int | None = None  # time the survey took, if there was a limit
     first: int
     last: int
@@ -109,11 +122,13 @@ class Packed(Struct, frozen=True, kw_only=True):
     carries: str | None = None  # the newest event that added something to the tail that continues
     expected_cached_tokens: int = 0
     redacting: bool = True
+    tools: "Tools | None" = None
+    cache_lost: str = ""
 
 
 def describe(packed: Packed) -> tuple[TurnRecord, Epoch]:
     """Return the record of a turn, with texts, and its epoch."""
-    surface, fitted, assembly = packed.surface, packed.fitted, packed.assembly
+    surface, fitted, assembly, tools = packed.surface, packed.fitted, packed.assembly, packed.tools
     epoch = surface.epoch
     if fitted.reason or epoch is None:
         epoch = _new_epoch(packed)
@@ -131,7 +146,8 @@ def describe(packed: Packed) -> tuple[TurnRecord, Epoch]:
         tokenizer=surface.tokenizer,
         model=surface.model,
         limits=surface.limits,
-        used=fitted.cost,
+        used=fitted.cost.plus(surface.tools),
+        tools=ToolsRecord(len(tools.definitions), tools.cost.tokens, tools.digest) if tools else None,
         ms=surface.ms,
         first=surface.first,
         last=surface.last,
@@ -146,10 +162,11 @@ def describe(packed: Packed) -> tuple[TurnRecord, Epoch]:
         redacted=redacted,
         tail=(len(fitted.messages), fitted.messages[-1].seq) if fitted.messages else (0, 0),
         stable=Stable(
-            fitted.stable_cost.tokens,
-            fitted.prefix_cost.tokens,
+            fitted.stable_cost.tokens + surface.tools.tokens,
+            fitted.prefix_cost.tokens + surface.tools.tokens,
             assembly.prefix_sha256,
             packed.expected_cached_tokens,
+            packed.cache_lost,
         ),
         sha256=packed.injection.sha256,
     )

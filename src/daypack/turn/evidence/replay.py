@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -96,7 +97,16 @@ def replay_parts(
         messages=(*messages[:head], *settle(messages[head:]).messages),
         additions=read_additions(history, record, meter),
         volatile=tuple(sorted(restore(history, record.items), key=volatile_order)),
+        tools=_tools(history, record),
     )
+
+
+def _tools(history: History, record: TurnRecord) -> tuple[dict[str, Any], ...]:
+    if record.tools is None:
+        return ()
+    from daypack.turn.tools import load_tools  # noqa: PLC0415 — only for turns with tools
+
+    return load_tools(history, record.tools.digest)
 
 
 def read_additions(history: History, record: TurnRecord, meter: TokenMeter) -> tuple[Addition, ...]:

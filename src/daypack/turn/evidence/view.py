@@ -16,8 +16,10 @@ from daypack.turn.pack.inject import Injected, inject
 from daypack.turn.surface import Addition, Epoch
 from daypack.turn.survey.message_cost import message_cost
 from daypack.types.history import Message
-from daypack.types.kinds import Target
+from daypack.types.kinds import ContextKind, Target
 from daypack.types.records import PackItem
+
+TOOLS = "tools"  # the name of the definitions among the items
 
 
 class Parts(Struct, frozen=True, kw_only=True):
@@ -29,6 +31,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     volatile: tuple[Item, ...]
     additions: tuple[Addition, ...] = ()  # items in the tail, each after a message
+    tools: tuple[dict[str, Any], ...] = ()  # definitions, as the caller passed them
 
 
 class TurnView:
@@ -109,6 +112,11 @@ class TurnView:
         return self.record.stable.expected_cached_tokens
 
     @property
+    def cache_lost(self) -> str:
+        """Why a provider's cache is of no use although the epoch continues: `tools_changed`, or empty."""
+        return self.record.stable.cache_lost
+
+    @property
     def expected(self) -> dict[str, Any] | None:
         """The fields a reply of the hybrid protocol must return; None if the call asks for no snapshot."""
         return stamp_of(self.record.items)
@@ -127,7 +135,19 @@ class TurnView:
         """
         parts = self.parts
         added = map(_pack_item, added_items(parts.additions)) if parts.additions else ()
-        return (*map(_pack_item, parts.epoch.prefix), *self._tail(), *added, *map(_pack_item, parts.volatile))
+        prefix = (*self._tools(), *map(_pack_item, parts.epoch.prefix))
+        return (*prefix, *self._tail(), *added, *map(_pack_item, parts.volatile))
+
+    def _tools(self) -> tuple[PackItem, ...]:
+        tools = self.record.tools
+        if tools is None:
+            return ()
+        kind: ContextKind = "runtime_state"
+        return (
+            PackItem(
+                kind="tools", source=TOOLS, tokens=tools.tokens, context_kind=kind, item_ref=TOOLS, hash=tools.digest
+            ),
+        )
 
     def _tail(self) -> list[PackItem]:
         messages, stable = self.parts.messages, self.record.stable

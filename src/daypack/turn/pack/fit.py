@@ -94,7 +94,7 @@ def fit(surface: Surface, selection: Selection, *, compacting: bool = False) -> 
 
     `compacting`: a compaction follows if messages leave the window, so space is reserved for its document.
     """
-    room = surface.limits.room
+    room = surface.limits.room_beside(surface.tools)
     require_user(surface, room)
     reason = surface.reason
     if reason is None and selection.omitted:
@@ -126,7 +126,7 @@ def begin_epoch(
     keep_tokens: int | None = None,
 ) -> Fitted:
     """Fit the selection into a new epoch; `keep_tokens`: the size of its tail, instead of the policy's."""
-    room = surface.limits.room
+    room = surface.limits.room_beside(surface.tools)
     prefix, omitted = _choose_prefix(surface, selection, room)
     demand = cost_of(selection.volatile)  # excerpts take what remains
     if surface.compaction:
@@ -156,7 +156,7 @@ def may_begin_epoch(surface: Surface) -> bool:
         if item.id in frozen and objection(item, surface)[0]:
             return True
     tail = _epoch_tail(surface, epoch, surface.tail)
-    room, prefix = surface.limits.room, cost_of(epoch.prefix)
+    room, prefix = surface.limits.room_beside(surface.tools), cost_of(epoch.prefix)
     following = cost_of((*surface.volatile, *surface.notes))
     hides = epoch.start > surface.first or epoch.stubbed
     if hides and surface.user and surface.user.message.seq > surface.searched:
@@ -174,8 +174,10 @@ def require_user(surface: Surface, room: Cost) -> None:
             "the session has no user message", operation="prepare", hint="append the user's message first"
         )
     if user and not user.cost.fits(room):
-        hint = f"raise the budget to at least {budget_for(user.cost.tokens):,} tokens"
+        hint = f"raise the budget to at least {budget_for(user.cost.tokens + surface.tools.tokens):,} tokens"
         needs, leaves = f"{user.cost.tokens:,} tokens", f"{room.tokens:,}"
+        if surface.tools.tokens:
+            leaves += f" beside {surface.tools.tokens:,} tokens of tools"
         if user.cost.tokens <= room.tokens:
             needs, leaves = f"{user.cost.bytes:,} bytes", f"{room.bytes:,} bytes and {room.items:,} items"
             hint = "raise the limit of bytes or items"
@@ -200,7 +202,7 @@ def _continue_epoch(surface: Surface, selection: Selection) -> Fitted | None:
     epoch, window = surface.epoch, surface.tail
     assert epoch is not None
     assert window is not None
-    room = surface.limits.room
+    room = surface.limits.room_beside(surface.tools)
     prefix = _Prefix(epoch.prefix, cost_of(epoch.prefix))
     rest = room.less(prefix.cost)
     tail = _epoch_tail(surface, epoch, window)
@@ -285,7 +287,7 @@ def _close(
     reason: EpochReason | None,
 ) -> Fitted:
     """Fill the remaining space with volatile items, and record what is not in the pack."""
-    room = surface.limits.room
+    room = surface.limits.room_beside(surface.tools)
     window = (surface.window if reason else surface.tail) or Window()
     seqs = {message.seq for message in tail.messages}
     if surface.first > 1:
@@ -343,7 +345,7 @@ def _close(
 
 def _excerpt_tokens(surface: Surface, tail: Tail) -> int:
     """Return the most that new excerpts take: less for a message that the agent already works on, or in a long tail."""
-    most, room_tokens = surface.policy.excerpt_tokens, surface.limits.room.tokens
+    most, room_tokens = surface.policy.excerpt_tokens, surface.limits.room_beside(surface.tools).tokens
     if room_tokens >= COMPACTION_MIN_ROOM_TOKENS:
         most = min(most, room_tokens // ROOM_PART_OF_EXCERPTS)
     if surface.user and surface.user.message.seq < surface.last:

@@ -87,7 +87,7 @@ def all_messages(surface: Surface, space: Space) -> Tail | None:
     at = _first_user(settled.messages, 0) if settled.window.complete else None
     if at is None:
         return None
-    rest = surface.limits.room.less(space.prefix)
+    rest = surface.limits.room_beside(surface.tools).less(space.prefix)
     start, cost = settled.messages[at].seq, total(settled.costs[at:])
     free = space.demand.at_most(rest.part(VOLATILE_SHARE))
     if start > surface.first:
@@ -98,7 +98,7 @@ def all_messages(surface: Surface, space: Space) -> Tail | None:
 
 
 def _shares(surface: Surface, space: Space) -> _Shares:
-    room, policy = surface.limits.room, surface.policy
+    room, policy = surface.limits.room_beside(surface.tools), surface.policy
     rest = room.less(space.prefix)
     demand = space.demand.at_most(rest.part(VOLATILE_SHARE))
     free = rest.less(demand)

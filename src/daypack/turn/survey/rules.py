@@ -123,7 +123,7 @@ def epoch_rules(book: RuleBook, request: Request, epoch: Epoch | None, meter: To
     """Return the rules that an epoch shows, without those dropped and with those added since it began."""
     shown = next((item for item in epoch.prefix if item.id == RULES), None) if epoch else None
     before = shown.metadata["before"] if shown else epoch.start if epoch else 0
-    return rule_items(book, before, request.limits.room.tokens, meter)
+    return rule_items(book, before, request.limits.room_beside(request.tools).tokens, meter)
 
 
 def with_rules(rules: StandingRules, surface: Surface, start: int, meter: TokenMeter, *, recording: bool) -> Surface:
@@ -131,7 +131,7 @@ def with_rules(rules: StandingRules, surface: Surface, start: int, meter: TokenM
     shown = next((item for item in surface.prefix if item.id == RULES), None)
     before = max(start, shown.metadata["before"] if shown else 0)
     book = rules.examine(surface.last, recording=recording)
-    found = rule_items(book, before, surface.limits.room.tokens, meter)
+    found = rule_items(book, before, surface.limits.room_beside(surface.tools).tokens, meter)
     measure = measurer(meter, redacting=rules.redacting)
     items = [measure(thing) for thing in found if isinstance(thing, Item)]
     others = [omission for omission in surface.omitted if not omission.item.startswith(f"{RULES}:")]

@@ -90,6 +90,7 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
         target=request.target,
         now=now_of(request.start_seconds),
         limits=request.limits,
+        tools=request.tools,
         policy=request.policy,
         tokenizer=meter.counter.name,
         model=request.model or inputs.config.model,
@@ -161,7 +162,7 @@ def _with_messages(surface: Surface, conversation: Conversation, measure: Measur
     covered = compaction.through if compaction and compaction.holds(limits.room.tokens) else 0
     if epoch is None:
         return _all_raw(surface, conversation) or replace(surface, window=conversation.window(limits, covered))
-    tail, window = conversation.tail(epoch, 2 * limits.room.tokens), None
+    tail, window = conversation.tail(epoch, 2 * surface.limits.room_beside(surface.tools).tokens), None
     if tail is None:
         window = conversation.window(limits, covered)
         # Messages that are never shown can have many tokens: if the window reaches the epoch's start, it may continue.
@@ -244,7 +245,9 @@ def _borders(surface: Surface) -> tuple[int, int]:
     if surface.epoch and surface.tail:
         border = max(surface.epoch.stubbed, default=surface.epoch.start - 1) + 1
     if surface.window:
-        reserved = compaction_reserve(surface.limits.room.tokens)  # one in this turn lets more messages leave
+        reserved = compaction_reserve(
+            surface.limits.room_beside(surface.tools).tokens
+        )  # one in this turn lets more messages leave
         space = Space(prefix=cost_of(surface.prefix), demand=cost_of(surface.volatile), reserved_tokens=reserved)
         planned = begin_tail(surface, space).border
     return border, planned
@@ -259,7 +262,7 @@ def _queries(surface: Surface) -> Iterator[Query]:
     if surface.last > user.seq and window:
         found = total(item.cost for item in added_items(surface.additions) if isinstance(item, Excerpt))
         step = step_query([entry.message for entry in window.entries[-_STEP_MESSAGES:]])
-        if step and (surface.window or found.tokens < STEP_SHARE * surface.limits.room.tokens):
+        if step and (surface.window or found.tokens < STEP_SHARE * surface.limits.room_beside(surface.tools).tokens):
             yield step
 
 
@@ -297,10 +300,10 @@ def _working_sources(inputs: TurnInputs, request: Request, folded: LedgerState) 
     if sources.has_working_files(layout):
         current = inputs.working_state.read().current if folded.compactions else None
         shown = list(sources.working_state(layout, rendered=current is not None))
-        shown += inputs.refs.find(workspace, request.limits.room.tokens)
+        shown += inputs.refs.find(workspace, request.limits.room_beside(request.tools).tokens)
         yield from shown
         if current and current.names:
-            room_tokens = request.limits.room.tokens
+            room_tokens = request.limits.room_beside(request.tools).tokens
             known = "\n".join(item.text for item in shown if isinstance(item, Item))
             yield from sources.names(current, known, NAME_CHARS * min(MAX_NAME_TOKENS, int(room_tokens * NAME_SHARE)))
 
@@ -323,7 +326,7 @@ def _imports(inputs: TurnInputs, request: Request, folded: LedgerState, measure:
 
     imported = list(imported_items(inputs.history, folded.imported))
     items = [measure(thing) for thing in imported if isinstance(thing, Item)]
-    most = min(MAX_IMPORT_TOKENS, int(request.limits.room.tokens * IMPORT_SHARE))
+    most = min(MAX_IMPORT_TOKENS, int(request.limits.room_beside(request.tools).tokens * IMPORT_SHARE))
     kept, omitted = within_share(items, request.target, most)
     omitted += [thing for thing in imported if isinstance(thing, Omission)]
     return _Imports(kept, omitted, [thing for thing in imported if isinstance(thing, Missing)])

@@ -34,7 +34,7 @@ def tier_items(inputs: TurnInputs, request: Request, user: Entry | None, *, prot
     rounds = folded.rounds + (1 if user and user.message.seq > folded.last_user else 0)
     if folded.tiers.message:
         tiers = project(folded.tiers, rounds, inputs.policies, redacting=inputs.redacting)
-        found = block_items(tiers, request.limits.room.tokens, inputs.meter(request.model).tokens)
+        found = block_items(tiers, request.limits.room_beside(request.tools).tokens, inputs.meter(request.model).tokens)
         # A target that may not see blocks does not learn their ids from a record of those that did not fit.
         inside = request.target in SEEN_BY_DEFAULT
         yield from (thing for thing in found if inside or not isinstance(thing, Omission))

@@ -84,8 +84,11 @@ def texts_of(message: Message) -> Iterator[str]:
 def captured_by(event: Event) -> Iterator[str]:
     """Yield the names of the captured texts (files in blob/) that an event refers to."""
     if event.type == TURN:
-        opening = event.data.get("opening")
-        for part in (event.data, cast(dict[str, Any], opening) if isinstance(opening, dict) else {}):
+        opening, added, tools = (event.data.get(name) for name in ("opening", "added", "tools"))
+        parts: list[Any] = [event.data, opening, *(cast(list[Any], added) if isinstance(added, list) else ())]
+        if isinstance(tools, dict):
+            yield from _file_name(cast(dict[str, Any], tools).get("digest"))
+        for part in [cast(dict[str, Any], part) for part in parts if isinstance(part, dict)]:
             items = part.get("items")
             for item in cast(list[Any], items) if isinstance(items, list) else ():
                 if isinstance(item, dict) and "text" not in item:
