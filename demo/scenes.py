@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from daypack.cli.window_bar import CORE, VOLATILE, draw, window_of
 from daypack.derived.tiers import Accepted
 from daypack.session import open_session
 from daypack.turn.turn import Turn
@@ -14,7 +15,7 @@ from demo import proofs
 from demo.agent import Agent
 from demo.mcp_client import Server
 from demo.model import text_of
-from demo.picture import CORE, VOLATILE, bar, cache_line, chart, key, legend, sample, window_of
+from demo.picture import chart, key, sample
 from demo.proofs import count_tokens
 from demo.quotes import quote_broken, quote_reply
 from demo.screen import Screen
@@ -290,8 +291,7 @@ class Demo:
         self._screen.move(self._look.dim(f"turn {number}"), *self._picture(self._sent[-1]))
 
     def _picture(self, sent: Sent) -> list[str]:
-        window, look, width = window_of(sent.turn), self._look, self._screen.inner
-        return [bar(window, look, width), cache_line(window, look, width), *legend(window, look, width)]
+        return draw(window_of(sent.turn), self._look, self._screen.inner)
 
     def _draw(self, sent: Sent) -> None:
         self._screen.draw(*self._picture(sent))

@@ -1,12 +1,10 @@
 """Terminal output: width, colours, wrapped text and pauses."""
 
-import os
-import shutil
 import sys
 import textwrap
 import time
 
-from demo.picture import GREY, Look
+from daypack.cli.window_bar import GREY, terminal_look
 
 _WIDEST = 100
 _INDENT = 4
@@ -16,12 +14,9 @@ class Screen:
     """Prints the demo; with pauses on a terminal unless `fast`."""
 
     def __init__(self, *, fast: bool = False) -> None:
-        terminal = sys.stdout.isatty()
-        coloured = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        blocks = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf8")
-        width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
-        self.look = Look(width=max(60, width), colour=coloured, blocks=blocks)
-        self._slow = terminal and not fast
+        look = terminal_look(_WIDEST)
+        self.look = look._replace(width=max(60, look.width))
+        self._slow = sys.stdout.isatty() and not fast
         self._alive = 0  # lines that the next picture overwrites
         self._scene = 0
 

@@ -67,7 +67,7 @@ def test_a_second_turn_goes_on_and_a_refresh_begins_anew(command: Command, talk:
     second = command("prepare", "talk").stdout
     assert f"epoch     continues {first['event_id']}, from message 1" in second
     assert "tokens, unchanged" in second
-    assert f"cache     expected cache hit: {first['stable_tokens']} tokens" in second
+    assert f"expected cache hit: {first['stable_tokens']} of " in second
     third = command("prepare", "talk", "--refresh").stdout
     assert "epoch     new, from message 1: refresh requested" in third
     assert "tokens, changed" in third
@@ -228,7 +228,10 @@ def test_tools_are_read_from_a_file(command: Command, session: Session, tmp_path
     )
     assert body["tools"][0]["name"] == "weather"
     file.write_text(json.dumps({"tools": [{"type": "web_search"}]}))
-    assert "expected cache hit: 0 tokens (the tools changed)" in command("prepare", "work", *tools).stdout
+    changed = command("prepare", "work", *tools).stdout
+    assert "D tools " in changed
+    assert "\nexpected cache hit: 0 tokens\n" in changed
+    assert "cache     not usable: the tools changed" in changed
     assert "which openai does not have" in command("pack", "work", *tools, "--dialect", "openai").stderr
     file.write_text("[")
     refused = command("prepare", "work", *tools)

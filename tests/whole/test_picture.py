@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from demo.picture import KINDS, NOTE, STACK, TAIL, VOLATILE, Look, Window, bar, cache_line, chart, key, legend, share
+from daypack.cli.window_bar import KINDS, NOTE, TAIL, VOLATILE, Look, Window
+from demo.picture import STACK, chart, key
 from demo.quotes import quote, quote_broken, quote_reply
 
 LOOKS = {
@@ -37,32 +38,15 @@ def visible(text: str) -> str:
 @pytest.mark.parametrize("width", [55, 75, 95])
 def test_no_line_exceeds_the_width(name: str, width: int) -> None:
     look = LOOKS[name]
-    drawn = windows(200)
-    for window in drawn:
-        assert len(visible(bar(window, look, width))) == width
-        for line in (cache_line(window, look, width), *legend(window, look, width), *key(look, width)):
-            assert len(visible(line)) <= width
-    assert {len(visible(line)) for line in chart(drawn, look, width, 8)} == {width}
+    assert all(len(visible(line)) <= width for line in key(look, width))
+    assert {len(visible(line)) for line in chart(windows(200), look, width, 8)} == {width}
 
 
 @pytest.mark.parametrize("name", ["plain", "coloured letters"])
 def test_without_blocks_everything_is_ascii(name: str) -> None:
     look = LOOKS[name]
     for window in windows(50):
-        lines = [bar(window, look, 75), cache_line(window, look, 75), *legend(window, look, 75), *key(look, 75)]
-        assert all(line.isascii() for line in (*lines, *chart([window], look, 75, 8)))
-
-
-def test_a_bar_shows_each_part_by_its_share() -> None:
-    parts = dict(zip(KINDS, (2_000, 1_000, 0, 1, 0, 3_999, 200, 800), strict=True))
-    drawn = bar(Window(parts, 16_000, 4_000, 0), LOOKS["plain"], 80)
-    assert drawn == "I" * 10 + "M" * 5 + "C" + "T" * 19 + "b" + "V" * 4 + "." * 20 + "-" * 20
-
-
-def test_every_part_above_zero_gets_a_cell() -> None:
-    assert share([1, 1, 998], 10) == [1, 1, 8]
-    assert share([0, 500, 500], 11) in ([0, 5, 6], [0, 6, 5])
-    assert share([3, 3, 3], 9) == [3, 3, 3]
+        assert all(line.isascii() for line in (*key(look, 75), *chart([window], look, 75, 8)))
 
 
 def test_a_chart_stacks_the_parts_of_each_call_from_the_bottom() -> None:

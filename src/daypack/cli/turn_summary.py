@@ -11,6 +11,7 @@ from daypack.cli.event_words import EPOCH_REASONS
 from daypack.cli.input import read_bytes
 from daypack.cli.options import read_budget, report_damage, work_in_background
 from daypack.cli.terminal import json_text, print_note, safe_line, table
+from daypack.cli.window_bar import draw, terminal_look, window_of
 from daypack.errors import BadInput, ReplayMismatch
 from daypack.session import Session
 from daypack.turn.dialects import NAMES, encode
@@ -19,6 +20,7 @@ from daypack.turn.turn import Turn
 from daypack.types.kinds import TARGETS
 
 LATEST = "latest"
+_WIDEST_BAR = 100  # columns
 _FEW = 3  # members of a family that are listed separately
 
 
@@ -144,7 +146,7 @@ def as_json(turn: Turn) -> dict[str, Any]:
 
 def summarise(turn: Turn) -> list[str]:
     """Return the lines of the summary: what is in the turn, what was omitted, and why."""
-    lines = [_headline(turn), *(f"{name:<9} {text}" for name, text in _facts(turn)), ""]
+    lines = [_headline(turn), *_picture(turn), "", *(f"{name:<9} {text}" for name, text in _facts(turn)), ""]
     lines += table(("tokens", "kind", "source"), _rows(turn), right=1)
     lines += ["", "omitted", *(_omitted(turn) or ["  nothing"])]
     lines += ["", "missing", *(_missing(turn) or ["  nothing"])]
@@ -195,6 +197,14 @@ def _headline(turn: Turn) -> str:
     return safe_line(f"{parts.agent}/{parts.session} for {turn.target}: {room}")
 
 
+def _picture(turn: Turn) -> list[str]:
+    """Return the window as a bar, with what a prompt cache is expected to hold."""
+    if not turn.budget_tokens:  # a window without a limit has no free part
+        return [f"expected cache hit: {turn.expected_cached_tokens:,} tokens"]
+    look = terminal_look(_WIDEST_BAR)
+    return draw(window_of(turn), look, look.width)
+
+
 def _facts(turn: Turn) -> list[tuple[str, str]]:
     record, parts = turn.record, turn.parts
     start = f"from message {parts.messages[0].seq}" if parts.messages else "no messages"
@@ -205,10 +215,12 @@ def _facts(turn: Turn) -> list[tuple[str, str]]:
     facts = [
         ("epoch", epoch),
         ("prefix", f"{record.stable.prefix_tokens:,} tokens, {_prefix_state(turn)}"),
-        ("cache", f"expected cache hit: {turn.expected_cached_tokens:,} tokens{_cache_lost(turn)}"),
         ("stable", f"{turn.stable_tokens:,} tokens that the next turn can reuse"),
         ("counted", f"by {turn.token_method}"),
     ]
+    if turn.cache_lost:
+        lost = {"tools_changed": "the tools changed"}.get(turn.cache_lost, safe_line(turn.cache_lost))
+        facts.insert(2, ("cache", f"not usable: {lost}"))
     if others := _limits(turn):
         facts.append(("limits", others))
     if redacted := _redacted(turn):
@@ -216,11 +228,6 @@ def _facts(turn: Turn) -> list[tuple[str, str]]:
     unrecorded = f"nothing; `daypack prepare {safe_line(parts.session)}` records the turn"
     facts.append(("recorded", f"as {turn.event_id}, {record.context_id}" if turn.event_id else unrecorded))
     return facts
-
-
-def _cache_lost(turn: Turn) -> str:
-    lost = "the tools changed" if turn.cache_lost == "tools_changed" else safe_line(turn.cache_lost)
-    return f" ({lost})" if lost else ""
 
 
 def _prefix_state(turn: Turn) -> str:
