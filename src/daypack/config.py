@@ -3,7 +3,6 @@
 argument or flag > environment > the session's meta.json > home/<uid>/config.toml > default
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypedDict, cast, get_args
 
@@ -95,14 +94,20 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 def from_file(path: str) -> dict[str, Any]:
     """Return the settings in a config.toml; {} if the file is missing."""
-    if not os.path.exists(path):
+    try:
+        with open(path, "rb") as file:
+            text = file.read()
+    except (FileNotFoundError, NotADirectoryError):
         return {}
+    except OSError as error:
+        hint = "run as the owner, or choose a home of your own with --home or DAYPACK_HOME"
+        problem = (error.strerror or str(error)).lower()
+        raise BadConfig(problem, operation="read settings", place=path, hint=hint) from error
     import tomllib  # noqa: PLC0415 — 15 ms, only with such a file
 
     try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except (OSError, ValueError) as error:
+        return tomllib.loads(text.decode())
+    except ValueError as error:
         raise BadConfig(str(error), operation="read settings", place=path, hint="fix or delete the file") from error
 
 

@@ -182,7 +182,7 @@ def test_a_missing_session_is_reported(home: str, place: Home, number: int | Non
     ):
         with pytest.raises(SessionMissing):
             run()
-    with pytest.raises(SessionMissing, match="archived"):
+    with pytest.raises(SessionMissing, match="no such archived session" if number else "no such session: 'unknown'"):
         delete(place, "default", "unknown", LATER, number)
     for name in ("../work", "", ".x", "a/b"):
         with pytest.raises(BadName):

@@ -1,12 +1,10 @@
 """Check a session, or all sessions of an agent, for damage and suggest repairs. Nothing is changed."""
 
 import argparse
-import os
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.options import add_place
+from daypack.cli.options import add_place, find_name
 from daypack.cli.terminal import colour, counted, json_text, safe_line
-from daypack.errors import SessionMissing
 from daypack.history.layout import find_home
 from daypack.upkeep.doctor import Finding, examine_session
 
@@ -22,13 +20,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the findings; exit code 3 if there is damage."""
     home = find_home(args.home, args.uid)
-    names = [args.session] if args.session else home.list(args.agent)
+    names = [find_name(args, args.session)] if args.session else home.list(args.agent)
     findings: list[Finding] = []
     for name in names:
-        layout = home.session(args.agent, name)
-        if not os.path.isdir(layout.folder):
-            raise SessionMissing("no such session", place=layout.folder, hint="list them with `daypack session list`")
-        for finding in examine_session(layout):
+        for finding in examine_session(home.session(args.agent, name)):
             findings.append(finding)
             if not args.json:
                 _print(finding)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from daypack.cli.main import EXIT_DAMAGE, EXIT_FAILED
-from daypack.cli.options import add_place, natural
+from daypack.cli.options import add_place, find_name, natural
 from daypack.cli.terminal import Progress, colour, counted, json_text, print_error, print_note, safe_line
 from daypack.errors import BadInput, Damaged, DaypackError, SessionMissing
 from daypack.history.layout import Home, find_home
@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
         return _run_all(args)
     if move:
         return _move(args, move)
+    args.session = find_name(args, args.session)
     planned, applied = _collect(args, args.agent, args.session)
     if args.json:
         print(json_text(_as_json(args.agent, planned, applied)))

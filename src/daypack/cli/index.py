@@ -3,7 +3,7 @@
 import argparse
 import threading
 
-from daypack.cli.options import add_place
+from daypack.cli.options import add_place, find_name
 from daypack.cli.terminal import Progress, counted, json_text, safe_line
 from daypack.session import Session, open_session
 
@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Build session by session."""
     built: list[dict[str, str | int]] = []
-    for name in args.session:
+    for name in (find_name(args, name) for name in args.session):
         with open_session(name, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
             built.append({"session": name, "messages": _build(session)})
         if not args.json:

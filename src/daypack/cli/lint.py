@@ -4,12 +4,11 @@ import argparse
 import os
 
 from daypack.cli.main import EXIT_FAILED
-from daypack.cli.options import add_place
+from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe, safe_line, table
 from daypack.errors import BadInput
 from daypack.files import atomic
 from daypack.history.layout import Layout, find_home
-from daypack.session import open_session
 from daypack.text.tokens import Counter, counter_for, counter_named
 from daypack.upkeep.lint.edits import diff
 from daypack.upkeep.lint.passages import Document, Lines
@@ -74,7 +73,7 @@ def _texts(args: argparse.Namespace) -> tuple[str, list[Document], list[str], Co
         nowhere = Layout(folder, os.path.join(folder, *("-",) * 5))
         texts = read_workspace(folder) + injected(folder, nowhere, None, {})
         return folder, texts + others, list(BLOCKS), counter_for(None)
-    with open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
+    with open_named(args) as session:
         folder = os.path.abspath(args.workspace) if args.workspace else session.turns.inputs.workspace
         layout, switches = session.history.layout, session.turns.inputs.ledger.read().switches
         texts = read_workspace(folder) if folder else []

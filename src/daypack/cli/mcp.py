@@ -73,9 +73,9 @@ def _excluded_tools(place: Home) -> tuple[str, ...]:
 
 
 def _open_session(args: argparse.Namespace) -> "Session":
-    from daypack.session import open_session  # noqa: PLC0415 — few servers have a session
+    from daypack.cli.options import open_named  # noqa: PLC0415 — few servers have a session
 
-    session = open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False)
+    session = open_named(args)
     session.messages()  # a missing session is reported now, not at the first call
     return session
 

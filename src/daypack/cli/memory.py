@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from daypack.cli.input import read_bytes, read_text
-from daypack.cli.options import add_place, natural
+from daypack.cli.options import add_place, natural, open_named
 from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe, safe_line
 from daypack.errors import BadInput, EntryMissing, MemoryMissing
 from daypack.memory.port import MemoryTools
 from daypack.memory.store.port import is_id
 from daypack.memory.tools import Memories, open_memory
-from daypack.session import open_session
 from daypack.types.memory import About, ContextDocument, Entry, Hit, Memory, Where
 
 _ACTIONS = {
@@ -326,7 +325,7 @@ def _erase(memories: Memories, args: argparse.Namespace) -> int:
 
 
 def _bind(args: argparse.Namespace) -> int:
-    with open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
+    with open_named(args) as session:
         if args.off:
             session.unbind_memory()
             print_note(f"{safe_line(args.session)} is no longer bound to a memory")
@@ -343,7 +342,7 @@ def _bind(args: argparse.Namespace) -> int:
 
 
 def _capture(args: argparse.Namespace) -> int:
-    with open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
+    with open_named(args) as session:
         added = session.capture(end=args.end)
     print(json_text(added) if args.json else f"{counted(len(added), 'entry', 'entries')} added")
     return 0

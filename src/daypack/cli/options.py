@@ -8,6 +8,8 @@ from typing import Any, Unpack
 from daypack.cli.terminal import print_note, safe_line
 from daypack.config import Settings
 from daypack.errors import BadInput
+from daypack.history.layout import find_home
+from daypack.history.sessions import find_session
 from daypack.session import Session, open_session
 
 
@@ -51,9 +53,18 @@ def read_budget(text: str, place: str) -> int | dict[str, Any]:
         raise BadInput(str(error), operation="read budget", place=place, hint=BUDGET_HINT) from error
 
 
-def open_named(args: argparse.Namespace, *, create: bool = False, **settings: Unpack[Settings]) -> Session:
-    """Open the session the arguments name."""
-    return open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=create, **settings)
+def find_name(args: argparse.Namespace, name: str) -> str:
+    """Return the name of an existing session that was named exactly, or by the start of its name."""
+    found = find_session(find_home(args.home, args.uid), args.agent, name)
+    if found != name:
+        print_note(f"session {safe_line(found)}")
+    return found
+
+
+def open_named(args: argparse.Namespace, **settings: Unpack[Settings]) -> Session:
+    """Open the existing session that the arguments name; from then on they have its whole name."""
+    args.session = find_name(args, args.session)
+    return open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False, **settings)
 
 
 def report_damage(session: Session, reported: set[str]) -> None:

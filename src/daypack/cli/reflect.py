@@ -3,7 +3,7 @@
 import argparse
 from contextlib import ExitStack
 
-from daypack.cli.options import add_place, natural
+from daypack.cli.options import add_place, find_name, natural
 from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line
 from daypack.errors import BadInput
 from daypack.history.layout import find_home
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     with ExitStack() as stack:
         opened = [
             stack.enter_context(open_session(name, agent=args.agent, home=args.home, uid=args.uid, create=False))
-            for name in dict.fromkeys(args.sessions)
+            for name in dict.fromkeys(find_name(args, name) for name in args.sessions)
         ]
         reflector = Reflector(args.workspace or _workspace(opened), find_home(args.home, args.uid))
         named: list[tuple[str, History]] = [(f"{session.agent}/{session.name}", session.history) for session in opened]

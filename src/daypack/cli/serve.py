@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from daypack.cli.options import add_place
+from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import json_text, safe_line
 from daypack.errors import AccessDenied, ExtraMissing
 
@@ -80,9 +80,8 @@ def _session_tools(args: argparse.Namespace, without: tuple[str, ...]) -> "Tools
     if not args.session:
         return None
     from daypack.serve.toolset import Toolset  # noqa: PLC0415
-    from daypack.session import open_session  # noqa: PLC0415 — few servers have one
 
-    session = open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False)
+    session = open_named(args)
     return Toolset(without=without, open_session=lambda: session)
 
 

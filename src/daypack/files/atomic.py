@@ -152,13 +152,49 @@ def release(fd: int) -> None:
         os.close(fd)
 
 
+def exists(path: str) -> bool:
+    """Return True if there is something at `path`; unlike `os.path.lexists`, raise if a folder above is unreadable."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise refusal(path, error, "read") from error
+    return True
+
+
 def refusal(path: str, error: OSError, operation: str) -> StorageFailed:
     """Return our error for a failed open or read."""
     if os.path.islink(path):
         return UnsafePath(
             "is a symbolic link", operation=operation, place=path, hint="replace the link with the file itself"
         )
+    if isinstance(error, PermissionError):
+        return StorageFailed("permission denied", operation=operation, place=path, hint=_permission_hint(path))
     hint = "check permissions and the disk"
     if isinstance(error, FileNotFoundError):
         hint = "restore it from a backup, or run `daypack doctor`"
     return StorageFailed(error.strerror or str(error), operation=operation, place=path, hint=hint)
+
+
+def _permission_hint(path: str) -> str:
+    """Return who owns the part of a path that denies access, and what to do."""
+    owner, here = -1, os.path.abspath(path)
+    while owner < 0:
+        try:
+            owner = os.lstat(here).st_uid
+        except OSError:  # a folder above it denies access
+            here = os.path.dirname(here)
+    if owner == os.geteuid():
+        return f"allow yourself access: chmod u+rwX {here}"
+    user = _user_name(owner)
+    return f"{here} belongs to {user}: run as {user}, or choose a home of your own with --home or DAYPACK_HOME"
+
+
+def _user_name(uid: int) -> str:
+    import pwd  # noqa: PLC0415 — only for this error
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"

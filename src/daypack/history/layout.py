@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from daypack.errors import BadName, UnsafePath
+from daypack.files.atomic import refusal
 
 MAX_NAME_BYTES = 128
 _SYSTEM_ROOT = "/ctx"
@@ -114,8 +115,10 @@ def _folders(path: str) -> list[str]:
     try:
         with os.scandir(path) as found:
             return sorted(item.name for item in found if not _problem(item.name) and item.is_dir(follow_symlinks=False))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise refusal(path, error, "list") from error
 
 
 class Layout:
@@ -139,6 +142,11 @@ class Layout:
     def name(self) -> str:
         """The session's name."""
         return os.path.basename(self.folder)
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent the session belongs to."""
+        return os.path.basename(os.path.dirname(os.path.dirname(self.folder)))
 
     @property
     def prompts(self) -> str:

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from typing import Any, cast
 
 from daypack.config import Config
-from daypack.errors import BadConfig, BadInput, BadMessage, Damaged, DamageWarning, DaypackError, SessionMissing
+from daypack.errors import BadConfig, BadInput, BadMessage, Damaged, DamageWarning, DaypackError
 from daypack.files import atomic, blobs
 from daypack.files.atomic import refusal
 from daypack.files.commit import Handle
@@ -21,6 +21,7 @@ from daypack.history.keys import ClientKeys
 from daypack.history.layout import Layout
 from daypack.history.lines import CALLS, KEYED, ROLE_SHIFT
 from daypack.history.log import Log
+from daypack.history.sessions import session_missing
 from daypack.types.digest import digest_bytes
 from daypack.types.history import Event, Message
 from daypack.types.kinds import ROLES, SESSION_STATES, SessionState
@@ -57,8 +58,8 @@ class History:
     """Append and read. Everything else in daypack is derived from this."""
 
     def __init__(self, layout: Layout, config: Config, clock: Callable[[], float] = time.time) -> None:
-        if not os.path.lexists(layout.messages):
-            raise _absent(layout)
+        if not atomic.exists(layout.messages):
+            raise absent(layout, "open session")
         layout.guard()
         self.layout = layout
         self.config = config
@@ -329,12 +330,12 @@ def check_format(layout: Layout, meta: Mapping[str, Any]) -> None:
         )
 
 
-def _absent(layout: Layout) -> DaypackError:
-    if os.path.lexists(layout.meta):
+def absent(layout: Layout, operation: str) -> DaypackError:
+    """Return the error for a session without messages.jsonl: damaged, or no session at all."""
+    if atomic.exists(layout.meta):
         hint = "restore it from a backup; no other file has the messages"
-        return Damaged("the log is missing", operation="open session", place=layout.messages, hint=hint)
-    hint = "see `daypack session list`"
-    return SessionMissing("no such session", operation="open session", place=layout.folder, hint=hint)
+        return Damaged("the log is missing", operation=operation, place=layout.messages, hint=hint)
+    return session_missing(layout.home, layout.agent, layout.name, operation)
 
 
 def _event_weight(_: Event) -> tuple[int, int]:

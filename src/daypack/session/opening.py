@@ -6,6 +6,7 @@ from typing import Any, Unpack
 
 from daypack.config import Config, Settings, from_environment, from_file, settle
 from daypack.errors import BadConfig, StorageFailed
+from daypack.files import atomic
 from daypack.history import session as history_session
 from daypack.history.facets import Facets
 from daypack.history.layout import find_home
@@ -37,6 +38,7 @@ def open_session(
         )
     place = find_home(home, uid)
     layout = place.session(agent, name)
+    known = atomic.exists(layout.meta)  # first: settings of an unreadable home would be taken as missing
     meta = Facets(layout).meta()
     layers: list[tuple[str, Mapping[str, Any]]] = [
         ("argument", settings),
@@ -46,11 +48,11 @@ def open_session(
     ]
     chosen = settle(layers)
     history_session.check_format(layout, meta)
-    if create and not os.path.lexists(layout.meta):
+    if create and not known:
         try:
             history_session.create(layout, _first_meta(name, agent, chosen))
         except StorageFailed:
-            if not os.path.lexists(layout.messages):
+            if not atomic.exists(layout.messages):
                 raise  # a session without meta.json can still be read on a read-only file system
     return Session(History(layout, chosen), name=name, agent=agent)
 

@@ -15,12 +15,12 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from daypack.config import Config, from_environment, from_file, settle
-from daypack.errors import BadInput, Damaged, SessionMissing, StorageFailed, UnsafePath
+from daypack.errors import BadInput, SessionMissing, StorageFailed, UnsafePath
 from daypack.files import atomic
 from daypack.files.lock import Lock
 from daypack.history.facets import Facets
 from daypack.history.layout import Home, Layout, check_name
-from daypack.history.session import History
+from daypack.history.session import History, absent
 from daypack.upkeep.gc.policy import read_policy
 from daypack.upkeep.gc.session_files import size_of
 
@@ -103,13 +103,13 @@ def delete(home: Home, agent: str, name: str, guard: Guard, number: int | None =
     If both exist, the live session is meant unless `number` is given.
     """
     layout = home.session(agent, name)
-    if number is None and os.path.lexists(layout.folder):
+    numbers = archived(home, agent, name)
+    if number is None and (atomic.exists(layout.folder) or not numbers):
         layout = _live_layout(home, agent, name)
         _check_policy(home, layout)
         with _locked(home, layout, layout.messages):
             _refuse_if_in_use(layout, guard, "delete")
             return _delete(home, Moved(agent, name, None, layout.folder, size_of(layout.folder)))
-    numbers = archived(home, agent, name)
     if number is None and len(numbers) > 1:
         listed = ", ".join(map(str, numbers))
         raise BadInput(
@@ -160,12 +160,8 @@ def _delete(home: Home, moved: Moved) -> Moved:
 
 def _live_layout(home: Home, agent: str, name: str) -> Layout:
     layout = home.session(agent, name)
-    if not os.path.lexists(layout.messages):
-        if os.path.lexists(layout.meta):
-            hint = "restore it from a backup: it is the only copy of the messages"
-            raise Damaged("the log is missing", operation="find session", place=layout.messages, hint=hint)
-        hint = "see `daypack session list`"
-        raise SessionMissing("no such session", operation="find session", place=layout.folder, hint=hint)
+    if not atomic.exists(layout.messages):
+        raise absent(layout, "find session")
     layout.guard()
     return layout
 

@@ -1,0 +1,174 @@
+"""Naming a session: by the start of its name, mistyped, of another agent, or in a home of another user."""
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cli.conftest import Command
+
+import daypack
+from daypack.errors import SessionMissing
+
+# Every command that reads or changes an existing session.
+EXISTING = (
+    "log {}", "session show {}", "pack {}", "prepare {}", "search {} hello", "recall {} msg-1", "pin {}", "rules {}",
+    "switch {}", "tiers {}", "budget {}", "explain {}", "replay {}", "diff {} latest latest", "export {}", "compact {}",
+    "compactions {}", "undo {}", "child {}", "rebuild {}", "index {}", "doctor {}", "gc {}", "gc {} --archive",
+    "gc {} --delete --yes", "memory bind {} m", "memory capture {}", "lint --session {}", "reflect {}",
+    "mcp --session {}",
+)  # fmt: skip
+
+
+def files(home: str) -> list[str]:
+    return sorted(str(path) for path in Path(home).rglob("*"))
+
+
+@pytest.mark.parametrize("line", EXISTING)
+def test_a_typo_creates_nothing_and_names_the_nearest_session(command: Command, home: str, line: str) -> None:
+    command("append", "demo", "hello")
+    before = files(home)
+    done = command(*line.format("dmo").split())
+    assert (done.returncode, done.stdout) == (1, "")
+    place = f"{home}/home/{os.getuid()}/agent/default/session"
+    assert done.stderr == f"daypack: no such session: 'dmo' of agent default [{place}]\n  → did you mean demo?\n"
+    assert files(home) == before
+
+
+def test_a_session_of_another_agent_is_suggested(command: Command) -> None:
+    command("append", "talk", "hello", "--agent", "coder")
+    hint = command("log", "talk").stderr.splitlines()[1]
+    assert hint == "  → agent coder has a session 'talk': add --agent coder"
+    assert command("log", "talk", "--agent", "coder").returncode == 0
+    assert command("log", "other").stderr.splitlines()[1] == "  → list them with `daypack session list`"
+
+
+@pytest.mark.parametrize("line", [line for line in EXISTING if "--archive" not in line and "--delete" not in line])
+def test_the_start_of_a_name_is_enough_if_one_session_begins_so(command: Command, line: str) -> None:
+    if line.startswith("mcp"):
+        pytest.skip("a server that runs until its client disconnects; it opens the session as the others do")
+    command("append", "release-notes", "hello")
+    command("append", "other", "hello")
+    done = command(*line.format("rel").split())
+    assert "no such session" not in done.stderr
+    assert "session release-notes\n" in done.stderr
+
+
+def test_an_exact_name_wins_and_an_ambiguous_start_is_refused_with_the_names(command: Command) -> None:
+    for name in ("demo", "demo-2", "demo-3"):
+        command("append", name, f"this is {name}")
+    assert "this is demo\n" in command("log", "demo").stdout
+    refused = command("log", "dem")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "3 sessions of agent default begin with 'dem'" in refused.stderr
+    assert "  → use more of the name: demo, demo-2, demo-3\n" in refused.stderr
+
+
+def test_a_command_that_creates_never_takes_the_start_of_a_name(command: Command) -> None:
+    command("append", "demo", "hello")
+    command("append", "dem", "another session")
+    command("session", "new", "de")
+    assert "another session" in command("log", "dem").stdout
+    assert "hello" not in command("log", "dem").stdout
+    assert command("log", "de").returncode == 0
+
+
+def test_a_session_is_deleted_or_archived_by_its_whole_name_only(command: Command) -> None:
+    command("append", "demo", "hello")
+    for option in (("--delete", "--yes"), ("--archive",)):
+        refused = command("gc", "dem", *option, "--force")
+        assert (refused.returncode, "did you mean demo?" in refused.stderr) == (1, True)
+    assert command("log", "demo").returncode == 0
+
+
+def test_python_takes_whole_names_and_suggests_the_nearest(home: str) -> None:
+    daypack.open_session("demo", home=home).close()
+    with pytest.raises(SessionMissing, match=r"no such session: 'dem' of agent default.*did you mean demo"):
+        daypack.open_session("dem", home=home, create=False)
+
+
+# Another user's files
+
+
+def _drop_privileges() -> None:
+    """Make the next program obey permissions, also as root: without these capabilities root owns only its files."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+        if libc.prctl(24, capability, 0, 0, 0):  # PR_CAPBSET_DROP
+            os._exit(77)
+
+
+Unprivileged = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def unprivileged(home: str) -> Unprivileged:
+    """Run `daypack …` as a program that obeys the permissions of files."""
+    as_root = os.geteuid() == 0
+
+    def run(*args: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "daypack", *args, "--home", home]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=_drop_privileges if as_root else None,
+        )
+        if done.returncode == 77:
+            pytest.skip("capabilities cannot be dropped here")
+        return done
+
+    return run
+
+
+@pytest.fixture
+def denied(home: str) -> Iterator[Path]:
+    """The folder of a user, which the caller cannot enter: it belongs to another user, or denies its owner."""
+    daypack.open_session("talk", home=home).close()
+    folder = Path(home, "home", str(os.getuid()))
+    if os.geteuid() == 0:
+        os.chown(folder, 4321, 4321)
+        folder.chmod(0o700)
+    else:
+        folder.chmod(0)
+    yield folder
+    if os.geteuid() == 0:
+        os.chown(folder, 0, 0)
+    folder.chmod(0o700)
+
+
+DENIED = (
+    "log talk", "append talk hello", "session new other", "session list", "session show talk", "pack talk", "doctor",
+    "doctor talk", "gc talk", "gc --all", "gc talk --archive", "reflect talk", "index talk", "memory list", "user",
+    "token list", "model list", "memory bind talk m", "search talk x",
+)  # fmt: skip
+
+
+def test_an_unreadable_home_is_permission_denied_with_its_owner(unprivileged: Unprivileged, denied: Path) -> None:
+    owner = "user 4321" if os.geteuid() == 0 else "chmod u+rwX"
+    for line in DENIED:
+        done = unprivileged(*line.split())
+        assert (done.returncode in (1, 2), done.stdout, "Traceback" in done.stderr) == (True, "", False), line
+        assert "permission denied" in done.stderr.lower(), line
+        assert str(denied) in done.stderr, line
+        assert "no such session" not in done.stderr, line
+    hint = unprivileged("log", "talk").stderr.splitlines()[1]
+    assert owner in hint
+    assert str(denied) in hint
+
+
+def test_an_unreadable_session_is_permission_denied(unprivileged: Unprivileged, home: str) -> None:
+    with daypack.open_session("talk", home=home) as session:
+        session.append("user", "hello")
+        log = session.path / "messages.jsonl"
+    if os.geteuid() == 0:
+        os.chown(log, 4321, 4321)
+    log.chmod(0)
+    done = unprivileged("log", "talk")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"daypack: permission denied [{log}]\n" in done.stderr
