@@ -28,6 +28,7 @@
     │   ├── SyncFailed        bytes were written but may not be on disk; no append was acknowledged
     │   ├── PoisonedLog       a sync failed on this handle, so it refuses further appends
     │   └── UnsafePath        a symbolic link or special file inside a session
+    ├── SessionClosed         the session was closed before
     ├── AccessDenied          no token, a wrong token, or a token without the required scope
     ├── ServerFailed          a memory server is unreachable or sent an invalid response
     ├── ModelFailed           a model endpoint or download failed or sent an invalid response
@@ -169,6 +170,10 @@ class PoisonedLog(StorageFailed):
 
 class UnsafePath(StorageFailed):
     """A symbolic link, or a file of the wrong kind, where a plain file or folder is required."""
+
+
+class SessionClosed(DaypackError):
+    """The session was closed before; nothing was read or written."""
 
 
 class AccessDenied(DaypackError):

@@ -58,14 +58,18 @@ def test_a_session_is_made_listed_and_shown(run: Run, home: str) -> None:
 def test_text_comes_from_the_argument_or_standard_input(run: Run) -> None:
     assert run("append", "talk", "hello").stdout == "msg-1\n"
     assert run("append", "talk", "--role", "assistant", stdin="from a pipe\n").stdout == "msg-2\n"
+    call = '{"role": "assistant", "tool_calls": [{"id": "c", "name": "f"}]}'
+    assert run("append", "talk", "--jsonl", "-", stdin=call).returncode == 0
+    refused = run("append", "talk", "r", "--role", "tool")
+    assert (refused.returncode, "calls waiting: c (f)" in refused.stderr) == (2, True)
     stored = out(
         run(
             "append", "talk", "r", "--role", "tool", "--tool-call-id", "c", "--name", "f", "--meta", '{"a":1}', "--json"
         )
     )
-    assert (stored["tool_call_id"], stored["name"], stored["meta"], stored["seq"]) == ("c", "f", {"a": 1}, 3)
+    assert (stored["tool_call_id"], stored["name"], stored["meta"], stored["seq"]) == ("c", "f", {"a": 1}, 4)
     lines = [json.loads(line) for line in run("log", "talk", "--json").stdout.splitlines()]
-    assert [line["content"] for line in lines] == ["hello", "from a pipe\n", "r"]
+    assert [line.get("content") for line in lines] == ["hello", "from a pipe\n", None, "r"]
 
 
 def test_a_client_key_makes_a_repeated_command_harmless(run: Run) -> None:

@@ -82,7 +82,7 @@ def talk(command: Command, home: str) -> Session:
     session.append("user", "Where does walrus 3 live?")
     (session.path / "context" / "pinned" / "mine.md").write_text("Edited by hand.", encoding="utf-8")
     session.close()
-    return session
+    return daypack.open_session("talk", home=home, durability="os")
 
 
 def files(session: Session) -> dict[str, bytes]:

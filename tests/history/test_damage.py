@@ -28,11 +28,11 @@ def written(session: Session) -> Session:
 
 
 def damage_found(session: Session) -> list[Finding]:
-    return [finding for finding in examine_session(session.history.layout) if finding.severity != "note"]
+    return [finding for finding in examine_session(session.layout) if finding.severity != "note"]
 
 
 def fresh(session: Session) -> Session:
-    return daypack.open_session("work", home=session.history.layout.root, create=False)
+    return daypack.open_session("work", home=session.layout.root, create=False)
 
 
 def log(session: Session) -> Path:

@@ -20,7 +20,7 @@ def read(session: Session, name: str) -> str:
 
 
 def fresh(session: Session) -> Session:
-    return daypack.open_session(session.name, home=session.history.layout.root)
+    return daypack.open_session(session.name, home=session.layout.root)
 
 
 @pytest.mark.requirement("G17", "S4-F8")
@@ -29,8 +29,9 @@ def test_meta_says_whose_session_it_is_and_keeps_count(home: str) -> None:
         session.append("user", "x")
         session.append("user", "y")
         session.append_event("z", {})
+        session.history.close()
+        assert json.loads(read(session, "meta.json")) == session.meta
     meta = json.loads(read(session, "meta.json"))
-    assert meta == session.meta
     assert (meta["agent"], meta["session"], meta["scope"], meta["model"]) == ("coder", "talk", "session", "gpt-4o")
     assert meta["client"] == f"daypack/{daypack.__version__}"
     assert meta["tokenizer"] == "o200k_base"
@@ -43,8 +44,9 @@ def test_keys_that_others_put_into_meta_stay(session: Session) -> None:
     path.write_text(json.dumps({**session.meta, "mine": [1]}), encoding="utf-8")
     session.append("user", "x")
     session.close()
-    assert session.meta["mine"] == [1]
-    assert session.meta["counters"]["messages"] == 1
+    meta = fresh(session).meta
+    assert meta["mine"] == [1]
+    assert meta["counters"]["messages"] == 1
 
 
 def test_a_meta_that_cannot_be_read_is_not_written_over(session: Session) -> None:
@@ -170,14 +172,6 @@ def test_times_are_those_of_the_first_and_the_newest_append(home: str) -> None:
     history.append_event(Event(type="x"))
     assert read("updated_at") == "2023-11-14T22:15:00Z\n"
     assert read("created_at") == "2023-11-14T22:13:20Z\n"
-
-
-def test_a_closed_session_can_be_used_again(session: Session) -> None:
-    session.append("user", "a")
-    session.close()
-    session.close()
-    assert session.append("user", "b").seq == 2
-    assert [message.text for message in session.messages()] == ["a", "b"]
 
 
 def test_a_half_made_session_is_completed(home: str) -> None:

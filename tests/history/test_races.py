@@ -17,7 +17,7 @@ MAX_NESTED_HANDLERS = 8
 
 
 def numbers(session: Session) -> list[int]:
-    return [message.seq for message in daypack.open_session("work", home=session.history.layout.root).messages()]
+    return [message.seq for message in daypack.open_session("work", home=session.layout.root).messages()]
 
 
 def test_closing_while_another_thread_appends_gives_no_number_twice(
@@ -29,7 +29,7 @@ def test_closing_while_another_thread_appends_gives_no_number_twice(
 
     def keep_closing() -> None:
         while not done.is_set():
-            session.close()
+            session.history.close()
 
     closing = threading.Thread(target=keep_closing)
     closing.start()

@@ -19,7 +19,7 @@ from daypack.types.history import Image, Message, Text, ToolCall
 
 
 def fresh(session: Session, **settings: Any) -> Session:
-    return daypack.open_session(session.name, home=session.history.layout.root, **settings)
+    return daypack.open_session(session.name, home=session.layout.root, **settings)
 
 
 @pytest.mark.requirement("G5", "S4-F1")
@@ -301,7 +301,7 @@ def test_a_forked_child_takes_a_lock_of_its_own(session: Session) -> None:
 @pytest.mark.requirement("G7")
 def test_a_clock_that_jumps_back_changes_neither_order_nor_ids(session: Session) -> None:
     times = iter([2e9, 1e9, 1.5e9])
-    history = History(session.history.layout, session.history.config, clock=lambda: next(times))
+    history = History(session.layout, session.history.config, clock=lambda: next(times))
     for text in ("a", "b", "c"):
         history.append((Message(role="user", content=text),))
     messages = list(session.messages())
@@ -335,7 +335,7 @@ def test_a_session_that_does_not_exist_is_not_made_when_nobody_asked_for_it(home
 
 def test_a_running_writer_notices_that_context_was_deleted(session: Session) -> None:
     seconds = iter([1e9, 2e9, 3e9])
-    history = History(session.history.layout, session.history.config, clock=lambda: next(seconds))
+    history = History(session.layout, session.history.config, clock=lambda: next(seconds))
     history.append([Message(role="user", content=str(number)) for number in range(100)])
     shutil.rmtree(session.path / "context")
     history.append([Message(role="user", content="after")])

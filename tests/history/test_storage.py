@@ -38,7 +38,7 @@ def test_reading_needs_no_writing(written: Session, code: int, derived: bool) ->
     if not derived:
         shutil.rmtree(written.path / "context")
     with refused_writing(code):
-        session = daypack.open_session("work", home=written.history.layout.root)
+        session = daypack.open_session("work", home=written.layout.root)
         assert [message.text for message in session.messages()] == [f"text {number}" for number in range(20)]
         assert [message.seq for message in session.tail(2)] == [19, 20]
         assert [event.type for event in session.events()] == ["custom", "pin.set"]

@@ -72,7 +72,7 @@ def outputs(turn: Turn) -> tuple[bytes, str, bytes]:
 
 def logs(session: Session) -> tuple[bytes, bytes]:
     """The bytes of both logs."""
-    return Path(session.history.layout.messages).read_bytes(), Path(session.history.layout.events).read_bytes()
+    return Path(session.layout.messages).read_bytes(), Path(session.layout.events).read_bytes()
 
 
 def digest(data: bytes) -> str:

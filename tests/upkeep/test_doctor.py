@@ -25,7 +25,7 @@ def closed(home: str) -> Session:
 
 
 def findings(session: Session) -> list[Finding]:
-    return list(examine_session(session.history.layout))
+    return list(examine_session(session.layout))
 
 
 def files(session: Session) -> dict[Path, tuple[bytes, int]]:
@@ -180,7 +180,7 @@ def test_a_missing_text_of_a_turn_or_a_child_is_damage(session: Session) -> None
     session.append("user", "Hi")
     session.prepare(items=[{"context_kind": "manual_note", "content": "Mind the step."}])
     assert [finding for finding in findings(session) if finding.severity == "damage"] == []
-    folder = Path(session.history.layout.blob)
+    folder = Path(session.layout.blob)
     blobs = sorted(folder.iterdir())
     assert len(blobs) >= 3
     for blob in blobs:

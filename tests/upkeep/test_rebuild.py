@@ -54,7 +54,7 @@ def full(home: str, tmp_path: Path) -> Session:
 
 
 def delete(session: Session) -> None:
-    shutil.rmtree(session.history.layout.context)
+    shutil.rmtree(session.layout.context)
 
 
 def run(session: Session) -> Rebuilt:
@@ -62,7 +62,7 @@ def run(session: Session) -> Rebuilt:
 
 
 def files(session: Session) -> tuple[bytes, bytes]:
-    layout = session.history.layout
+    layout = session.layout
     return Path(layout.derived("pack")).read_bytes(), Path(layout.derived("pack_text")).read_bytes()
 
 
@@ -75,12 +75,12 @@ def test_a_deleted_context_is_rebuilt_byte_for_byte_and_the_logs_are_unchanged(
     assert turn.omitted
     assert excerpts_in(turn)
     before, packed, written = logs(full), files(full), outputs(turn)
-    session = full
+    session, workspace = full, full.turns.inputs.workspace
     if reopened:
         full.close()
     delete(full)
     if reopened:
-        session = stage(str(full.path.parents[5]), workspace=full.turns.inputs.workspace)
+        session = stage(str(full.path.parents[5]), workspace=workspace)
     built = run(session)
     assert files(session) == packed == (turn.pack_json, turn.pack_md.encode())
     assert outputs(session.replay(turn.event_id or "")) == written
@@ -124,7 +124,7 @@ def test_the_next_turn_is_the_same_whether_context_was_deleted_or_not(
 
 def test_hand_edits_survive_once_a_turn_has_recorded_them(full: Session, tmp_path: Path) -> None:
     """A budget, a new pin and a removed pin survive deletion of the context folder."""
-    layout = full.history.layout
+    layout = full.layout
     Path(layout.derived("budget")).write_text("2200")
     Path(layout.pin("extra")).write_text("Mind the gap.")
     Path(layout.pin("style")).unlink()
@@ -139,7 +139,7 @@ def test_hand_edits_survive_once_a_turn_has_recorded_them(full: Session, tmp_pat
 
 
 def test_hand_edits_are_recorded_once(full: Session) -> None:
-    Path(full.history.layout.pin("extra")).write_text("Mind the gap.")
+    Path(full.layout.pin("extra")).write_text("Mind the gap.")
     full.prepare()
     count = len(full.events())
     full.prepare()
@@ -147,9 +147,9 @@ def test_hand_edits_are_recorded_once(full: Session) -> None:
 
 
 def test_existing_files_are_not_replaced(full: Session) -> None:
-    Path(full.history.layout.derived("budget")).write_text("900")
+    Path(full.layout.derived("budget")).write_text("900")
     run(full)
-    assert Path(full.history.layout.derived("budget")).read_text() == "900"
+    assert Path(full.layout.derived("budget")).read_text() == "900"
     assert full.pins.keys() == {"system.md", "style.md"}
 
 
@@ -158,7 +158,7 @@ def test_a_session_without_a_turn_has_no_pack_to_rebuild(home: str) -> None:
     session.append("user", "Hello")
     built = run(session)
     assert built == Rebuilt(messages=1, events=0, pins=0, children=0, compactions=0, budget=False, pack=None)
-    assert not Path(session.history.layout.derived("pack")).exists()
+    assert not Path(session.layout.derived("pack")).exists()
 
 
 def test_an_empty_session_can_be_rebuilt(home: str) -> None:
@@ -179,7 +179,7 @@ def test_only_the_model_has_a_pack_on_disk(home: str) -> None:
 def test_a_turn_that_cannot_be_replayed_is_reported_and_the_rest_is_rebuilt(full: Session) -> None:
     turn = full.prepare()
     delete(full)
-    for path in Path(full.history.layout.blob).iterdir():
+    for path in Path(full.layout.blob).iterdir():
         path.unlink()
     with stage(str(full.path.parents[5])) as session:
         built = run(session)
@@ -201,7 +201,7 @@ def test_a_forged_turn_does_not_prevent_the_rebuild_of_the_newest_real_one(full:
 
 def test_a_rebuild_leaves_a_torn_line_to_the_next_append(full: Session) -> None:
     full.prepare()
-    path = Path(full.history.layout.messages)
+    path = Path(full.layout.messages)
     with path.open("ab") as file:
         file.write(b'{"seq":99,"role":"us')
     before = logs(full)
@@ -214,7 +214,7 @@ def test_a_rebuild_leaves_a_torn_line_to_the_next_append(full: Session) -> None:
 def test_the_rebuilt_ledger_equals_the_original(full: Session) -> None:
     full.prepare()
     full.turns.inputs.ledger.save(always=True)
-    path = Path(full.history.layout.derived("ledger"))
+    path = Path(full.layout.derived("ledger"))
     original = msgspec.json.decode(path.read_bytes())
     delete(full)
     run(full)
@@ -240,7 +240,7 @@ def test_verify_compares_every_file_and_changes_nothing(full: Session) -> None:
 
 def test_verify_reports_edited_and_missing_files(full: Session) -> None:
     full.prepare()
-    layout = full.history.layout
+    layout = full.layout
     Path(layout.derived("context_doc")).write_text("# Context\n\nSomething else.\n")
     Path(layout.derived("facts")).unlink()
     Path(layout.derived("pack")).unlink()  # this one may have been collected
@@ -251,10 +251,10 @@ def test_verify_reports_edited_and_missing_files(full: Session) -> None:
 
 def test_verify_reports_that_the_newest_turn_cannot_be_replayed(full: Session) -> None:
     turn = full.prepare()
-    full.close()
-    lines = Path(full.history.layout.messages).read_bytes()
+    full.history.close()
+    lines = Path(full.layout.messages).read_bytes()
     last = turn.parts.messages[-1].text.encode()
-    Path(full.history.layout.messages).write_bytes(lines.replace(last, last[::-1]))
+    Path(full.layout.messages).write_bytes(lines.replace(last, last[::-1]))
     with pytest.warns(DamageWarning):
         found = verified(full)
     assert list(found) == ["context/pack.json"]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 from weakref import finalize
 
+from daypack.errors import SessionClosed
 from daypack.history.draft import draft_event, draft_from, draft_message
 from daypack.history.reader import Records
 from daypack.history.session import History
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from daypack.derived.children import Child, ChildUpdate
     from daypack.derived.tiers import Projection
+    from daypack.history.layout import Layout
     from daypack.memory.port import MemoryTools
     from daypack.turn.compaction import Compacted
     from daypack.turn.memory_binding import Binding, Bound
@@ -47,12 +49,16 @@ def _end(receptions: "list[Reception]") -> None:
 
 
 class Session:
-    """One conversation of one agent. Any thread or process can append to it and read it."""
+    """One conversation of one agent. Any thread or process can append to it and read it.
+
+    A closed session raises SessionClosed whatever is done with it, except for closing it again.
+    """
 
     def __init__(self, history: History, *, name: str, agent: str) -> None:
         self.name = name
         self.agent = agent
-        self.history = history
+        self._history = history
+        self._closed = False
         self._turns: Turns | None = None
         self._bound: Bound | None = None
         self._receptions: list[Reception] = []  # streams that have not ended
@@ -63,7 +69,27 @@ class Session:
         """The session's folder."""
         from pathlib import Path  # noqa: PLC0415 — 14 ms that a hook need not pay
 
-        return Path(self.history.layout.folder)
+        return Path(self.layout.folder)
+
+    @property
+    def layout(self) -> "Layout":
+        """The paths of the session's files."""
+        return self._history.layout
+
+    @property
+    def history(self) -> History:
+        """The layer below `append`: the logs, pins and small files."""
+        self._require_open()
+        return self._history
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise SessionClosed(
+                "the session is closed",
+                operation="use session",
+                place=f"{self.agent}/{self.name}",
+                hint="open it again with daypack.open_session(…), or do this before close() or the end of `with`",
+            )
 
     # Append
 
@@ -279,6 +305,7 @@ class Session:
     @property
     def turns(self) -> "Turns":
         """The layer below `prepare` and `replay`."""
+        self._require_open()
         if self._turns is None:
             from daypack.turn.prepare import Turns  # noqa: PLC0415 — 20 ms that an append need not pay
 
@@ -330,6 +357,7 @@ class Session:
     @property
     def bound(self) -> "Bound":
         """The layer below `capture`; raises MemoryMissing if the session is not bound."""
+        self._require_open()
         if self._bound is None:
             from daypack.turn.memory_binding import Bound  # noqa: PLC0415
 
@@ -389,17 +417,21 @@ class Session:
         return [damage for log in logs for _, damage in sorted(log.reader.damage.items())]
 
     def close(self) -> None:
-        """Write counters and metadata, and close the files; using the session again reopens them."""
+        """Write counters and metadata, and close the files. Closing twice is fine, any other use is not."""
+        if self._closed:
+            return
         try:
-            _end(self._receptions)
+            _end(self._receptions)  # if what came cannot be stored, closing again tries again
+            self._closed = True
             if self._bound:
                 self._bound.close()
         finally:
             if self._turns:
                 self._turns.close()
-            self.history.close()
+            self._history.close()
 
     def __enter__(self) -> "Session":
+        self._require_open()
         return self
 
     def __exit__(self, *_: object) -> None:

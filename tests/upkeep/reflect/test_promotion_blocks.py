@@ -50,8 +50,8 @@ def test_a_reply_alone_never_writes_the_memory(home: str, workspace: Path) -> No
     session = talking(home, workspace=str(workspace))
     for number in range(1, 6):
         exchange(session, core=[lens(number)])
-    session.close()
     assert [one.content for one in session.tiers.core] == [LENS]
+    session.close()
     assert list(workspace.iterdir()) == []
 
 
