@@ -137,3 +137,18 @@ def test_an_agents_tool_is_answered_with_the_same_words(command: Command, talk: 
     shown = command("recall", "talk", name, "--lines", "2-3").stdout
     marked = answer(talk.lookup, "recall", {"id": name, "lines": "2-3"})
     assert marked == f"[recalled from messages:3, lines 2-3 of 300]\n{shown.rstrip()}"
+
+
+def test_a_long_text_is_cut_on_a_terminal_and_whole_in_a_pipe(
+    command: Command, talk: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk.append("user", "\n".join(f"line {number}" for number in range(1, 1001)))
+    newest = talk.messages()[-1].id
+    assert len(command("recall", "talk", newest).stdout.splitlines()) == 1000
+    monkeypatch.setattr("daypack.cli.recall.is_terminal", lambda: True)
+    done = command("recall", "talk", newest)
+    assert done.stdout.splitlines()[-1] == "line 400"
+    assert done.stderr.splitlines()[-1] == (
+        f"… 600 more lines; `daypack recall talk {newest} --lines 401-800` continues"
+    )
+    assert len(command("recall", "talk", newest, "--lines", "1-900").stdout.splitlines()) == 900

@@ -71,6 +71,49 @@ def test_every_swapped_id_brings_back_exactly_its_range(home: str) -> None:
             assert message.text in back
 
 
+def touch(session: Session, name: str, number: int, path: str, result: str) -> None:
+    call = {"id": f"{name}-{number}", "name": name, "arguments": f'{{"path": "{path}", "content": "x"}}'}
+    session.append("assistant", "", tool_calls=[call])
+    session.append("tool", result, tool_call_id=call["id"])
+
+
+@pytest.fixture
+def edited(home: str) -> Session:
+    """A session that read and wrote one file several times, between much else, and was compacted."""
+    session = stage(home)
+    session.append("user", "Mend the pump.")
+    touch(session, "read_file", 1, "src/pump.py", "".join(f"{at:>6}\tpump {at}\n" for at in range(1, 31)))
+    for number in range(6):
+        step(session, number, lines=300)
+    touch(session, "write_file", 2, "src/pump.py", "ok")
+    touch(session, "read_file", 3, "src/pump.py", "".join(f"{at:>6}\tpump {at}\n" for at in range(12, 20)))
+    session.append("assistant", "The pump is mended.")
+    session.append("user", "And?")
+    session.compact(keep_tokens=100)
+    return session
+
+
+def test_a_file_that_was_touched_often_is_recalled_as_the_list_of_its_reads_and_writes(edited: Session) -> None:
+    [ref] = [one for one in folded_of(edited).refs.values() if one.path == "src/pump.py"]
+    back = edited.recall(ref.id)
+    assert back.source == ref.source == "messages:3-31"
+    assert back.split("\n") == [
+        "src/pump.py: read 2x, written; recall one of these ids for its text:",
+        "msg-3   read     30 lines, lines 1-30 of the file",
+        "msg-28  written  the call",
+        "msg-31  read     8 lines, lines 12-19 of the file",
+    ]
+    assert back.lines == 4
+    assert edited.recall(ref.id, "2-3") == "\n".join(back.split("\n")[1:3])
+    assert "pump 30" in edited.recall("msg-3")
+    assert edited.call("recall", {"id": ref.id}) == f"{RECALLED}{ref.source}]\n{back}"
+
+
+def test_a_file_that_one_message_touched_is_recalled_as_that_message(edited: Session) -> None:
+    [ref] = [one for one in folded_of(edited).refs.values() if one.path == "src/glacier_1.py"]
+    assert edited.recall(ref.id).startswith("glacier_1_0 = 0\n")
+
+
 def test_a_range_says_who_said_what(filled: Session) -> None:
     back = filled.recall("messages:6-7")
     assert back.text.startswith("[6 assistant] We decided to keep boto3 because it works.\n\n[7 user] TODO: add")

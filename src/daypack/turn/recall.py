@@ -1,12 +1,14 @@
 """Search a session's own history by words, and recall text that left the window by its id."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
 import msgspec
 
+from daypack.derived.artifacts.steps import Step, steps_of
 from daypack.derived.children import read_children
 from daypack.derived.documents import swap_refs
 from daypack.derived.history_index import searchable
@@ -20,7 +22,7 @@ from daypack.text.literals import occurs, places
 from daypack.text.redact.redact import redact, redact_message
 from daypack.turn.survey.inputs import TurnInputs
 from daypack.types.history import Event, Message
-from daypack.types.records import HistoryHit, SwapRecord
+from daypack.types.records import HistoryHit, Ref, SwapRecord
 from daypack.types.source import EventRef, Messages, Source, SwapRef, parse_source
 
 _AROUND = 240  # characters shown on either side of a verbatim match
@@ -95,6 +97,8 @@ class Lookup:
                     hint="a message was erased or is corrupt; see `daypack doctor`",
                 )
             return str(extent), self._text_of(extent)
+        if steps := self._steps(name):
+            return steps
         if source := self._source(name):
             found = resolve(self._history, source)
             if isinstance(found, Event):
@@ -111,6 +115,15 @@ class Lookup:
             place=self._history.layout.name,
             hint="give the id in a stub, pack or record: sha256-…, msg-12, messages:12-18, tool:<call>, f3, r2, ev-9",
         )
+
+    def _steps(self, name: str) -> tuple[str, str] | None:
+        """Return the list of the reads and writes of a ref that several messages touched."""
+        ref = next((ref for ref in self._inputs.working_state.read().refs.values() if ref.id == name), None)
+        extent = parse_source(ref.source) if ref and ref.source else None
+        if ref is None or not isinstance(extent, Messages) or extent.start == extent.stop:
+            return None
+        steps = steps_of(self._history, ref, extent, redacting=self._inputs.redacting)
+        return (str(extent), _listed(ref, steps)) if steps else None
 
     def _of_child(self, name: str) -> tuple[str, str] | None:
         """Return the result of a child, given as `child:<name>` or by the path of its result."""
@@ -210,6 +223,20 @@ class Lookup:
                 with suppress(*UNREADABLE):
                     yield decoder.decode(log[start : log.find(b"\n", at)]).seq
                 at = start
+
+
+def _listed(ref: Ref, steps: Sequence[Step]) -> str:
+    """Return the steps of a ref, one line each, with the ids that recall them."""
+    counts = Counter(step.verb for step in steps)
+    sums = ", ".join(f"{verb} {count}x" if count > 1 else verb for verb, count in counts.most_common())
+    ids = [f"msg-{step.seq}" for step in steps]
+    width, verbs = max(map(len, ids)), max(len(step.verb) for step in steps)
+    lines = [f"{ref.path}: {sums}; recall one of these ids for its text:"]
+    for name, step in zip(ids, steps, strict=True):
+        text = "the call" if not step.size else f"{step.size:,} lines" if step.size > 1 else "1 line"
+        shown = f", lines {step.lines} of the file" if step.lines else ""
+        lines.append(f"{name:<{width}}  {step.verb:<{verbs}}  {text}{shown}")
+    return "\n".join(lines)
 
 
 class _Numbered(msgspec.Struct):
