@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 
 from daypack.errors import BadConfig, DaypackError
 from daypack.text.tokens import (
-    MEDIA_TOKENS,
     SHORT_TEXT_SLACK,
     Counter,
     count_message,
     counter_for,
     counter_named,
 )
-from daypack.types.history import File, Image, Message, Other, Text, Thinking, ToolCall
+from daypack.types.history import Message, Other, Text, Thinking, ToolCall
 
 ANY = "o200k+est1-any"
 GEMINI = "o200k+est1-gemini"
@@ -361,12 +360,6 @@ def test_words_and_thinking_count_by_their_text_and_unknown_parts_by_their_json(
     )
     expected = 4 + 10 + counter.count('{"type":"telemetry","seconds":12}')
     assert count_message(counter, Message(role="user", content=parts)) == expected
-
-
-@pytest.mark.parametrize("part", [Image("blob:1"), File("report.pdf"), Other({"type": "image_url"})])
-def test_a_picture_or_file_counts_as_the_dearest_picture(part: Image | File | Other) -> None:
-    assert MEDIA_TOKENS == 5_000
-    assert count_message(counter_for("claude-opus-4-7"), Message(role="user", content=(part, Text("")))) == 5_000
 
 
 def test_importing_the_module_loads_no_tokenizer() -> None:

@@ -35,17 +35,14 @@ from typing import cast
 import msgspec
 
 from daypack.errors import BadConfig, DaypackError
-from daypack.types.history import Message, Other, Part, Text, Thinking
+from daypack.types.history import Image, Message, Other, Part, Text, Thinking
 
-# Pictures and files are references: neither size nor page count is known. This is the dearest picture we know of
-# (Claude 4.7: 3.75 megapixels at 750 pixels a token), and as much as a dense page sent as text and picture.
-# A file of many pages costs more: a caller that sends its text counts that text.
+# A document, sound or film that is sent whole: its pages and seconds are not known. More than a dense page that is sent
+# as text and picture. A file of many pages costs more: a caller that sends its text counts that text.
 MEDIA_TOKENS = 5_000
 
-# What providers call pictures, documents and sound in their own shapes.
-_MEDIA_TYPES = frozenset(
-    {"image", "image_url", "input_image", "file", "input_file", "document", "audio", "input_audio", "video"}
-)
+# What providers call documents and sound in their own shapes.
+_MEDIA_TYPES = frozenset({"file", "input_file", "document", "audio", "input_audio", "video"})
 
 SHORT_TEXT_SLACK = 8
 
@@ -195,15 +192,20 @@ def counter_named(name: str) -> Counter:
         ) from None
 
 
-def count_message(counter: Counter, message: Message) -> int:
+def count_message(counter: Counter, message: Message, model: str | None = None) -> int:
     """Return the tokens of what a message says: its parts, its name, and the names and arguments of its tool calls.
 
-    What a provider puts around messages is not in it: that differs by dialect and is added where one is rendered.
+    `model` decides what images cost; without one they cost the most. What a provider puts around messages is not in it:
+    that differs by dialect and is added where one is rendered.
     """
     content = message.content
     if content.__class__ is str and not message.tool_calls and not message.name:
         return counter.count(cast(str, content))  # the common case, on the way of every append
-    tokens = counter.count(content) if isinstance(content, str) else sum(_count_part(counter, it) for it in content)
+    if isinstance(content, str):
+        tokens = counter.count(content)
+    else:
+        shown = message.role in ("user", "tool")  # of others, dialects send only words
+        tokens = sum(_count_part(counter, part, model, shown=shown) for part in content)
     if message.tool_calls:
         tokens += sum(counter.count(call.name) + counter.count(call.arguments) for call in message.tool_calls)
     if message.name:
@@ -211,14 +213,28 @@ def count_message(counter: Counter, message: Message) -> int:
     return tokens
 
 
-def _count_part(counter: Counter, part: Part) -> int:
+def _count_part(counter: Counter, part: Part, model: str | None, *, shown: bool) -> int:
     if isinstance(part, Text | Thinking):
         return counter.count(part.text)
+    from daypack.text.images.formulas import rule_for  # noqa: PLC0415 — few messages have images
+    from daypack.text.images.sizes import picture_in, size_in_url  # noqa: PLC0415
+
+    rule = rule_for(model, counter.name)
     if isinstance(part, Other):
+        if picture := picture_in(part.value):
+            source, detail = picture
+            return rule.tokens(size_in_url(source), detail) if shown else _count_mention(counter, source)
         if part.value.get("type") in _MEDIA_TYPES:
             return MEDIA_TOKENS
         return counter.count(msgspec.json.encode(part.value).decode())
-    return MEDIA_TOKENS
+    if not shown or not part.source.startswith(("data:", "https://", "http://")):
+        return _count_mention(counter, part.source)
+    return rule.tokens(size_in_url(part.source), "") if isinstance(part, Image) else MEDIA_TOKENS
+
+
+def _count_mention(counter: Counter, source: str) -> int:
+    """Return the tokens of `[image: plan.png]`, which stands for what is not sent; bytes are not in it."""
+    return counter.count(f"[image: {source[:100] if source.startswith('data:') else source}]")
 
 
 def _named_in_table(name: str) -> str | None:

@@ -168,10 +168,11 @@ def message_range(first: int, last: int) -> str:
 
 
 class TokenMeter:
-    """Counts tokens with one counter and remembers recent results."""
+    """Counts tokens with one counter and remembers recent results; `model` decides what images cost."""
 
-    def __init__(self, counter: Counter) -> None:
+    def __init__(self, counter: Counter, model: str | None = None) -> None:
         self.counter = counter
+        self.model = model
         self._counts: dict[str, int] = {}
 
     def tokens(self, text: str) -> int:

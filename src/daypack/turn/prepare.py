@@ -262,7 +262,7 @@ class Turns:
         record = read_turn(self._history, event_id)
         if verify_digests:
             check_version(self._history, record, event_id)
-        meter = self.inputs.meter_of(counter_named(record.tokenizer))
+        meter = self.inputs.meter_of(counter_named(record.tokenizer), record.model)
         parts = replay_parts(self._history, record, event_id, meter, session=self._name, agent=self._agent)
         turn = Turn(parts, record, event_id)
         if verify_digests:
@@ -369,7 +369,7 @@ class Turns:
         additions = self._additions.get(recorded.event)
         if additions is None:
             record = read_turn(self._history, recorded.event)
-            meter = self.inputs.meter_of(counter_named(record.tokenizer))
+            meter = self.inputs.meter_of(counter_named(record.tokenizer), record.model)
             additions = self._remember(recorded.event, read_additions(self._history, record, meter))
         return additions
 

@@ -145,7 +145,7 @@ def _with_parts(turn: TurnView, parts: Parts, omitted: tuple[Omission, ...]) -> 
     """Return the turn with other parts, and a record with their costs and digests."""
     scales = TokenMeter(counter_named(turn.record.tokenizer))
     before = total(item.cost for item in parts.epoch.prefix)
-    tail = total(message_cost(message, scales.counter) for message in parts.messages)
+    tail = total(message_cost(message, scales.counter, model=turn.record.model) for message in parts.messages)
     tail = tail.plus(addition_cost(parts.additions))
     used = before.plus(tail).plus(total(item.cost for item in parts.volatile))
     stable = replace(turn.record.stable, tokens=before.plus(tail).tokens, prefix_tokens=before.tokens)

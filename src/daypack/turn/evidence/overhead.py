@@ -47,7 +47,9 @@ def overhead(turn: TurnView) -> tuple[Overhead, ...]:
         elif message.role == "tool" and message.text.startswith(SAME):
             why = "repeated output"
         if why:
-            added.append(Overhead(f"messages:{message.seq}", message_cost(message, counter).tokens, why))
+            added.append(
+                Overhead(f"messages:{message.seq}", message_cost(message, counter, model=turn.record.model).tokens, why)
+            )
     if around := turn.tokens - sum(item.tokens for item in turn.items):
         added.append(Overhead("excerpts", around, "text around the excerpts"))
     return tuple(added)

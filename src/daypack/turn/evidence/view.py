@@ -158,7 +158,7 @@ class TurnView:
         if self.parts.additions:
             tokens = [tokens[0] - cost_of(added_items(self.parts.additions)).tokens]
         if len(refs) > 1:
-            head = message_cost(messages[0], counter_named(self.token_method)).tokens
+            head = message_cost(messages[0], counter_named(self.token_method), model=self.record.model).tokens
             tokens = [head, tokens[0] - head]
         return [
             PackItem(

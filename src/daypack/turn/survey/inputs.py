@@ -89,23 +89,23 @@ class TurnInputs:
         meter = self._meters.get(model or "")
         if meter is None:
             counter = self.counter(model)
-            meter = self._meters[model or ""] = self.meter_of(counter)
+            meter = self._meters[model or ""] = self.meter_of(counter, model or self.config.model)
         return meter
 
-    def meter_of(self, counter: Counter) -> TokenMeter:
-        """Return the meter of a counter."""
-        return self._meters.setdefault(f"counter:{counter.name}", TokenMeter(counter))
+    def meter_of(self, counter: Counter, model: str | None) -> TokenMeter:
+        """Return the meter of a counter, and of a model for what images cost."""
+        return self._meters.setdefault(f"counter:{counter.name}:{model}", TokenMeter(counter, model))
 
     def messages(self, meter: TokenMeter) -> RecentMessages:
         """Return the recent messages, measured with a meter."""
-        name = meter.counter.name
+        name = f"{meter.counter.name}:{meter.model}"
         if name not in self._messages:
             self._messages[name] = RecentMessages(self.history, meter, redacting=self.redacting)
         return self._messages[name]
 
     def stubs(self, meter: TokenMeter) -> Stubs:
         """Return the stubs of large outputs, measured with a meter."""
-        name = meter.counter.name
+        name = f"{meter.counter.name}:{meter.model}"
         if name not in self._stubs:
             self._stubs[name] = Stubs(self.history, meter)
         return self._stubs[name]

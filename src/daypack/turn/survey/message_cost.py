@@ -5,7 +5,7 @@ import msgspec
 from daypack.text.tokens import Counter, count_message
 from daypack.turn.dialects.tool_calls import arguments_object
 from daypack.turn.items import Cost
-from daypack.types.history import Message, Other, Part, Text, Thinking
+from daypack.types.history import File, Image, Message, Other, Part, Text, Thinking
 
 # What a provider adds around a message and around a tool call, at most: role, separators, ids.
 MESSAGE_TOKENS = 4
@@ -14,14 +14,18 @@ CALL_TOKENS = 8
 _PLACEHOLDER = Cost(7, 14)
 _MENTION_BYTES = 10
 _NAME_TOKENS = 3  # the ": " between name and content, and tokens that no longer merge
+_MEDIA = (Image, File, Other)
 _CALL_BYTES = 26  # a name that must be respelled, and an object around arguments that are not one
 
 
-def message_cost(message: Message, counter: Counter, tokens: int | None = None) -> Cost:
-    """Return what a message takes from a window; `tokens`: the count of its content, if known."""
-    if tokens is None:
-        tokens = count_message(counter, message)
+def message_cost(message: Message, counter: Counter, tokens: int | None = None, model: str | None = None) -> Cost:
+    """Return what a message takes from a window; `tokens`: the count of its content, if known.
+
+    `model` decides what images cost. A stored count does not know it, so a message with media is counted again.
+    """
     content, calls = message.content, message.tool_calls
+    if tokens is None or (not isinstance(content, str) and any(isinstance(part, _MEDIA) for part in content)):
+        tokens = count_message(counter, message, model)
     size = size_of(message)
     tokens += MESSAGE_TOKENS
     if message.role == "system" or not content or (isinstance(content, str) and content.isspace()):

@@ -113,7 +113,7 @@ class RecentMessages:
             redacted, kinds = redact_message(message)
             if kinds:
                 message, tokens = redacted, None
-        return Entry(message, message_cost(message, self._meter.counter, tokens), kinds)
+        return Entry(message, message_cost(message, self._meter.counter, tokens, self._meter.model), kinds)
 
     def _index_of(self, seq: int) -> int:
         return bisect_left(self._entries, seq, key=_seq_of)

@@ -50,4 +50,4 @@ class Stubs:
         return self.stub(entry).cost if is_large(entry) else entry.cost
 
     def _measure(self, message: Message, entry: Entry) -> Entry:
-        return Entry(message, message_cost(message, self._meter.counter), entry.redacted)
+        return Entry(message, message_cost(message, self._meter.counter, model=self._meter.model), entry.redacted)

@@ -1,0 +1,1 @@
+"""Images: what they cost, and how large they are."""
