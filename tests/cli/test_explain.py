@@ -92,3 +92,11 @@ def test_what_the_turn_did_not_know_is_told(command: Command, talk: Session) -> 
     assert (done.returncode, done.stdout) == (1, "")
     assert "'pin:other.md' was not available to this turn" in done.stderr
     assert command("explain", "talk", "--event", "ev-1").returncode == 1
+
+
+def test_the_start_of_an_items_id_is_enough(command: Command, home: str) -> None:
+    with daypack.open_session("talk", home=home) as session:
+        session.append("user", "hello")
+        asked = session.add_question("Which harbour?")
+    assert command("explain", "talk", asked[:6]).stdout == command("explain", "talk", asked).stdout
+    assert command("explain", "talk", asked[:3]).returncode == 1

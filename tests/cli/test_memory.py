@@ -193,3 +193,12 @@ def test_importing_what_is_here_says_what_was_added(command: Command, memory_id:
 def test_text_may_stand_behind_options(command: Command, memory_id: str) -> None:
     assert command("memory", "add", "launch", "--role", "user", SAID).returncode == 0
     assert command("memory", "search", "launch", "when", "-k", "1", "is", "the", "launch").returncode == 0
+
+
+def test_an_entry_is_erased_by_the_start_of_its_id(command: Command) -> None:
+    memory_id = command("memory", "new", "Harbour").stdout.strip()
+    entry_id = command("memory", "add", memory_id[:6], "The crane is red.").stdout.strip()
+    assert "no such entry" in command("memory", "erase", memory_id[:6], "--entry", entry_id[:3], "--yes").stderr
+    erased = command("memory", "erase", memory_id[:6], "--entry", entry_id[:6], "--yes")
+    assert (erased.returncode, erased.stderr) == (0, f"entry {entry_id} was erased\n")
+    assert "did you mean Harbour?" in command("memory", "show", "Harbuor").stderr

@@ -64,7 +64,7 @@ def test_an_exact_name_wins_and_an_ambiguous_start_is_refused_with_the_names(com
     refused = command("log", "dem")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "3 sessions of agent default begin with 'dem'" in refused.stderr
-    assert "  → use more of the name: demo, demo-2, demo-3\n" in refused.stderr
+    assert "  → use more characters: demo, demo-2, demo-3\n" in refused.stderr
 
 
 def test_a_command_that_creates_never_takes_the_start_of_a_name(command: Command) -> None:

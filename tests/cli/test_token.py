@@ -53,3 +53,10 @@ def test_whose_tokens_must_be_somebody(command: Command) -> None:
     refused = command("token", "list", "nobody")
     assert refused.returncode == 1
     assert "no such user" in refused.stderr
+
+
+def test_a_token_is_revoked_by_the_start_of_its_id(command: Command) -> None:
+    token = json.loads(command("token", "new", "ada", "--json").stdout)["token"]["token_id"]
+    assert command("token", "revoke", token[:3]).returncode == 1
+    assert command("token", "revoke", token[:6]).stdout == f"revoked {token}\n"
+    assert json.loads(command("token", "list", "--json").stdout) == []

@@ -4,6 +4,7 @@ import pytest
 from turn.compacting import BUDGET, fill, folded_of, scene, step
 from turn.scenes import MARKER, SECRET, stage
 
+import daypack
 from daypack.derived.swap import SHORT_ID, id_of
 from daypack.errors import BadInput, Damaged, SourceMissing
 from daypack.session import Session
@@ -276,3 +277,17 @@ def test_a_literal_is_found_even_behind_many_recalled_copies_of_it(home: str) ->
         session.append("tool", f"{RECALLED}messages:1]\nThe id is q-zz9/81;x", tool_call_id=f"x{number}")
     session.append("user", "And?")
     assert "messages:1" in {hit.source for hit in session.search_history("q-zz9/81;x")}
+
+
+def test_four_digits_of_an_id_are_enough_if_no_other_id_begins_so(home: str) -> None:
+    with daypack.open_session("talk", home=home) as session:
+        texts = [f"line {number} of output\n" * 400 for number in range(2)]
+        for number, text in enumerate(texts):
+            calls = [{"id": f"c{number}", "name": "read", "arguments": "{}"}]
+            session.append("assistant", "", tool_calls=calls)
+            session.append("tool", text, tool_call_id=f"c{number}")
+        ids = [id_of(message) for message in session.messages() if message.role == "tool"]
+        assert session.recall(ids[0][:11]).text == texts[0]
+        assert session.recall(ids[1][:11]).text == texts[1]
+        with pytest.raises(SourceMissing):
+            session.recall(ids[0][:10])

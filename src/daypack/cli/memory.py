@@ -14,6 +14,7 @@ from daypack.memory.port import MemoryTools
 from daypack.memory.store.port import is_id
 from daypack.memory.tools import Memories, open_memory
 from daypack.types.memory import About, ContextDocument, Entry, Hit, Memory, Where
+from daypack.types.names import complete, did_you_mean
 
 _ACTIONS = {
     "new": "Create a memory and print its id.",
@@ -68,7 +69,7 @@ def _configure_writing(made: dict[str, argparse.ArgumentParser]) -> None:
     made["import"].add_argument("file", help="file written by `memory export`; - is standard input")
     made["import"].add_argument("--title", help="title of the new memory (default: as exported)")
     erase = made["erase"]
-    erase.add_argument("--entry", metavar="ID", help="erase only this entry")
+    erase.add_argument("--entry", metavar="ID", help="erase only this entry; the start of its id is enough")
     erase.add_argument("--yes", action="store_true", help="confirm; without it nothing is erased")
     erase.add_argument("--hide", action="store_true", help="hide the memory instead of erasing it")
     erase.add_argument("--restore", action="store_true", help="show a hidden memory again; name it by its id")
@@ -114,18 +115,31 @@ def find_memory(memories: MemoryTools, name: str) -> str:
     if len(name) >= 32:  # a full id: no list is needed
         return memories.get_memory(name).memory_id
     known = memories.memories()
-    for matching in (
-        [memory for memory in known if memory.title == name],
-        [memory for memory in known if memory.memory_id.startswith(name)],
-    ):
-        if len(matching) == 1:
-            return matching[0].memory_id
-        if matching:
-            hint = "use more of the id: " + ", ".join(memory.memory_id for memory in matching[:5])
-            raise BadInput(f"{len(matching)} memories match", operation="find memory", place=name, hint=hint)
-    raise MemoryMissing(
-        "no such memory", operation="find memory", place=name, hint="list them with `daypack memory list`"
-    )
+    titled = [memory for memory in known if memory.title == name]
+    if len(titled) > 1:
+        hint = "use an id: " + ", ".join(memory.memory_id for memory in titled[:5])
+        raise BadInput(f"{len(titled)} memories have this title", operation="find memory", place=name, hint=hint)
+    found = titled[0].memory_id if titled else complete(name, (memory.memory_id for memory in known), what="memories")
+    if found is None:
+        hint = did_you_mean(name, (memory.title for memory in known)) or "list them with `daypack memory list`"
+        raise MemoryMissing("no such memory", operation="find memory", place=name, hint=hint)
+    return found
+
+
+def _find_entry(memories: Memories, memory_id: str, name: str) -> str:
+    """Return the id of the entry with this id or start of an id."""
+    if is_id(name):
+        memories.list_entries(memory_id, limit=1, after=name)  # fails if the entry does not exist
+        return name
+    ids: list[str] = []
+    page = memories.list_entries(memory_id)
+    while page.entries:
+        ids += (entry.entry_id for entry in page.entries)
+        page = memories.list_entries(memory_id, after=ids[-1])
+    if found := complete(name, ids, what="entries"):
+        return found
+    hint = f"list entries with `daypack memory show {memory_id[:8]} --json`"
+    raise EntryMissing("no such entry", operation="erase", place=name, hint=hint)
 
 
 def _new(memories: MemoryTools, args: argparse.Namespace) -> int:
@@ -303,21 +317,16 @@ def _erase(memories: Memories, args: argparse.Namespace) -> int:
         print(json_text(memory) if args.json else f"{memory.memory_id} is visible again")
         return 0
     memory = memories.get_memory(find_memory(memories, args.memory))
-    what = (
-        f"entry {args.entry}" if args.entry else f"{memory.memory_id} ({memory.title}, {memory.stats.entries} entries)"
-    )
-    if args.entry and not is_id(args.entry):
-        hint = f"list entries with `daypack memory show {memory.memory_id[:8]} --json`"
-        raise EntryMissing("no such entry", operation="erase", place=args.entry, hint=hint)
-    if args.entry:
-        memories.list_entries(memory.memory_id, limit=1, after=args.entry)  # fails if the entry does not exist
+    entry_id = _find_entry(memories, memory.memory_id, args.entry) if args.entry else None
+    whole = f"{memory.memory_id} ({memory.title}, {memory.stats.entries} entries)"
+    what = f"entry {entry_id}" if entry_id else whole
     if not args.yes:
         print_note(f"{safe_line(what)} would be {'hidden' if args.hide else 'erased permanently'}; confirm with --yes")
         return 0
     if args.hide:
         memories.delete_memory(memory.memory_id)
-    elif args.entry:
-        memories.erase_entry(memory.memory_id, args.entry)
+    elif entry_id:
+        memories.erase_entry(memory.memory_id, entry_id)
     else:
         memories.erase_memory(memory.memory_id)
     print_note(f"{safe_line(what)} was {'hidden; show it again with --restore' if args.hide else 'erased'}")

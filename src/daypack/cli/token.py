@@ -8,6 +8,7 @@ from daypack.cli.terminal import json_text, print_note, safe_line
 from daypack.errors import BadInput
 from daypack.memory.tools import open_memory
 from daypack.memory.users import Users
+from daypack.types.names import complete
 
 _MAX_DAYS = 36_500
 
@@ -26,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     new.add_argument("--scope", choices=("read", "write"), default="write", help="permission (default: write)")
     new.add_argument("--days", type=natural, metavar="N", help="days until it expires (default: never)")
     listing.add_argument("user", nargs="?", help="user whose tokens are listed (default: all)")
-    revoke.add_argument("token", help="id of the token, see `daypack token list`")
+    revoke.add_argument("token", help="id of the token or the start of it, see `daypack token list`")
     for action in (new, listing, revoke):
         add_place(action, session=None)
 
@@ -74,6 +75,7 @@ def _list(args: argparse.Namespace, users: Users) -> int:
 
 
 def _revoke(args: argparse.Namespace, users: Users) -> int:
-    users.revoke(args.token)
-    print(json_text({"revoked": args.token}) if args.json else f"revoked {safe_line(args.token)}")
+    token_id = complete(args.token, (token.token_id for token in users.tokens()), what="tokens") or args.token
+    users.revoke(token_id)
+    print(json_text({"revoked": token_id}) if args.json else f"revoked {safe_line(token_id)}")
     return 0

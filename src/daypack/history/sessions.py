@@ -2,30 +2,19 @@
 
 from contextlib import suppress
 
-from daypack.errors import BadInput, DaypackError, SessionMissing
+from daypack.errors import DaypackError, SessionMissing
 from daypack.files import atomic
 from daypack.history.layout import Home
-from daypack.types.names import did_you_mean, starting_with
-
-_MOST_LISTED = 5
+from daypack.types.names import complete, did_you_mean
 
 
 def find_session(home: Home, agent: str, name: str) -> str:
     """Return the name of an existing session: the name itself, else the only one that begins with it."""
     if atomic.exists(home.session(agent, name).folder):
         return name
-    found = starting_with(name, home.list(agent))
-    if len(found) > 1:
-        listed = ", ".join(found[:_MOST_LISTED]) + (" …" if len(found) > _MOST_LISTED else "")
-        raise BadInput(
-            f"{len(found)} sessions of agent {agent} begin with {name!r}",
-            operation="find session",
-            place=home.sessions(agent),
-            hint=f"use more of the name: {listed}",
-        )
-    if not found:
-        raise session_missing(home, agent, name, "find session")
-    return found[0]
+    if found := complete(name, home.list(agent), what=f"sessions of agent {agent}", min_chars=1):
+        return found
+    raise session_missing(home, agent, name, "find session")
 
 
 def session_missing(home: Home, agent: str, name: str, operation: str) -> SessionMissing:

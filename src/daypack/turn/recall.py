@@ -22,14 +22,16 @@ from daypack.text.literals import occurs, places
 from daypack.text.redact.redact import redact, redact_message
 from daypack.turn.survey.inputs import TurnInputs
 from daypack.types.history import Event, Message
+from daypack.types.names import MIN_ID_CHARS, complete
 from daypack.types.records import HistoryHit, Ref, SwapRecord
 from daypack.types.source import EventRef, Messages, Source, SwapRef, parse_source
 
 _AROUND = 240  # characters shown on either side of a verbatim match
 _CANDIDATES = 60  # results of the index that are checked for verbatim matches
 _MAX_VERBATIM_CHARS = 200  # longer queries are not searched verbatim
-_MIN_ID_DIGITS = 8  # hexadecimal digits that identify a swapped chunk
 _BATCH = 512
+_CHUNK = "sha256-"
+_CERTAIN_DIGITS = 8  # of an id that need not be compared with older ones: two rarely share them
 _MAX_LINES = 20_000  # lines of the log that one verbatim search decodes
 _PICKED = 64
 
@@ -153,30 +155,29 @@ class Lookup:
         return None if isinstance(source, SwapRef) else source
 
     def _swap_record(self, name: str) -> SwapRecord | None:
-        if not name.startswith("sha256-") or len(name) < 7 + _MIN_ID_DIGITS:
+        if not name.startswith(_CHUNK) or len(name) < len(_CHUNK) + MIN_ID_CHARS:
             return None
         swapped = self._inputs.working_state.read().swapped
-        found = (
-            [swapped[name]] if name in swapped else [record for key, record in swapped.items() if key.startswith(name)]
-        )
-        if len(found) > 1:
-            hint = f"give more digits: {', '.join(record.id[:24] for record in found[:4])}"
-            raise BadInput(f"{name} is the start of {len(found)} ids", operation="recall", place="id", hint=hint)
-        return found[0] if found else self._unlisted(name)
+        whole = complete(name, swapped, what="ids")
+        return swapped[whole] if whole else self._unlisted(name)
 
     def _unlisted(self, name: str) -> SwapRecord | None:
         """Find a tool output that the tail shows as one line and that no compaction has listed yet."""
         reader = self._history.messages.reader
+        found: dict[str, Message] = {}
         for stop in range(reader.count(), 0, -_BATCH):
             slots = reader.slots(max(0, stop - _BATCH), stop)
             large = [slot.seq for slot in slots if slot.tokens > LARGE_TOKENS // 2 and not slot.flags & DAMAGED]
             for message in reader.pick(large):
-                if message.role == "tool" and id_of(message).startswith(name):
-                    found = id_of(message)
-                    return SwapRecord(
-                        id=found, kind="tool_output", source="messages.jsonl", event=message.id, summary="", tokens=0
-                    )
-        return None
+                if message.role == "tool" and (whole := id_of(message)).startswith(name):
+                    found.setdefault(whole, message)
+            if found and len(name) >= len(_CHUNK) + _CERTAIN_DIGITS:
+                break
+        whole = complete(name, found, what="ids")
+        if whole is None:
+            return None
+        event = found[whole].id
+        return SwapRecord(id=whole, kind="tool_output", source="messages.jsonl", event=event, summary="", tokens=0)
 
     def _text_of(self, extent: Messages) -> str:
         messages = self._history.messages.records(extent.start, extent.stop)

@@ -2,6 +2,10 @@
 
 from collections.abc import Iterable
 
+from daypack.errors import BadInput
+
+MIN_ID_CHARS = 4  # of an id that consists of digits; fewer would often fit another
+_MOST_LISTED = 5
 _MOST = 3
 _SIMILAR = 0.6  # ratio of difflib; below that a suggestion is a guess
 _CLOSE = 0.1  # names so much less similar than the best are not suggested beside it
@@ -32,9 +36,17 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(found)}?" if found else ""
 
 
-def starting_with(prefix: str, known: Iterable[str], *, min_chars: int = 1) -> list[str]:
-    """Return the known names that begin with a prefix, or only the name itself if it is known."""
+def complete(start: str, known: Iterable[str], *, what: str, min_chars: int = MIN_ID_CHARS) -> str | None:
+    """Return the known name that is `start` or, alone, begins with it; None if there is none.
+
+    Raises BadInput if several names begin with it; `what` says in the plural what they are.
+    """
     names = list(known)
-    if prefix in names:
-        return [prefix]
-    return [name for name in names if name.startswith(prefix)] if len(prefix) >= min_chars else []
+    if start in names:
+        return start
+    found = [name for name in names if name.startswith(start)] if len(start) >= min_chars else []
+    if len(found) > 1:
+        listed = ", ".join(found[:_MOST_LISTED]) + (" …" if len(found) > _MOST_LISTED else "")
+        hint = f"use more characters: {listed}"
+        raise BadInput(f"{len(found)} {what} begin with {start!r}", operation="find", place="name", hint=hint)
+    return found[0] if found else None

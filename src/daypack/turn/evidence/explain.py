@@ -11,6 +11,7 @@ from daypack.turn.evidence.record import ToolsRecord
 from daypack.turn.evidence.view import TOOLS, TurnView
 from daypack.turn.items import CHANGED, Item, Missing, Omission
 from daypack.turn.pack.additions import added_items
+from daypack.types.names import complete
 from daypack.types.source import Messages, parse_source
 
 State = Literal["included", "omitted", "missing"]
@@ -63,7 +64,7 @@ def explain(turn: TurnView, item: str | None = None) -> str:
 
 
 def explain_item(turn: TurnView, item: str) -> Explanation:
-    """Explain one item, given by its id, its source, or a message as messages:12, msg-12 or 12."""
+    """Explain one item, given by its id, the start of its id, its source, or a message as messages:12, msg-12 or 12."""
     if item == TOOLS and turn.record.tools:
         return _tools(turn.record.tools)
     for inserted in turn.inserted:
@@ -79,6 +80,11 @@ def explain_item(turn: TurnView, item: str) -> Explanation:
     for missing in turn.missing:
         if missing.id == item:
             return _missing(missing)
+    ids = [*(inserted.id for inserted in turn.inserted), *(missing.id for missing in turn.missing)]
+    ids += (omission.item for omission in turn.omitted)
+    whole = complete(item, dict.fromkeys(ids), what="items")
+    if whole is not None and whole != item:
+        return explain_item(turn, whole)
     known = ", ".join(inserted.id for inserted in turn.inserted)
     raise NotFound(
         f"{item!r} was not available to this turn",
