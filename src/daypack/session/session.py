@@ -44,8 +44,8 @@ def _close(history: History, receptions: "list[Reception]") -> None:
 def _end(receptions: "list[Reception]") -> None:
     """Store what came of the streams that have not ended."""
     while receptions:
-        receptions[-1].end("abandoned")
-        receptions.pop()
+        receptions[0].abandon()
+        del receptions[:1]
 
 
 class Session:
@@ -225,7 +225,7 @@ class Session:
         end: `await session.accept(stream)` if the stream is asynchronous.
         """
         self._store_abandoned()
-        return self.turns.accept(reply, usage)
+        return self.turns.accept(reply, usage, self)
 
     def stream(self, source: object, usage: object = None) -> "ReplyStream":
         """Return the text of a reply as it arrives, for `for` or `async for`; its end stores the reply with its usage.
@@ -234,7 +234,7 @@ class Session:
         that breaks off or is left stores what came, marked incomplete (`message.incomplete` says why).
         """
         self._store_abandoned()
-        return self.turns.stream(source, usage)
+        return self.turns.stream(source, usage, self)
 
     def _store_abandoned(self) -> None:
         """Store what came of the streams that are no longer read, before anything else is written."""

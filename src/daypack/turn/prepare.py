@@ -205,13 +205,13 @@ class Turns:
             self.inputs.ledger.save()
         return turn
 
-    def accept(self, reply: object, usage: object = None) -> "Message | Awaitable[Message]":
+    def accept(self, reply: object, usage: object = None, owner: object = None) -> "Message | Awaitable[Message]":
         """Append a reply, its usage and the snapshot it carries; return the message as stored."""
-        return self._replies.accept(reply, usage)
+        return self._replies.accept(reply, usage, owner)
 
-    def stream(self, source: object, usage: object = None) -> "ReplyStream":
-        """Return the text of a reply as it arrives; its end stores the reply."""
-        return self._replies.stream(source, usage)
+    def stream(self, source: object, usage: object = None, owner: object = None) -> "ReplyStream":
+        """Return the text of a reply as it arrives; its end stores the reply. A stream keeps its `owner` alive."""
+        return self._replies.stream(source, usage, owner)
 
     def store_abandoned(self) -> None:
         """Store what came of the streams that are no longer read."""

@@ -1,5 +1,6 @@
 """Replies: the message to append, the tokens the provider counted, and the snapshot it carries."""
 
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,7 @@ import msgspec
 
 from daypack.errors import DaypackError, EmptyReply, StorageFailed
 from daypack.files.lock import ThreadLock
-from daypack.history.draft import draft_event, draft_from
+from daypack.history.draft import RESERVED, draft_event, draft_from
 from daypack.turn.dialects import Usage, dialect, read_reply, read_usage
 from daypack.turn.dialects.parts import is_blank
 from daypack.turn.dialects.reply_fields import is_stream
@@ -48,19 +49,20 @@ class Replies:
         self._receptions = receptions  # streams that have not ended
         self.prepared: Turn | None = None  # the newest turn for a model that this process prepared
 
-    def accept(self, reply: object, usage: object = None) -> "Message | Awaitable[Message]":
+    def accept(self, reply: object, usage: object = None, owner: object = None) -> "Message | Awaitable[Message]":
         """Append a reply and return the message as stored, without the protocol's section in its text."""
         if is_stream(reply):
-            stream = self.stream(reply, usage)
+            stream = self.stream(reply, usage, owner)
             return stream.adrain() if stream.is_async else stream.drain()
         whole = getattr(reply, "whole", None)  # a reply that a stream has parsed already
         read = read_reply(whole if isinstance(whole, str) else reply)
         require_content(read.message)
         return self._store(read.message, read_usage(usage) if usage is not None else read.usage, self._answered())
 
-    def stream(self, source: object, usage: object = None) -> "ReplyStream":
-        """Return the stream of a reply to the newest turn; its end stores the reply."""
+    def stream(self, source: object, usage: object = None, owner: object = None) -> "ReplyStream":
+        """Return the stream of a reply to the newest turn; its end stores the reply. It keeps `owner` alive."""
         from daypack.turn.replies.reception import Reception  # noqa: PLC0415 — only for replies that arrive in pieces
+        from daypack.turn.replies.source import Source  # noqa: PLC0415
         from daypack.turn.replies.stream import ReplyStream, check_source  # noqa: PLC0415
 
         if isinstance(source, ReplyStream):
@@ -69,27 +71,50 @@ class Replies:
         answered = self._answered()
         given = read_usage(usage)
 
-        def store(gathered: "Gathered", incomplete: str | None) -> Message:
-            read = dialect(gathered.dialect).read(gathered.value)
-            if incomplete is None:
-                require_content(read.message)
-            return self._store(_marked(read.message, gathered, incomplete), given or read.usage, answered)
+        attempts: list[int] = []  # the newest message before each
 
-        reception = Reception(store, self._splitter(answered[1]))
-        self._receptions[:] = [other for other in self._receptions if not other.ended]
+        def store(gathered: "Gathered", incomplete: str | None, words: str) -> tuple[Message, Exception | None]:
+            fields, spent, problem = _readable(gathered, incomplete, words)
+            attempts.append(self._history.messages.reader.newest().seq)
+            # An interrupted attempt may have stored it.
+            stored = self._find(fields, attempts[0]) if len(attempts) > 1 else None
+            return self._store(fields, given or spent, answered, stored), problem
+
+        opened = Source(source)
+        reception = Reception(opened, store, self._splitter(answered[1]))
+        self._forget_ended()
         self._receptions.append(reception)
-        return ReplyStream(source, reception)
+        return ReplyStream(opened, reception, owner)
+
+    def _find(self, fields: dict[str, Any], after: int) -> Message | None:
+        """Return the message of a reply if it is among those after a number."""
+        draft = draft_from(fields)
+        for message in self._history.messages.records(after + 1):
+            about = dict(message.meta or {})
+            cut = about.pop(RESERVED, None) is not None  # a snapshot, which the text had
+            same = message.role == draft.role and message.tool_calls == draft.tool_calls
+            if same and about == (draft.meta or {}) and (cut or message.content == draft.content):
+                return message
+        return None
 
     def store_abandoned(self) -> None:
         """Store what came of the streams that are no longer read."""
         for reception in list(self._receptions):
             if reception.abandoned:
-                reception.end("abandoned")
-                self._receptions.remove(reception)
+                reception.abandon()
+        self._forget_ended()
 
-    def _store(self, fields: dict[str, Any], spent: Usage | None, answered: "_Answered") -> Message:
+    def _forget_ended(self) -> None:
+        for reception in list(self._receptions):
+            if reception.ended:
+                with suppress(ValueError):  # another thread did
+                    self._receptions.remove(reception)
+
+    def _store(
+        self, fields: dict[str, Any], spent: Usage | None, answered: "_Answered", stored: Message | None = None
+    ) -> Message:
         event, record = answered
-        message = self._append(fields, event, record)
+        message = stored or self._append(fields, event, record)
         if spent:
             with self._threads:
                 usage_data = {"message": message.id, **_expected(event, record), **msgspec.to_builtins(spent)}
@@ -168,11 +193,30 @@ def _is_empty(part: Part) -> bool:
     return isinstance(part, Thinking) and is_blank(part.text) and not sealed
 
 
-def _marked(fields: dict[str, Any], gathered: "Gathered", incomplete: str | None) -> dict[str, Any]:
+def _readable(
+    gathered: "Gathered", incomplete: str | None, words: str
+) -> tuple[dict[str, Any], Usage | None, Exception | None]:
+    """Return the message of a reply that came in pieces, its usage, and the error if not all of it can be read."""
+    try:
+        read = dialect(gathered.dialect).read(gathered.value)
+        if incomplete is None:
+            require_content(read.message)
+        fields = _marked(read.message, gathered.unfinished, incomplete)
+        msgspec.json.encode(draft_from(fields))
+    except EmptyReply:
+        raise
+    except Exception as error:  # whatever a server sent: the stream cannot be read a second time
+        whole = json.dumps(gathered.value, default=repr)
+        kept = {"role": "assistant", "content": words, "meta": {"dialect": gathered.dialect, "unreadable": whole}}
+        return _marked(kept, (), incomplete or type(error).__name__), None, error
+    return fields, read.usage, None
+
+
+def _marked(fields: dict[str, Any], unfinished: "tuple[dict[str, Any], ...]", incomplete: str | None) -> dict[str, Any]:
     """Return a message that says why it is incomplete, with the calls that were cut off."""
     if incomplete is None:
         return fields
-    cut = {"unfinished_calls": list(gathered.unfinished)} if gathered.unfinished else {}
+    cut = {"unfinished_calls": list(unfinished)} if unfinished else {}
     return {**fields, "meta": {**fields.get("meta", {}), INCOMPLETE: incomplete, **cut}}
 
 

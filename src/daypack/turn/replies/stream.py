@@ -1,13 +1,16 @@
 """The stream of a reply for the caller: text piece by piece, with `for` or `async for`; its end stores the reply."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import suppress
-from typing import Any, Self, cast
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Self
 
 from daypack.errors import BadInput, EmptyReply
 from daypack.turn.dialects.reply_fields import is_stream, unusable
 from daypack.turn.replies.reception import ABANDONED, Reception
+from daypack.turn.replies.source import Source, running_loop
 from daypack.types.history import Message
+
+if TYPE_CHECKING:
+    from asyncio import Future
 
 _AWAITED = "this stream is asynchronous"
 _SYNC = "this stream is not asynchronous"
@@ -23,14 +26,15 @@ class ReplyStream:
     stores what came, marked incomplete; so does an error of the source, and leaving the loop.
     """
 
-    def __init__(self, source: object, reception: Reception) -> None:
+    def __init__(self, source: Source, reception: Reception, owner: object = None) -> None:
         self._source = source
-        self.is_async = hasattr(source, "__aiter__") or not (
-            hasattr(source, "__iter__") or hasattr(source, "__enter__")
-        )
+        self._owner = owner  # the session: dropped before its stream, it would end it
         self._reception = reception
-        self._opened: Any = None  # the source's iterator
-        self._entered = False  # the source is a context manager that this stream opened
+
+    @property
+    def is_async(self) -> bool:
+        """True if it is read with `async for`."""
+        return self._source.is_async
 
     @property
     def message(self) -> Message | None:
@@ -49,37 +53,60 @@ class ReplyStream:
             raise BadInput(_SYNC, operation="read stream", place="async for", hint=hint)
         return _Pieces(self, self._reception)
 
+    def __del__(self) -> None:
+        # Only a mark: the garbage collector may call this anywhere, even while this thread holds the session's lock.
+        self._reception.left = True
+
     def read_next(self) -> str:
         """Return the next text; raise StopIteration once the reply is stored."""
         reception = self._reception
-        try:
-            while not reception.ended:
-                for piece in self._events():
-                    if text := reception.take(piece):
-                        return text
-                if text := reception.rest():
-                    return text
+        while not reception.ended:
+            try:
+                text = self._read()
+            except BaseException as error:
+                closed = reception.ended
+                self._finish(type(error).__name__)
+                if closed and isinstance(error, Exception):
+                    break  # another thread closed it, and the source with it
+                raise
+            if text is None:
                 self._finish(None)
-        except BaseException as error:
-            self._finish(type(error).__name__)
-            raise
+                text = reception.rest()
+            if text:
+                return text
         raise StopIteration
+
+    def _read(self) -> str | None:
+        """Read the source up to the next text; None at its end."""
+        for piece in self._source.pieces():
+            if (text := self._reception.take(piece)) or self._reception.ended:
+                return text
+        return None
 
     async def read_next_async(self) -> str:
         """Return the next text; raise StopAsyncIteration once the reply is stored."""
         reception = self._reception
-        try:
-            while not reception.ended:
-                async for piece in await self._async_events():
-                    if text := reception.take(piece):
-                        return text
-                if text := reception.rest():
-                    return text
+        while not reception.ended:
+            try:
+                text = await self._read_async()
+            except BaseException as error:
+                closed = reception.ended
+                await self._finish_async(type(error).__name__)
+                if closed and isinstance(error, Exception):
+                    break
+                raise
+            if text is None:
                 await self._finish_async(None)
-        except BaseException as error:
-            await self._finish_async(type(error).__name__)
-            raise
+                text = reception.rest()
+            if text:
+                return text
         raise StopAsyncIteration
+
+    async def _read_async(self) -> str | None:
+        async for piece in await self._source.pieces_async():
+            if (text := self._reception.take(piece)) or self._reception.ended:
+                return text
+        return None
 
     def close(self) -> Message | None:
         """Stop reading, store what came, and return the message; None if nothing came."""
@@ -124,49 +151,19 @@ class ReplyStream:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def _events(self) -> Iterator[object]:
-        if self._opened is None:
-            source: Any = self._source
-            if not hasattr(source, "__iter__"):
-                self._entered, source = True, source.__enter__()
-            self._opened = iter(source)
-        return self._opened
-
-    async def _async_events(self) -> AsyncIterator[object]:
-        if self._opened is None:
-            source: Any = self._source
-            if not hasattr(source, "__aiter__"):
-                self._entered, source = True, await source.__aenter__()
-            self._opened = aiter(source)
-        return self._opened
-
     def _finish(self, reason: str | None) -> None:
         """Release the connection and store what came."""
         try:
-            if not self._reception.ended:
-                with suppress(Exception):  # the connection is of no use any more
-                    self._release()
+            self._source.release()
         finally:
             self._reception.end(reason)
 
     async def _finish_async(self, reason: str | None) -> None:
-        if self._reception.ended:
-            return
         try:
-            with suppress(Exception):
-                released = self._release()
-                if hasattr(released, "__await__"):
-                    await cast("Awaitable[object]", released)
+            await self._source.release_async()
         finally:
-            await _in_thread(lambda: self._reception.end(reason))
-
-    def _release(self) -> object:
-        """Close the source, or leave it if it was entered here; an asynchronous one returns what must be awaited."""
-        source = self._source
-        for name in ("__aexit__", "__exit__") if self._entered else ("aclose", "close"):
-            if callable(close := getattr(source, name, None)):
-                return close(None, None, None) if self._entered else close()
-        return None
+            if not self._reception.ended:
+                await _in_thread(lambda: self._reception.end(reason))
 
 
 class _Pieces:
@@ -175,7 +172,7 @@ class _Pieces:
     def __init__(self, stream: ReplyStream, reception: Reception) -> None:
         self._stream = stream
         self._reception = reception
-        reception.abandoned = False
+        reception.readers.add(id(self))
 
     def __iter__(self) -> Self:
         return self
@@ -190,20 +187,26 @@ class _Pieces:
         return await self._stream.read_next_async()
 
     def __del__(self) -> None:
-        # Only a mark: the garbage collector may call this anywhere, even while this thread holds the session's lock.
-        self._reception.abandoned = True
+        self._reception.left = True  # only a mark, as above
+        self._reception.readers.discard(id(self))
 
 
 async def _in_thread(store: Callable[[], object]) -> None:
     """Store without blocking the event loop; a second cancellation does not stop it."""
-    import asyncio  # noqa: PLC0415 — 30 ms that only asynchronous callers pay, who have it already
+    import asyncio  # noqa: PLC0415 — as in `running_loop`
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:  # an event loop that is not asyncio's
+    if running_loop() is None:
         store()
         return
-    await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(store)))
+    storing = asyncio.ensure_future(asyncio.to_thread(store))
+    storing.add_done_callback(_note_failure)
+    await asyncio.shield(storing)
+
+
+def _note_failure(storing: "Future[object]") -> None:
+    """Look at the error of a storing that no task waits for any more: the session's next operation tries again."""
+    if not storing.cancelled():
+        storing.exception()
 
 
 def check_source(source: object) -> None:

@@ -5,9 +5,11 @@ from typing import Any
 import msgspec
 
 from daypack.turn.dialects.reply_fields import object_at, text_at
-from daypack.turn.dialects.streams import Gathered, Piece, append_text, fail_on_error, in_place, is_json, item_at
+from daypack.turn.dialects.streams import Gathered, Item, Items, Piece, fail_on_error, is_json
 
 _JSON = "partial_json"  # the input of a call as the model writes it
+# The block of a delta whose beginning did not come.
+_TYPES = {"text_delta": "text", "citations_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
 
 
 class AnthropicGathering:
@@ -17,9 +19,9 @@ class AnthropicGathering:
 
     def __init__(self) -> None:
         self.complete = False
+        self.part: Any = 0  # neighbouring texts are one
         self._message: Piece = {}
-        self._blocks: dict[int, Piece] = {}
-        self._open: set[int] = set()  # blocks that have not ended
+        self._blocks = Items()
 
     def take(self, piece: Piece) -> str:
         """Take the next event; return the text for the user in it."""
@@ -39,58 +41,54 @@ class AnthropicGathering:
         elif kind == "content_block_start":
             return self._start(piece)
         elif kind == "content_block_delta":
-            return _add(item_at(self._blocks, piece, "index"), object_at(piece, "delta"))
-        elif kind == "content_block_stop":
-            self._open.discard(_number(piece))
+            return self._add(piece)
+        elif kind == "content_block_stop" and (block := self._blocks.find(piece.get("index"))):
+            block.done = True
         return ""
 
     def _start(self, piece: Piece) -> str:
         block = dict(object_at(piece, "content_block"))
-        self._blocks[_number(piece)] = block
-        self._open.add(_number(piece))
-        return text_at(block, "text") if block.get("type") == "text" else ""
+        self._blocks.start(piece.get("index"), block)
+        if block.get("type") != "text":
+            self.part += 1
+            return ""
+        return text_at(block, "text")
+
+    def _add(self, piece: Piece) -> str:
+        """Add a delta to its block; return the text for the user in it."""
+        delta = object_at(piece, "delta")
+        kind = text_at(delta, "type")
+        block = self._blocks.at(piece.get("index"))
+        block.fields.setdefault("type", _TYPES.get(kind, "tool_use"))
+        if kind == "citations_delta":
+            block.note("citations", delta.get("citation"))
+            return ""
+        for name, value in delta.items():
+            if name == "signature":
+                block.fields[name] = value
+            elif name != "type":
+                block.add(name, value)
+        return text_at(delta, "text") if kind == "text_delta" else ""
 
     def gathered(self) -> Gathered | None:
         """Return the message so far."""
-        numbered = {number: _closed(block) for number, block in self._blocks.items()}
-        cut = {
-            number
-            for number, block in numbered.items()
-            if not self.complete and number in self._open and "input" in block
-        }
-        unfinished = tuple(numbered[number] for number in sorted(cut))
-        blocks = [
-            block
-            for block in in_place({number: block for number, block in numbered.items() if number not in cut})
-            if not (block.get("type") == "text" and not block.get("text"))
-        ]
+        blocks: list[Piece] = []
+        unfinished: list[Piece] = []
+        for item in self._blocks.all:
+            block = _closed(item)
+            if not self.complete and not item.done and "input" in block:
+                unfinished.append(block)
+            elif block.get("type") != "text" or block.get("text"):
+                blocks.append(block)
         if not self.complete and not blocks and not unfinished:
             return None
         message = {name: value for name, value in self._message.items() if value is not None}
-        return Gathered("anthropic", {**message, "role": "assistant", "content": blocks}, unfinished)
+        return Gathered("anthropic", {**message, "role": "assistant", "content": blocks}, tuple(unfinished))
 
 
-def _number(piece: Piece) -> int:
-    number = piece.get("index")
-    return number if isinstance(number, int) else 0
-
-
-def _add(block: Piece, delta: Piece) -> str:
-    """Add a delta to its block; return the text for the user in it."""
-    kind = text_at(delta, "type")
-    if kind == "citations_delta":
-        block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
-        return ""
-    for name, value in delta.items():
-        if name == "signature":
-            block[name] = value
-        elif name != "type":
-            append_text(block, name, value)
-    return text_at(delta, "text") if kind == "text_delta" else ""
-
-
-def _closed(block: Piece) -> Piece:
+def _closed(item: Item) -> Piece:
     """Return a block with the input of its call, if that arrived in pieces."""
+    block = item.value()
     text = text_at(block, _JSON)
     if not text:
         return block
