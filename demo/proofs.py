@@ -115,7 +115,7 @@ def rebuild_context(session: Session) -> Rebuilt:
 
 def problems(session: Session) -> list[str]:
     """Return the problems that doctor reports."""
-    return [finding.problem for finding in examine_session(session.history.layout) if finding.severity != "note"]
+    return [finding.problem for finding in examine_session(session.layout) if finding.severity != "note"]
 
 
 def count_tokens(session: Session) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from campaigns import Campaign
 from faults import Faults, injected
-from turn.scenes import given_out
+from turn.scenes import given_out, release
 
 import daypack
 from daypack.derived.children import (
@@ -180,7 +180,7 @@ def test_an_error_at_any_call_leaves_all_of_a_child_or_none(tmp_path: Path, camp
         session = daypack.open_session("work", home=tmp_path / name)
         with injected(faults), suppress(DaypackError):
             put_child(session.history, "a", handoff="new ask", result="n" * 5000)
-        session.close()
+        release(session)
         return session
 
     counting = Faults()

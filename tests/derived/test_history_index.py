@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from turn.scenes import release
 
 import daypack
 from daypack.derived import history_index
@@ -172,7 +173,7 @@ def test_a_search_waits_for_the_whole_index_and_reports_progress(imported: Sessi
 
 
 def test_damaged_lines_are_passed_over(imported: Session, tmp_path: Path) -> None:
-    imported.close()
+    release(imported)
     path = Path(imported.history.layout.messages)
     lines = path.read_bytes().splitlines(keepends=True)
     for at in (0, 1, 499, 500, 501, COUNT - 1):
@@ -190,7 +191,7 @@ def test_damaged_lines_are_passed_over(imported: Session, tmp_path: Path) -> Non
 def test_closing_a_session_stops_the_build_and_a_later_turn_continues_it(imported: Session, tmp_path: Path) -> None:
     ask(imported)
     index = index_of(imported)
-    imported.close()
+    release(imported)
     assert not index.being_built
     left = index.unindexed()
     ask(imported)
@@ -228,7 +229,7 @@ def _build(home: str, kill_at: int) -> None:
 
 @pytest.mark.requirement("T1")
 def test_a_killed_build_continues_where_it_was(imported: Session, home: str, tmp_path: Path) -> None:
-    imported.close()
+    release(imported)
     reached = [COUNT + 1]
     for kill_at in (150, 450, 250):
         process = multiprocessing.get_context("fork").Process(target=_build, args=(home, kill_at))
@@ -237,7 +238,7 @@ def test_a_killed_build_continues_where_it_was(imported: Session, home: str, tmp
         assert process.exitcode == -signal.SIGKILL
         left = index_of(imported).unindexed()
         reached.append(left[0].stop)
-        imported.close()
+        release(imported)
     assert reached == sorted(reached, reverse=True)
     assert reached[-1] < COUNT // 2
     index_of(imported).build()
@@ -246,7 +247,7 @@ def test_a_killed_build_continues_where_it_was(imported: Session, home: str, tmp
 
 
 def test_several_builds_and_turns_at_once_share_the_work(imported: Session, home: str, tmp_path: Path) -> None:
-    imported.close()
+    release(imported)
     builders = [multiprocessing.get_context("fork").Process(target=_build, args=(home, 0)) for _ in range(3)]
     for builder in builders:
         builder.start()

@@ -48,6 +48,12 @@ def close_all() -> None:
         OPEN.pop().close()
 
 
+def release(session: Session) -> None:
+    """Close a session's files, as closing it does; the session can still be used and opens them again."""
+    session.turns.close()
+    session.history.close()
+
+
 def converse(session: Session, turns: int, *, words: int = 12) -> None:
     """Append questions and answers on a few topics."""
     for number in range(1, turns + 1):

@@ -24,7 +24,7 @@ from turn.compacting import (
     tree,
     turn_after,
 )
-from turn.scenes import Clock, digest, in_tail, logs, outputs, stage, turn_events
+from turn.scenes import Clock, digest, in_tail, logs, outputs, release, stage, turn_events
 
 from daypack.derived.records import COMPACTED, UNDONE
 from daypack.errors import SourceMissing
@@ -245,7 +245,7 @@ def test_every_turn_replays_and_every_file_comes_back_without_context(home: str)
     made, before = outputs(turn), context_tree(session)
     raw = logs(session)
     replay_everything(session)
-    session.close()
+    release(session)
     with stage(home, clock=clock) as fresh:
         replay_everything(fresh)
     shutil.rmtree(session.history.layout.context)

@@ -34,7 +34,7 @@ def test_a_new_epoch_after_damage_shows_repeated_outputs_whole(home: str) -> Non
     session.append("user", "more")
     assert outputs_of(session, budget=20_000)[1] != OUTPUT  # a reference to the first copy
     close_all()
-    log = Path(session.history.layout.messages)
+    log = Path(session.layout.messages)
     log.write_bytes(log.read_bytes().replace(b"hello one", b"hello\x00one"))
     session = stage(home)
     session.append("user", "again")

@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 from campaigns import Campaign
 from faults import Faults, calls_of, injected, refused_writing
-from turn.scenes import converse, item, logs, outputs, stage, turn_events
+from turn.scenes import converse, item, logs, outputs, release, stage, turn_events
 
 from daypack.errors import DaypackError, StorageFailed, WriteFailed
 from daypack.session import Session
@@ -68,7 +68,7 @@ def test_any_call_may_fail_and_the_next_turn_works(
     failed = 0
     for number, at in enumerate(campaign.calls("faults", calls)):
         if number % 3 == 0:
-            session.close()  # the call that opens a file can fail as well
+            release(session)  # the call that opens a file can fail as well
         if number % 4 == 0:
             Path(session.history.layout.pin("style")).write_text(f"Style {at}")
             session.refresh()
@@ -90,7 +90,7 @@ def test_a_cold_start_may_fail_at_any_call(home: str, fault: Literal["error", "s
     shutil.copytree(home, folder / "copy")
     session = stage(str(folder / "copy"), workspace=str(folder / "w"))
     for number, at in enumerate(campaign.calls("faults", calls)):
-        session.close()
+        release(session)
         if number % 3 == 0:
             shutil.rmtree(session.history.layout.context, ignore_errors=True)
         session = stage(str(folder / "copy"), workspace=str(folder / "w"))

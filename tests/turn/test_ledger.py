@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from turn.scenes import converse, item, logs, outputs, stage, turn_events
+from turn.scenes import converse, item, logs, outputs, release, stage, turn_events
 
 from daypack.session import Session
 from daypack.turn.ledger import SAVE_EVERY, Ledger
@@ -90,7 +90,7 @@ def test_it_is_saved_now_and_then_and_never_needed(home: str) -> None:
 def test_a_broken_or_foreign_ledger_is_folded_anew(home: str, data: bytes) -> None:
     session = furnished(home)
     right = folded(session)
-    session.close()
+    release(session)
     path_of(session).write_bytes(data)
     fresh = stage(home)
     assert folded(fresh) == right
@@ -109,7 +109,7 @@ def test_the_ledger_of_another_session_is_not_believed(home: str) -> None:
     other.append("user", "Hi")
     other.prepare()
     other.turns.inputs.ledger.save(always=True)
-    session.close()
+    release(session)
     for name in range(30):
         session.append_event("note", {"number": name})
     right = folded(session)

@@ -31,7 +31,7 @@ def policy_of(session: Session) -> WindowPolicy:
 
 def reopen(session: Session, **settings: object) -> Session:
     session.close()
-    home = session.history.layout.home
+    home = session.layout.home
     return daypack.open_session(session.name, home=home.root, uid=home.uid, **settings)  # type: ignore[arg-type]
 
 
@@ -46,7 +46,7 @@ def fill(session: Session, count: int) -> None:
 def test_argument_environment_meta_and_file_decide_key_by_key(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     session = stage(home)
     assert policy_of(session) == DEFAULT_WINDOW
-    Path(session.history.layout.home.config).write_text(
+    Path(session.layout.home.config).write_text(
         "[window]\nepoch_share = 0.2\nprefix_share = 0.3\nexcerpt_tokens = 200\nmemory_hits = 3\n", encoding="utf-8"
     )
     session.history.facets.write_meta({"window": {"prefix_share": 0.4, "excerpt_tokens": 400, "memory_hits": 5}})
@@ -119,7 +119,7 @@ def test_a_larger_window_opens_fuller(room: int, share: float) -> None:
 
 def test_a_window_that_is_no_table_is_refused_with_its_file(home: str) -> None:
     session = stage(home)
-    place = session.history.layout.home.config
+    place = session.layout.home.config
     Path(place).write_text("window = 5\n", encoding="utf-8")
     with pytest.raises(BadConfig, match="window") as refused:
         reopen(session)

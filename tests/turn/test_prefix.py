@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from turn.scenes import append_raw
 from turn.windows import Memory, answer, call, check_left, check_window, open_work, say, stable_of, user
 
 from daypack.session import Session
@@ -55,7 +56,7 @@ def walk(session: Session, count: int, budget: int | None = None) -> list[Turn]:
     before: dict[str, list[bytes]] = {}
     newest = None
     for drafts in steps(count):
-        added = session.append_many(drafts)
+        added = append_raw(session, *drafts)
         newest = next((one for one in reversed(added) if one.role == "user"), newest)
         turn = session.prepare(budget=budget)
         assert turn.new_epoch in (("", "overflow") if before else ("first",))

@@ -35,8 +35,8 @@ TOLD = f"the key is {SECRET}, keep it"
 def everything(session: Session, turn: Turn) -> str:
     """All that a turn, its event and its exports say."""
     said = given_out(turn) + exported(session) + msgspec.json.encode(turn_events(session)[-1].data).decode()
-    said += Path(session.history.layout.derived("pack")).read_text()
-    said += Path(session.history.layout.derived("pack_text")).read_text()
+    said += Path(session.layout.derived("pack")).read_text()
+    said += Path(session.layout.derived("pack_text")).read_text()
     try:
         turn.explain("no such thing")
     except DaypackError as error:
@@ -129,19 +129,19 @@ def in_past(session: Session, _: Path) -> list[dict[str, Any]]:
 
 
 def in_block(session: Session, _: Path) -> list[dict[str, Any]]:
-    Path(session.history.layout.prompts).mkdir(parents=True, exist_ok=True)
-    (Path(session.history.layout.prompts) / "own.md").write_text(TOLD)
+    Path(session.layout.prompts).mkdir(parents=True, exist_ok=True)
+    (Path(session.layout.prompts) / "own.md").write_text(TOLD)
     session.switch("own", on=True)
     return []
 
 
 def in_records(session: Session, _: Path) -> list[dict[str, Any]]:
-    Path(session.history.layout.context).mkdir(exist_ok=True)
+    Path(session.layout.context).mkdir(exist_ok=True)
     fact = {"id": "f1", "text": TOLD, "source": "messages:1"}
     ref = {"id": "r1", "path": f"gone/{SECRET}", "kind": "file", "summary": TOLD}
-    Path(session.history.layout.derived("facts")).write_text(msgspec.json.encode(fact).decode() + f"\n{SECRET}\n")
-    Path(session.history.layout.derived("refs")).write_text(msgspec.json.encode(ref).decode())
-    Path(session.history.layout.derived("summary")).write_text(TOLD)
+    Path(session.layout.derived("facts")).write_text(msgspec.json.encode(fact).decode() + f"\n{SECRET}\n")
+    Path(session.layout.derived("refs")).write_text(msgspec.json.encode(ref).decode())
+    Path(session.layout.derived("summary")).write_text(TOLD)
     return []
 
 
@@ -174,7 +174,7 @@ def test_a_secret_is_in_nothing_that_leaves(home: str, tmp_path: Path, place: An
         assert "a1B2c3D4e5" not in said
         assert outputs(session.replay(turn.event_id or "")) == outputs(turn)
         assert MARKER in said
-    blobs = Path(session.history.layout.blob)
+    blobs = Path(session.layout.blob)
     shown = {one.digest.replace(":", "-") for one in (*turn.parts.epoch.prefix, *turn.parts.volatile)}
     for path in blobs.iterdir() if blobs.exists() else ():
         assert path.name not in shown or SECRET not in path.read_text()
@@ -197,9 +197,9 @@ def test_the_logs_keep_what_was_said(home: str) -> None:
     session = stage(home)
     in_message(session, Path())
     in_call(session, Path())
-    raw = Path(session.history.layout.messages).read_bytes()
+    raw = Path(session.layout.messages).read_bytes()
     session.prepare()
-    assert Path(session.history.layout.messages).read_bytes() == raw
+    assert Path(session.layout.messages).read_bytes() == raw
     assert raw.decode().count(SECRET) == 4
     assert [message.text for message in session.messages()] == [TOLD] * 3
 
@@ -234,7 +234,7 @@ def test_the_setting_may_change_and_every_turn_replays_as_it_was(
         with stage(home, redaction=setting) as session:
             for turn in turns:
                 assert outputs(session.replay(turn.event_id or "")) == outputs(turn)
-    shutil.rmtree(session.history.layout.context)
+    shutil.rmtree(session.layout.context)
     with stage(home) as session:
         assert [session.replay(turn.event_id or "").messages() for turn in turns] == [turn.messages() for turn in turns]
 

@@ -87,7 +87,7 @@ def test_a_hundred_rounds_stay_bounded_and_come_back_the_same(home: str) -> None
 
     seen = session.tiers
     close_all()
-    shutil.rmtree(session.history.layout.context)
+    shutil.rmtree(session.layout.context)
     again = stage(home)
     assert again.tiers == seen
     rebuild(again.history, again.turns)
@@ -137,7 +137,7 @@ def test_the_tiers_are_the_same_folded_at_once_or_step_by_step(
         for tiers, then in steps:
             turn = ask(session)
             session.accept("Nothing." if tiers is None else reply_to(turn, **tiers))
-            ledger = Path(session.history.layout.derived("ledger"))
+            ledger = Path(session.layout.derived("ledger"))
             if then == "save":
                 session.turns.inputs.ledger.read()
                 session.turns.inputs.ledger.save(always=True)
@@ -153,7 +153,7 @@ def test_the_tiers_are_the_same_folded_at_once_or_step_by_step(
         whole = project(fold_tiers(events), len(steps))
         assert session.tiers == whole
         assert stage(home).tiers == whole
-        fresh = Ledger(session.history).read()
+        fresh = Ledger(stage(home).history).read()
         assert project(fresh.tiers, fresh.rounds) == whole
         assert all(len(whole.of(tier)) <= 3 for tier in TIERS)
     finally:
@@ -214,7 +214,7 @@ def saved(session: Session) -> tuple[Path, dict[str, Any]]:
     """The file of the ledger, and what it holds."""
     session.turns.inputs.ledger.read()
     session.turns.inputs.ledger.save(always=True)
-    path = Path(session.history.layout.derived("ledger"))
+    path = Path(session.layout.derived("ledger"))
     return path, msgspec.json.decode(path.read_bytes())
 
 

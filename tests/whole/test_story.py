@@ -200,14 +200,14 @@ def test_sixty_turns_survive_everything_and_every_call_can_be_made_again(
         session.close()
 
         # Another process goes on and is killed; what it was told is stored is stored, and the story goes on there.
-        before = Path(session.history.layout.messages).read_bytes()
+        before = Path(session.layout.messages).read_bytes()
         killed = kill_writer(home, KILLED, len(STEPS), after=9)
         assert killed.signal == 9
         assert len(killed.acknowledged) >= 9
         session = open_story(home)
         there = {message.seq: digest(message) for message in session.messages()}
         assert killed.acknowledged.items() <= there.items()
-        assert Path(session.history.layout.messages).read_bytes().startswith(before)
+        assert Path(session.layout.messages).read_bytes().startswith(before)
         agent = Agent(session, remember)
         agent.on_call = second = Watch(session)
         assert KILLED <= reached(session) < COLLECTED
@@ -269,11 +269,12 @@ def check_end(session: Session, last: Turn) -> None:
 
 def check_rebuilt(session: Session, sent: dict[str | None, str]) -> None:
     """Everything derived can go: the same bytes come back, the same tiers, the same calls; the logs are not touched."""
-    layout = session.history.layout
+    layout = session.layout
     logs = [Path(path).read_bytes() for path in (layout.messages, layout.events)]
     files, tiers = proofs.derived_files(session), session.tiers
     assert {"CONTEXT.md", "pack.json", "pack.md"} <= files.keys()
-    session.close()
+    session.turns.close()
+    session.history.close()
     proofs.remove_context(session)
     assert proofs.rebuild_context(session).problem is None
     assert proofs.derived_files(session) == files

@@ -2,7 +2,7 @@
 
 import pytest
 from turn.compacting import scene, step, tree
-from turn.scenes import MARKER, SECRET, close_all, stage
+from turn.scenes import MARKER, SECRET, close_all, release, stage
 
 from daypack.derived.compaction import compaction as module
 from daypack.derived.compaction.compaction import CompactionRequest, compact
@@ -196,7 +196,7 @@ def test_children_are_merged_as_refs(home: str) -> None:
 
 def test_damaged_messages_are_counted_and_passed_over(home: str) -> None:
     session = scene(home)
-    session.close()
+    release(session)
     path = session.path / "messages.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     lines[4] = b"x" * (len(lines[4]) - 1) + b"\n"

@@ -13,7 +13,7 @@ from subprocess import PIPE
 import msgspec
 import pytest
 from campaigns import Campaign
-from turn.scenes import Clock, FakeMemory, converse, digest, item, logs, outputs, stage, turn_events
+from turn.scenes import Clock, FakeMemory, converse, digest, item, logs, outputs, release, stage, turn_events
 
 from daypack.errors import Damaged, DamageWarning, DaypackError, ReplayMismatch
 from daypack.session import Session
@@ -184,7 +184,7 @@ def _line_with(path: str, words: bytes) -> tuple[bytes, bytes]:
 
 def test_a_message_that_was_changed_makes_replay_fail(furnished: Session) -> None:
     turn = prepare(furnished)
-    furnished.close()
+    release(furnished)
     path = furnished.history.layout.messages
     data, line = _line_with(path, b"When do we sail")
     Path(path).write_bytes(data.replace(line, line.replace(b"sail", b"sink")))
@@ -196,7 +196,7 @@ def test_a_message_that_was_changed_makes_replay_fail(furnished: Session) -> Non
 
 def test_a_message_that_was_edited_and_lost_its_seal_makes_replay_fail(furnished: Session) -> None:
     turn = prepare(furnished)
-    furnished.close()
+    release(furnished)
     path = furnished.history.layout.messages
     data, line = _line_with(path, b"When do we sail")
     edited = line.replace(b"sail", b"sink").rpartition(b',"crc"')[0] + b"}\n"
@@ -211,7 +211,7 @@ def test_a_message_that_an_excerpt_quotes_is_missed_when_it_is_lost(home: str) -
     session.append("user", "Tell me about the glacier 1 again")
     turn = session.prepare(budget=900)
     quoted = next(one for one in turn.inserted if isinstance(one, Excerpt))
-    session.close()
+    release(session)
     path = session.history.layout.messages
     data = Path(path).read_bytes().splitlines(keepends=True)
     data[int(quoted.range or 0) - 1] = b"x" * (len(data[int(quoted.range or 0) - 1]) - 1) + b"\n"
@@ -285,7 +285,7 @@ def test_every_call_of_a_long_session_replays_also_elsewhere_and_without_context
     assert len(epochs) > turns // 35
     assert {event.data["target"] for event in events} == {"model", "reviewer"}
     before = logs(session)
-    session.close()
+    release(session)
     with stage(home) as fresh:
         assert replay_all(fresh) == len(events)
     shutil.rmtree(session.history.layout.context)

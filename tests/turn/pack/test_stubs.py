@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 from turn.compacting import context_tree
-from turn.scenes import MARKER, SECRET, in_tail, outputs, stage, turn_events
+from turn.scenes import MARKER, SECRET, in_tail, outputs, release, stage, turn_events
 from turn.windows import check_calls, check_left, check_window, stable_of
 
 from daypack.derived.swap import LARGE_TOKENS, SHORT_ID, id_of
@@ -114,7 +114,7 @@ def test_every_turn_with_masks_replays_byte_for_byte_also_without_context(home: 
     session = stage(home)
     turns = loop(session, 60)
     assert any(masked_in(turn) for turn in turns)
-    session.close()
+    release(session)
     with stage(home) as fresh:
         for turn in turns:
             assert outputs(fresh.replay(turn.event_id or "")) == outputs(turn)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from turn.scenes import MARKER, SECRET, append_raw, converse, outputs, reasons, sent, stage
+from turn.scenes import MARKER, SECRET, append_raw, converse, outputs, reasons, release, sent, stage
 
 from daypack.session import Session
 from daypack.text.redact.redact import redact
@@ -75,7 +75,7 @@ def test_targets_outside_are_not_given_the_past(home: str, target: str) -> None:
 def test_a_broken_index_is_begun_anew(home: str) -> None:
     session = long_ago(home, "My cat is called Bartholomew.")
     before = ask(session, "What is my cat called?")
-    session.close()
+    release(session)
     path = Path(session.history.layout.derived("search"))
     path.write_bytes(b"this is no database" * 100)
     for ending in ("-wal", "-shm"):
@@ -107,7 +107,7 @@ def test_answers_do_not_depend_on_when_the_index_was_made(home: str) -> None:
     session.accept("The walrus is fine.")
     session.append("user", "What does the walrus like, the harbour or the violin?")
     kept = session.prepare(budget=3000, dry_run=True)
-    session.close()
+    release(session)
     for path in Path(session.history.layout.context).glob("search.sqlite*"):
         path.unlink()
     assert outputs(session.prepare(budget=3000, dry_run=True)) == outputs(kept)

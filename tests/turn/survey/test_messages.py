@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from turn.histories import Drafts, messages_of, wild_histories
+from turn.scenes import release
 from turn.windows import TALK, answer, bytes_of, call, open_work, say, tokens_of, user
 
 import daypack
@@ -181,7 +182,7 @@ def test_lines_written_by_hand_are_weighed_as_well(work: Session) -> None:
     fill(work, 5)
     kept = recent(work)
     kept.since(1)
-    work.close()
+    release(work)
     with open(work.history.layout.messages, "ab") as file:
         file.write(b'{"role":"user","content":"By hand."}\n')
     found = kept.since(6)
