@@ -33,6 +33,27 @@ def test_a_common_fact_goes_into_the_memory_of_the_workspace(command: Command, s
     assert Path("MEMORY.md").read_text() == f"# Memory\n\n- {LENS} [default/one f1]\n"
 
 
+def test_what_is_not_promoted_is_counted_by_reason_with_examples(command: Command, home: str) -> None:
+    animals = ("parrot", "walrus", "heron", "badger", "otter", "weasel", "magpie")
+    facts = [f"The {animal} sleeps under the {animal} bench." for animal in animals]
+    for name in ("one", "two"):
+        with open_session(name, home=home) as session:
+            compact(session, [LENS, *(facts if name == "one" else [])])
+    Path("MEMORY.md").write_text(f"# Memory\n\n- {LENS}\n")
+    done = command("reflect", "one", "two")
+    assert done.stdout.splitlines() == [
+        "not promoted: 7 facts, occurred only once",
+        *(f"  {fact}" for fact in facts[:3]),
+        "  … and 4 more; -v lists all",
+        "not promoted: 1 fact, stated in MEMORY.md",
+        f"  {LENS}",
+        f"0 facts promoted into {Path('MEMORY.md').resolve()}",
+    ]
+    every = command("reflect", "one", "two", "-v").stdout.splitlines()
+    assert every[:8] == ["not promoted: 7 facts, occurred only once", *(f"  {fact}" for fact in facts)]
+    assert len(json.loads(command("reflect", "one", "two", "--json").stdout)["reflected"]["refused"]) == 8
+
+
 def test_one_session_alone_proves_nothing(command: Command, sessions: tuple[str, str]) -> None:
     assert "0 facts promoted" in command("reflect", sessions[0], sessions[0]).stdout
     assert not Path("MEMORY.md").exists()

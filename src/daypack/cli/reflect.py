@@ -3,6 +3,7 @@
 import argparse
 from contextlib import ExitStack
 
+from daypack.cli.columns import fit, terminal_width
 from daypack.cli.options import add_place, find_name, natural
 from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line
 from daypack.errors import BadInput
@@ -10,6 +11,9 @@ from daypack.history.layout import find_home
 from daypack.history.session import History
 from daypack.session import Session, open_session
 from daypack.upkeep.reflect.reflector import MAX_BULLETS, Reflected, Reflector
+
+_EXAMPLES = 3  # of the facts that are not promoted for one reason
+_PIPE_COLUMNS = 160  # where output is not a terminal
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"at most N bullets (default: {MAX_BULLETS})",
     )
+    parser.add_argument("-v", "--verbose", action="store_true", help="list every fact that is not promoted")
     add_place(parser, session=None)
 
 
@@ -42,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json_text({"dry_run": args.dry_run, "reflected": reflected}))
     else:
-        _print(reflected, dry_run=args.dry_run)
+        _print(reflected, dry_run=args.dry_run, most=None if args.verbose else _EXAMPLES)
     return 0
 
 
@@ -54,11 +59,19 @@ def _workspace(sessions: list[Session]) -> str:
     return folders.pop()
 
 
-def _print(reflected: Reflected, *, dry_run: bool) -> None:
+def _print(reflected: Reflected, *, dry_run: bool, most: int | None) -> None:
     if reflected.written.diff:
         print(safe(reflected.written.diff), end="")
+    texts: dict[str, list[str]] = {}
     for refusal in reflected.refused:
-        print(f"not promoted  {safe_line(refusal.text)}: {safe_line(refusal.reason)}")
+        texts.setdefault(refusal.reason, []).append(refusal.text)
+    room = terminal_width(_PIPE_COLUMNS) - 2
+    for reason, found in texts.items():
+        print(f"not promoted: {counted(len(found), 'fact')}, {safe_line(reason)}")
+        for text in found[:most]:
+            print(f"  {safe_line(text) if most is None else fit(text, room)}")
+        if len(found) > len(found[:most]):
+            print(f"  … and {len(found) - len(found[:most]):,} more; -v lists all")
     verb = "would be promoted" if dry_run else "promoted"
     print(f"{counted(len(reflected.promoted), 'fact')} {verb} into {safe_line(reflected.written.path)}")
     if reflected.written.backup:
