@@ -237,3 +237,18 @@ def test_tools_are_read_from_a_file(command: Command, session: Session, tmp_path
     refused = command("prepare", "work", *tools)
     assert refused.returncode
     assert "not JSON" in refused.stderr
+
+
+def test_an_omission_outside_the_vocabulary_is_said_in_words_alone(command: Command, session: Session) -> None:
+    session.append("user", "Hi.")
+    session.append("assistant", "I look.", tool_calls=[{"id": "c1", "name": "look", "arguments": "{}"}])
+    turn = session.prepare()
+    assert [(omission.reason, omission.note) for omission in turn.omitted] == [("custom", "results pending")]
+    printed = command("replay", "work").stdout
+    assert "omitted\n  messages:2    results pending\n" in printed
+    pages = [printed, command("explain", "work").stdout, (session.path / "context" / "pack.md").read_text()]
+    for page in pages:
+        assert "results pending" in page
+        assert "custom" not in page
+    listed = json.loads(command("explain", "work", "--json").stdout)["omitted"]
+    assert [omission["reason"] for omission in listed] == ["custom"]

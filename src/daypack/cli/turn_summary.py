@@ -276,7 +276,7 @@ def _omitted(turn: Turn) -> list[str]:
     for omission in turn.omitted:
         if omission in masked and len(masked) > _FEW:
             continue
-        why = f"{omission.reason}: {omission.note}" if omission.note else omission.reason
+        why = omission.explain(omission.note)
         tokens = f"{omission.tokens:,} tokens" if omission.tokens else ""
         rows.append((omission.item, tokens, f"{why} (may change the reply)" if omission.high_impact else why))
     if len(masked) > _FEW:

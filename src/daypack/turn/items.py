@@ -138,6 +138,10 @@ class Omission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     note: str | None = None
     swap: str | None = None  # the id under which `recall` returns it
 
+    def explain(self, details: str | None) -> str:
+        """Return the reason with details; of a reason outside the vocabulary, only the details."""
+        return self.reason if not details else details if self.reason == "custom" else f"{self.reason}: {details}"
+
 
 class Missing(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that the pack refers to and that was not available."""

@@ -172,9 +172,7 @@ def _omitted(turn: TurnView, omission: Omission) -> Explanation:
     if omission.reason in ("budget_limit", "too_large") and (excess := _excess(turn, omission)) > 0:
         meaning = f"would exceed the budget by {excess:,} tokens"
     details = "; ".join(text for text in (meaning, omission.note) if text)
-    return Explanation(
-        "omitted", omission.item, f"{omission.reason}: {details}" if details else omission.reason, omission.tokens
-    )
+    return Explanation("omitted", omission.item, omission.explain(details), omission.tokens)
 
 
 def _excess(turn: TurnView, omission: Omission) -> int:

@@ -115,7 +115,6 @@ def _omitted(turn: TurnView) -> list[str]:
     lines: list[str] = []
     for omission in turn.omitted:
         tokens = f", {omission.tokens:,} tokens" if omission.tokens else ""
-        note = f": {omission.note}" if omission.note else ""
         impact = " (may change the answer)" if omission.high_impact else ""
-        lines.append(f"- {omission.item}{tokens}: {omission.reason}{note}{impact}")
+        lines.append(f"- {omission.item}{tokens}: {omission.explain(omission.note)}{impact}")
     return lines
