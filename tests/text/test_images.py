@@ -5,7 +5,7 @@ import struct
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daypack.text.images.formulas import rule_for
@@ -76,12 +76,14 @@ def test_an_image_costs_what_its_provider_publishes(
         ("some-new-model", 4784),
     ],
 )
+@settings(deadline=None)
 @given(width=st.integers(1, 20_000), height=st.integers(1, 20_000))
 def test_an_unknown_size_costs_the_most_of_all_sizes(model: str | None, most: int, width: int, height: int) -> None:
     assert tokens(model) == most
     assert 0 < tokens(model, width, height) <= most
 
 
+@settings(deadline=None)
 @given(width=st.integers(1, 8000), height=st.integers(1, 8000))
 def test_an_unknown_model_costs_the_most_of_all_models(width: int, height: int) -> None:
     for model in (
@@ -173,6 +175,7 @@ def webp(kind: bytes, body: bytes) -> bytes:
     return b"RIFF" + struct.pack("<I", 4 + 8 + len(body)) + b"WEBP" + kind + struct.pack("<I", len(body)) + body
 
 
+@settings(deadline=None)
 @given(width=st.integers(1, 16_383), height=st.integers(1, 16_383), before=st.integers(0, 60_000))
 def test_the_size_is_read_from_the_header(width: int, height: int, before: int) -> None:
     extended = b"\0\0\0\0" + struct.pack("<I", width - 1)[:3] + struct.pack("<I", height - 1)[:3]
@@ -191,6 +194,7 @@ def test_the_size_is_read_from_the_header(width: int, height: int, before: int) 
         assert size_in_url(url(data + b"\0" * 200)) == (width, height)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_any_bytes_have_a_size_or_none(data: bytes) -> None:
     for start in (b"", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"\xff\xd8\xff", b"RIFF....WEBP", b"RIFF....WEBPVP8X"):

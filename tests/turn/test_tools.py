@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from anthropic import Anthropic
 from anthropic.types import ToolParam
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from openai import OpenAI
 from pydantic import BaseModel
 from scripted_endpoint import Endpoint, Reply, Seen
@@ -17,7 +19,8 @@ from daypack.session import Session
 from daypack.text.tokens import counter_for
 from daypack.turn.dialects import NAMES
 from daypack.turn.dialects.tool_definitions import render_tools
-from daypack.types.history import Message
+from daypack.turn.tools import read_tools
+from daypack.types.history import Event, Message
 from daypack.upkeep.gc.references import captured_by
 
 SCHEMA: dict[str, Any] = {
@@ -157,6 +160,12 @@ def test_evidence_shows_the_tools(session: Session) -> None:
     assert tools.digest.replace(":", "-") in set(captured_by(event))
 
 
+def test_a_garbage_collection_keeps_what_a_turn_added_to_the_tail() -> None:
+    digest = "sha256:" + "a" * 64
+    added = [{"after": 3, "items": [{"id": "note", "context_kind": "custom", "digest": digest}]}]
+    assert list(captured_by(Event(type="context.turn", data={"added": added}))) == [digest.replace(":", "-")]
+
+
 def test_only_a_turn_for_the_model_takes_tools(session: Session) -> None:
     with pytest.raises(BadInput, match="a turn for ui carries no tools"):
         ready(session).prepare(target="ui", tools=[CHAT])
@@ -166,11 +175,11 @@ def test_only_a_turn_for_the_model_takes_tools(session: Session) -> None:
 # Shapes
 
 
-@pytest.mark.parametrize("given", [CHAT, FLAT, BLOCK], ids=["chat", "responses", "anthropic"])
-def test_a_function_is_rendered_for_every_dialect(given: dict[str, Any]) -> None:
-    assert render_tools([given], "openai") == [CHAT]
-    assert render_tools([given], "anthropic") == [BLOCK]
-    assert render_tools([given], "responses") == [FLAT if given is FLAT else {**FLAT, "strict": False}]
+@pytest.mark.parametrize("tool", [CHAT, FLAT, BLOCK], ids=["chat", "responses", "anthropic"])
+def test_a_function_is_rendered_for_every_dialect(tool: dict[str, Any]) -> None:
+    assert render_tools([tool], "openai") == [CHAT]
+    assert render_tools([tool], "anthropic") == [BLOCK]
+    assert render_tools([tool], "responses") == [FLAT if tool is FLAT else {**FLAT, "strict": False}]
 
 
 def test_what_a_shape_says_beyond_the_schema_goes_only_where_it_is_known() -> None:
@@ -285,3 +294,61 @@ def test_the_request_of_a_turn_is_all_that_a_client_needs(session: Session) -> N
 def test_an_unknown_option_is_refused_as_python_does(session: Session) -> None:
     with pytest.raises(TypeError, match=r"prepare\(\) got an unexpected keyword argument 'tool'"):
         ready(session).prepare(tool=[CHAT])  # pyright: ignore[reportCallIssue]
+
+
+# The upper bound
+
+types = st.sampled_from(["string", "integer", "number", "boolean", "null"])
+words = st.text(alphabet="abc defg-hij, klm.'é漢\n", max_size=40)
+names = st.from_regex(r"[a-z][a-z_]{0,12}", fullmatch=True)
+leaves = st.fixed_dictionaries({"type": types}, optional={"description": words}) | st.fixed_dictionaries(
+    {"type": st.just("string"), "enum": st.lists(st.text("abcxyz", min_size=1, max_size=8), min_size=1, max_size=4)}
+)
+
+
+def object_schema(properties: dict[str, Any], required: bool) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties) if required else []}
+
+
+def array_schema(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+def objects(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.builds(object_schema, st.dictionaries(names, inner, max_size=4), st.booleans())
+
+
+schemas: st.SearchStrategy[Any] = st.recursive(
+    leaves, lambda inner: objects(inner) | st.builds(array_schema, inner), max_leaves=6
+)
+functions = st.fixed_dictionaries({"name": names, "parameters": objects(schemas)}, optional={"description": words})
+
+
+def written(schema: dict[str, Any], indent: int) -> str:
+    """A type as OpenAI is known to write it."""
+    if "enum" in schema:
+        return " | ".join(json.dumps(value) for value in schema["enum"])
+    if schema["type"] == "array":
+        return f"{written(schema['items'], indent)}[]"
+    if schema["type"] != "object":
+        return "number" if schema["type"] == "integer" else schema["type"]
+    lines = ["{"]
+    for name, inner in schema["properties"].items():
+        lines += [f"{' ' * indent}// {line}" for line in inner.get("description", "").splitlines()]
+        optional = "" if name in schema["required"] else "?"
+        lines.append(f"{' ' * indent}{name}{optional}: {written(inner, indent + 2)},")
+    return "\n".join([*lines, " " * max(0, indent - 2) + "}"])
+
+
+@settings(deadline=None)
+@given(st.lists(functions, min_size=1, max_size=4, unique_by=lambda function: function["name"]))
+def test_the_count_covers_the_text_that_openai_makes_of_functions(given_functions: list[dict[str, Any]]) -> None:
+    lines = ["# Tools", "", "## functions", "", "namespace functions {", ""]
+    for function in given_functions:
+        lines += [f"// {line}" for line in function.get("description", "").splitlines()]
+        lines += [f"type {function['name']} = (_: {written(function['parameters'], 0)}) => any;", ""]
+    shown = "\n".join([*lines, "} // namespace functions"])
+    counter = counter_for("gpt-4o")
+    tools = read_tools([{"type": "function", "function": function} for function in given_functions], counter)
+    assert tools is not None
+    assert counter.count(shown) <= tools.cost.tokens

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given as varied
+from hypothesis import settings
 from hypothesis import strategies as st
 from turn.dialects.library import answer, called, completion, given, reasoned, response, result, said, text, use, user
 
@@ -12,7 +13,7 @@ from daypack.errors import BadMessage
 from daypack.history.draft import draft_from
 from daypack.session import Session
 from daypack.turn.dialects import NAMES, dialect, read_reply
-from daypack.types.history import Text, ToolCall
+from daypack.types.history import Message, Text, ToolCall
 
 NOTE = {"type": "file_citation", "file_id": "f", "filename": "a.md", "index": 0}
 CITED = {"type": "char_location", "cited_text": "Hel", "document_index": 0, "document_title": None}
@@ -21,7 +22,7 @@ WEB = {"type": "url_citation", "url_citation": {"start_index": 0, "end_index": 1
 CALL = {"id": "t1", "type": "function", "function": {"name": "f", "arguments": '{"x": 1.0}'}}
 
 
-def replies(name: str, *, extras: bool, calls: bool) -> Any:
+def replies(name: str, *, extras: bool, calls: bool) -> object:
     """The reply "Hello" of one API, with what it says about a text, and with a call."""
     if name == "openai":
         message: dict[str, Any] = {"content": "Hello", **({"annotations": [WEB]} if extras else {})}
@@ -44,7 +45,7 @@ def test_a_reply_of_one_text_is_the_same_message_from_every_provider(
     session: Session, name: str, extras: bool, calls: bool
 ) -> None:
     session.append("user", "Hi.")
-    message = session.accept(replies(name, extras=extras, calls=calls))
+    message: Message = session.accept(replies(name, extras=extras, calls=calls))
     assert (message.content, message.text) == ("Hello", "Hello")
     assert [(call.id, call.name, json.loads(call.arguments)) for call in message.tool_calls] == (
         [("t1", "f", {"x": 1.0})] if calls else []
@@ -154,6 +155,7 @@ def sent(name: str, call: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@settings(deadline=None)
 @varied(words=written)
 def test_arguments_given_as_text_come_back_byte_for_byte(shape: str, words: str) -> None:
     call = calling(shape, words)
@@ -162,6 +164,7 @@ def test_arguments_given_as_text_come_back_byte_for_byte(shape: str, words: str)
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, "block"])
+@settings(deadline=None)
 @varied(value=objects)
 def test_arguments_given_as_an_object_come_back_equal(shape: str, value: dict[str, Any]) -> None:
     call = {**BLOCK, "input": value} if shape == "block" else calling(shape, value)
@@ -171,6 +174,7 @@ def test_arguments_given_as_an_object_come_back_equal(shape: str, value: dict[st
         assert json.dumps(json.loads(sent(name, call))) == json.dumps(value)
 
 
+@settings(deadline=None)
 @varied(value=objects)
 def test_the_input_of_an_accepted_tool_use_comes_back_equal(value: dict[str, Any]) -> None:
     reply = read_reply({**answer().to_dict(), "content": [{**BLOCK, "input": value}]}).message
@@ -178,6 +182,7 @@ def test_the_input_of_an_accepted_tool_use_comes_back_equal(value: dict[str, Any
     assert json.dumps(body["messages"][1]["content"][0]["input"]) == json.dumps(value)
 
 
+@settings(deadline=None)
 @varied(words=written)
 def test_the_arguments_of_an_accepted_call_come_back_byte_for_byte(words: str) -> None:
     chat = completion({"content": None, "tool_calls": [calling("chat", words)]})
