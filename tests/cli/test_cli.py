@@ -333,3 +333,40 @@ def test_progress_is_shown_on_long_input(
     progress.show(2000)
     progress.show(3000)
     assert capsys.readouterr().err == "2,000 messages appended\n"
+
+
+def test_a_dash_is_standard_input(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    assert run("append", "talk", "-", stdin="from a file\n").stdout == "msg-1\n"
+    assert run("pin", "talk", "system", "-", stdin="Be brief.").returncode == 0
+    memory_id = run("memory", "new", "Harbour").stdout.strip()
+    assert run("memory", "add", memory_id, "-", stdin="The crane is red.").returncode == 0
+    assert out(run("log", "talk", "--json"))["content"] == "from a file\n"
+    assert out(run("pin", "talk", "--json")) == {"system.md": "Be brief."}
+
+
+@pytest.mark.parametrize(
+    ("args", "stdin", "problem"),
+    [
+        (("append", "talk", "-"), b"", "nothing to append: it is empty [standard input]"),
+        (("append", "talk"), b" \n", "nothing to append: it is empty [standard input]"),
+        (("append", "talk", "-"), b"\x89PNG\r\n", "not UTF-8: byte 0 [standard input]"),
+        (("append", "talk", "--jsonl", "-"), b"\x89PNG\r\n", "line 1, JSON"),
+        (("pin", "talk", "system", "-"), b"\xff", "not UTF-8: byte 0 [standard input]"),
+    ],
+)
+def test_an_unusable_standard_input_is_refused_and_creates_nothing(
+    run: Run, home: str, args: tuple[str, ...], stdin: bytes, problem: str
+) -> None:
+    if args[0] == "pin":
+        run("session", "new", "talk")
+    done = run(*args, stdin=stdin)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert problem in done.stderr
+    assert args[0] == "pin" or "--jsonl" in args or not Path(home, "home").exists()
+
+
+def test_a_file_that_fails_while_it_is_read_is_refused_by_name(run: Run) -> None:
+    for args in (("append", "talk", "--jsonl", "/proc/self/mem"), ("accept", "talk", "/proc/self/mem")):
+        done = run(*args)
+        assert (done.returncode, done.stderr.splitlines()[0]) == (2, "daypack: Input/output error [/proc/self/mem]")

@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from daypack.cli.input import read_text, unreadable
 from daypack.cli.options import add_place, natural
 from daypack.cli.terminal import Progress, counted, json_text, print_note
 from daypack.config import Settings
@@ -23,7 +24,7 @@ _BATCH_BYTES = 1 << 20
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser, session="name of the session; created if it does not exist")
-    parser.add_argument("text", nargs="?", help="text to append (default: standard input)")
+    parser.add_argument("text", nargs="?", help="text to append; - is standard input (default: -)")
     parser.add_argument("--role", choices=ROLES, help="role of the message (default: user)")
     parser.add_argument("--jsonl", metavar="FILE", help="append each line of FILE as a message; - is standard input")
     parser.add_argument("--skip", type=natural, default=0, metavar="N", help="skip the first N lines of --jsonl")
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     _check_arguments(args)
     meta = _json(args.meta, "--meta") if args.meta is not None else None
     lines = _open_lines(args.jsonl) if args.jsonl else None
-    content = args.text if args.text is not None or lines else _read_input()
+    content = _read_input() if args.text in (None, "-") and not lines else args.text
     settings: Settings = {"durability": args.durability} if args.durability else {}
     with open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, **settings) as session:
         if lines:
@@ -78,12 +79,14 @@ def _append_lines(session: Session, lines: BinaryIO, args: argparse.Namespace) -
                 count, done = count + len(stored), number
                 first, last = first or stored[0].id, stored[-1].id
                 progress.show(count)
-        except DaypackError:
+        except (DaypackError, OSError) as error:
             progress.clear()
             if count:
                 print_note(
                     f"daypack: {counted(count, 'message')} appended before the error; continue with --skip {done}"
                 )
+            if isinstance(error, OSError):
+                raise unreadable(args.jsonl, error, "append") from error
             raise
     progress.clear()
     if args.json:
@@ -122,24 +125,15 @@ def _open_lines(name: str) -> BinaryIO:
     try:
         return open(name, "rb")
     except OSError as error:
-        raise BadInput(
-            error.strerror or str(error), operation="append", place=name, hint="name a readable file"
-        ) from error
+        raise unreadable(name, error, "append") from error
 
 
 def _read_input() -> str:
-    if sys.stdin.isatty():
-        print_note("reading from the terminal; end with Ctrl-D")
-    data = sys.stdin.buffer.read()
-    if not data:
-        hint = "pass the text as an argument or on standard input"
-        raise BadMessage("nothing to append", operation="append", place="standard input", hint=hint)
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise BadMessage(
-            f"not UTF-8: byte {error.start}", operation="append", place="standard input", hint="convert it with iconv"
-        ) from error
+    text = read_text("-", "append")
+    if not text.strip():
+        hint = "pass the text as an argument, or pipe it: daypack append SESSION - < FILE"
+        raise BadMessage("nothing to append: it is empty", operation="append", place="standard input", hint=hint)
+    return text
 
 
 def _json(text: bytes | str, place: str) -> Any:  # noqa: ANN401 — whatever the JSON says; parsed by the draft

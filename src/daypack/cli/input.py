@@ -16,8 +16,7 @@ def read_bytes(name: str, operation: str) -> bytes:
         with open(name, "rb") as file:
             return file.read()
     except OSError as error:
-        problem = error.strerror or str(error)
-        raise BadInput(problem, operation=operation, place=_place(name), hint="name a readable file") from error
+        raise unreadable(name, error, operation) from error
 
 
 def read_text(name: str, operation: str) -> str:
@@ -25,8 +24,14 @@ def read_text(name: str, operation: str) -> str:
     try:
         return read_bytes(name, operation).decode()
     except UnicodeDecodeError as error:
-        problem = f"not UTF-8: byte {error.start}"
-        raise BadInput(problem, operation=operation, place=_place(name), hint="convert it with iconv") from error
+        hint = "convert it with iconv; a file that is no text cannot be used"
+        raise BadInput(f"not UTF-8: byte {error.start}", operation=operation, place=_place(name), hint=hint) from error
+
+
+def unreadable(name: str, error: OSError, operation: str) -> BadInput:
+    """Return the error for a file or a standard input that cannot be read."""
+    problem = error.strerror or str(error)
+    return BadInput(problem, operation=operation, place=_place(name), hint="name a readable file")
 
 
 def _place(name: str) -> str:

@@ -1,5 +1,6 @@
 """The `daypack` command: imports only the module of the command that runs."""
 
+import errno
 import os
 import sys
 import warnings
@@ -65,6 +66,8 @@ COMMANDS = {name: summary for group in GROUPS.values() for name, summary in grou
 # Commands whose name is not a valid module name.
 MODULES = {"import": "import_transcripts", "import-envelope": "import_envelope", "check-reply": "check_reply"}
 EXIT_FAILED, EXIT_DAMAGE, EXIT_INTERRUPTED = 1, 3, 130
+# Of an unbuffered standard output, whose failed bytes are gone when it is asked again.
+_OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _GLOBAL = ("-h", "--help", "--version", "--json", *PLACE_OPTIONS)
 
 
@@ -148,8 +151,8 @@ def _report_os_error(error: OSError) -> int:
     except OSError as left:
         error = left
     else:
-        if error.filename is not None:
-            return _report(StorageFailed(error.strerror or str(error), place=os.fsdecode(error.filename)))
+        if error.filename is not None or error.errno not in _OUTPUT_ERRORS:
+            return _report(StorageFailed(error.strerror or str(error), place=os.fsdecode(error.filename or "")))
     _discard(sys.stdout)
     if isinstance(error, BrokenPipeError):  # the reader of our output has seen enough
         return 0

@@ -58,7 +58,7 @@ def _configure_writing(made: dict[str, argparse.ArgumentParser]) -> None:
     )
     made["new"].add_argument("--description", default="", help="purpose of the memory")
     add = made["add"]
-    add.add_argument("text", nargs="?", help="the message (default: standard input)")
+    add.add_argument("text", nargs="?", help="the message; - is standard input (default: -)")
     add.add_argument("--summary", help="summary, at most 512 characters (default: generated)")
     add.add_argument("--client-key", help="idempotency key: an entry with the same key is added once")
     _add_about(add)
@@ -189,9 +189,7 @@ def _facts(memory: Memory) -> Iterator[tuple[str, str]]:
 
 def _add(memories: MemoryTools, args: argparse.Namespace) -> int:
     memory_id = find_memory(memories, args.memory)
-    text = (
-        args.text if args.text is not None else read_bytes("-", "add").decode("utf-8", "surrogateescape").rstrip("\n")
-    )
+    text = read_text("-", "add").rstrip("\n") if args.text in (None, "-") else args.text
     about = About(session=args.within, role=args.role, author=args.author, at=args.at, tags=tuple(args.tag))
     added = memories.add_entry(memory_id, text, args.summary, about=about, client_key=args.client_key)
     if args.json:

@@ -12,7 +12,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
     parser.add_argument("name", nargs="?", help="name of the pin, e.g. system (default: list all pins)")
-    parser.add_argument("text", nargs="?", help="text to pin (default: standard input)")
+    parser.add_argument("text", nargs="?", help="text to pin; - is standard input (default: -)")
     parser.add_argument("--file", metavar="FILE", help="pin the text of a file")
     parser.add_argument("--remove", action="store_true", help="remove the pin")
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _text(args: argparse.Namespace) -> str:
-    if args.text is not None:
+    if args.text not in (None, "-"):
         return args.text
     if text := read_text(args.file or "-", "pin"):
         return text
