@@ -58,7 +58,12 @@ def test_a_good_reply_is_told_in_three_lines(command: Command) -> None:
 def test_everything_that_is_wrong_is_one_line_with_all_rules_it_breaks(command: Command) -> None:
     done = command("check-reply", written("reply.txt", BAD))
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.splitlines() == [
+    problems, rules = done.stdout.split("\n\nwhat these rules demand\n")
+    assert rules.splitlines()[:2] == [
+        "  S0-F2     no Markdown fence surrounds the snapshot",
+        "  S0-R6     only white space surrounds the JSON object",
+    ]
+    assert problems.splitlines() == [
         "text      8 characters, 5 of them after the snapshot",
         "snapshot  0 core, 0 working, 0 ephemeral",
         "S0-F2 S0-R6 S0-R4 S0-R5  line 2: a code fence surrounds the JSON",
@@ -89,6 +94,10 @@ def test_what_only_should_be_so_stands_last_and_is_no_failure(command: Command) 
     assert done.stdout.splitlines()[2:] == [
         "S0-R13  memory.core[2]: should be left out: decay 0.9 is over 0.35 (should)",
         "S0-R15  memory.core: better blocks should come first (should)",
+        "",
+        "what these rules demand",
+        "  S0-R13  blocks of low quality are left out",
+        "  S0-R15  a tier lists its best blocks first and repeats nothing",
     ]
     mixed = command("check-reply", written("mixed.txt", reply.replace("2.3", "2.4")))
     assert mixed.returncode == 1
@@ -98,7 +107,7 @@ def test_what_only_should_be_so_stands_last_and_is_no_failure(command: Command) 
 @pytest.mark.parametrize("file", [("-",), ()])
 def test_standard_input_is_read_for_a_dash_and_without_a_file(command: Command, file: tuple[str, ...]) -> None:
     done = command("check-reply", *file, stdin="Nothing 记.".encode())
-    assert (done.returncode, done.stdout.splitlines()) == (
+    assert (done.returncode, done.stdout.splitlines()[:3]) == (
         1,
         ["text      10 characters", "snapshot  none", "S0-R1  the reply has no context section"],
     )
@@ -130,7 +139,13 @@ def test_json_holds_text_snapshot_and_violations(command: Command) -> None:
             "text": "Nothing.",
             "snapshot": None,
             "violations": [
-                {"rule": "S0-R1", "problem": "the reply has no context section", "where": "", "level": "must"}
+                {
+                    "rule": "S0-R1",
+                    "problem": "the reply has no context section",
+                    "where": "",
+                    "level": "must",
+                    "sentence": "a reply ends with a <<<CONTEXT>>> section",
+                }
             ],
             "ok": False,
         },

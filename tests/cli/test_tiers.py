@@ -58,8 +58,9 @@ def test_the_tiers_are_a_table_with_importance_instead_of_decay(command: Command
         "  expired: 1 block",
         "    ephemeral temp-001 (importance 0.25, confidence 0.55, round 1): The tide turns.",
         "",
-        "rules broken by replies, most frequent first: S0-R1 × 4, S0-R13",
-        "  → the rules are listed in docs/design.md, Hybrid protocol",
+        "rules broken by replies, most frequent first",
+        "  4 ×  S0-R1   a reply ends with a <<<CONTEXT>>> section",
+        "  1 ×  S0-R13  blocks of low quality are left out",
     ]
     assert "decay" not in done.stdout
 
@@ -153,12 +154,14 @@ def test_of_many_broken_rules_those_broken_most_often_are_named(command: Command
     ask(session)
     session.accept("No.")
     exchange(session, core=[{"id": "a"}, {"id": "b"}])
-    shown = command("tiers", "talk").stdout.splitlines()[-2]
-    assert shown.startswith("rules broken by replies, most frequent first: S0-R10 × 2, S0-R10.2 × 2, ")
-    assert shown.endswith(" others (--all)")
-    whole = command("tiers", "talk", "--all").stdout.splitlines()[-2]
-    assert whole.endswith(", S0-R1")
-    assert "others" not in whole
+    shown = command("tiers", "talk").stdout.splitlines()
+    at = shown.index("rules broken by replies, most frequent first")
+    assert shown[at + 1] == "  2 ×  S0-R10    a block has id, type, decay, confidence, round, tags and content"
+    assert shown[at + 2] == "  2 ×  S0-R10.2  a block has a type"
+    assert shown[-1].endswith(" others (--all)")
+    whole = command("tiers", "talk", "--all").stdout.splitlines()
+    assert whole[-1] == "  1 ×  S0-R1     a reply ends with a <<<CONTEXT>>> section"
+    assert len(whole) > len(shown)
 
 
 @pytest.mark.parametrize("args", [(), ("--all",), ("--json",)])

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from daypack.cli.check_reply import violation_lines
+from daypack.cli.check_reply import rule_lines, violation_lines
 from daypack.cli.input import read_text
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import counted, json_text, print_note, safe
@@ -84,4 +84,5 @@ def _describe(message: Message, accepted: Accepted | None) -> str:
     lines += [f"  {line}" for line in violation_lines(violations)]
     if (more := sum(accepted.violation_counts.values()) - len(violations)) > 0:
         lines.append(f"  and {more:,} more")
+    lines += (f"  {line}" for line in rule_lines(violation.rule for violation in violations)[1:])
     return "\n".join(lines)

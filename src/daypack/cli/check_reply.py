@@ -8,12 +8,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import to_builtins
 
 from daypack.cli.input import read_text
 from daypack.cli.main import EXIT_FAILED
 from daypack.cli.terminal import colour, counted, json_text, safe_line
 from daypack.errors import BadInput
 from daypack.protocol import Reply, Violation, parse
+from daypack.protocol.rule_texts import RULES
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,10 +34,11 @@ def run(args: argparse.Namespace) -> int:
     broken = any(violation.level == "must" for violation in reply.violations)
     if args.json:
         snapshot = reply.snapshot and reply.snapshot.as_object()
-        print(json_text({"text": reply.text, "snapshot": snapshot, "violations": reply.violations, "ok": not broken}))
+        violations = [{**to_builtins(found), "sentence": RULES.get(found.rule, "")} for found in reply.violations]
+        print(json_text({"text": reply.text, "snapshot": snapshot, "violations": violations, "ok": not broken}))
         return EXIT_FAILED if broken else 0
     print("\n".join(_summary(reply)))
-    for line in violation_lines(reply.violations):
+    for line in (*violation_lines(reply.violations), *rule_lines(violation.rule for violation in reply.violations)):
         print(line)
     if not reply.violations:
         print(colour("no rule is broken", "green"))
@@ -80,3 +83,12 @@ def violation_lines(violations: Sequence[Violation]) -> list[str]:
         place = f"{safe_line(where)}: " if where else ""
         lines.append(f"{named}  {place}{safe_line(problem)}{' (should)' if level == 'should' else ''}")
     return lines
+
+
+def rule_lines(rules: Iterable[str]) -> list[str]:
+    """Return what each broken rule demands, one line per rule."""
+    found = [rule for rule in dict.fromkeys(rules) if rule in RULES]
+    if not found:
+        return []
+    width = max(map(len, found))
+    return ["", colour("what these rules demand", "dim"), *(f"  {rule:<{width}}  {RULES[rule]}" for rule in found)]

@@ -9,6 +9,7 @@ import msgspec
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import counted, json_text, safe_line, table
 from daypack.derived.tiers import Dropped, Projection
+from daypack.protocol.rule_texts import RULES
 from daypack.types.kinds import TIERS
 from daypack.types.snapshot import Block
 
@@ -64,11 +65,12 @@ def _describe(tiers: Projection, name: str, *, on: bool, limit: int | None) -> I
                 yield f"    and {len(some) - limit:,} more (--all)"
     if tiers.violation_counts:
         yield ""
+        yield "rules broken by replies, most frequent first"
         most = sorted(tiers.violation_counts.items(), key=lambda rule: (-rule[1], rule[0]))
-        rules = ", ".join(f"{rule} × {count:,}" if count > 1 else rule for rule, count in most[:limit])
-        more = f" and {len(most) - limit:,} others (--all)" if limit is not None and len(most) > limit else ""
-        yield f"rules broken by replies, most frequent first: {rules}{more}"
-        yield "  → the rules are listed in docs/design.md, Hybrid protocol"
+        rows = [(f"{count:,} ×", rule, RULES.get(rule, "")) for rule, count in most[:limit]]
+        yield from (f"  {line}" for line in table(("", "", ""), rows, right=1)[1:])
+        if limit is not None and len(most) > limit:
+            yield f"  and {len(most) - limit:,} others (--all)"
 
 
 def _row(tier: str, block: Block, round_now: int) -> Sequence[str]:

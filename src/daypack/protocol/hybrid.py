@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from daypack.errors import BadInput, BadReply
+from daypack.protocol.rule_texts import describe_rules
 from daypack.protocol.rules import Expected, Violation, read_snapshot, read_stamp
 from daypack.protocol.sections import SEPARATOR, find_section
 from daypack.protocol.verdict import scan, well_formed
@@ -102,7 +103,7 @@ def insist(reply: Reply) -> None:
     broken = [violation for violation in reply.violations if violation.level == "must"]
     if broken:
         first = broken[0]
-        rules = ", ".join(dict.fromkeys(violation.rule for violation in broken))
+        rules = describe_rules(violation.rule for violation in broken)
         problem = f"it breaks {rules}: {f'{first.where} ' if first.where else ''}{first.problem}"
         error = BadReply(
             problem,
@@ -120,7 +121,9 @@ def emit(text: str, snapshot: Snapshot | Mapping[str, Any]) -> str:
     stamp = read_stamp(value) if "runtime" in value else None
     made, violations = read_snapshot(value, stamp)
     if broken := [violation for violation in violations if violation.level == "must"]:
-        problem = "; ".join(f"{violation.where} {violation.problem} ({violation.rule})" for violation in broken[:3])
+        problem = "; ".join(
+            f"{violation.where} {violation.problem}: {describe_rules([violation.rule])}" for violation in broken[:3]
+        )
         raise BadInput(problem, operation="emit", place="snapshot", hint="see schemas/snapshot.json")
     spelled = well_formed(made.as_object())
     try:
