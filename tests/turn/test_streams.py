@@ -10,10 +10,9 @@ import pytest
 from model_endpoint import Call, ModelEndpoint, Say
 from turn.clients import WAYS, Client, ask, check_next
 from turn.scenes import stage
-from turn.snapshot_replies import block, section, taken_in, talking
+from turn.snapshot_replies import block, kept_of, section, taken_in, talking
 
 from daypack.errors import BadInput
-from daypack.protocol import SEPARATOR
 from daypack.session import Session
 from daypack.turn.dialects import NAMES
 from daypack.turn.ledger import USAGE
@@ -227,25 +226,34 @@ def test_no_byte_of_a_snapshot_is_shown(home: str, dialect: str) -> None:
         check_next(session)
 
 
-@pytest.mark.parametrize("cut", [4, 8, 20, 60])
-def test_a_snapshot_that_was_cut_off_is_not_shown(home: str, cut: int) -> None:
+@pytest.mark.parametrize("stop", [None, "length"])
+@pytest.mark.parametrize("cut", [1, 3, 4, 8, 12, 13, 14, 20, 60])
+@pytest.mark.requirement("S0-R8.2")
+def test_a_snapshot_that_was_cut_off_is_not_shown(home: str, cut: int, stop: str | None) -> None:
     with talking(home) as session:
         session.append("user", "Go on.")
         turn = session.prepare(budget=8000)
-        whole = "Yes. " + section(turn.expected, core=[block()])
+        whole = "Is 3 < 4? Yes. " + section(turn.expected, core=[block()])
 
         def pieces() -> Iterator[dict[str, Any]]:
-            for text in whole[: 5 + cut]:
+            for text in whole[: 15 + cut]:
                 yield {"choices": [{"index": 0, "delta": {"content": text}}]}
+            yield {"choices": [{"index": 0, "delta": {}, "finish_reason": stop}]}
 
         seen = "".join(session.stream(pieces()))
         [message] = session.tail(1)
-        assert message.incomplete == "ended early"
-        assert SEPARATOR not in seen
-        assert SEPARATOR not in message.text
-        if cut > len(SEPARATOR):
-            assert seen == message.text == "Yes. "
+        assert message.incomplete == (None if stop else "ended early")
+        assert seen == message.text == "Is 3 < 4? Yes. "
+        assert kept_of(message)["text"] == whole[15 : 15 + cut]
         check_next(session)
+
+
+def test_a_whole_reply_can_end_like_a_separator(home: str) -> None:
+    with talking(home) as session:
+        ask(session)
+        stream = session.stream(["A shift is written <", "<"])
+        assert "".join(stream) == "A shift is written <<"
+        assert session.tail(1)[0].text == "A shift is written <<"
 
 
 # What is no stream

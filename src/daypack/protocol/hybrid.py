@@ -41,18 +41,19 @@ class Reply(Struct, frozen=True):
         return f"{self.text[:at]}{self.raw}{self.text[at:]}"
 
 
-def parse(reply: str | bytes, *, expected: Expected = None, strict: bool = False) -> Reply:
+def parse(reply: str | bytes, *, expected: Expected = None, strict: bool = False, cut_off: bool = False) -> Reply:
     """Separate text and snapshot.
 
     `expected`: the version and runtime fields the host sent; the snapshot carries them whatever came back. `strict`
     raises BadReply if the reply breaks a mandatory rule; otherwise the reply is repaired and the violation reported.
+    `cut_off`: the reply is known to be unfinished, so that a beginning of the separator at its end is no text.
     """
     stamp = read_stamp(expected)
     violations: list[Violation] = []
     whole, spelled = _read_text(reply)
     if not spelled:
         violations.append(Violation("S0-T13", "bytes that are no UTF-8 were replaced"))
-    section = find_section(whole)
+    section = find_section(whole, cut_off=cut_off)
     text, snapshot, cut, raw = whole, None, None, ""
     if section is None:
         violations += _without_section(whole)
@@ -63,7 +64,7 @@ def parse(reply: str | bytes, *, expected: Expected = None, strict: bool = False
         if section.value is not None:
             snapshot, more = read_snapshot(section.value, stamp)
             violations += more
-        if others := whole.count(SEPARATOR) - 1:
+        if (others := whole.count(SEPARATOR) - 1) > 0:
             problem = f"the separator occurs in {others} other place{'s' if others > 1 else ''}"
             violations.append(Violation("S0-R3", problem))
     made = Reply(text, snapshot, tuple(violations), "", cut, raw)

@@ -49,10 +49,27 @@ class Section(NamedTuple):
     violations: tuple[Violation, ...] = ()
 
 
-def find_section(reply: str) -> Section | None:
-    """Return the section of a reply, None when all of it is text."""
+def find_section(reply: str, *, cut_off: bool = False) -> Section | None:
+    """Return the section of a reply, None when all of it is text.
+
+    A reply that was `cut_off` has no text in which a separator begins at its end.
+    """
     at = reply.find(SEPARATOR)
-    return _Finder(reply, at).find() if at >= 0 else None
+    section = _Finder(reply, at).find() if at >= 0 else None
+    if section is None and cut_off and (count := unfinished_separator(reply)):
+        faults = tuple(Violation(rule, "the reply ends in the separator") for rule in _NO_JSON)
+        return Section(len(reply) - count, len(reply), None, faults)
+    return section
+
+
+def unfinished_separator(text: str) -> int:
+    """Return how many of the last characters could be the beginning of a separator."""
+    at = text.find(SEPARATOR[0], max(0, len(text) - _LENGTH + 1))
+    while at >= 0:
+        if SEPARATOR.startswith(text[at:]):
+            return len(text) - at
+        at = text.find(SEPARATOR[0], at + 1)
+    return 0
 
 
 class _Opened(NamedTuple):

@@ -8,10 +8,9 @@ from msgspec.structs import replace
 from daypack.errors import BadInput
 from daypack.protocol.hybrid import Reply, insist, parse
 from daypack.protocol.rules import Expected, read_stamp
-from daypack.protocol.sections import SEPARATOR
+from daypack.protocol.sections import SEPARATOR, unfinished_separator
 
 _FIRST = SEPARATOR[0]
-_MOST_HELD = len(SEPARATOR) - 1
 
 
 class Splitter:
@@ -53,7 +52,7 @@ class Splitter:
             self._ended = True
             self._held = ""
         else:
-            at = len(text) - _beginning(text)
+            at = len(text) - unfinished_separator(text)
             self._held = text[at:]
         self._shown += at
         return text[:at]
@@ -83,16 +82,6 @@ class Splitter:
                 yield text
         if rest := self.close().unsent:
             yield rest
-
-
-def _beginning(text: str) -> int:
-    """Return how many of the last characters could be the beginning of a separator."""
-    at = text.find(_FIRST, max(0, len(text) - _MOST_HELD))
-    while at >= 0:
-        if SEPARATOR.startswith(text[at:]):
-            return len(text) - at
-        at = text.find(_FIRST, at + 1)
-    return 0
 
 
 def _join(chunks: list[str | bytes]) -> str | bytes:

@@ -17,7 +17,7 @@ from daypack.turn.evidence.record import TurnRecord
 from daypack.turn.evidence.replay import read_turn
 from daypack.turn.items import stamp_of
 from daypack.turn.ledger import USAGE
-from daypack.turn.replies.snapshots import Snapshots, Stamp, parse_reply
+from daypack.turn.replies.snapshots import CUT_OFF, Snapshots, Stamp, parse_reply
 from daypack.turn.survey.inputs import TurnInputs
 from daypack.turn.survey.survey import PROTOCOL
 from daypack.turn.turn import Turn
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from daypack.turn.replies.reception import Reception
     from daypack.turn.replies.stream import ReplyStream
 
-# What providers call the two common reasons for a reply without words.
-_CUT_OFF = ("length", "max_tokens", "max_output_tokens")
-_WITHHELD = ("content_filter", "refusal")
+_WITHHELD = ("content_filter", "refusal")  # the other common reason for a reply without words
 _Answered = tuple[str | None, TurnRecord | None]  # event and record of the turn that a reply answers
 
 
@@ -176,7 +174,7 @@ def require_content(fields: Mapping[str, Any]) -> None:
         return
     stop = (message.meta or {}).get("stop")
     hint = "call the model again"
-    if stop in _CUT_OFF:
+    if stop in CUT_OFF:
         hint = "raise the limit of output tokens and call again"
     elif stop in _WITHHELD:
         hint = "change the request and call again, or append your own words for it"

@@ -21,13 +21,14 @@ from daypack.turn.evidence.replay import read_turn
 from daypack.turn.items import stamp_of
 from daypack.turn.survey.inputs import TurnInputs
 from daypack.types.digest import digest_bytes
-from daypack.types.history import Message
+from daypack.types.history import INCOMPLETE, Message
 from daypack.types.snapshot import POLICIES
 
 if TYPE_CHECKING:
     from daypack.protocol import Reply
 
 SECTION = "section"
+CUT_OFF = ("length", "max_tokens", "max_output_tokens")  # what providers call the end of the room for a reply
 Stamp = Mapping[str, Any] | None
 _MAX_VIOLATIONS = 32  # violations that an event lists; all of them are counted
 _MAX_SEARCHED = 256  # newest messages that are searched for sections without an event
@@ -76,7 +77,7 @@ class Snapshots:
                 with suppress(KeyError, TypeError, ValueError, AttributeError, DaypackError):
                     original = self._original_text(message, section)
                     stamp = self._stamp(section["turn"])
-                    if reply := parse_reply({"content": original}, stamp):
+                    if reply := parse_reply({"content": original, "meta": message.meta}, stamp):
                         self._record(message, reply, section["turn"], stamp)
 
     def _stamp(self, turn: str) -> Stamp:
@@ -128,7 +129,9 @@ def parse_reply(fields: Mapping[str, Any], stamp: Stamp) -> "Reply | None":
     from daypack.protocol import SEPARATOR, parse  # noqa: PLC0415 — only for sessions with the protocol
 
     text = content_text(fields)
-    return parse(text, expected=stamp) if not fields.get("tool_calls") or SEPARATOR in text else None
+    meta: Mapping[str, Any] = fields.get("meta") or {}
+    reply = parse(text, expected=stamp, cut_off=INCOMPLETE in meta or meta.get("stop") in CUT_OFF)
+    return None if fields.get("tool_calls") and SEPARATOR not in text and reply.cut is None else reply
 
 
 def content_text(fields: Mapping[str, Any]) -> str:
