@@ -197,3 +197,12 @@ def test_control_characters_in_what_was_said_are_visible(command: Command, home:
         for text in (done.stdout, told.stdout):
             assert not set("\x1b\x07\x9b\u202e") & set(text)
         assert "src/evil_1.py" in told.stdout
+
+
+def test_a_wrong_model_is_refused_although_nothing_has_to_leave(command: Command) -> None:
+    command("append", "short", "Hello.")
+    done = command("compact", "short", "--model", "nonsense")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "daypack: is not a model choice [nonsense]\n  → it must be none, openai:URL#NAME, llama:PATH or llama:NAME\n"
+    )

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scripted_endpoint import NOT_FOUND, Endpoint, Reply, Seen, chat, in_turn
@@ -11,7 +12,7 @@ from turn.scenes import stage
 from daypack.derived.compaction.with_model import fill
 from daypack.derived.raw_history import read_raw
 from daypack.derived.template import problems
-from daypack.errors import BadConfig
+from daypack.errors import BadConfig, BadInput, ModelMissing
 from daypack.llm.completers import open_completer
 
 THINKING = """<thinking>
@@ -130,3 +131,19 @@ def test_three_layers_with_a_model_between_them(home: str, tmp_path: Path) -> No
         assert "keep the harbour lamp" in turn.system
         assert problems((session.path / "context" / "CONTEXT.md").read_text()) == []
         assert Path(session.history.layout.messages).read_bytes() == before
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_model_that_cannot_be_used_is_refused_also_when_nothing_has_to_leave(home: str, *, dry_run: bool) -> None:
+    session = stage(home, compaction_model="none")
+    session.append("user", "Hello.")
+    wrong: Any
+    for wrong in ("nonsense", "", "openai:", 5):
+        with pytest.raises(BadConfig, match=r"is not a model choice|names no model"):
+            session.compact(model=wrong, dry_run=dry_run)
+    with pytest.raises(ModelMissing, match="the model file does not exist"):
+        session.compact(model="llama:/no/such.gguf", dry_run=dry_run)
+    for wrong in (-1, "40", 2.5, True):
+        with pytest.raises(BadInput, match="keep_tokens: must be a number of 0 or more, got"):
+            session.compact(keep_tokens=wrong, dry_run=dry_run)
+    assert not session.compact(keep_tokens=0, dry_run=dry_run).changed

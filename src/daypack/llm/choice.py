@@ -48,6 +48,8 @@ class Choice(NamedTuple):
 
 def read_choice(text: str) -> Choice:
     """Parse a choice; raise BadConfig if it is invalid."""
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] — callers may pass anything
+        raise _bad("is not a model choice", repr(text), f"it must be {_FORMS}")
     if text == "none":
         return Choice("none")
     kind, colon, rest = text.partition(":")

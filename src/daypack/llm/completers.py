@@ -26,6 +26,13 @@ def open_completer(choice: str, *, models: str | None = None) -> Completer | Non
     return LlamaCompleter(chosen, find_model_file(chosen, models))
 
 
+def check_completer(choice: str, *, models: str | None = None) -> None:
+    """Raise if a choice is invalid or names a file that does not exist; nothing is opened."""
+    chosen = read_choice(choice)
+    if chosen.kind == "llama":
+        find_model_file(chosen, models)
+
+
 def find_model_file(chosen: Choice, models: str | None) -> str:
     """Return the path of the GGUF file that a llama choice names."""
     path = chosen.place

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from daypack.derived.names import choose_names, everything_in, rank_names
 from daypack.derived.records import Folded, document
 from daypack.derived.template import render
-from daypack.errors import BudgetTooSmall, DaypackError, NothingToCompact, NoUserMessage, SourceMissing
+from daypack.errors import BadInput, BudgetTooSmall, DaypackError, NothingToCompact, NoUserMessage, SourceMissing
 from daypack.files.lock import ThreadLock, held_without_waiting
 from daypack.history.draft import draft_event
 from daypack.history.session import History
@@ -133,6 +133,7 @@ class Compactions:
 
         Without `keep_tokens` half of the tail stays, but at most what an epoch starts with.
         """
+        self._check_arguments(model, keep_tokens)
         limits = self._limits()
         try:
             with self._threads:
@@ -265,11 +266,22 @@ class Compactions:
             return read_turn(self._inputs.history, newest.event) if newest else None
         return None
 
+    def _check_arguments(self, model: str | None, keep_tokens: int | None) -> None:
+        """Refuse a model or number that cannot be used, also when nothing has to leave the window."""
+        from daypack.llm.completers import check_completer  # noqa: PLC0415 — only compactions need it
+
+        if keep_tokens is not None and (type(keep_tokens) is not int or keep_tokens < 0):
+            problem, hint = f"must be a number of 0 or more, got {keep_tokens!r}", "for instance keep_tokens=2000"
+            raise BadInput(problem, operation="compact", place="keep_tokens", hint=hint)
+        check_completer(self._choice(model), models=self._inputs.history.layout.models)
+
     def _choice(self, model: str | None) -> str:
         from daypack.llm.completers import default_completion_model  # noqa: PLC0415 — only compactions need it
 
         models = self._inputs.history.layout.models
-        return model or self._inputs.config.compaction_model or default_completion_model(models)
+        if model is not None:
+            return model
+        return self._inputs.config.compaction_model or default_completion_model(models)
 
     def _choose_messages(self, limits: Limits, keep_tokens: int | None) -> tuple[int, int, tuple[int, ...], str]:
         """Return the first and last message to compact, the outputs after them that become stubs, and what stays."""

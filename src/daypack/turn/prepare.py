@@ -11,8 +11,6 @@ from daypack.derived.tiers import Projection, project
 from daypack.errors import BadInput, DaypackError, SourceMissing, StorageFailed
 from daypack.files import atomic
 from daypack.files.lock import ThreadLock
-from daypack.history.draft import draft_event
-from daypack.history.layout import check_name
 from daypack.history.session import History
 from daypack.text.tokens import counter_named
 from daypack.turn import questions
@@ -24,7 +22,7 @@ from daypack.turn.evidence.replay import check_version, read_additions, read_epo
 from daypack.turn.evidence.view import Parts
 from daypack.turn.hand_edits import HandEdits
 from daypack.turn.items import SEEN_BY_DEFAULT
-from daypack.turn.ledger import SWITCH, RecordedTurn
+from daypack.turn.ledger import RecordedTurn
 from daypack.turn.pack.assemble import Assembly, assemble
 from daypack.turn.pack.fit import Fitted, extends, fit
 from daypack.turn.pack.inject import inject
@@ -228,7 +226,9 @@ class Turns:
 
     def switch(self, name: str, *, on: bool) -> None:
         """Switch a block of instructions on or off."""
-        self._history.append_event(draft_event(SWITCH, {"name": check_name(name, "switch"), "on": bool(on)}))
+        from daypack.turn.switches import switch  # noqa: PLC0415 — a turn need not load it
+
+        switch(self._history, self.inputs.ledger, name, on=on)
 
     def add_question(self, question: str, *, severity: str = "medium", requested_from: str | None = None) -> str:
         """Record an open question and return its id."""

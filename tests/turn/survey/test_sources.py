@@ -269,7 +269,11 @@ def test_the_users_own_text_goes_before_the_shipped_one_and_makes_new_blocks(hom
 
 def test_a_switch_without_a_text_is_missed(home: str) -> None:
     session = opened(home)
+    text = Path(session.layout.prompts) / "pirate.md"
+    text.parent.mkdir(parents=True)
+    text.write_text("Say arr.")
     session.switch("pirate", on=True)
+    text.unlink()
     turn = session.prepare()
     missing = lost(turn, "block:pirate")
     assert (missing.severity, missing.requested) == ("high", "prompts/pirate.md")
