@@ -181,8 +181,8 @@ class ModelEndpoint:
         """Yield a stream event by event; None where the connection is cut."""
         pieces = 0
         for sent in events:
-            if pieces == say.pause_after:
-                self._resumed.wait(_PATIENCE_SECONDS)
+            if pieces == say.pause_after and not self._resumed.wait(_PATIENCE_SECONDS):
+                yield None
             if sent.piece or pieces:
                 if pieces == say.cut_after:
                     yield None
