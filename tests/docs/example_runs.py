@@ -3,13 +3,16 @@
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from docs.guide_script import GUIDE
 from model_endpoint import ModelEndpoint, Step
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,10 +28,11 @@ VARYING = {
 # What the model says to the examples of a page, in their order.
 SCRIPTS: dict[str, tuple[Step, ...]] = {
     "README.md": ("A README, the sources and their tests.", "Two of them."),
+    "docs/guide.md": GUIDE,
     "docs/format.md": (),
     "docs/cli.md": (),
 }
-TYPED: tuple[str, ...] = ()  # pages whose Python examples build on each other
+TYPED = ("docs/guide.md",)  # pages whose Python examples build on each other
 MARK = "-- end of output --"
 # Runs blocks of code as if they were typed one after the other: a block per line of input, its output up to the mark.
 TYPIST = f"""
@@ -72,6 +76,7 @@ class Examples:
             "DAYPACK_UID": "1000",
             "DAYPACK_EMBEDDING_MODEL": "none",  # scores must not depend on which models are here
             "LC_ALL": "C.UTF-8",
+            "COLUMNS": "100",
             "OPENAI_API_KEY": "none",
             "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
             **variables,
@@ -116,11 +121,23 @@ class Examples:
         return text
 
 
+def draw_image(width: int, height: int) -> bytes:
+    """Return a grey PNG."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = zlib.compress((b"\0" + b"\x80" * width) * height)
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
 class TypedExamples(Examples):
     """Types all Python examples of a page into one Python, as a reader does."""
 
     def __init__(self, home: Path, variables: Mapping[str, str] = {}) -> None:
         super().__init__(home, variables)
+        (self.folder / "boat.png").write_bytes(draw_image(640, 480))
         self.process = subprocess.Popen(
             (sys.executable, "-W", "error", "-c", TYPIST),
             cwd=self.folder,

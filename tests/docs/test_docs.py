@@ -21,7 +21,10 @@ from daypack.types.history import Event, Message
 from tools import window
 
 PACKAGE = ROOT / "src" / "daypack"
-PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md"))
+)
 
 
 def prose(text: str) -> str:
