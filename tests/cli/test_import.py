@@ -222,3 +222,14 @@ def test_an_import_that_was_killed_is_completed_by_the_next(run: Run, home: str,
     with daypack.open_session("s", home=home) as session:
         assert [one.text for one in session.messages()] == [row["message"]["content"] for row in rows]
     assert "no problems" in run("doctor", "s").stdout
+
+
+def test_a_session_named_by_the_user_has_the_folder_of_the_transcript_unless_it_holds_messages(
+    run: Run, tmp_path: Path, home: str
+) -> None:
+    path = lines(tmp_path / "x.jsonl", [claude(1) | {"cwd": "/work/shop"}])
+    assert run("import", "claude-code", path, "--session", "fresh").returncode == 0
+    run("append", "mine", "hello")
+    assert run("import", "claude-code", path, "--session", "mine").returncode == 0
+    folders = [daypack.open_session(name, home=home).path / "cwd" for name in ("fresh", "mine")]
+    assert [folder.read_text(encoding="utf-8") for folder in folders] == ["/work/shop\n", f"{os.getcwd()}\n"]

@@ -109,3 +109,9 @@ def test_a_state_that_is_neither_true_nor_false_is_refused(home: str) -> None:
     wrong: Any = "off"
     with pytest.raises(BadInput, match="must be True or False, got 'off'"):
         session.switch("voice", on=wrong)
+
+
+def test_a_forgotten_session_is_asked_for(command: Command) -> None:
+    done = command("switch", "identity", "on")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "daypack: session required [arguments]\n  → daypack switch SESSION identity on\n"

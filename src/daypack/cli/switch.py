@@ -27,8 +27,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List the blocks or switch one."""
     if args.name is not None and args.state is None:
-        hint = f"daypack switch {args.session} {args.name} on"
-        raise BadInput("state required: on or off", operation="switch", place="arguments", hint=hint)
+        problem, hint = "state required: on or off", f"daypack switch {args.session} {args.name} on"
+        if args.name in ("on", "off"):  # `daypack switch identity on`
+            problem, hint = "session required", f"daypack switch SESSION {args.session} {args.name}"
+        raise BadInput(problem, operation="switch", place="arguments", hint=hint)
     with open_named(args) as session:
         layout = session.history.layout
         if args.name is not None:

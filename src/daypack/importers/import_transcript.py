@@ -166,10 +166,11 @@ class _Import:
         """Record that an import begins; refuse a session that holds other messages."""
         if self._log.begun:
             return
-        if self.session.history.messages.reader.count() and not named:
+        has_messages = self.session.history.messages.reader.count() > 0
+        if has_messages and not named:
             problem = f"session {self.session.name} exists and holds other messages"
             raise unreadable(self.origin.path, problem, "choose another session with --session NAME")
-        if self.transcript.cwd and not named:
+        if self.transcript.cwd and not has_messages:
             # The session was created in the folder of the import; the agent worked elsewhere.
             atomic.replace(self.session.history.layout.cwd, f"{self.transcript.cwd}\n".encode())
         self._log.record(BEGUN, {"path": os.path.abspath(self.origin.path)})
