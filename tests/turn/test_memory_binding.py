@@ -283,3 +283,69 @@ def test_what_is_captured_into_a_memory_elsewhere_has_no_secrets(
     (captured,) = raws(memories, memory_id)[1:]
     assert captured.startswith("The key is [redacted:")
     assert key not in captured
+
+
+def begun(session: Session, text: str = "And now?") -> str:
+    session.append("user", text)
+    return session.prepare(budget=8_000).new_epoch
+
+
+def test_binding_counts_from_the_next_turn_and_begins_one_epoch(session: Session, memory_id: str) -> None:
+    assert begun(session) == "first"
+    session.bind_memory(memory_id)
+    assert begun(session) == "memory_bound"
+    assert DOCUMENT in session.prepare().system
+    assert begun(session) == ""
+    session.bind_memory(memory_id)  # the document is the same
+    assert begun(session) == ""
+
+
+def test_unbinding_begins_one_epoch_without_the_document(session: Session, memory_id: str) -> None:
+    session.bind_memory(memory_id)
+    assert begun(session) == "first"
+    session.unbind_memory()
+    assert begun(session) == "memory_bound"
+    assert DOCUMENT not in session.prepare().system
+    assert begun(session) == ""
+
+
+def test_a_memory_without_a_document_begins_no_epoch_until_it_has_one(session: Session, memories: Memories) -> None:
+    memory_id = memories.create_memory("empty").memory_id
+    begun(session)
+    session.bind_memory(memory_id)
+    assert begun(session) == ""
+    memories.put_context(memory_id, DOCUMENT)
+    assert begun(session) == "memory_bound"
+    memories.put_context(memory_id, DOCUMENT + " It flies.")
+    assert begun(session) == ""
+
+
+def test_a_binding_by_another_process_counts_in_a_session_that_is_open(
+    session: Session, home: str, memory_id: str
+) -> None:
+    begun(session)
+    with daypack.open_session("work", home=home) as other:
+        other.bind_memory(memory_id)
+    assert begun(session) == "memory_bound"
+    assert DOCUMENT in session.prepare().system
+    assert begun(session) == ""
+    with daypack.open_session("work", home=home) as other:
+        other.unbind_memory()
+    assert begun(session) == "memory_bound"
+    assert session.memory is None
+
+
+def test_a_memory_that_the_caller_assigned_stays(session: Session, home: str, memory_id: str) -> None:
+    class Own:
+        def document(self) -> str:
+            return "mine"
+
+        def search(self, query: str, limit: int) -> list[Any]:
+            return []
+
+    session.memory = own = Own()
+    begun(session)
+    with daypack.open_session("work", home=home) as other:
+        other.bind_memory(memory_id)
+    assert begun(session) == ""
+    assert session.memory is own

@@ -16,6 +16,7 @@ EPOCH_REASONS = {
     "budget_changed": "the budget changed",
     "tokenizer_changed": "the tokenizer changed",
     "redaction_changed": "the redaction setting changed",
+    "memory_bound": "a memory was bound or unbound",
     "renderer_changed": "the renderer version changed",
     "withdrawn": "an item of its prefix was withdrawn",
     "damaged": "its record or a message is damaged",

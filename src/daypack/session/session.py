@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 from weakref import finalize
 
-from daypack.errors import SessionClosed
 from daypack.history.draft import draft_event, draft_from, draft_message
 from daypack.history.reader import Records
 from daypack.history.session import History
+from daypack.session.closing import close_dropped, closed_error, end_receptions
 from daypack.types.history import Damage, Event, Message
 from daypack.types.kinds import SessionState
 
@@ -33,21 +33,6 @@ if TYPE_CHECKING:
     from daypack.types.records import HistoryHit, Ref, Rule
 
 
-def _close(history: History, receptions: "list[Reception]") -> None:
-    """Close a session that was dropped without being closed."""
-    try:
-        _end(receptions)
-    finally:
-        history.close()
-
-
-def _end(receptions: "list[Reception]") -> None:
-    """Store what came of the streams that have not ended."""
-    while receptions:
-        receptions[0].abandon()
-        del receptions[:1]
-
-
 class Session:
     """One conversation of one agent. Any thread or process can append to it and read it.
 
@@ -61,8 +46,9 @@ class Session:
         self._closed = False
         self._turns: Turns | None = None
         self._bound: Bound | None = None
+        self._binding_seq = 0  # of the event of the binding that turns use
         self._receptions: list[Reception] = []  # streams that have not ended
-        self._closing = finalize(self, _close, history, self._receptions)
+        self._closing = finalize(self, close_dropped, history, self._receptions)
 
     @property
     def path(self) -> "Path":
@@ -84,12 +70,7 @@ class Session:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise SessionClosed(
-                "the session is closed",
-                operation="use session",
-                place=f"{self.agent}/{self.name}",
-                hint="open it again with daypack.open_session(…), or do this before close() or the end of `with`",
-            )
+            raise closed_error(f"{self.agent}/{self.name}")
 
     # Append
 
@@ -206,6 +187,7 @@ class Session:
         - `dry_run`: record nothing.
         """
         self._store_abandoned()
+        self._follow_binding()
         return self.turns.prepare(**options)
 
     def refresh(self) -> None:
@@ -312,6 +294,7 @@ class Session:
             self._turns = Turns(
                 self.history, self.history.config, name=self.name, agent=self.agent, receptions=self._receptions
             )
+            self._binding_seq = self._turns.inputs.ledger.read().bound
             if self.meta.get("memory"):
                 self._turns.memory = self.bound
         return self._turns
@@ -338,6 +321,7 @@ class Session:
         self._close_memory()
         write_binding(self.history, binding)
         self.memory = self.bound
+        self._binding_seq = self.turns.inputs.ledger.read().bound
 
     def unbind_memory(self) -> None:
         """Remove the binding; captured entries stay in the memory."""
@@ -346,6 +330,16 @@ class Session:
         self._close_memory()
         write_binding(self.history, None)
         self.memory = None
+        self._binding_seq = self.turns.inputs.ledger.read().bound
+
+    def _follow_binding(self) -> None:
+        """Use the memory that another process bound the session to since; one that the caller assigned stays."""
+        newest = self.turns.inputs.ledger.read().bound
+        if newest != self._binding_seq:
+            self._binding_seq = newest
+            if self.memory is None or self.memory is self._bound:
+                self._close_memory()
+                self.memory = self.bound if self.meta.get("memory") else None
 
     def capture(self, *, end: bool = False) -> "tuple[Added, ...]":
         """Add the messages since the last capture to the bound memory, each once.
@@ -421,7 +415,7 @@ class Session:
         if self._closed:
             return
         try:
-            _end(self._receptions)  # if what came cannot be stored, closing again tries again
+            end_receptions(self._receptions)  # if what came cannot be stored, closing again tries again
             self._closed = True
             if self._bound:
                 self._bound.close()

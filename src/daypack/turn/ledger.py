@@ -34,10 +34,11 @@ BUDGET = "context.budget"
 SWITCH = "context.switch"
 IMPORTED = "context.imported"
 EXPORTED = "context.exported"
+BOUND = "memory.bound"
 ASKED = "context.missing.requested"
 DETECTED = "context.missing.detected"
 RESOLVED = "context.missing.resolved"
-_VERSION = 6  # increased when the fold uses something that it ignored before
+_VERSION = 7  # increased when the fold uses something that it ignored before
 NOT_REDACTED = "off"  # key in a turn's `redacted` when redaction was off
 SAVE_EVERY = 32  # events; reading them again after a start costs less than writing a file every turn
 
@@ -74,6 +75,7 @@ class LedgerState(Struct, omit_defaults=True):
     questions: dict[str, Missing] = {}
     imported: list[str] = []  # digests of imported envelopes
     compactions: list[int] = []  # seqs of compaction and undo events
+    bound: int = 0  # seq of the newest event that bound or unbound a memory
     rounds: int = 0  # user messages that were packed for a model
     last_user: int = 0  # seq of the newest of them
     protocol_used: bool = False  # a turn has asked for a snapshot
@@ -262,6 +264,10 @@ def _fold_compaction(folded: LedgerState, _: Mapping[str, Any], event: Event) ->
         folded.compactions.append(event.seq)
 
 
+def _fold_binding(folded: LedgerState, _: Mapping[str, Any], event: Event) -> None:
+    folded.bound = event.seq
+
+
 def _fold_snapshot(folded: LedgerState, data: Mapping[str, Any], _: Event) -> None:
     accepted = read_accepted(data)
     merge(folded.tiers, replace(accepted, round=min(accepted.round, folded.rounds)))
@@ -296,6 +302,7 @@ _FOLDS: dict[str, Callable[[LedgerState, Mapping[str, Any], Event], None]] = {
     IMPORTED: _fold_imported,
     COMPACTED: _fold_compaction,
     UNDONE: _fold_compaction,
+    BOUND: _fold_binding,
     SNAPSHOT: _fold_snapshot,
     book.FOUND: _fold_found,
     book.ADDED: _fold_added,

@@ -15,6 +15,7 @@ from daypack.files.blobs import name_of
 from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.text.redact.redact import redact_message
+from daypack.turn.ledger import BOUND
 from daypack.types.history import Message
 from daypack.types.memory import Added, Hit, Remembered
 
@@ -53,7 +54,7 @@ def write_binding(history: History, binding: Binding | None) -> None:
     """Bind a session to a memory, or unbind it with None; the change is recorded as an event."""
     value = to_builtins(binding) if binding else None
     with history.lock:
-        history.append_event(draft_event("memory.bound", {"memory": value}))
+        history.append_event(draft_event(BOUND, {"memory": value}))
         history.facets.write_meta({"memory": value})
 
 

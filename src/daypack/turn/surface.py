@@ -99,6 +99,7 @@ class LastTurn(Struct, frozen=True, kw_only=True):
     tail: tuple[int, int] = (0, 0)  # how many messages its tail had, and the seq of the last
     additions: tuple[Addition, ...] = ()  # what its tail contained besides messages
     unsearched: bool = False  # it could not search all of history
+    rebound: bool = False  # a memory was bound or unbound since its epoch began
 
 
 class Window(Struct, frozen=True, kw_only=True):

@@ -7,6 +7,8 @@ from daypack.turn.items import Item, Missing
 from daypack.turn.survey.sources import Found
 from daypack.types.memory import Remembered
 
+MEMORY = "memory"  # the item of the context document
+
 
 class MemoryPort(Protocol):
     """A memory across sessions."""
@@ -29,7 +31,7 @@ def memory_document(memory: MemoryPort) -> Iterator[Found]:
         return
     if text:
         yield Item(
-            id="memory",
+            id=MEMORY,
             kind="memory_document",
             context_kind="durable_memory",
             source="memory:document",

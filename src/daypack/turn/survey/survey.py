@@ -41,7 +41,7 @@ from daypack.turn.survey import sources
 from daypack.turn.survey.conversation import Conversation, messages_after
 from daypack.turn.survey.history_search import Query, step_query
 from daypack.turn.survey.inputs import TurnInputs, now_of
-from daypack.turn.survey.memory import memory_document, memory_hits
+from daypack.turn.survey.memory import MEMORY, memory_document, memory_hits
 from daypack.turn.survey.sources import Found
 from daypack.turn.survey.visibility import OUTSIDE
 from daypack.types.digest import digest_text
@@ -110,6 +110,8 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
         working_missing=_missing(working, request.target),
     )
     epoch, reason = _continuing(last_turn, request, meter)
+    if epoch and last_turn.rebound and _document(epoch.prefix) != _document(prefix):
+        epoch, reason = None, "memory_bound"
     surface = replace(surface, epoch=epoch, former=epoch, reason=reason, additions=last_turn.additions if epoch else ())
     surface = _with_messages(surface, conversation, measure)
     if conversation.hidden:
@@ -153,6 +155,11 @@ def _continuing(last_turn: LastTurn, request: Request, meter: TokenMeter) -> tup
     if epoch.tokenizer != meter.counter.name:
         return None, "tokenizer_changed"
     return epoch, None
+
+
+def _document(prefix: Iterable[Item]) -> str:
+    """Return the digest of the memory's document in a prefix; empty if there is none."""
+    return next((item.digest for item in prefix if item.id == MEMORY), "")
 
 
 def _with_messages(surface: Surface, conversation: Conversation, measure: Measure) -> Surface:
