@@ -62,10 +62,18 @@ def test_a_result_without_any_call_is_refused(session: Session, call_id: str | N
     assert refusal(session, "tool", "x", tool_call_id=call_id).endswith(f"; no calls are waiting (hint: {FIRST_STEP})")
 
 
-def test_a_result_after_the_next_question_is_refused(session: Session) -> None:
+def test_a_result_that_comes_after_the_next_question_is_kept(session: Session) -> None:
     session.append("assistant", "", tool_calls=[READ])
     session.append("user", "Never mind.")
+    late = session.append("tool", "x", tool_call_id="call_1")
+    assert session.tail(1) == (late,)
     assert "no call 'call_1' waits for a result" in refusal(session, "tool", "x", tool_call_id="call_1")
+    session.append("assistant", "", tool_calls=[LIST])
+    session.append_many([{"role": "assistant", "tool_calls": [READ]}, {"role": "user", "content": "Stop."}])
+    session.append("assistant", "", tool_calls=[{**LIST, "id": "call_3"}])
+    session.append("tool", "x", tool_call_id="call_2")  # of the batch before the last but one
+    assert "calls waiting: call_3 (ls)" in refusal(session, "tool", "x", tool_call_id="call_9")
+    assert session.prepare().request("anthropic")["messages"]
 
 
 def test_a_result_that_is_sent_again_is_stored_once(session: Session) -> None:
@@ -143,6 +151,7 @@ def test_a_result_reads_only_its_batch(session: Session, monkeypatch: pytest.Mon
     ranges.clear()
     session.append("user", "Thanks.")
     assert ranges == []
+    session.append_many([{"role": "user", "content": "More."} for _ in range(64)])
     with pytest.raises(BadMessage):
         session.append("tool", "x", tool_call_id="c198")
     assert ranges == []

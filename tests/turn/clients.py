@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from typing import Any
+from weakref import finalize
 
 import anthropic
 import openai
@@ -37,6 +38,8 @@ class Client:
             other = openai.AsyncOpenAI if is_async else openai.OpenAI
             self._made = other(base_url=endpoint.openai_url, api_key="k", max_retries=0)
             self._calls = self._made.chat.completions if dialect == "openai" else self._made.responses
+        if not is_async:
+            finalize(endpoint, self._made.close)  # an open connection that is collected later warns in another test
 
     def request(self, turn: Turn, **more: Any) -> dict[str, Any]:
         limit = {"max_tokens": 100} if self.dialect == "anthropic" else {}

@@ -57,8 +57,8 @@ def newest_batch(reader: Reader[Message]) -> Batch:
 def require_calls(history: History, drafts: Sequence[Message]) -> None:
     """Refuse results that answer no call which waits, in the log or earlier among the drafts.
 
-    Drafts with other messages are a transcript. In it, results without ids answer calls in their order, and results
-    that come when no call waits are stored: turns leave them out.
+    A late result, after something else was said, is kept. Drafts with other messages are a transcript. In it, results
+    without ids answer calls in their order, and results that come when no call waits are stored: turns leave them out.
     """
     batch: Batch | None = None
     transcript = any(draft.role != "tool" for draft in drafts)
@@ -71,8 +71,24 @@ def require_calls(history: History, drafts: Sequence[Message]) -> None:
             continue
         if draft.client_key and history.is_stored(draft):
             continue  # it is sent again
+        if draft.tool_call_id not in batch.results and _is_late(history.messages.reader, draft.tool_call_id):
+            continue  # something was said while the tool ran: the result happened, so it is kept
         if batch.waiting or not transcript:
             raise _refusal(draft.tool_call_id, batch, f"messages[{index}].tool_call_id" if index else "tool_call_id")
+
+
+def _is_late(reader: Reader[Message], call_id: str | None) -> bool:
+    """Return True if a recent message before the newest batch made this call and has no result of it."""
+    if call_id is None:
+        return False
+    count = reader.count()
+    start = max(0, count - _SLOTS)
+    flagged = [start + at for at, slot in enumerate(reader.slots(start, count)) if slot.flags & CALLS]
+    for position in reversed(flagged):
+        for message in reader.read(position, position + 1):
+            if any(call.id == call_id for call in message.tool_calls):
+                return all(later.tool_call_id != call_id for later in reader.read(position + 1, count))
+    return False
 
 
 def _refusal(given: str | None, batch: Batch, place: str) -> BadMessage:
