@@ -2,6 +2,7 @@
 
 import base64
 import struct
+from typing import Any
 
 import pytest
 
@@ -63,3 +64,19 @@ def test_a_stored_count_of_an_older_version_is_not_used(session: Session) -> Non
     meter = session.turns.inputs.meter(None)
     entry = session.turns.inputs.messages(meter).measure(session.tail(1)[0], 5000)
     assert entry.cost.tokens == before
+
+
+@pytest.mark.parametrize("detail", ["low", "high", "original"])
+def test_every_dialect_of_openai_is_told_how_closely_to_look(home: str, detail: str) -> None:
+    url = "https://example.org/boat.jpg"
+    shapes: tuple[dict[str, Any], ...] = (
+        {"type": "image_url", "image_url": {"url": url, "detail": detail}},
+        {"type": "input_image", "image_url": url, "detail": detail},
+        {"type": "image", "source": url, "detail": detail},
+    )
+    for number, part in enumerate(shapes):
+        with daypack.open_session(f"work-{number}", home=home) as session:
+            session.append("user", [part])
+            turn = session.prepare()
+            assert turn.request("openai")["messages"][0]["content"][0]["image_url"] == {"url": url, "detail": detail}
+            assert turn.request("responses")["input"][0]["content"][0]["detail"] == detail

@@ -229,7 +229,10 @@ def _count_part(counter: Counter, part: Part, model: str | None, *, shown: bool)
         return counter.count(msgspec.json.encode(part.value).decode())
     if not shown or not part.source.startswith(("data:", "https://", "http://")):
         return _count_mention(counter, part.source)
-    return rule.tokens(size_in_url(part.source), "") if isinstance(part, Image) else MEDIA_TOKENS
+    if not isinstance(part, Image):
+        return MEDIA_TOKENS
+    detail = (part.meta or {}).get("detail")
+    return rule.tokens(size_in_url(part.source), detail if isinstance(detail, str) else "")
 
 
 def _count_mention(counter: Counter, source: str) -> int:

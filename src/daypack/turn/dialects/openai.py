@@ -14,6 +14,7 @@ from daypack.turn.dialects.parts import (
     Block,
     Shapes,
     data_of,
+    detail_of,
     file_name,
     is_blank,
     is_web,
@@ -111,7 +112,8 @@ def _text(text: str) -> Block:
 
 def _image(part: Image) -> Block | None:
     if is_web(part.source) or data_of(part.source):
-        return {"type": "image_url", "image_url": {"url": part.source}}
+        detail = detail_of(part)
+        return {"type": "image_url", "image_url": {"url": part.source, **({"detail": detail} if detail else {})}}
     return None
 
 

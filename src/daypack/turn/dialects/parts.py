@@ -121,6 +121,12 @@ def data_of(source: str) -> tuple[str, str] | None:
     return match[1].lower(), match[2]
 
 
+def detail_of(part: Image) -> str | None:
+    """Return how closely OpenAI's models should look at an image; None if that was not said."""
+    detail = (part.meta or {}).get("detail")
+    return detail if detail in ("low", "high", "auto", "original") else None
+
+
 def file_name(part: File) -> str:
     """Return the name to send with the bytes of a file."""
     given = (part.meta or {}).get("filename")
@@ -142,10 +148,12 @@ def _text(value: Block) -> Part | None:
 
 
 def _image(value: Block) -> Part | None:
-    address = value.get("image_url")
+    address, detail = value.get("image_url"), value.get("detail")
     if isinstance(address, dict):
-        address = cast(Block, address).get("url")
-    return Image(address) if isinstance(address, str) else None
+        inner = cast(Block, address)
+        address, detail = inner.get("url"), inner.get("detail", detail)
+    meta = {"detail": detail} if isinstance(detail, str) else None
+    return Image(address, meta=meta) if isinstance(address, str) else None
 
 
 def _file(value: Block) -> Part | None:

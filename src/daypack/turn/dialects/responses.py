@@ -17,6 +17,7 @@ from daypack.turn.dialects.parts import (
     Shapes,
     comes_from,
     data_of,
+    detail_of,
     file_name,
     is_blank,
     is_web,
@@ -175,7 +176,7 @@ def _text(text: str) -> Block:
 
 def _image(part: Image) -> Block | None:
     if is_web(part.source) or data_of(part.source):
-        return {"type": "input_image", "detail": "auto", "image_url": part.source}
+        return {"type": "input_image", "detail": detail_of(part) or "auto", "image_url": part.source}
     return None
 
 
