@@ -2,9 +2,10 @@
 
 import json
 import re
-import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from struct import pack
@@ -140,14 +141,27 @@ def test_nobody_else_on_this_machine_may_ask_it(local: Completer) -> None:
         stranger.complete(Prompt("", "?", max_tokens=1))
 
 
+CLOSED = """
+import errno, socket, sys
+from daypack.llm.completers import open_completer
+completer = open_completer(sys.argv[1])
+completer.window_tokens
+port = int(vars(completer)["_server"].listening_address.rpartition(":")[2])
+socket.create_connection(("127.0.0.1", port)).close()
+completer.close()
+print(socket.socket().connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED)
+"""
+
+
 def test_a_closed_model_is_gone(small_model: str) -> None:
-    completer = opened(f"llama:{small_model}?window=512")
-    _ = completer.window_tokens
-    port = int(vars(completer)["_server"].listening_address.rpartition(":")[2])
-    socket.create_connection(("127.0.0.1", port)).close()
-    completer.close()
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port))
+    """In a process of its own: on a busy machine the library sometimes waits for its own thread forever."""
+    command = [sys.executable, "-c", CLOSED, f"llama:{small_model}?window=512"]
+    for _ in range(3):
+        with suppress(subprocess.TimeoutExpired):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+            assert done.stdout == "True\n", done.stderr
+            return
+    pytest.fail("the model could not be closed")
 
 
 def test_its_server_is_recognised_and_bound_over_http(served: str) -> None:
