@@ -7,13 +7,21 @@ import pytest
 import daypack
 from daypack.errors import BadMessage
 from daypack.session import Session
-from daypack.types.history import Other, Text, Thinking
+from daypack.types.history import Message, Other, Text, Thinking
 
 
 @pytest.mark.parametrize(
     ("role", "content", "fields", "problem"),
     [
         ("king", "x", {}, "role 'king'"),
+        ("Human", "x", {}, "role 'Human' is not one of system, user, assistant, tool (hint: use 'user')"),
+        ("USER", "x", {}, "(hint: use 'user')"),
+        (
+            Message(role="user"),
+            "x",
+            {},
+            "must be one of system, user, assistant, tool, not a Message (hint:",
+        ),
         ("user", "x", {"colour": "red"}, "unknown field 'colour'"),
         ("user", "\ud800", {}, "lone surrogate"),
         ("user", 7, {}, "text or a list of parts"),
@@ -41,6 +49,21 @@ def test_what_cannot_be_stored_is_refused_with_its_place(
         session.append(role, content, **fields)
     assert problem in str(refused.value)
     assert list(session.messages()) == []
+
+
+@pytest.mark.parametrize("given", ["Hi", {"role": "user", "content": "Hi"}, Message(role="user", content="Hi")])
+def test_one_message_is_no_list_of_messages(session: Session, given: Any) -> None:
+    with pytest.raises(BadMessage, match="must be a list of messages, not a"):
+        session.append_many(given)
+    assert list(session.messages()) == []
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_pin_is_refused(session: Session, text: str) -> None:
+    session.pin("goal", "Ship it.")
+    with pytest.raises(BadMessage, match="the text is empty"):
+        session.pin("goal", text)
+    assert session.pins == {"goal.md": "Ship it."}
 
 
 def test_nesting_beyond_reason_is_refused(session: Session) -> None:

@@ -335,7 +335,7 @@ def test_an_empty_reply_is_refused_with_the_providers_reason(
     with pytest.raises(EmptyReply) as caught:
         session.accept(reply, usage={"input_tokens": 9, "output_tokens": 0})
     reason = f" (the provider stopped with {stop!r})" if stop else ""
-    problem = f"is empty: no text and no tool calls{reason}; nothing was stored"
+    problem = f"the reply is empty: no text and no tool calls{reason}; nothing was stored"
     assert str(caught.value) == f"accept: reply: {problem} (hint: {hint})"
     assert logs(session) == before
 

@@ -1,7 +1,7 @@
 """Validates what a caller passes and makes a message or event that can be stored and read back unchanged."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -16,13 +16,21 @@ FIELDS = ("tool_calls", "tool_call_id", "name", "client_key", "meta", "ts")
 STAMPED = ("seq", "id", "crc")  # set by the log; ignored in a caller's message
 MAX_DEPTH = 100
 MAX_KEY_CHARS = 256
+# What other systems call the roles.
+_OTHER_ROLES = {
+    "human": "user",
+    "developer": "system",
+    "function": "tool",
+    **dict.fromkeys(("ai", "bot", "model"), "assistant"),
+    **dict(zip(ROLES, ROLES, strict=True)),  # in capital letters
+}
 _CALL_TYPES = ("function", "function_call", "tool_use", "custom", "custom_tool_call")
 
 
 def draft_message(role: str, content: object, fields: Mapping[str, Any]) -> Message:
     """Return the message for an append; `seq`, `id` and `crc` are stamped by the log."""
     if role not in ROLES:
-        raise _bad(f"role {role!r} is not one of {', '.join(ROLES)}", "role")
+        raise _bad_role(role)
     if role.__class__ is not str:
         role = ROLES[ROLES.index(role)]  # a str subclass becomes a plain str
     for name in fields:
@@ -48,6 +56,14 @@ def draft_message(role: str, content: object, fields: Mapping[str, Any]) -> Mess
     )
 
 
+def _bad_role(role: object) -> BadMessage:
+    if not isinstance(role, str):
+        hint = "append(role, content); a message of another session goes into append_many([message])"
+        return _bad(f"must be one of {', '.join(ROLES)}, not a {_kind(role)}", "role", hint)
+    usual = _OTHER_ROLES.get(role.lower())
+    return _bad(f"role {role!r} is not one of {', '.join(ROLES)}", "role", f"use {usual!r}" if usual else "")
+
+
 def _foreign(meta: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return a caller's meta; a key reserved for daypack is renamed, so that it is kept but not trusted."""
     if not meta or RESERVED not in meta:
@@ -56,6 +72,14 @@ def _foreign(meta: dict[str, Any] | None) -> dict[str, Any] | None:
     while other in meta:
         other = f"_{other}"
     return {other if name == RESERVED else name: value for name, value in meta.items()}
+
+
+def drafts_from(messages: Iterable[Message | Mapping[str, Any]]) -> list[Message]:
+    """Return the messages for an `append_many`."""
+    if isinstance(messages, (str, Mapping, Message)):
+        given = _kind(cast(object, messages))
+        raise _bad(f"must be a list of messages, not a {given}", "messages", "append_many([message, …])")
+    return [draft_from(message) for message in messages]
 
 
 def draft_from(message: Message | Mapping[str, Any]) -> Message:
@@ -135,7 +159,8 @@ def _content(content: object) -> str | tuple[Part, ...]:
     if isinstance(content, str):
         return str.__str__(content)
     if not isinstance(content, (list, tuple)):
-        raise _bad(f"must be text or a list of parts, not {_kind(content)}", "content")
+        hint = "convert it, for instance with json.dumps(…), or give a list of parts: [{'type': 'text', 'text': …}]"
+        raise _bad(f"must be text or a list of parts, not {_kind(content)}", "content", hint)
     parts = cast(Sequence[object], content)
     return tuple(_part(part, f"content[{index}]") for index, part in enumerate(parts))
 

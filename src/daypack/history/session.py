@@ -141,6 +141,9 @@ class History:
             raise BadMessage(
                 "not text that UTF-8 can encode", operation="pin", place=name, hint="give a str"
             ) from error
+        if not text.strip():
+            hint = f"to remove a pin: session.unpin({name!r}), on the command line --remove"
+            raise BadMessage("the text is empty", operation="pin", place=name, hint=hint)
         with self.lock:
             if not os.path.isdir(self.layout.pinned):
                 self._restore_pins()  # creating the folder must not hide the other pins

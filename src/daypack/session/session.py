@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 from weakref import finalize
 
-from daypack.history.draft import draft_event, draft_from, draft_message
+from daypack.history.draft import draft_event, draft_message, drafts_from
 from daypack.history.reader import Records
 from daypack.history.session import History
 from daypack.session.closing import close_dropped, closed_error, end_receptions
@@ -88,7 +88,7 @@ class Session:
     def append_many(self, messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
         """Append messages, all or none, with one sync."""
         self._store_abandoned()
-        drafts = [draft_from(message) for message in messages]
+        drafts = drafts_from(messages)
         if any(draft.role == "tool" for draft in drafts):
             self._require_calls(drafts)
         return self.history.append(drafts)

@@ -179,7 +179,7 @@ def require_content(fields: Mapping[str, Any]) -> None:
     elif stop in _WITHHELD:
         hint = "change the request and call again, or append your own words for it"
     reason = f" (the provider stopped with {stop!r})" if isinstance(stop, str) else ""
-    problem = f"is empty: no text and no tool calls{reason}; nothing was stored"
+    problem = f"the reply is empty: no text and no tool calls{reason}; nothing was stored"
     raise EmptyReply(problem, operation="accept", place="reply", hint=hint)
 
 
