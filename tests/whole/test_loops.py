@@ -6,8 +6,7 @@ The model endpoint refuses what a provider would refuse, so that every request o
 import asyncio
 import base64
 import inspect
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import anthropic
 import httpx2
@@ -79,8 +78,7 @@ class Loop:
         tools = turn.request(client.dialect)["tools"]
         source: Any = (client.stream if self.streamed else client.create)(turn, tools=tools)
         opened: Any = await source if inspect.isawaitable(source) else source
-        accept: Callable[[object], Any] = self.session.accept
-        accepted = accept(opened)
+        accepted = cast(Any, self.session).accept(opened)  # pyright cannot choose between its overloads
         return await accepted if inspect.isawaitable(accepted) else accepted
 
 
