@@ -143,7 +143,7 @@ def test_a_refused_request_makes_room_at_once(command: Command, talk: Session) -
         (("talk", "--export", "none/x.md"), 2, "no such folder"),
         (("talk", "--keep", "-5"), 2, "must be a number of tokens such as 8000 or 8k, got '-5'"),
         (("talk", "--keep", "many"), 2, "must be a number of tokens such as 8000 or 8k, got 'many'"),
-        (("talk", "--model", "best"), 2, "is not a model choice [best]"),
+        (("talk", "--model", "best"), 2, "'best' is not a model choice [model]"),
         (("talk", "--model", "llama:/none/model.gguf"), 1, "the model file does not exist"),
         (("none",), 1, "no such session"),
         (("../talk",), 2, "has a path separator"),
@@ -204,5 +204,6 @@ def test_a_wrong_model_is_refused_although_nothing_has_to_leave(command: Command
     done = command("compact", "short", "--model", "nonsense")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "daypack: is not a model choice [nonsense]\n  → it must be none, openai:URL#NAME, llama:PATH or llama:NAME\n"
+        "daypack: 'nonsense' is not a model choice [model]\n"
+        "  → it must be none, openai:URL#NAME, llama:PATH or llama:NAME\n"
     )

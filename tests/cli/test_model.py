@@ -210,7 +210,7 @@ def test_the_list_has_what_there_is_what_is_here_and_what_is_in_use(
     assert "not offered: leaks thinking tags" in lines[2]
     assert lines[-2] == "compaction uses llama:qwen3-1.7b (set by environment)"
     monkeypatch.setenv("DAYPACK_COMPACTION_MODEL", "nonsense")
-    assert "nonsense is not a model choice" in command("model", "list").stderr
+    assert "'nonsense' is not a model choice" in command("model", "list").stderr
 
 
 def test_a_model_is_tried_and_its_answer_judged(command: Command) -> None:
@@ -335,6 +335,6 @@ def test_a_choice_for_search_that_cannot_be_read_is_told_by_the_list(
 ) -> None:
     monkeypatch.setenv("DAYPACK_EMBEDDING_MODEL", "nonsense")
     done = command("model", "list")
-    assert "nonsense is not a choice of an embedding model" in done.stderr
+    assert "'nonsense' is not a choice of an embedding model" in done.stderr
     assert done.stdout.endswith("search uses nonsense (set by environment)\n")
     assert "DAYPACK_EMBEDDING_MODEL is set" in command("model", "use", "none", "--embedding").stderr

@@ -120,7 +120,7 @@ def test_a_session_without_the_protocol_is_told_how_to_turn_it_on(command: Comma
             "  → turn it on with `daypack switch talk protocol on`",
         ],
     )
-    assert command("switch", "talk", "protocol", "on").stdout == "protocol is on\n"
+    assert command("switch", "talk", "protocol", "on").stdout.startswith("protocol is on: ")
     assert command("tiers", "talk").stdout == "round 0; the protocol is on; blocks: 0 core, 0 working, 0 ephemeral\n"
 
 

@@ -85,8 +85,9 @@ def test_command(row: Row, root: Path) -> None:
 
     def run(script: str) -> subprocess.CompletedProcess[str]:
         command = ["bash", "-c", script]
-        quiet: dict[str, Any] = {"text": True, "capture_output": True, "stdin": subprocess.DEVNULL}
-        return subprocess.run(command, check=False, env=environ, cwd=root, **quiet)
+        return subprocess.run(
+            command, check=False, env=environ, cwd=root, text=True, capture_output=True, stdin=subprocess.DEVNULL
+        )
 
     prepared = run(f"set -e\n{COMMANDS.setup}")
     assert prepared.returncode == 0, prepared.stderr

@@ -269,9 +269,9 @@ def test_what_is_no_stream_is_refused(home: str) -> None:
         ask(session)
         unawaited = never()
         wrong: list[tuple[object, str]] = [
-            ("text", "is no stream: str"),
-            (None, "is no stream: NoneType"),
-            ({"choices": []}, "is no stream: dict"),
+            ("text", "is a str, not a client's stream"),
+            (None, "is a NoneType, not"),
+            ({"choices": []}, "is a dict, not"),
             (unawaited, "has not been awaited"),
             (ValueError("no"), "is an error: no"),
         ]
@@ -281,8 +281,8 @@ def test_what_is_no_stream_is_refused(home: str) -> None:
         unawaited.close()
         for pieces, problem in (
             ([b"bytes"], "is bytes"),
-            ([{"kind": "mystery"}], "a piece cannot be read: keys kind"),
-            ([{"type": "mystery"}], "a piece cannot be read: type 'mystery'"),
+            ([{"kind": "mystery"}], "has a piece that cannot be read: keys kind"),
+            ([{"type": "mystery"}], "a piece that cannot be read: type 'mystery'"),
             ([3], "cannot be read: int"),
             ([{"choices": [{"index": 1, "delta": {"content": "x"}}]}], "several choices"),
         ):

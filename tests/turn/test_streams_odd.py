@@ -179,7 +179,7 @@ def test_texts_and_events_do_not_mix(home: str) -> None:
             with pytest.raises(BadInput, match="has both texts and events"):
                 list(session.stream(pieces))
             assert (session.tail(1)[0].text, session.tail(1)[0].incomplete) == ("Hi", "BadInput")
-        with pytest.raises(BadInput, match="a piece cannot be read: keys text"):
+        with pytest.raises(BadInput, match="a piece that cannot be read: keys text"):
             list(session.stream([{"text": 3}]))
         with pytest.raises(BadInput, match="ended with an error: overloaded"):
             list(session.stream([{"error": {"message": "overloaded"}}]))

@@ -241,7 +241,7 @@ def _read_or_none(choice: str, read: Callable[[str], Choice]) -> Choice:
     try:
         return read(choice)
     except BadConfig as error:
-        print_note(f"{safe_line(choice)} {safe_line(error.problem)}: {safe_line(error.hint)}")
+        print_note(f"{safe_line(error.problem)}: {safe_line(error.hint)}")
         return read("none")
 
 

@@ -49,7 +49,7 @@ class Choice(NamedTuple):
 def read_choice(text: str) -> Choice:
     """Parse a choice; raise BadConfig if it is invalid."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] — callers may pass anything
-        raise _bad("is not a model choice", repr(text), f"it must be {_FORMS}")
+        raise _bad("is not a model choice", str(text), f"it must be {_FORMS}")
     if text == "none":
         return Choice("none")
     kind, colon, rest = text.partition(":")
@@ -115,4 +115,4 @@ def _endpoint(url: str, text: str) -> str:
 
 def _bad(problem: str, text: str, hint: str) -> BadConfig:
     shown = re.sub(r"//[^/#]*@", "//…@", text)  # a password
-    return BadConfig(problem, operation="choose model", place=shown, hint=hint)
+    return BadConfig(f"{shown!r} {problem}", operation="choose model", place="model", hint=hint)

@@ -172,7 +172,7 @@ def _read_words(message: Block, draft: Draft) -> None:
         for part in list_at(message, "content"):
             draft.take(part)
     elif content is not None:
-        raise unusable("its content is neither text nor a list of parts", "content", "give the message as it came")
+        raise unusable("has content that is neither text nor a list of parts", "content", "give the message as it came")
     if refusal := text_at(message, "refusal"):
         draft.say(refusal, {"refusal": True})
     if not content and (spoken_text := text_at(object_at(message, "audio"), "transcript")):

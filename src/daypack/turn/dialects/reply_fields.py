@@ -44,8 +44,9 @@ def is_stream(value: object) -> bool:
 
 
 def unusable(problem: str, place: str, hint: str) -> BadInput:
-    """Return the error for a reply that cannot be read."""
-    return BadInput(problem, operation="read reply", place=place, hint=hint)
+    """Return the error for a reply or stream that cannot be read; `problem` says what it is or has."""
+    subject = "the stream" if place == "stream" else "the reply"
+    return BadInput(f"{subject} {problem}", operation="read reply", place=place, hint=hint)
 
 
 def text_at(value: Mapping[str, Any], key: str) -> str:
@@ -71,7 +72,7 @@ def _plain(value: object, place: str, depth: int) -> Any:  # noqa: ANN401 — a 
     if isinstance(value, _PLAIN):
         return value
     if depth > _MAX_DEPTH:
-        raise unusable(f"nested deeper than {_MAX_DEPTH} levels", place, "give what the client returned")
+        raise unusable(f"is nested deeper than {_MAX_DEPTH} levels", place, "give what the client returned")
     if isinstance(value, Mapping):
         items = cast(Mapping[object, object], value).items()
         return {str(key): _plain(item, f"{place}.{key}", depth + 1) for key, item in items}

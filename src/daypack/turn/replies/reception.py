@@ -99,7 +99,7 @@ class Reception:
                     self._ended = True
                     raise
             elif incomplete is None:
-                said = "is empty: nothing came; nothing was stored"
+                said = "the stream is empty: nothing came; nothing was stored"
                 problem = EmptyReply(said, operation="accept", place="stream", hint="call the model again")
             self._ended = True
             self._gathering = None

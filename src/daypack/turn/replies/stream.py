@@ -135,7 +135,7 @@ class ReplyStream:
 
     def _stored(self) -> Message:
         if self.message is None:
-            problem = "ended before anything came; nothing was stored"
+            problem = "the stream ended before anything came; nothing was stored"
             raise EmptyReply(problem, operation="accept", place="stream", hint="call the model again")
         return self.message
 
@@ -218,4 +218,4 @@ def check_source(source: object) -> None:
     listed = isinstance(source, (list, tuple))
     if not listed and not is_stream(source):
         hint = "pass stream=True to the client's call, or give a finished reply to session.accept"
-        raise unusable(f"is no stream: {type(source).__name__}", "stream", hint)
+        raise unusable(f"is a {type(source).__name__}, not a client's stream", "stream", hint)

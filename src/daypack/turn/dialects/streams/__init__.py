@@ -99,7 +99,7 @@ def gathering(piece: Piece) -> Gathering:
         return OpenAIGathering()
     shown = f"type {kind!r}" if kind else f"keys {', '.join(sorted(piece)[:5]) or 'none'}"
     hint = "give the stream of openai (chat or responses) or anthropic, or pieces of text"
-    raise unusable(f"a piece cannot be read: {shown}", "stream", hint)
+    raise unusable(f"has a piece that cannot be read: {shown}", "stream", hint)
 
 
 def is_text(piece: Piece) -> bool:
