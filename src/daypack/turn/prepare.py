@@ -24,7 +24,7 @@ from daypack.turn.hand_edits import HandEdits
 from daypack.turn.items import SEEN_BY_DEFAULT
 from daypack.turn.ledger import RecordedTurn
 from daypack.turn.pack.assemble import Assembly, assemble
-from daypack.turn.pack.fit import Fitted, extends, fit
+from daypack.turn.pack.fit import Fitted, fit
 from daypack.turn.pack.inject import inject
 from daypack.turn.pack.select import select
 from daypack.turn.replies.replies import Replies
@@ -353,16 +353,19 @@ class Turns:
             return recorded.stable_tokens
         if recorded.prefix_sha256 != assembly.prefix_sha256:
             return 0
-        return recorded.stable_tokens if self._same_tail(recorded, surface, fitted) else recorded.prefix_tokens
+        same = self._same_tail(recorded, surface.tokenizer, fitted, assembly)
+        return recorded.stable_tokens if same else recorded.prefix_tokens
 
-    def _same_tail(self, recorded: RecordedTurn, surface: Surface, fitted: Fitted) -> bool:
-        """Return True if the tail of a new epoch starts with that of the last turn."""
+    def _same_tail(self, recorded: RecordedTurn, tokenizer: str, fitted: Fitted, assembly: Assembly) -> bool:
+        """Return True if the tail of a new epoch starts with that of the last turn, which also had additions."""
         try:
             former = self._load_epoch(recorded.opening)
+            if (former.start, former.head, former.tokenizer) != (fitted.start, fitted.head, tokenizer):
+                return False
+            sent = self.replay(recorded.event, verify_digests=False).assembly.given.messages
         except DaypackError:
             return False
-        same = (former.start, former.head, former.stubbed) == (fitted.start, fitted.head, fitted.stubbed)
-        return same and former.tokenizer == surface.tokenizer and extends(fitted.messages, recorded.tail)
+        return assembly.given.messages[: len(sent)] == sent
 
     def _additions_of(self, recorded: RecordedTurn) -> tuple[Addition, ...]:
         """Return what the turns of an epoch up to the newest added to its tail."""

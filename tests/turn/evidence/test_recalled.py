@@ -131,3 +131,22 @@ def test_an_export_shows_a_target_only_the_additions_it_may_see(working: Session
     shown = {item.item_id for surface in seen.surfaces for item in surface.items}
     assert not shown & {item.id for item in quoted}
     assert "Bartholomew" not in msgspec.json.encode(seen).decode()
+
+
+def test_a_new_epoch_expects_a_cache_hit_only_for_what_was_sent_the_same(home: str) -> None:
+    session = stage(home)
+    session.append("user", "My cat is called Bartholomew.")
+    converse(session, 40)
+    session.compact(model="none", keep_tokens=300)  # both tails start after it
+    session.append("user", "What is my cat called?")
+    before = session.prepare(budget=8000)
+    session.append("assistant", "Bartholomew.")
+    session.append("user", "Thanks.")
+    session.refresh()
+    after = session.prepare(budget=8000)
+    former = before.messages("openai")
+    assert added_items(before.parts.additions)
+    assert after.new_epoch == "refresh"
+    assert (after.parts.epoch.start, after.prefix_sha256) == (before.parts.epoch.start, before.prefix_sha256)
+    assert after.messages("openai")[: len(former)] != former
+    assert after.expected_cached_tokens == before.record.stable.prefix_tokens
