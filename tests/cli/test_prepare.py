@@ -177,7 +177,7 @@ def test_another_model_is_counted_in_its_own_way(command: Command, talk: Session
         (("talk", "--budget", "1.5"), 2, "is not a budget"),
         (("talk", "--budget", "[1]"), 2, "is not a budget"),
         (("talk", "--budget", '{"token": 1}'), 2, "there is no limit 'token'; did you mean tokens?"),
-        (("talk", "--budget", '{"tokens": "lots"}'), 2, "tokens must be a number of 0 or more, got 'lots'"),
+        (("talk", "--budget", '{"tokens": "lots"}'), 2, "tokens must be a whole number of 0 or more, got 'lots'"),
         (("talk", "--budget", "0"), 2, "a budget of 0 has no space"),
         (("talk", "--budget", "4"), 2, "raise the budget to at least"),
         (("talk", "--dialect", "latin"), 2, "invalid choice"),

@@ -172,11 +172,13 @@ def test_a_budget_can_be_text_as_people_write_it(home: str) -> None:
     ("budget", "problem"),
     [
         ({"token": 5}, "there is no limit 'token'; did you mean tokens"),
-        ({"tokens": True}, "tokens must be a number of 0 or more, got True"),
+        ({"tokens": True}, "tokens must be a whole number of 0 or more, got True"),
         ({"targets": {"uii": {}}}, "there is no target 'uii'; did you mean ui"),
         ({"targets": 5}, "targets must be an object"),
         ({"targets": {"ui": 5}}, "the limits of ui must be an object, got 5"),
-        ([1], r"the budget must be a number of 0 or more, got \[1\]"),
+        (8000.0, "the budget must be a whole number of 0 or more, got 8000.0"),
+        (10**20, "the budget is larger than any window: 100000000000000000000"),
+        ([1], r"the budget must be a whole number of 0 or more, got \[1\]"),
     ],
 )
 def test_a_wrong_limit_is_named(home: str, budget: Any, problem: str) -> None:

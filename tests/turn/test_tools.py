@@ -221,6 +221,15 @@ def test_a_tool_of_a_provider_goes_only_to_it(session: Session, tool: dict[str, 
         assert f'request("{own}")' in error.value.hint
 
 
+def test_a_name_that_only_anthropic_takes_goes_only_to_it(session: Session) -> None:
+    turn = ready(session).prepare(budget=8000, tools=[{**BLOCK, "name": "f" * 65}])
+    assert turn.request("anthropic")["tools"][0]["name"] == "f" * 65
+    for name in ("openai", "responses"):
+        with pytest.raises(BadInput, match=f"has 65 characters, {name} takes 64") as error:
+            turn.request(name)
+        assert error.value.place == "tools[0].name"
+
+
 def test_objects_of_client_libraries_are_definitions(session: Session) -> None:
     class Function(BaseModel):
         name: str = "weather"
@@ -248,6 +257,9 @@ BAD: list[tuple[Any, str, str]] = [
     ([{**FLAT, "parameters": []}], "tools[0].parameters", "must be an object"),
     ([{**BLOCK, "input_schema": {"a": {1}}}], "tools[0].input_schema.a", "set cannot be stored as JSON"),
     ([{"type": ""}], "tools[0]", "has no type"),
+    ([{**BLOCK, "input_schema": None}], "tools[0].input_schema", "must be an object"),
+    ([{**FLAT, "description": "\ud800"}], "tools", "a lone surrogate cannot be stored as UTF-8"),
+    ([CHAT, BaseModel], "tools[1]", "a definition is an object, not the class BaseModel"),
 ]
 
 

@@ -150,7 +150,9 @@ def _limit(name: str, value: object) -> int:
             number = None
     if isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= _UNLIMITED:
         return number
-    raise ValueError(f"{name} must be a number of 0 or more, got {value!r}")
+    if isinstance(number, int) and number > _UNLIMITED:
+        raise ValueError(f"{name} is larger than any window: {value!r}")
+    raise ValueError(f"{name} must be a whole number of 0 or more, got {value!r}")
 
 
 _NAMES = Limits.__struct_fields__

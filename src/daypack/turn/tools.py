@@ -54,7 +54,7 @@ def read_tools(given: Iterable[object], counter: Counter) -> Tools | None:
         return None
     _check_names(definitions)
     values = tuple(definition.value for definition in definitions)
-    data = msgspec.json.encode(values)
+    data = _encode(values)
     hosted = sum(definition.kind == "hosted" for definition in definitions)
     tokens = counter.count(data.decode()) + LIST_TOKENS + TOOL_TOKENS * len(values) + HOSTED_TOOL_TOKENS * hosted
     if counter.name.startswith("o200k+") and not counter.name.endswith("gemini"):  # Claude, or any model
@@ -62,8 +62,19 @@ def read_tools(given: Iterable[object], counter: Counter) -> Tools | None:
     return Tools(values, data, Cost(tokens, len(data)))
 
 
+def _encode(values: tuple[Block, ...]) -> bytes:
+    try:
+        return msgspec.json.encode(values)
+    except UnicodeEncodeError:
+        hint = "decode the text with errors='replace' first"
+        raise _bad("a lone surrogate cannot be stored as UTF-8", "tools", hint) from None
+
+
 def _opened(tool: Any, place: str) -> Block:  # noqa: ANN401 — whatever a caller passes
     """Return a definition as a plain object: a mapping, or what a client library's object says of itself."""
+    if isinstance(tool, type):
+        hint = "pass its definition, for instance openai.pydantic_function_tool(…) of a model's class"
+        raise _bad(f"a definition is an object, not the class {tool.__name__}", place, hint)
     for method, options in (("model_dump", {"exclude_none": True, "by_alias": True}), ("to_dict", {})):
         if not isinstance(tool, Mapping) and callable(dump := getattr(tool, method, None)):
             tool = dump(**options)

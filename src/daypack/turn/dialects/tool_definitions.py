@@ -79,7 +79,8 @@ def _check(definition: Definition, place: str) -> None:
     if not isinstance(fields.get("description"), str | None):
         raise _bad("must be a text", f"{place}.description", "describe the tool in words")
     schema = fields.get(definition.schema)
-    if definition.kind == "function" and not isinstance(schema, dict | None):
+    optional = definition.dialect != "anthropic" and schema is None
+    if definition.kind == "function" and not optional and not isinstance(schema, dict):
         hint = 'give a JSON Schema such as {"type": "object", "properties": {…}}'
         raise _bad("must be an object", f"{place}.{definition.schema}", hint)
 
@@ -93,6 +94,9 @@ def _render(definition: Definition, dialect: str, place: str) -> Block:
     if definition.dialect == dialect:
         return deepcopy(definition.value)  # the caller may change what it is given
     if definition.kind == "function":
+        if dialect != "anthropic" and not _NAME.fullmatch(definition.name):
+            problem = f"{definition.name!r} has {len(definition.name)} characters, {dialect} takes 64"
+            raise _bad(problem, f"{place}{definition.place}.name", "shorten the name")
         return _function(definition, dialect)
     if definition.kind == "custom" and dialect != "anthropic":
         return _custom(definition, dialect)
