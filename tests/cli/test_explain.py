@@ -94,6 +94,12 @@ def test_what_the_turn_did_not_know_is_told(command: Command, talk: Session) -> 
     assert command("explain", "talk", "--event", "ev-1").returncode == 1
 
 
+def test_a_turn_of_messages_only_names_them(command: Command, home: str) -> None:
+    with daypack.open_session("talk", home=home) as session:
+        session.append("user", "hello")
+    assert command("explain", "talk", "pin:other.md").stderr.splitlines()[-1] == "  → available: messages:1-1"
+
+
 def test_the_start_of_an_items_id_is_enough(command: Command, home: str) -> None:
     with daypack.open_session("talk", home=home) as session:
         session.append("user", "hello")

@@ -87,6 +87,24 @@ def test_the_help_of_every_command_can_be_written_to_a_full_disk(
     assert "cannot write: No space left on device [standard output]" in capfd.readouterr().err
 
 
+def test_help_to_a_full_disk_fails_without_a_buffer_too(talk: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    with Path("/dev/full").open("w") as full:
+        [(_, code, err)] = in_parallel(talk, ["help append"], stdout=full.fileno())
+    assert (code, "cannot write: No space left on device" in err) == (1, True)
+
+
+def test_json_is_json_whatever_standard_output_encodes(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "Grüße 日本 😀 \x1b[31m"
+    with daypack.open_session("talk", home=home) as session:
+        session.append("user", words)
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    process = start(home, "log talk --json", stdout=subprocess.PIPE)
+    out, _ = process.communicate()
+    assert out.isascii()
+    assert json.loads(out)["content"] == words
+
+
 def test_an_unwritable_standard_error_changes_nothing(talk: str) -> None:
     with Path("/dev/full").open("w") as full:
         for args, code in (("log none", 1), ("log", 2), ("rules talk", 0)):

@@ -2,9 +2,12 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from daypack.types.names import did_you_mean
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 EXIT_USAGE = 2
 # Options that every command understands, also before its name, and that take a value.
@@ -30,6 +33,10 @@ class Parser(argparse.ArgumentParser):
         print_note(f"{self.prog}: {safe_line(problem)}")
         print_note(f"  → {safe_line(hint)}" if hint else f"  → see `{self.prog} --help`")
         self.exit(EXIT_USAGE)
+
+    def print_help(self, file: "SupportsWrite[str] | None" = None) -> None:
+        """Print the help; unlike argparse, fail if it cannot be written."""
+        print(self.format_help(), end="", file=file)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 — as in argparse
         choices = [str(choice) for choice in cast("Iterable[object] | None", action.choices) or ()]

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -14,6 +14,7 @@ from daypack.errors import DaypackError
 
 # Characters other than LF and TAB that a terminal interprets: C0, DEL, C1, line separators, bidirectional controls.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_NOT_ASCII = re.compile("[^\x20-\x7e]")
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36", "dim": "2"}
 
 
@@ -33,9 +34,21 @@ def _escape(character: str) -> str:
 
 
 def json_text(value: Any) -> str:  # noqa: ANN401 — any value msgspec can encode
-    """Return JSON in one line, with control characters as JSON escapes."""
+    """Return JSON in one line, with escapes for control characters and for what standard output cannot encode."""
     text = msgspec.json.encode(value).decode()
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    if not is_utf8(sys.stdout):
+        return _NOT_ASCII.sub(lambda match: _json_escape(match[0]), text)
+    return _CONTROL.sub(lambda match: _json_escape(match[0]), text)
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()  # a character beyond 16 bits is two escapes
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def is_utf8(stream: TextIO) -> bool:
+    """Return True if a stream can encode every character."""
+    return (stream.encoding or "").lower().replace("-", "") in ("utf8", "utf8sig")
 
 
 def colour(text: str, name: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from daypack.cli.columns import terminal_width
+from daypack.cli.terminal import is_utf8
 from daypack.turn.turn import Turn
 
 
@@ -81,8 +82,7 @@ class Look(NamedTuple):
 def terminal_look(widest: int) -> Look:
     """Return what standard output can show, at most `widest` columns."""
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    blocks = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf8")
-    return Look(width=max(_NARROWEST, min(widest, terminal_width(80))), colour=coloured, blocks=blocks)
+    return Look(width=max(_NARROWEST, min(widest, terminal_width(80))), colour=coloured, blocks=is_utf8(sys.stdout))
 
 
 class Window(NamedTuple):

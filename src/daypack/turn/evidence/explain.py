@@ -85,12 +85,12 @@ def explain_item(turn: TurnView, item: str) -> Explanation:
     whole = complete(item, dict.fromkeys(ids), what="items")
     if whole is not None and whole != item:
         return explain_item(turn, whole)
-    known = ", ".join(inserted.id for inserted in turn.inserted)
+    known = ", ".join((*(inserted.id for inserted in turn.inserted), f"messages:1-{turn.record.last}"))
     raise NotFound(
         f"{item!r} was not available to this turn",
         operation="explain",
         place=turn.event_id or "dry run",
-        hint=f"available: {known}, messages:1-{turn.record.last}",
+        hint=f"available: {known}",
     )
 
 
