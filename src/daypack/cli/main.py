@@ -30,7 +30,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "mcp": "Serve the memory tools to an agent over stdio, or install them",
         "serve": "Serve the memory tools over HTTP: MCP and a JSON API",
         "token": "Create, list and revoke tokens of the HTTP server",
-        "user": "List users, show one, or set names and quotas",
+        "user": "List and show users, set their names and quotas",
     },
     "Control the window": {
         "budget": "Show or set the token budget of a session",

@@ -1,7 +1,7 @@
 """The arguments of a command: parsed in any order, and refused in two lines that name the nearest valid spelling."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from daypack.types.names import did_you_mean
@@ -54,20 +54,26 @@ class Parser(argparse.ArgumentParser):
                 return cast("dict[str, Parser]", choices)
         return {}
 
+    @property
+    def options_with_value(self) -> set[str]:
+        """The options that take a value, those of the actions included: they may come before the action."""
+        own = {name for action in self._actions if action.nargs != 0 for name in action.option_strings}
+        return own.union(*(parser.options_with_value for parser in self.actions.values()))
+
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Parse options and positional arguments in any order; the action of a command may come first or later."""
         if not self.actions:
             return self._parse_all(arguments)
-        at = first_positional(arguments)
-        if at is None:
-            if any(option in arguments for option in _HELP):
-                self.parse_args(_HELP[:1])
+        at = first_positional(arguments, with_value=self.options_with_value)
+        name = self.get_default("action") if at is None else arguments[at]
+        if at is None and any(option in arguments for option in _HELP):
+            self.parse_args(_HELP[:1])
+        if name is None:
             self.refuse(f"action required: {_join_or(self.actions)}")
-        name = arguments[at]
         if name not in self.actions:
             hint = f"{did_you_mean(name, self.actions)} the actions are {', '.join(self.actions)}".strip()
             self.refuse(f"unknown action {name!r}", hint)
-        others = [*arguments[:at], *arguments[at + 1 :]]
+        others = list(arguments) if at is None else [*arguments[:at], *arguments[at + 1 :]]
         parsed = self.actions[name].parse(others)
         parsed.action = name
         return parsed
@@ -101,13 +107,13 @@ def is_option(argument: str) -> bool:
     return argument.startswith("-") and len(argument) > 1 and " " not in argument and not _is_number(argument)
 
 
-def first_positional(arguments: Sequence[str]) -> int | None:
-    """Return where the first argument is that is neither an option nor the value of a place option."""
+def first_positional(arguments: Sequence[str], *, with_value: Collection[str] = PLACE_OPTIONS) -> int | None:
+    """Return where the first argument is that is neither an option nor the value of one."""
     skip = False
     for at, argument in enumerate(arguments):
         if skip:
             skip = False
-        elif argument in PLACE_OPTIONS:
+        elif argument in with_value:
             skip = True
         elif not argument.startswith("-"):
             return at

@@ -1,11 +1,11 @@
-"""List the users of the memories, show one with quotas and usage, or set name, email and quotas."""
+"""List and show the users of the memories, or set name, email and quotas of one."""
 
 import argparse
 
 from daypack.cli.options import add_place
 from daypack.cli.terminal import json_text, print_note, safe_line
-from daypack.errors import BadInput
 from daypack.memory.tools import open_memory
+from daypack.memory.users import Users
 from daypack.types.memory import User
 
 _QUOTAS = ("memories", "entries", "bytes")
@@ -13,33 +13,55 @@ _QUOTAS = ("memories", "entries", "bytes")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    add_place(parser, session=None)
-    parser.add_argument("user", nargs="?", help="id of the user; created if new (default: list all)")
-    parser.add_argument("--name", help="name of the user")
-    parser.add_argument("--email", help="email address of the user")
+    parser.set_defaults(action="list")
+    actions = parser.add_subparsers(dest="action", metavar="list|show|set")
+    summaries = {
+        "list": "List the users with what they have stored (the default).",
+        "show": "Show a user with quotas and usage.",
+        "set": "Set name, email and quotas of a user; a new user is created.",
+    }
+    listing, show, change = (actions.add_parser(name, help=what, description=what) for name, what in summaries.items())
+    show.add_argument("user", help="id of the user")
+    change.add_argument("user", help="id of the user; created if new")
+    for action in (listing, show, change):
+        add_place(action, session=None)
+    change.add_argument("--name", help="name of the user")
+    change.add_argument("--email", help="email address of the user")
     for quota in _QUOTAS:
-        parser.add_argument(f"--{quota}", type=_quota, metavar="N", help=f"quota of {quota}; 0 or none for no limit")
+        change.add_argument(f"--{quota}", type=_quota, metavar="N", help=f"quota of {quota}; 0 or none for no limit")
 
 
 def run(args: argparse.Namespace) -> int:
-    """List, show or change users."""
-    quotas = {what: given or None for what in _QUOTAS if (given := getattr(args, what)) is not None}
-    changes = args.name is not None or args.email is not None or bool(quotas)
-    if args.user is None and changes:
-        raise BadInput(
-            "user name required", operation="user", place="arguments", hint="daypack user NAME --entries 1000"
-        )
+    """Run the chosen action."""
     with open_memory(home=args.home, uid=args.uid) as memories:
-        users = memories.users
-        if args.user is None:
-            known = users.list()
-            print(json_text(known) if args.json else "\n".join(map(_line, known)) or "no users yet")
-            return 0
-        if args.user not in {user.user_id for user in users.list()}:
-            print_note(f"created user {safe_line(args.user)}")
-        user = (
-            users.put(args.user, name=args.name, email=args.email, quotas=quotas) if changes else users.get(args.user)
-        )
+        return {"list": _list, "show": _show, "set": _set}[args.action](args, memories.users)
+
+
+def _list(args: argparse.Namespace, users: Users) -> int:
+    known = users.list()
+    if args.json:
+        print(json_text(known))
+    elif known:
+        print("\n".join(map(_line, known)))
+    else:
+        print_note("no users yet; create one with `daypack user set NAME`")
+    return 0
+
+
+def _show(args: argparse.Namespace, users: Users) -> int:
+    return _print(users.find(args.user), args)
+
+
+def _set(args: argparse.Namespace, users: Users) -> int:
+    quotas = {what: given or None for what in _QUOTAS if (given := getattr(args, what)) is not None}
+    is_new = args.user not in {user.user_id for user in users.list()}
+    user = users.put(args.user, name=args.name, email=args.email, quotas=quotas)
+    if is_new:
+        print_note(f"created user {safe_line(args.user)}")
+    return _print(user, args)
+
+
+def _print(user: User, args: argparse.Namespace) -> int:
     print(json_text(user) if args.json else _describe(user))
     return 0
 

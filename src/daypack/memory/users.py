@@ -48,9 +48,8 @@ class Users:
         """Return an existing profile, or raise UserMissing."""
         profile = self._accounts.find(check_name(user, "user"))
         if profile is None:
-            raise UserMissing(
-                "there is no such user", operation="find user", place=user, hint=f"create it with `daypack user {user}`"
-            )
+            hint = f"`daypack user list` lists them; create it with `daypack user set {user}`"
+            raise UserMissing("there is no such user", operation="find user", place=user, hint=hint)
         return profile
 
     def list(self) -> tuple[User, ...]:

@@ -217,5 +217,5 @@ def check_quota(resource: str, wanted: int, allowed: int | None) -> None:
     """Raise QuotaExceeded if a write would exceed a quota."""
     if allowed is not None and wanted > allowed:
         problem = f"{resource}: {wanted:,} would exceed the quota of {allowed:,}"
-        hint = "erase a memory, or raise the quota with `daypack user`"
+        hint = "erase a memory, or raise the quota with `daypack user set`"
         raise QuotaExceeded(problem, operation="write memory", hint=hint)
