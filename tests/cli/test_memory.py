@@ -110,6 +110,12 @@ def test_two_memories_of_one_title_are_told_apart_by_their_ids(command: Command,
     assert command("memory", "show", other).returncode == 0
 
 
+def test_a_memory_with_a_long_title_is_found_by_it(command: Command) -> None:
+    title = "Everything that was said about the harbour"
+    memory_id = command("memory", "new", title).stdout.strip()
+    assert json.loads(command("memory", "show", title, "--json").stdout)["memory"]["memory_id"] == memory_id
+
+
 def test_a_document_is_written_and_read(command: Command, memory_id: str, tmp_path: Path) -> None:
     assert command("memory", "context", "launch").stdout.startswith("This is default context")
     (tmp_path / "doc.md").write_text("- launch: 17 Aug 2025\n")

@@ -63,3 +63,30 @@ def test_a_text_that_begins_with_a_dash_is_appended(command: Command, home: str)
         "-5",
         "--budget",
     ]
+
+
+def test_all_arguments_after_two_dashes_are_texts(home: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["append", "--home", home, "--", "-x", "--json"]) == 0
+    assert run(["--home", home, "session", "show", "--", "-x"]) == 0
+    capsys.readouterr()
+    assert run(["log", "--json", "--home", home, "--", "-x"]) == 0
+    assert json.loads(capsys.readouterr().out)["content"] == "--json"
+    assert run(["log", "--home", home, "--", "-x", "--more"]) == 2
+    assert "unexpected argument '--more'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("args", [("help", "--", "append"), ("help", "append", "--", "x")])
+def test_help_never_runs_the_command(command: Command, args: tuple[str, ...]) -> None:
+    done = command(*args)
+    assert (done.returncode, done.stdout.startswith("usage: daypack append ")) == (0, True)
+    assert command("session", "list").stdout == ""
+
+
+def test_a_command_to_copy_names_a_session_with_spaces_in_quotes(command: Command) -> None:
+    command("append", "my notes", "hello")
+    assert "`daypack rules 'my notes' add TEXT`" in command("rules", "my notes").stderr
+    assert "`daypack prepare 'my notes'`" in command("turns", "my notes").stderr
+    assert "`daypack prepare 'my notes'`" in command("replay", "my notes").stderr
+    assert "`daypack turns 'my notes'`" in command("pin", "my notes", "a", "b").stderr + (
+        command("replay", "my notes", "ev-1").stderr
+    )

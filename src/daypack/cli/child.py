@@ -8,7 +8,7 @@ import msgspec
 
 from daypack.cli.input import read_text
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line
+from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line, shell_word
 from daypack.derived.children import (
     STATUSES,
     Child,
@@ -102,7 +102,9 @@ def _refs(session: Session, name: str, paths: Sequence[str]) -> tuple[Ref, ...]:
 def _show(matching: list[Child], args: argparse.Namespace) -> int:
     if not matching:
         raise NotFound(
-            f"no child named {args.name!r}", place=args.session, hint=f"list them with `daypack child {args.session}`"
+            f"no child named {args.name!r}",
+            place=args.session,
+            hint=f"list them with `daypack child {shell_word(args.session)}`",
         )
     (child,) = matching
     if args.json:

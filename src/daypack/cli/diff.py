@@ -7,7 +7,7 @@ import msgspec
 
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import json_text, safe_line
+from daypack.cli.terminal import json_text, safe_line, shell_word
 from daypack.cli.turn_summary import event_named, read_turn, short
 from daypack.errors import SourceMissing
 from daypack.session import Session
@@ -50,7 +50,7 @@ def _last_but_one(session: Session) -> str:
             f"only one turn for model is recorded: {newest}",
             operation="diff",
             place=session.history.layout.folder,
-            hint=f"`daypack prepare {session.name}` records the next one",
+            hint=f"`daypack prepare {shell_word(session.name)}` records the next one",
         )
     return turns[1].event
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from daypack.cli.main import EXIT_DAMAGE, EXIT_FAILED
 from daypack.cli.options import add_place, find_name, natural
-from daypack.cli.terminal import Progress, colour, counted, json_text, print_error, print_note, safe_line
+from daypack.cli.terminal import Progress, colour, counted, json_text, print_error, print_note, safe_line, shell_word
 from daypack.errors import BadInput, Damaged, DaypackError, SessionMissing
 from daypack.history.layout import Home, find_home
 from daypack.session import open_session
@@ -111,7 +111,7 @@ def _print(planned: Plan, applied: Applied | None, args: argparse.Namespace) -> 
     elif planned.missing:
         print(f"{counted(len(removals), 'file')} removable, but nothing is removed while a file is missing")
     else:
-        command = f"; remove with `daypack gc {safe_line(args.session)} --apply`" if removals else ""
+        command = f"; remove with `daypack gc {shell_word(args.session)} --apply`" if removals else ""
         print(f"{counted(len(removals), 'file')} removable, {freed:,} bytes{command}")
 
 

@@ -105,7 +105,7 @@ def _run_command(arguments: list[str]) -> int:
         return _print_overview(arguments)
     name = arguments.pop(at)
     if name == "help":
-        return _run_command([*arguments, "--help"])
+        return _run_command(["--help", *arguments])  # first: after -- it would be a text
     if name not in COMMANDS:
         hint = f"{did_you_mean(name, [*COMMANDS, 'help'])} `daypack help` lists the commands".strip()
         Parser(prog="daypack").refuse(f"unknown command {name!r}", hint)

@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
 
 def find_memory(memories: MemoryTools, name: str) -> str:
     """Return the id of the memory with this id, start of an id, or title."""
-    if len(name) >= 32:  # a full id: no list is needed
+    if is_id(name):  # no list is needed
         return memories.get_memory(name).memory_id
     known = memories.memories()
     titled = [memory for memory in known if memory.title == name]

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from daypack.cli.terminal import print_note, safe_line
+from daypack.cli.terminal import print_note, safe_line, shell_word
 from daypack.config import Settings
 from daypack.errors import BadInput
 from daypack.history.layout import find_home
@@ -73,7 +73,7 @@ def report_damage(session: Session, reported: set[str]) -> None:
     for text in new:
         print_note(f"damaged: {safe_line(text)}")
     if new:
-        print_note(f"  → all other lines were read; run `daypack doctor {safe_line(session.name)}`")
+        print_note(f"  → all other lines were read; run `daypack doctor {shell_word(session.name)}`")
     reported.update(new)
 
 
@@ -95,7 +95,7 @@ def _compact_in_background(args: argparse.Namespace, choice: str) -> None:
 def index_in_background(args: argparse.Namespace, sessions: Sequence[str]) -> None:
     """Build the search indexes of sessions in a detached process."""
     _start_process(args, "index", sessions=sessions)
-    names = " ".join(map(safe_line, sessions))
+    names = " ".join(map(shell_word, sessions))
     print_note(f"the search index is being built in the background; `daypack index {names}` shows its progress")
 
 

@@ -4,7 +4,7 @@ import argparse
 
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import print_note, safe_line
+from daypack.cli.terminal import print_note, shell_word
 from daypack.cli.turn_summary import add_window, prepare_turn, read_numbers
 from daypack.turn.turn import Turn
 
@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
     with open_named(args, window=read_numbers(args.window)) as session:
         turn = prepare_turn(session, args, dry_run=True)
         if _drops_messages(turn):
-            print_note(f"messages do not fit: `daypack prepare {safe_line(args.session)}` may compact them first")
+            print_note(f"messages do not fit: `daypack prepare {shell_word(args.session)}` may compact them first")
         return EXIT_DAMAGE if session.damage else 0
 
 

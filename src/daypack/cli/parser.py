@@ -13,6 +13,7 @@ EXIT_USAGE = 2
 # Options that every command understands, also before its name, and that take a value.
 PLACE_OPTIONS = ("--home", "--agent", "--uid")
 _HELP = ("-h", "--help")
+_MARK = "\0"  # no argument of a process contains it
 
 
 class Parser(argparse.ArgumentParser):
@@ -79,11 +80,15 @@ class Parser(argparse.ArgumentParser):
         return parsed
 
     def _parse_all(self, arguments: Sequence[str]) -> argparse.Namespace:
-        self._check_options(arguments)
-        parsed, others = self.parse_known_intermixed_args(list(arguments))
+        given = _marked(arguments)
+        self._check_options(given)
+        parsed, others = self.parse_known_intermixed_args(given)
         if others:
-            self.refuse(f"unexpected argument {others[0]!r}")
+            self.refuse(f"unexpected argument {others[0].removeprefix(_MARK)!r}")
         return parsed
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:  # noqa: ANN401 — as in argparse
+        return super()._get_value(action, arg_string.removeprefix(_MARK))  # pyright: ignore — not in its stubs
 
     def _check_options(self, arguments: Sequence[str]) -> None:
         """Refuse unknown options first: argparse would name the arguments that it misses because of them."""
@@ -91,8 +96,6 @@ class Parser(argparse.ArgumentParser):
             return
         known = [option for action in self._actions for option in action.option_strings]
         for argument in arguments:
-            if argument == "--":
-                return
             name = argument.partition("=")[0]
             if not is_option(argument) or name in known or argument[:2] in known:
                 continue
@@ -100,6 +103,12 @@ class Parser(argparse.ArgumentParser):
             if not hint:
                 hint = f"see `{self.prog} --help`; put -- before a text that begins with -"
             self.refuse(f"unknown option {name!r}", hint)
+
+
+def _marked(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments without --, and those after it marked: argparse forgets them between its two passes."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return [*arguments[:at], *(_MARK + argument for argument in arguments[at + 1 :])]
 
 
 def is_option(argument: str) -> bool:

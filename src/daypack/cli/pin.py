@@ -4,7 +4,7 @@ import argparse
 
 from daypack.cli.input import read_text
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line
+from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line, shell_word
 from daypack.errors import BadInput, NotFound
 
 
@@ -29,13 +29,15 @@ def run(args: argparse.Namespace) -> int:
             if args.json:
                 print(json_text(pins))
             elif not pins:
-                print_note(f"no pins; add one with `daypack pin {safe_line(args.session)} NAME TEXT`")
+                print_note(f"no pins; add one with `daypack pin {shell_word(args.session)} NAME TEXT`")
             for name, text in () if args.json else pins.items():
                 print(f"{safe_line(name)}  {counted(len(text), 'character')}  {safe_line(text[:60])}".rstrip())
             return 0
         if args.remove:
             if not session.unpin(args.name):
-                raise NotFound(f"no pin named {args.name!r}", hint=f"list them with `daypack pin {args.session}`")
+                raise NotFound(
+                    f"no pin named {args.name!r}", hint=f"list them with `daypack pin {shell_word(args.session)}`"
+                )
         else:
             session.pin(args.name, _text(args))
         print(json_text(session.pins) if args.json else f"{'removed' if args.remove else 'pinned'} {safe(args.name)}")

@@ -5,7 +5,7 @@ import argparse
 import sys
 
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line
+from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line, shell_word
 from daypack.turn.recall import Recalled
 
 _SCREEN_LINES = 400  # of a text that is printed to a terminal without --lines, as in the tool of a model
@@ -50,7 +50,7 @@ def _print(recalled: Recalled, args: argparse.Namespace) -> None:
         return
     print(safe("\n".join(lines[:_SCREEN_LINES])))
     rest = f"--lines {_SCREEN_LINES + 1}-{min(2 * _SCREEN_LINES, recalled.lines)}"
-    command = f"daypack recall {safe_line(args.session)} {safe_line(args.id)} {rest}"
+    command = f"daypack recall {shell_word(args.session)} {shell_word(args.id)} {rest}"
     print_note(f"… {counted(recalled.lines - _SCREEN_LINES, 'more line')}; `{command}` continues")
 
 

@@ -3,7 +3,7 @@
 import argparse
 
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line
+from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line, shell_word
 from daypack.errors import BadInput
 
 
@@ -35,11 +35,11 @@ def run(args: argparse.Namespace) -> int:
         done = {"add": "added", "drop": "dropped", "pin": "pinned", "unpin": "unpinned"}[args.action]
         print(f"{done} {safe(changed.id)}: {safe_line(changed.text)}")
     elif not rules:
-        print_note(f"no standing rules; add one with `daypack rules {safe_line(args.session)} add TEXT`")
+        print_note(f"no standing rules; add one with `daypack rules {shell_word(args.session)} add TEXT`")
     else:
         width = max(len(rule.id) for rule in rules)
         for rule in rules:
             source = f"{rule.source}, pinned" if rule.pinned else rule.source
             print(f"{safe_line(rule.id):{width}}  {safe_line(rule.text)}  ({source})")
-        print_note(f"{counted(len(rules), 'rule')}; drop one with `daypack rules {safe_line(args.session)} drop ID`")
+        print_note(f"{counted(len(rules), 'rule')}; drop one with `daypack rules {shell_word(args.session)} drop ID`")
     return 0

@@ -4,7 +4,7 @@ import argparse
 import os
 
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import json_text, safe_line, table
+from daypack.cli.terminal import json_text, safe_line, shell_word, table
 from daypack.errors import BadInput
 from daypack.history.layout import Layout
 from daypack.prompts import SHIPPED_PROMPTS
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List the blocks or switch one."""
     if args.name is not None and args.state is None:
-        problem, hint = "state required: on or off", f"daypack switch {args.session} {args.name} on"
+        problem, hint = "state required: on or off", f"daypack switch {shell_word(args.session)} {args.name} on"
         if args.name in ("on", "off"):  # `daypack switch identity on`
             problem, hint = "session required", f"daypack switch SESSION {args.session} {args.name}"
         raise BadInput(problem, operation="switch", place="arguments", hint=hint)
@@ -53,7 +53,7 @@ def _effect(name: str, session: Session) -> str:
     if "model" not in session.turns.inputs.ledger.read().turns:
         return "it counts from the first turn on"
     if name == IDENTITY:
-        return f"it counts from the next epoch on (`daypack prepare {safe_line(session.name)} --refresh` begins one)"
+        return f"it counts from the next epoch on (`daypack prepare {shell_word(session.name)} --refresh` begins one)"
     return "it counts from the next turn on, as a note until an epoch begins"
 
 

@@ -28,6 +28,13 @@ def safe_line(text: str) -> str:
     return safe(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
+def shell_word(text: str) -> str:
+    """Return text as one word of a command to copy: in quotes if it has spaces or characters of the shell."""
+    from shlex import quote  # noqa: PLC0415 — only for hints
+
+    return quote(safe_line(text))
+
+
 def _escape(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

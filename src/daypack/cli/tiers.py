@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import counted, json_text, safe_line, table
+from daypack.cli.terminal import counted, json_text, safe_line, shell_word, table
 from daypack.derived.tiers import Dropped, Projection
 from daypack.protocol.rule_texts import RULES
 from daypack.types.kinds import TIERS
@@ -47,7 +47,7 @@ def _describe(tiers: Projection, name: str, *, on: bool, limit: int | None) -> I
     shown = ", ".join(f"{len(tiers.of(tier))} {tier}" for tier in TIERS)
     yield f"round {tiers.round}; the protocol is {'on' if on else 'off'}; blocks: {shown}"
     if not on and not any(tiers.of(tier) for tier in TIERS):
-        yield f"  → turn it on with `daypack switch {safe_line(name)} protocol on`"
+        yield f"  → turn it on with `daypack switch {shell_word(name)} protocol on`"
     if tiers.active_task:
         yield f"active task: {safe_line(tiers.active_task)}"
     rows = [_row(tier, block, tiers.round) for tier in TIERS for block in tiers.of(tier)]

@@ -10,7 +10,7 @@ import msgspec
 from daypack.cli.event_words import EPOCH_REASONS
 from daypack.cli.input import read_bytes
 from daypack.cli.options import read_budget, report_damage, work_in_background
-from daypack.cli.terminal import json_text, print_note, safe_line, table
+from daypack.cli.terminal import json_text, print_note, safe_line, shell_word, table
 from daypack.cli.window_bar import draw, terminal_look, window_of
 from daypack.errors import BadInput, ReplayMismatch
 from daypack.session import Session
@@ -225,7 +225,7 @@ def _facts(turn: Turn) -> list[tuple[str, str]]:
         facts.append(("limits", others))
     if redacted := _redacted(turn):
         facts.append(("redacted", redacted))
-    unrecorded = f"nothing; `daypack prepare {safe_line(parts.session)}` records the turn"
+    unrecorded = f"nothing; `daypack prepare {shell_word(parts.session)}` records the turn"
     facts.append(("recorded", f"as {turn.event_id}, {record.context_id}" if turn.event_id else unrecorded))
     return facts
 

@@ -8,7 +8,7 @@ from daypack.cli.columns import AGE_COLUMNS, age
 from daypack.cli.event_words import EPOCH_REASONS
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, natural, open_named, report_damage
-from daypack.cli.terminal import json_text, print_note, safe_line, table
+from daypack.cli.terminal import json_text, print_note, shell_word, table
 from daypack.turn.evidence.turn_list import ListedTurn, newest_turns
 
 _NONE = "–"
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             print(json_text(turns))
         elif not turns:
-            print_note(f"no turn is recorded yet; `daypack prepare {safe_line(session.name)}` records one")
+            print_note(f"no turn is recorded yet; `daypack prepare {shell_word(session.name)}` records one")
         else:
             print("\n".join(_lines(turns)))
             _print_hints(session.name, turns, earlier=earlier)
@@ -71,7 +71,7 @@ def _epoch(turn: ListedTurn) -> str:
 
 
 def _print_hints(session: str, turns: list[ListedTurn], *, earlier: bool) -> None:
-    name = safe_line(session)
+    name = shell_word(session)
     if earlier:
         print_note("earlier turns are not shown; -n 0 shows all")
     hint = f"`daypack explain {name} --event {turns[-1].event}` lists what is in it"

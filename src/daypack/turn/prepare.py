@@ -273,11 +273,13 @@ class Turns:
         """Return the event of the newest turn for a target."""
         recorded = self.inputs.ledger.read().turns.get(check_target(target))
         if recorded is None:
+            from shlex import quote  # noqa: PLC0415 — only for this error
+
             raise SourceMissing(
                 f"no turn for {target} is recorded yet",
                 operation="find turn",
                 place=self._history.layout.folder,
-                hint=f"prepare one with `daypack prepare {self._name}`",
+                hint=f"prepare one with `daypack prepare {quote(self._name)}`",
             )
         return recorded.event
 

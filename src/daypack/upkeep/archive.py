@@ -10,6 +10,7 @@ import errno
 import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from shlex import quote
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -91,7 +92,7 @@ def restore(home: Home, agent: str, name: str, number: int | None = None) -> Mov
             "a session of that name exists",
             operation="restore",
             place=layout.folder,
-            hint=f"archive it first: `daypack gc {name} --archive`",
+            hint=f"archive it first: `daypack gc {quote(name)} --archive`",
         )
     _sync(folder, os.path.dirname(layout.folder))
     return Moved(agent, name, chosen, layout.folder, size_of(layout.folder))

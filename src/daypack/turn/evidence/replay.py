@@ -37,11 +37,13 @@ def read_turn(history: History, event_id: str) -> TurnRecord:
     """Return the record of a turn by the id of its event."""
     event = resolve(history, EventRef(event_id))
     if not isinstance(event, Event) or event.type != TURN:
+        from shlex import quote  # noqa: PLC0415 — only for this error
+
         raise SourceMissing(
             f"{event_id} is not a turn",
             operation="replay",
             place=history.layout.events,
-            hint=f"`daypack turns {history.layout.name}` lists the turns",
+            hint=f"`daypack turns {quote(history.layout.name)}` lists the turns",
         )
     try:
         return msgspec.convert(expand(event.data), TurnRecord)
