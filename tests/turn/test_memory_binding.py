@@ -349,3 +349,20 @@ def test_a_memory_that_the_caller_assigned_stays(session: Session, home: str, me
         other.bind_memory(memory_id)
     assert begun(session) == ""
     assert session.memory is own
+
+
+@pytest.mark.parametrize("refreshed", [False, True])
+def test_a_turn_while_another_process_binds_does_not_miss_the_binding(
+    session: Session, home: str, memory_id: str, *, refreshed: bool
+) -> None:
+    assert begun(session) == "first"
+    value = msgspec.to_builtins(Binding(memory_id=memory_id))
+    with daypack.open_session(session.name, home=home, agent=session.agent) as other:
+        other.append_event("memory.bound", {"memory": value})
+        if refreshed:
+            session.refresh()
+        assert begun(session) == ("refresh" if refreshed else "")  # meta.json is not written yet
+        other.history.facets.write_meta({"memory": value})
+    assert begun(session) == "memory_bound"
+    assert DOCUMENT in session.prepare().system
+    assert begun(session) == ""

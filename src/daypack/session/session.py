@@ -1,7 +1,7 @@
 """The public session: the interface for agent loops, hooks and notebooks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 from weakref import finalize
 
 from daypack.history.draft import draft_event, draft_message, drafts_from
@@ -46,7 +46,7 @@ class Session:
         self._closed = False
         self._turns: Turns | None = None
         self._bound: Bound | None = None
-        self._binding_seq = 0  # of the event of the binding that turns use
+        self._bound_to: object = None  # the place in meta.json of the memory that turns use
         self._receptions: list[Reception] = []  # streams that have not ended
         self._closing = finalize(self, close_dropped, history, self._receptions)
 
@@ -294,8 +294,8 @@ class Session:
             self._turns = Turns(
                 self.history, self.history.config, name=self.name, agent=self.agent, receptions=self._receptions
             )
-            self._binding_seq = self._turns.inputs.ledger.read().bound
-            if self.meta.get("memory"):
+            if memory := self.meta.get("memory"):
+                self._bound_to = _place_of(memory)
                 self._turns.memory = self.bound
         return self._turns
 
@@ -320,8 +320,8 @@ class Session:
             tools.close()
         self._close_memory()
         write_binding(self.history, binding)
+        self._bound_to = _place_of(self.meta.get("memory"))
         self.memory = self.bound
-        self._binding_seq = self.turns.inputs.ledger.read().bound
 
     def unbind_memory(self) -> None:
         """Remove the binding; captured entries stay in the memory."""
@@ -329,17 +329,20 @@ class Session:
 
         self._close_memory()
         write_binding(self.history, None)
+        self._bound_to = None
         self.memory = None
-        self._binding_seq = self.turns.inputs.ledger.read().bound
 
     def _follow_binding(self) -> None:
         """Use the memory that another process bound the session to since; one that the caller assigned stays."""
-        newest = self.turns.inputs.ledger.read().bound
-        if newest != self._binding_seq:
-            self._binding_seq = newest
+        if not self.turns.inputs.ledger.read().bound:
+            return
+        # Not by the event, which is written before meta.json: a turn between the two would use the former memory.
+        place = _place_of(self.meta.get("memory"))
+        if place != self._bound_to:
+            self._bound_to = place
             if self.memory is None or self.memory is self._bound:
                 self._close_memory()
-                self.memory = self.bound if self.meta.get("memory") else None
+                self.memory = self.bound if place else None
 
     def capture(self, *, end: bool = False) -> "tuple[Added, ...]":
         """Add the messages since the last capture to the bound memory, each once.
@@ -433,3 +436,10 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<daypack session {self.agent}/{self.name}>"
+
+
+def _place_of(memory: object) -> object:
+    """Return which memory the "memory" of a meta.json means, without how much of the session it has captured."""
+    if not isinstance(memory, dict):
+        return memory
+    return {name: value for name, value in cast("dict[str, Any]", memory).items() if name != "captured_through"}

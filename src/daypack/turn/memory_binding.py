@@ -78,6 +78,11 @@ class Bound:
             raise MemoryMissing(problem, operation="open memory", place=self._name, hint=hint)
         return binding
 
+    @property
+    def memory_id(self) -> str:
+        """The id of the memory."""
+        return self.binding.memory_id
+
     def document(self) -> str | None:
         """Return the memory's document; None while it is the placeholder of a new memory."""
         from daypack.memory.document.document import is_placeholder  # noqa: PLC0415 — only for sessions with a memory

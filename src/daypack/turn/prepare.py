@@ -328,8 +328,7 @@ class Turns:
         if recorded is None:
             return LastTurn(reason="first")
         last_turn = LastTurn(last=recorded.last, tail=recorded.tail, unsearched=recorded.unsearched)
-        folded = self.inputs.ledger.read()
-        compactions = folded.compactions
+        compactions = self.inputs.ledger.read().compactions
         if target in self._refreshing:
             return replace(last_turn, reason="refresh")
         if target in SEEN_BY_DEFAULT and compactions and compactions[-1] > recorded.opening_seq:
@@ -340,8 +339,7 @@ class Turns:
             return replace(last_turn, reason="renderer_changed")
         try:
             epoch = self._epochs.get(recorded.opening) or self._load_epoch(recorded.opening)
-            rebound = target in SEEN_BY_DEFAULT and folded.bound > recorded.opening_seq
-            return replace(last_turn, epoch=epoch, additions=self._additions_of(recorded), rebound=rebound)
+            return replace(last_turn, epoch=epoch, additions=self._additions_of(recorded))
         except DaypackError:
             return replace(last_turn, reason="damaged")  # its event or texts; `replay` reports which
 

@@ -81,6 +81,7 @@ class Epoch(Struct, frozen=True, kw_only=True):
     stubbed: frozenset[int] = frozenset()  # tool outputs of the tail that are shown as stubs
     last: int = 1 << 60  # newest message when it began; later repeated outputs refer to the first copy
     compaction: CompactionInfo | None = None
+    memory: str = ""  # the memory that the session was bound to
 
 
 class Addition(Struct, frozen=True):
@@ -99,7 +100,6 @@ class LastTurn(Struct, frozen=True, kw_only=True):
     tail: tuple[int, int] = (0, 0)  # how many messages its tail had, and the seq of the last
     additions: tuple[Addition, ...] = ()  # what its tail contained besides messages
     unsearched: bool = False  # it could not search all of history
-    rebound: bool = False  # a memory was bound or unbound since its epoch began
 
 
 class Window(Struct, frozen=True, kw_only=True):
@@ -126,6 +126,7 @@ class Surface(Struct, frozen=True, kw_only=True):
     former: Epoch | None = None  # the epoch of the last turn under the same limits; a new one keeps what it can
     reason: EpochReason | None = None  # why a new epoch begins in any case
     additions: tuple[Addition, ...] = ()  # what the turns of the epoch added to its tail
+    memory: str = ""  # the memory that the session is bound to
     prefix: tuple[Item, ...] = ()
     volatile: tuple[Item, ...] = ()  # items for the end of the tail, or after it
     excerpts: tuple[Excerpt, ...] = ()  # of messages before the epoch's tail, best first

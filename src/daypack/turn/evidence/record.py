@@ -71,6 +71,7 @@ class Opening(Struct, frozen=True, omit_defaults=True, kw_only=True):
     skipped: dict[str, str] = {}
     stubbed: tuple[int, ...] = ()
     compaction: str | None = None  # event of the compaction that its working state is from
+    memory: str = ""  # the memory that the session was bound to
 
 
 class AdditionRef(Struct, frozen=True, omit_defaults=True):
@@ -196,6 +197,7 @@ def _new_epoch(packed: Packed) -> Epoch:
         stubbed=fitted.stubbed,
         last=surface.last,
         compaction=surface.compaction,
+        memory=surface.memory,
     )
 
 
@@ -208,6 +210,7 @@ def _opening(epoch: Epoch) -> Opening:
         skipped=epoch.skipped,
         stubbed=tuple(sorted(epoch.stubbed)),
         compaction=epoch.compaction.id if epoch.compaction else None,
+        memory=epoch.memory,
     )
 
 

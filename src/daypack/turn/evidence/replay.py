@@ -72,6 +72,7 @@ def read_epoch(history: History, event_id: str) -> Epoch:
         stubbed=frozenset(opening.stubbed),
         last=record.last,
         compaction=_compaction(history, opening.compaction),
+        memory=opening.memory,
     )
 
 

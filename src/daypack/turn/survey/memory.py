@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+from daypack.errors import DaypackError
 from daypack.turn.items import Item, Missing
 from daypack.turn.survey.sources import Found
 from daypack.types.memory import Remembered
@@ -20,6 +21,14 @@ class MemoryPort(Protocol):
     def search(self, query: str, limit: int) -> Sequence[Remembered]:
         """Return the entries that fit a query, best first."""
         ...
+
+
+def memory_id(memory: MemoryPort) -> str:
+    """Return which memory a session is bound to; empty for a port of the caller, which has no id."""
+    try:
+        return str(getattr(memory, "memory_id", ""))
+    except DaypackError:  # it was unbound a moment ago
+        return ""
 
 
 def memory_document(memory: MemoryPort) -> Iterator[Found]:

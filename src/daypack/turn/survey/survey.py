@@ -41,7 +41,7 @@ from daypack.turn.survey import sources
 from daypack.turn.survey.conversation import Conversation, messages_after
 from daypack.turn.survey.history_search import Query, step_query
 from daypack.turn.survey.inputs import TurnInputs, now_of
-from daypack.turn.survey.memory import MEMORY, memory_document, memory_hits
+from daypack.turn.survey.memory import MEMORY, memory_document, memory_hits, memory_id
 from daypack.turn.survey.sources import Found
 from daypack.turn.survey.visibility import OUTSIDE
 from daypack.types.digest import digest_text
@@ -63,6 +63,7 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
     conversation = Conversation(inputs, meter, request.target)
     searching = searching and inside and conversation.user is not None
     pins = inputs.history.pins()
+    memory = memory_id(inputs.memory) if inside and inputs.memory is not None else ""  # before its document is read
     working = list(_working_sources(inputs, request, folded))
     others: list[Found] = [*_sources(inputs, request, conversation, folded, pins), *request.items]
     if inside and folded.rules.rules:
@@ -96,6 +97,7 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
         model=request.model or inputs.config.model,
         prefix=tuple(prefix),
         volatile=tuple(volatile),
+        memory=memory,
         first=conversation.first,
         last=conversation.last,
         user=conversation.user,
@@ -110,7 +112,7 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
         working_missing=_missing(working, request.target),
     )
     epoch, reason = _continuing(last_turn, request, meter)
-    if epoch and last_turn.rebound and _document(epoch.prefix) != _document(prefix):
+    if epoch and inside and memory != epoch.memory and _document(epoch.prefix) != _document(prefix):
         epoch, reason = None, "memory_bound"
     surface = replace(surface, epoch=epoch, former=epoch, reason=reason, additions=last_turn.additions if epoch else ())
     surface = _with_messages(surface, conversation, measure)
