@@ -188,6 +188,17 @@ def test_what_is_no_reply_is_refused_and_nothing_is_appended(
     assert len(talk.messages()) == 1
 
 
+@pytest.mark.parametrize(("typed", "place"), [("fine", "fine"), ("", "''")])
+def test_a_text_in_place_of_a_file_is_refused_with_the_way_to_pass_a_text(
+    command: Command, talk: Session, turn: Turn, typed: str, place: str
+) -> None:
+    assert command("accept", "talk", typed).stderr.splitlines() == [
+        f"daypack: No such file or directory [{place}]",
+        "  → the reply is read from a file, or from standard input: echo … | daypack accept talk",
+    ]
+    assert len(talk.messages()) == 1
+
+
 def test_a_session_that_is_not_there_is_told_and_not_made(command: Command, home: str) -> None:
     done = command("accept", "nowhere", stdin=b"Hello.")
     assert (done.returncode, "no such session" in done.stderr) == (1, True)

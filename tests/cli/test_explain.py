@@ -92,6 +92,7 @@ def test_what_the_turn_did_not_know_is_told(command: Command, talk: Session) -> 
     assert (done.returncode, done.stdout) == (1, "")
     assert "'pin:other.md' was not available to this turn" in done.stderr
     assert command("explain", "talk", "--event", "ev-1").returncode == 1
+    assert "`daypack turns talk` lists the turns" in command("explain", "talk", "--event", "ev-999").stderr
 
 
 def test_a_turn_of_messages_only_names_them(command: Command, home: str) -> None:

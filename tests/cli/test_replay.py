@@ -113,7 +113,8 @@ def test_an_event_that_cannot_be_read_is_damage_also_when_the_others_verify(comm
     ("args", "code", "text"),
     [
         (("ev-1",), 1, "ev-1 is not a turn"),
-        (("ev-99",), 1, "ev-99"),
+        (("ev-99",), 1, "events:ev-99: the session has"),
+        (("ev-99",), 1, "`daypack turns talk` lists the turns"),
         (("ev-2", "--all"), 2, "--all cannot be combined with an event"),
         (("--all", "--dialect", "openai"), 2, "--all cannot be combined with an event"),
     ],

@@ -11,7 +11,7 @@ import msgspec
 from daypack.cli.check_reply import rule_lines, violation_lines
 from daypack.cli.input import read_text
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import counted, json_text, print_note, safe
+from daypack.cli.terminal import counted, json_text, print_note, safe, shell_word
 from daypack.derived.tiers import SNAPSHOT, Accepted, read_accepted
 from daypack.errors import BadInput
 from daypack.history.draft import RESERVED
@@ -30,7 +30,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Append the reply and print its text; problems of its snapshot go to standard error."""
-    text = read_text(args.file, "accept")
+    hint = f"the reply is read from a file, or from standard input: echo … | daypack accept {shell_word(args.session)}"
+    text = read_text(args.file, "accept", hint=hint)
     reply: object = text
     if args.response:
         try:

@@ -68,6 +68,8 @@ def _message(message: Message) -> str:
     head = f"{safe_line(message.id)}  {_time(message.ts)}  {colour(message.role, _ROLE_COLOURS[message.role])}"
     if message.name:
         head += f" ({safe_line(message.name)})"
+    if message.incomplete:
+        head += f" (incomplete: {safe_line(message.incomplete)})"
     parts = (Text(message.content),) if isinstance(message.content, str) else message.content
     lines = [line for part in parts if (text := _part(part)) for line in text.rstrip("\n").split("\n")]
     lines += [f"→ {safe_line(call.name)} {safe_line(call.arguments)}".rstrip() for call in message.tool_calls]

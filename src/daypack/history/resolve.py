@@ -95,6 +95,8 @@ def _newest(history: History, wanted: Callable[[Message], bool]) -> Message | No
 
 
 def _missing(history: History, source: Source, problem: str) -> SourceMissing:
-    return SourceMissing(
-        f"{source}: {problem}", operation="resolve", place=history.layout.folder, hint="see `daypack log`"
-    )
+    from shlex import quote  # noqa: PLC0415 — only for errors
+
+    events = " --events" if isinstance(source, EventRef) else ""
+    hint = f"see `daypack log {quote(history.layout.name)}{events}`"
+    return SourceMissing(f"{source}: {problem}", operation="resolve", place=history.layout.folder, hint=hint)

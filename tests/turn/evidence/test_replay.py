@@ -15,7 +15,7 @@ import pytest
 from campaigns import Campaign
 from turn.scenes import Clock, FakeMemory, converse, digest, item, logs, outputs, release, stage, turn_events
 
-from daypack.errors import Damaged, DamageWarning, DaypackError, ReplayMismatch
+from daypack.errors import BadInput, Damaged, DamageWarning, DaypackError, ReplayMismatch, SourceMissing
 from daypack.session import Session
 from daypack.turn.items import Excerpt
 from daypack.turn.ledger import IMPORTED
@@ -245,6 +245,14 @@ def test_a_turn_of_another_renderer_is_refused_and_not_guessed_at(
     with pytest.raises(ReplayMismatch, match="version"):
         furnished.replay(turn.event_id or "")
     assert furnished.turns.replay(turn.event_id or "", verify_digests=False).messages() == turn.messages()
+
+
+def test_an_id_that_is_no_turn_is_refused_with_the_way_to_find_one(furnished: Session) -> None:
+    with pytest.raises(SourceMissing, match=r"ev-999: the session has .* events") as caught:
+        furnished.replay("ev-999")
+    assert caught.value.hint == f"`daypack turns {furnished.name}` lists the turns"
+    with pytest.raises(BadInput, match=r"replay: event_id: must be text, got 1 \(hint: .* 'ev-12'"):
+        furnished.replay(1)  # type: ignore[arg-type]
 
 
 def long_session(home: str, turns: int) -> Session:

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from daypack.derived.records import load
-from daypack.errors import Damaged, DaypackError, ReplayMismatch, SourceMissing
+from daypack.errors import BadInput, Damaged, DaypackError, ReplayMismatch, SourceMissing
 from daypack.files import blobs
 from daypack.history.resolve import resolve
 from daypack.history.session import History
@@ -35,21 +35,28 @@ _DOCTOR = "see `daypack doctor`"
 
 def read_turn(history: History, event_id: str) -> TurnRecord:
     """Return the record of a turn by the id of its event."""
-    event = resolve(history, EventRef(event_id))
+    if not isinstance(cast("object", event_id), str):
+        hint = f"pass the id of a turn's event, such as 'ev-12' (turn.event_id); {_list_turns(history)}"
+        raise BadInput(f"must be text, got {event_id!r}", operation="replay", place="event_id", hint=hint)
+    try:
+        event = resolve(history, EventRef(event_id))
+    except SourceMissing as error:
+        hint = _list_turns(history)
+        raise SourceMissing(error.problem, operation="replay", place=error.place, hint=hint) from error
     if not isinstance(event, Event) or event.type != TURN:
-        from shlex import quote  # noqa: PLC0415 — only for this error
-
-        raise SourceMissing(
-            f"{event_id} is not a turn",
-            operation="replay",
-            place=history.layout.events,
-            hint=f"`daypack turns {quote(history.layout.name)}` lists the turns",
-        )
+        hint = _list_turns(history)
+        raise SourceMissing(f"{event_id} is not a turn", operation="replay", place=history.layout.events, hint=hint)
     try:
         return msgspec.convert(expand(event.data), TurnRecord)
     except (msgspec.ValidationError, TypeError, AttributeError) as error:
         problem = f"{event_id} is not a valid turn: {error}"
         raise Damaged(problem, operation="replay", place=history.layout.events, hint=_DOCTOR) from error
+
+
+def _list_turns(history: History) -> str:
+    from shlex import quote  # noqa: PLC0415 — only for errors
+
+    return f"`daypack turns {quote(history.layout.name)}` lists the turns"
 
 
 def read_epoch(history: History, event_id: str) -> Epoch:
