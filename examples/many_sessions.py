@@ -37,7 +37,7 @@ class Desk:
                 stream = await self.client.chat.completions.create(
                     model=MODEL, stream=True, stream_options={"include_usage": True}, **turn.request("openai")
                 )
-                return (await session.accept(stream)).text
+                return (await session.stream(stream)).text
 
 
 async def main() -> None:

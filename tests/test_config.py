@@ -62,3 +62,10 @@ def test_a_setting_that_does_not_exist_is_refused(home: str) -> None:
     with pytest.raises(BadConfig, match="colour"):
         daypack.open_session("work", home=home, colour="red")  # type: ignore[call-arg]
     assert not Path(home).exists()
+
+
+@pytest.mark.parametrize("setting", ["compaction_model", "embedding_model"])
+def test_a_model_that_cannot_be_one_is_refused_when_a_session_is_opened(home: str, setting: str) -> None:
+    with pytest.raises(BadConfig, match="'gpt-5' is not"):
+        daypack.open_session("work", home=home, **{setting: "gpt-5"})  # pyright: ignore[reportArgumentType]
+    assert not (Path(home) / "home").exists()

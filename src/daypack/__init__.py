@@ -11,13 +11,18 @@ if TYPE_CHECKING:
     from daypack import errors, protocol
     from daypack.memory.tools import Memories, open_memory
     from daypack.session import Session, open_session
+    from daypack.turn.turn import Turn
+    from daypack.types.history import Message, ToolCall
 
-__all__ = ["Memories", "Session", "errors", "open_memory", "open_session", "protocol"]
+__all__ = ["Memories", "Message", "Session", "ToolCall", "Turn", "errors", "open_memory", "open_session", "protocol"]
 __version__ = "0.1.0"
 
 _MODULES = {
     "Memories": "daypack.memory.tools",
+    "Message": "daypack.types.history",
     "Session": "daypack.session",
+    "ToolCall": "daypack.types.history",
+    "Turn": "daypack.turn.turn",
     "open_memory": "daypack.memory.tools",
     "open_session": "daypack.session",
 }

@@ -11,6 +11,7 @@ import pytest
 from turn.clients import ask, check_next
 from turn.scenes import stage
 
+from daypack.errors import BadInput, SessionClosed
 from daypack.session import Session, open_session
 from daypack.turn.replies.reception import Reception
 
@@ -254,3 +255,42 @@ def test_an_interrupt_while_a_reply_is_stored_does_not_lose_or_repeat_it(
                 list(session.stream(["One ", "two"]))
         assert replies(session) == [("One two", None)]
         check_next(session)
+
+
+def test_a_stream_that_outlives_its_session_says_so(home: str) -> None:
+    async def texts() -> AsyncIterator[str]:
+        yield "One"
+
+    with stage(home) as session:
+        ask(session)
+        stream, awaited = session.stream(iter(["One ", "two"])), session.stream(texts())
+    with pytest.raises(SessionClosed, match="the session was closed before the stream was read"):
+        list(stream)
+    with pytest.raises(SessionClosed, match=r"before close\(\) or the end of `with`"):
+        asyncio.run(awaited.adrain())
+
+
+def test_the_message_of_a_loop_that_was_left_is_there_at_once(home: str) -> None:
+    with stage(home) as session:
+        ask(session)
+        stream = session.stream(iter(["One ", "two"]))
+        for _ in stream:
+            assert stream.message is None
+            break
+        assert stream.message is not None
+        assert (stream.message.text, stream.message.incomplete) == ("One ", "abandoned")
+
+
+def test_a_stream_is_awaited_for_its_message(home: str) -> None:
+    async def texts() -> AsyncIterator[str]:
+        yield "One "
+        yield "two"
+
+    async def run(session: Session) -> str:
+        return (await session.stream(texts())).text
+
+    with stage(home) as session:
+        ask(session)
+        assert asyncio.run(run(session)) == "One two"
+        with pytest.raises(BadInput, match="not asynchronous"):
+            asyncio.run(session.stream(iter(["One"])).adrain())

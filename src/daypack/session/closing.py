@@ -20,7 +20,7 @@ def close_dropped(history: History, receptions: "list[Reception]") -> None:
 def end_receptions(receptions: "list[Reception]") -> None:
     """Store what came of the streams that have not ended."""
     while receptions:
-        receptions[0].abandon()
+        receptions[0].close_session()
         del receptions[:1]
 
 

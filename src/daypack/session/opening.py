@@ -26,8 +26,14 @@ def open_session(
     """Open a session; create it if it does not exist, unless `create` is false.
 
     `home` is the root folder (default: DAYPACK_HOME, else /ctx if writable, else ~/.daypack), `uid` the user's
-    folder in it. Settings passed here (durability, locking, model, …) take precedence over the environment, the
-    session's meta.json and the user's config.toml.
+    folder in it. Settings passed here take precedence over the environment, the session's meta.json and the user's
+    config.toml:
+
+    - `model`: the model that is called, which decides how tokens are counted.
+    - `workspace`: the folder with AGENTS.md and such files; "" for none. Default: where the session was created.
+    - `compaction_model`, `embedding_model`: "none", or a model such as openai:URL#NAME.
+    - `window`: numbers of the window's policy; `redaction`: on or off.
+    - `durability`, `locking`: how appends reach the disk.
     """
     if unknown := settings.keys() - set(Config.__struct_fields__):
         raise BadConfig(
@@ -36,6 +42,7 @@ def open_session(
             place=name,
             hint=f"there are {', '.join(Config.__struct_fields__)}",
         )
+    _check_models(settings)
     place = find_home(home, uid)
     layout = place.session(agent, name)
     known = atomic.exists(layout.meta)  # first: settings of an unreadable home would be taken as missing
@@ -55,6 +62,15 @@ def open_session(
             if not atomic.exists(layout.messages):
                 raise  # a session without meta.json can still be read on a read-only file system
     return Session(History(layout, chosen), name=name, agent=agent)
+
+
+def _check_models(settings: Settings) -> None:
+    """Refuse a model that cannot be one now, not when a turn compacts or searches."""
+    if "compaction_model" in settings or "embedding_model" in settings:
+        from daypack.llm.choice import read_choice, read_embedding  # noqa: PLC0415 — few sessions name one
+
+        read_choice(settings.get("compaction_model", "none"))
+        read_embedding(settings.get("embedding_model", "none"))
 
 
 def _first_meta(name: str, agent: str, config: Config) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The public session: the interface for agent loops, hooks and notebooks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Unpack, cast
 from weakref import finalize
 
 from daypack.history.draft import draft_event, draft_message, drafts_from
@@ -12,8 +12,6 @@ from daypack.types.history import Damage, Event, Message
 from daypack.types.kinds import SessionState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Awaitable
-    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from daypack.derived.children import Child, ChildUpdate
@@ -81,6 +79,8 @@ class Session:
         """
         self._store_abandoned()
         draft = draft_message(role, content, fields)
+        if draft.content.__class__ is not str:
+            self._require_parts(draft)
         if draft.role == "tool":
             self._require_calls((draft,))
         return self.history.append((draft,))[0]
@@ -92,6 +92,11 @@ class Session:
         if any(draft.role == "tool" for draft in drafts):
             self._require_calls(drafts)
         return self.history.append(drafts)
+
+    def _require_parts(self, draft: Message) -> None:
+        from daypack.history.parts import require_parts  # noqa: PLC0415 — most messages are one text
+
+        require_parts(draft)
 
     def _require_calls(self, drafts: Sequence[Message]) -> None:
         from daypack.history.calls import require_calls  # noqa: PLC0415 — only results need it
@@ -194,26 +199,22 @@ class Session:
         """Make the next turn begin a new epoch, with a prefix that has all changes."""
         self.turns.refresh()
 
-    @overload
-    def accept(  # pyright: ignore[reportOverlappingOverload] — whatever is not awaited is any object
-        self, reply: "AsyncIterable[object] | AbstractAsyncContextManager[object]", usage: object = None
-    ) -> "Awaitable[Message]": ...
-    @overload
-    def accept(self, reply: object, usage: object = None) -> Message: ...
-    def accept(self, reply: object, usage: object = None) -> "Message | Awaitable[Message]":
+    def accept(self, reply: object, usage: object = None) -> Message:
         """Append a model's reply and record its usage and snapshot.
 
         `reply` is a text, a message, a client library's response, a `Splitter` reply, or a stream, which is read to its
-        end: `await session.accept(stream)` if the stream is asynchronous.
+        end. An asynchronous stream is awaited: `await session.stream(source)`, or `await session.accept(source)`.
         """
         self._store_abandoned()
-        return self.turns.accept(reply, usage, self)
+        # Overloads would cost completion: type checkers do not know what a client returns for an unpacked request.
+        return cast(Message, self.turns.accept(reply, usage, self))
 
     def stream(self, source: object, usage: object = None) -> "ReplyStream":
         """Return the text of a reply as it arrives, for `for` or `async for`; its end stores the reply with its usage.
 
         `source` is the stream of openai (chat completions or responses) or anthropic, or an iterable of texts. A stream
         that breaks off or is left stores what came, marked incomplete (`message.incomplete` says why).
+        `await session.stream(source)` reads an asynchronous stream to its end and returns the message.
         """
         self._store_abandoned()
         return self.turns.stream(source, usage, self)

@@ -111,7 +111,7 @@ def test_pins_stand_first_and_under_their_names(home: str) -> None:
     session = opened(home)
     session.pin("zebra", "Stripes.")
     session.pin("system", "You are a pilot.")
-    session.pin("blank", " \n")
+    (session.path / "context/pinned/blank.md").write_text(" \n")  # by hand
     turn = session.prepare()
     assert list(prefix(turn)) == ["pin:system.md", "pin:zebra.md"]
     kinds = {one.source: (one.kind, one.context_kind) for one in turn.items}

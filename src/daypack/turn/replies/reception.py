@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from daypack.errors import EmptyReply
+from daypack.errors import EmptyReply, SessionClosed
 from daypack.files.lock import ThreadLock, forks
 from daypack.turn.dialects.reply_fields import unusable
 from daypack.turn.dialects.streams import Gathered, Gathering, gathering, is_text, joined, read_piece
@@ -38,6 +38,7 @@ class Reception:
         self.readers: set[int] = set()  # loops over it
         self.left = False  # a loop was left, or the stream was dropped
         self.message: Message | None = None  # as stored; None if nothing came
+        self._session_closed = False  # before the reply had come
 
     @property
     def ended(self) -> bool:
@@ -72,6 +73,18 @@ class Reception:
         """Return the text of the stored message that was not shown: it was held back, or came in no piece."""
         text, shown = self.message.text if self.message else "", self._lines.shown()
         return text[len(shown) :] if text.startswith(shown) else ""
+
+    def close_session(self) -> None:
+        """Store what came; the session is closed, and reading on is an error."""
+        self._session_closed = not self.ended
+        self.abandon()
+
+    def require_session(self) -> None:
+        """Raise SessionClosed if the session was closed before the reply had come."""
+        if self._session_closed:
+            problem = "the session was closed before the stream was read; what came is stored"
+            hint = "read it before close() or the end of `with`"
+            raise SessionClosed(problem, operation="read stream", place="stream", hint=hint)
 
     def abandon(self) -> Message | None:
         """Release the connection and store what came; nothing more is read."""

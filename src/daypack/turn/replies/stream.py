@@ -1,7 +1,7 @@
 """The stream of a reply for the caller: text piece by piece, with `for` or `async for`; its end stores the reply."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Self
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any, Self
 
 from daypack.errors import BadInput, EmptyReply
 from daypack.turn.dialects.reply_fields import is_stream, unusable
@@ -38,7 +38,9 @@ class ReplyStream:
 
     @property
     def message(self) -> Message | None:
-        """The message as stored; None before the end, and if nothing came."""
+        """The message as stored; None before the end, and if nothing came. After a loop that was left: what came."""
+        if self._reception.abandoned:
+            self._reception.abandon()
         return self._reception.message
 
     def __iter__(self) -> Iterator[str]:
@@ -60,6 +62,7 @@ class ReplyStream:
     def read_next(self) -> str:
         """Return the next text; raise StopIteration once the reply is stored."""
         reception = self._reception
+        reception.require_session()
         while not reception.ended:
             try:
                 text = self._read()
@@ -86,6 +89,7 @@ class ReplyStream:
     async def read_next_async(self) -> str:
         """Return the next text; raise StopAsyncIteration once the reply is stored."""
         reception = self._reception
+        reception.require_session()
         while not reception.ended:
             try:
                 text = await self._read_async()
@@ -138,6 +142,9 @@ class ReplyStream:
             problem = "the stream ended before anything came; nothing was stored"
             raise EmptyReply(problem, operation="accept", place="stream", hint="call the model again")
         return self.message
+
+    def __await__(self) -> Generator[Any, Any, Message]:
+        return self.adrain().__await__()
 
     def __enter__(self) -> Self:
         return self
