@@ -219,3 +219,8 @@ def test_what_is_not_there_is_told(home: str, command: Command) -> None:
     done = command("gc", "--all", "--apply")
     assert done.returncode == 0
     assert "no sessions in" in done.stderr
+
+
+def test_no_session_and_a_session_with_all_are_two_different_mistakes(command: Command) -> None:
+    assert "daypack: session required, or --all [arguments]" in command("gc").stderr
+    assert "daypack: a session and --all cannot be combined [arguments]" in command("gc", "talk", "--all").stderr

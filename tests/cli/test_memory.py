@@ -208,3 +208,14 @@ def test_an_entry_is_erased_by_the_start_of_its_id(command: Command) -> None:
     erased = command("memory", "erase", memory_id[:6], "--entry", entry_id[:6], "--yes")
     assert (erased.returncode, erased.stderr) == (0, f"entry {entry_id} was erased\n")
     assert "did you mean Harbour?" in command("memory", "show", "Harbuor").stderr
+
+
+def test_show_says_how_many_older_entries_it_does_not_show(command: Command) -> None:
+    memory_id = command("memory", "new", "launch").stdout.strip()
+    for number in range(10):
+        command("memory", "add", "launch", f"Step {number} is done.")
+    assert command("memory", "show", "launch").stderr == ""
+    for number in (10, 11):
+        command("memory", "add", "launch", f"Step {number} is done.")
+    said = command("memory", "show", "launch").stderr
+    assert said == f"… 2 older entries not shown; `daypack memory export {memory_id[:8]}` writes all\n"

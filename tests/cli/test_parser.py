@@ -1,12 +1,16 @@
 """Wrong arguments: refused in two lines that name the command and the nearest valid spelling."""
 
 import json
+from importlib import import_module
 
 import pytest
 from cli.conftest import Command
 
-from daypack.cli.main import run
+from daypack.cli.main import COMMANDS, run
+from daypack.cli.parser import Parser
+from daypack.cli.synonyms import SYNONYMS
 
+LISTED = "`daypack help` lists the commands"
 ROLES = "the choices are system, user, assistant, tool"
 DASHES = "see `daypack log --help`; put -- before a text that begins with -"
 
@@ -31,6 +35,37 @@ DASHES = "see `daypack log --help`; put -- before a text that begins with -"
         ("log", "daypack log: the following arguments are required: session", "see `daypack log --help`"),
         ("log talk more", "daypack log: unexpected argument 'more'", "see `daypack log --help`"),
         ("log talk -n", "daypack log: -n: expected one argument", "see `daypack log --help`"),
+        ("list", "daypack: unknown command 'list'", f"did you mean `daypack session list`? {LISTED}"),
+        ("ls", "daypack: unknown command 'ls'", f"did you mean `daypack session list`? {LISTED}"),
+        ("init talk", "daypack: unknown command 'init'", f"did you mean `daypack session new`? {LISTED}"),
+        ("new talk", "daypack: unknown command 'new'", f"did you mean `daypack session new`? {LISTED}"),
+        ("cat talk", "daypack: unknown command 'cat'", f"did you mean `daypack log`? {LISTED}"),
+        ("show talk", "daypack: unknown command 'show'", f"did you mean `daypack log`? {LISTED}"),
+        ("tail talk", "daypack: unknown command 'tail'", f"did you mean `daypack log`? {LISTED}"),
+        ("history talk", "daypack: unknown command 'history'", f"did you mean `daypack log`? {LISTED}"),
+        ("usage talk", "daypack: unknown command 'usage'", f"did you mean `daypack turns`? {LISTED}"),
+        ("version", "daypack: unknown command 'version'", f"did you mean `daypack --version`? {LISTED}"),
+        ("rm talk", "daypack: unknown command 'rm'", f"did you mean `daypack gc SESSION --delete`? {LISTED}"),
+        ("delete talk", "daypack: unknown command 'delete'", f"did you mean `daypack gc SESSION --delete`? {LISTED}"),
+        (
+            "config",
+            "daypack: unknown command 'config'",
+            f"settings are in config.toml and in environment variables, see Settings in docs/cli.md; {LISTED}",
+        ),
+        (
+            "session rm talk",
+            "daypack session: unknown action 'rm'",
+            "did you mean `daypack gc SESSION --delete`? the actions are new, list, show",
+        ),
+        ("session ls", "daypack session: unknown action 'ls'", "did you mean list? the actions are new, list, show"),
+        ("user add ada", "daypack user: unknown action 'add'", "did you mean set? the actions are list, show, set"),
+        ("--hom x session list", "daypack: unknown option '--hom'", "did you mean --home?"),
+        ("session --hom x list", "daypack session: unknown option '--hom'", "did you mean --home?"),
+        (
+            "--budget 8k pack talk",
+            "daypack: unknown option '--budget'",
+            "options follow the command: `daypack COMMAND --help` lists them",
+        ),
         ("--verison", "daypack: unknown option '--verison'", "did you mean --version?"),
     ],
 )
@@ -40,6 +75,19 @@ def test_wrong_arguments_are_refused_with_the_nearest_spelling(
     done = command(*args.split())
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"{problem}\n  → {hint}\n"
+
+
+def test_everything_that_is_suggested_for_a_guess_exists() -> None:
+    for suggestion in SYNONYMS:
+        command, *others = suggestion.split()
+        assert command in COMMANDS or command == "--version"
+        if others and others[0].islower() and not others[0].startswith("-"):
+            parser = Parser(prog=f"daypack {command}")
+            import_module(f"daypack.cli.{command}").configure(parser)
+            assert others[0] in parser.actions
+    words = [word for guesses in SYNONYMS.values() for word in guesses]
+    assert len(set(words)) == len(words)
+    assert COMMANDS.keys().isdisjoint(words)
 
 
 def test_help_lists_the_commands_and_shows_those_of_a_command_and_of_an_action(command: Command) -> None:

@@ -65,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace, move: str | None) -> None:
     hint = "gc SESSION [--apply], gc --all [--apply], or gc SESSION --archive, --restore or --delete --yes"
     if bool(args.session) == args.all:
-        raise BadInput("name a session or use --all, not both", operation="gc", place="arguments", hint=hint)
+        problem = "a session and --all cannot be combined" if args.all else "session required, or --all"
+        raise BadInput(problem, operation="gc", place="arguments", hint=hint)
     if move and (args.all or args.apply or args.children):
         problem = f"--{move} takes one session and cannot be combined with --all, --apply or --children"
         raise BadInput(problem, operation="gc", place="arguments", hint=hint)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from daypack.cli.parser import EXIT_USAGE, PLACE_OPTIONS, Parser, first_positional, is_option
 from daypack.errors import BadInput, Damaged, DamageWarning, DaypackError, StorageFailed
@@ -107,8 +107,7 @@ def _run_command(arguments: list[str]) -> int:
     if name == "help":
         return _run_command(["--help", *arguments])  # first: after -- it would be a text
     if name not in COMMANDS:
-        hint = f"{did_you_mean(name, [*COMMANDS, 'help'])} `daypack help` lists the commands".strip()
-        Parser(prog="daypack").refuse(f"unknown command {name!r}", hint)
+        _refuse_command(name, arguments[:at])
     module = import_module(f"daypack.cli.{MODULES.get(name, name)}")
     parser = Parser(prog=f"daypack {name}", description=module.__doc__)
     module.configure(parser)
@@ -116,11 +115,25 @@ def _run_command(arguments: list[str]) -> int:
     return module.run(parser.parse(arguments))
 
 
-def _print_overview(arguments: Sequence[str]) -> int:
+def _refuse_command(name: str, before: Sequence[str]) -> NoReturn:
+    """Refuse an unknown command, or an unknown option before it whose value was taken for the command."""
+    from daypack.cli.synonyms import suggest_command  # noqa: PLC0415 — only for errors
+
+    _check_options(before)
+    hint = f"{suggest_command(name, [*COMMANDS, 'help'])} `daypack help` lists the commands".strip()
+    Parser(prog="daypack").refuse(f"unknown command {name!r}", hint)
+
+
+def _check_options(arguments: Sequence[str]) -> None:
+    """Refuse options without a command that are not options of all commands."""
     for name in (argument.partition("=")[0] for argument in arguments if is_option(argument)):
         if name not in _GLOBAL:
             hint = did_you_mean(name, _GLOBAL) or "options follow the command: `daypack COMMAND --help` lists them"
             Parser(prog="daypack").refuse(f"unknown option {name!r}", hint)
+
+
+def _print_overview(arguments: Sequence[str]) -> int:
+    _check_options(arguments)
     if "--version" in arguments:
         from daypack import __version__  # noqa: PLC0415 — only here
 

@@ -138,7 +138,7 @@ def _find_entry(memories: Memories, memory_id: str, name: str) -> str:
         page = memories.list_entries(memory_id, after=ids[-1])
     if found := complete(name, ids, what="entries"):
         return found
-    hint = f"list entries with `daypack memory show {memory_id[:8]} --json`"
+    hint = f"`daypack memory export {memory_id[:8]}` prints the entries with their ids"
     raise EntryMissing("no such entry", operation="erase", place=name, hint=hint)
 
 
@@ -173,6 +173,9 @@ def _show(memories: MemoryTools, args: argparse.Namespace) -> int:
         print("\nnewest entries")
     for entry in page.entries:
         print(f"  {colour(_when(entry), 'dim')}  {safe_line(entry.summary)}")
+    if older := memory.stats.entries - len(page.entries):
+        command = f"`daypack memory export {memory.memory_id[:8]}`"
+        print_note(f"… {counted(older, 'older entry', 'older entries')} not shown; {command} writes all")
     return 0
 
 

@@ -56,6 +56,12 @@ class Parser(argparse.ArgumentParser):
         return {}
 
     @property
+    def all_options(self) -> list[str]:
+        """The options, and those of the actions."""
+        own = [name for action in self._actions for name in action.option_strings]
+        return list(dict.fromkeys([*own, *(name for parser in self.actions.values() for name in parser.all_options)]))
+
+    @property
     def options_with_value(self) -> set[str]:
         """The options that take a value, those of the actions included: they may come before the action."""
         own = {name for action in self._actions if action.nargs != 0 for name in action.option_strings}
@@ -72,16 +78,23 @@ class Parser(argparse.ArgumentParser):
         if name is None:
             self.refuse(f"action required: {_join_or(self.actions)}")
         if name not in self.actions:
-            hint = f"{did_you_mean(name, self.actions)} the actions are {', '.join(self.actions)}".strip()
-            self.refuse(f"unknown action {name!r}", hint)
+            self._refuse_action(name, arguments[:at])
         others = list(arguments) if at is None else [*arguments[:at], *arguments[at + 1 :]]
         parsed = self.actions[name].parse(others)
         parsed.action = name
         return parsed
 
+    def _refuse_action(self, name: str, before: Sequence[str]) -> NoReturn:
+        """Refuse an unknown action, or an unknown option before it whose value was taken for the action."""
+        from daypack.cli.synonyms import suggest_action  # noqa: PLC0415 — only for errors
+
+        self._check_options(before, self.all_options)
+        suggested = suggest_action(self.prog.removeprefix("daypack "), name, self.actions)
+        self.refuse(f"unknown action {name!r}", f"{suggested} the actions are {', '.join(self.actions)}".strip())
+
     def _parse_all(self, arguments: Sequence[str]) -> argparse.Namespace:
         given = _marked(arguments)
-        self._check_options(given)
+        self._check_options(given, self.all_options)
         parsed, others = self.parse_known_intermixed_args(given)
         if others:
             self.refuse(f"unexpected argument {others[0].removeprefix(_MARK)!r}")
@@ -90,11 +103,10 @@ class Parser(argparse.ArgumentParser):
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:  # noqa: ANN401 — as in argparse
         return super()._get_value(action, arg_string.removeprefix(_MARK))  # pyright: ignore — not in its stubs
 
-    def _check_options(self, arguments: Sequence[str]) -> None:
+    def _check_options(self, arguments: Sequence[str], known: Collection[str]) -> None:
         """Refuse unknown options first: argparse would name the arguments that it misses because of them."""
         if any(argument in _HELP for argument in arguments):
             return
-        known = [option for action in self._actions for option in action.option_strings]
         for argument in arguments:
             name = argument.partition("=")[0]
             if not is_option(argument) or name in known or argument[:2] in known:
