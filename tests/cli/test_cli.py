@@ -104,6 +104,15 @@ def test_a_bad_line_in_a_stream_is_named_and_the_way_on_is_told(run: Run) -> Non
     assert rest.stdout == "1 message appended (msg-4)\n"
 
 
+@pytest.mark.parametrize(
+    "args",
+    [("--role", "tool"), ("--name", "n" * 300), ("--meta", "[1]"), ("--tool-call-id", "c"), ("--client-key", "")],
+)
+def test_a_refused_message_creates_no_session(run: Run, args: tuple[str, ...]) -> None:
+    assert run("append", "new", "hello", *args).returncode in (1, 2)
+    assert run("session", "list", "--json").stdout == "[]\n"
+
+
 def test_log_shows_messages_tool_calls_and_events_for_people(run: Run, home: str) -> None:
     with daypack.open_session("talk", home=home) as session:
         session.append(

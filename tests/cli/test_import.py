@@ -1,5 +1,6 @@
 """`daypack import` as a person and a script use it."""
 
+import errno
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 import daypack
+from daypack.cli import main
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 CHAT = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
@@ -195,6 +197,17 @@ def test_wrong_use_is_told(run: Run, tmp_path: Path, args: tuple[str, ...], prob
     done = run(*(one.format(tmp_path) for one in args))
     assert done.returncode == 2
     assert problem in done.stderr
+
+
+def test_a_folder_that_cannot_be_read_is_not_called_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def scandir(path: str) -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert main.run(["import", str(tmp_path)]) == 2
+    assert f"Permission denied [{tmp_path}]" in capsys.readouterr().err
 
 
 def test_control_characters_of_a_file_do_not_reach_the_terminal(run: Run, tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_result_reads_only_its_batch(session: Session, monkeypatch: pytest.Mon
     ranges.clear()
     session.append("user", "Thanks.")
     assert ranges == []
-    session.append_many([{"role": "user", "content": "More."} for _ in range(64)])
+    session.append_many([{"role": "user", "content": "More."} for _ in range(4_096)])
     with pytest.raises(BadMessage):
         session.append("tool", "x", tool_call_id="c198")
     assert ranges == []
@@ -160,3 +160,10 @@ def test_a_result_reads_only_its_batch(session: Session, monkeypatch: pytest.Mon
 def test_many_waiting_calls_are_counted(session: Session) -> None:
     session.append("assistant", "", tool_calls=[{"id": f"c{number}", "name": "ls"} for number in range(20)])
     assert "c7 (ls) and 12 more (hint:" in refusal(session, "tool", "x")
+
+
+def test_a_result_is_kept_however_much_was_said_while_the_tool_ran(session: Session) -> None:
+    session.append("assistant", "", tool_calls=[READ])
+    session.append_many([{"role": "user", "content": f"Still there? {number}"} for number in range(200)])
+    assert session.append("tool", "x", tool_call_id="call_1").tool_call_id == "call_1"
+    assert "no call 'call_1' waits" in refusal(session, "tool", "x", tool_call_id="call_1")

@@ -12,7 +12,7 @@ from daypack.cli.options import add_place, natural
 from daypack.cli.terminal import Progress, counted, json_text, print_note
 from daypack.config import Settings
 from daypack.errors import BadInput, BadMessage, DaypackError
-from daypack.history.draft import draft_from
+from daypack.history.draft import draft_from, draft_message
 from daypack.session import Session, open_session
 from daypack.types.history import Message
 from daypack.types.kinds import ROLES
@@ -45,12 +45,15 @@ def run(args: argparse.Namespace) -> int:
     meta = _json(args.meta, "--meta") if args.meta is not None else None
     lines = _open_lines(args.jsonl) if args.jsonl else None
     content = _read_input() if args.text in (None, "-") and not lines else args.text
+    names = {"name": args.name, "tool_call_id": args.tool_call_id, "client_key": args.client_key, "meta": meta}
+    if not lines:
+        draft_message(args.role or "user", content, names)  # before a refused message would leave an empty session
     settings: Settings = {"durability": args.durability} if args.durability else {}
-    with open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, **settings) as session:
+    place = {"agent": args.agent, "home": args.home, "uid": args.uid, "create": args.role != "tool"}
+    with open_session(args.session, **place, **settings) as session:
         if lines:
             return _append_lines(session, lines, args)
-        names = {"name": args.name, "tool_call_id": args.tool_call_id, "client_key": args.client_key}
-        message = session.append(args.role or "user", content, **names, meta=meta)
+        message = session.append(args.role or "user", content, **names)
     print(json_text(message) if args.json else message.id)
     return 0
 

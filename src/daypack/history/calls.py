@@ -10,6 +10,7 @@ from daypack.types.history import Message, ToolCall
 from daypack.types.kinds import ROLES
 
 _SLOTS = 64  # of the log that are looked at in one go
+_LATE = 4_096  # messages that can come between a call and its result
 _TOOL = ROLES.index("tool") + 1
 _SHOWN = 8  # waiting calls that a message names
 
@@ -82,7 +83,7 @@ def _is_late(reader: Reader[Message], call_id: str | None) -> bool:
     if call_id is None:
         return False
     count = reader.count()
-    start = max(0, count - _SLOTS)
+    start = max(0, count - _LATE)
     flagged = [start + at for at, slot in enumerate(reader.slots(start, count)) if slot.flags & CALLS]
     for position in reversed(flagged):
         for message in reader.read(position, position + 1):

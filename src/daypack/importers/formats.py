@@ -36,9 +36,14 @@ class Format(NamedTuple):
 
 def find_files(format: str | None, path: str) -> list[str]:  # noqa: A002 — the word of the command
     """Return the files below a folder that may be of a format, or of any, sorted by name."""
+
+    def refuse(error: OSError) -> None:
+        if error.filename == path:  # folders below it that cannot be read are left out
+            raise unreadable(path, error.strerror or str(error), "give a readable folder") from error
+
     endings = FORMATS[format].endings if format else ENDINGS
     files: list[str] = []
-    for folder, folders, names in os.walk(path):
+    for folder, folders, names in os.walk(path, onerror=refuse):
         folders.sort()
         is_subagents = format in (None, claude_code.FORMAT) and os.path.basename(folder) == "subagents"
         if is_subagents and os.path.isfile(f"{os.path.dirname(folder)}.jsonl"):
