@@ -1,9 +1,10 @@
 """The program `daypack`, also as `python -m daypack`: its standard streams, Ctrl-C and its exit code."""
 
 import os
+import signal
 import sys
 from io import TextIOWrapper
-from types import TracebackType
+from types import FrameType, TracebackType
 
 _INTERRUPTED = 130
 
@@ -12,6 +13,8 @@ def main() -> int:
     """Run the command of the arguments; Ctrl-C ends it without a traceback at any moment."""
     # Ctrl-C can arrive where no `try` catches it: in a callback of the import system, in a finaliser, at exit.
     sys.excepthook, sys.unraisablehook = _on_exception, _on_unraisable
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not ignored, as by nohup
+        signal.signal(signal.SIGINT, _on_interrupt)
     try:
         _open_streams()
         from daypack.cli.main import run  # noqa: PLC0415 — Ctrl-C can arrive during this import too
@@ -19,6 +22,19 @@ def main() -> int:
         return run()
     except KeyboardInterrupt:
         return _INTERRUPTED
+
+
+def _on_interrupt(_: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, but not out of an import.
+
+    There it becomes a RuntimeError while a class is made, and extension modules that build types crash. Ending at once
+    is like a crash of the process, which leaves no half-written line.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            os._exit(_INTERRUPTED)
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 def _on_exception(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:

@@ -168,6 +168,30 @@ def test_ctrl_c_has_no_traceback_at_any_moment(talk: str) -> None:
         assert (done.returncode, done.stderr) == (130, ""), moment
 
 
+MAKING_A_CLASS = """
+import signal, sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.util import spec_from_loader
+class Named:
+    def __set_name__(self, owner, name):
+        signal.raise_signal(signal.SIGINT)
+class Interrupting(Loader, MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        return spec_from_loader(name, self) if name == "daypack.cli.log" else None
+    def exec_module(self, module):
+        type("Owner", (), {"name": Named()})
+sys.meta_path.insert(0, Interrupting())
+from daypack.__main__ import main
+sys.exit(main())
+"""
+
+
+def test_ctrl_c_has_no_traceback_while_an_import_makes_a_class(talk: str) -> None:
+    command = [sys.executable, "-c", MAKING_A_CLASS, "log", "talk", "--home", talk]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 @pytest.mark.parametrize(
     "late",
     [
