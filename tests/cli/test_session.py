@@ -106,8 +106,26 @@ def test_tokens_of_many_foreign_lines_are_not_counted_for_a_list(command: Comman
 
 
 def test_without_sessions_the_agents_that_have_some_are_named(command: Command, home: str) -> None:
-    assert "→" not in command("session", "list").stderr
+    assert "--agent" not in command("session", "list").stderr
     make(home, "talk", "2020-01-01T00:00:00Z", "x")
     done = command("session", "list", "--agent", "coder")
     assert done.stdout == ""
-    assert done.stderr.endswith("  → --agent NAME lists those of default\n")
+    assert done.stderr.endswith("\n1 session of agent default: add --agent NAME\n")
+
+
+def test_the_list_of_the_default_agent_mentions_the_sessions_of_others(
+    command: Command, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(home, "talk", "2020-01-01T00:00:00Z", "Say hello")
+    assert command("session", "list").stderr == ""
+    for agent, name in (("coder", "one"), ("coder", "two")):
+        command("session", "new", name, "--agent", agent)
+    assert command("session", "list").stderr == "2 more sessions of agent coder: add --agent NAME\n"
+    for agent in ("desk", "editor", "fixer"):
+        command("session", "new", "one", "--agent", agent)
+    said = "5 more sessions of agents coder, desk, editor, …: add --agent NAME\n"
+    assert command("session", "list").stderr == said
+    assert command("session", "list", "--json").stderr == ""
+    assert command("session", "list", "--agent", "coder").stderr == ""
+    monkeypatch.setenv("DAYPACK_AGENT", "coder")
+    assert "4 more sessions of agents default, desk, editor, …" in command("session", "list").stderr

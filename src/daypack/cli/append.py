@@ -9,15 +9,19 @@ import msgspec
 
 from daypack.cli.input import read_text, unreadable
 from daypack.cli.options import add_place, natural
-from daypack.cli.terminal import Progress, counted, json_text, print_note
+from daypack.cli.terminal import Progress, counted, json_text, print_note, safe_line
 from daypack.config import Settings
 from daypack.errors import BadInput, BadMessage, DaypackError
+from daypack.files.atomic import exists
 from daypack.history.draft import draft_from, draft_message
+from daypack.history.layout import find_home
 from daypack.session import Session, open_session
 from daypack.types.history import Message
 from daypack.types.kinds import ROLES
+from daypack.types.names import did_you_mean
 
 _BATCH_LINES = 1000
+_MISTYPED = 0.75  # ratio of difflib: most new names are meant, so that less similar ones are not mentioned
 _BATCH_BYTES = 1 << 20
 
 
@@ -50,12 +54,28 @@ def run(args: argparse.Namespace) -> int:
         draft_message(args.role or "user", content, names)  # before a refused message would leave an empty session
     settings: Settings = {"durability": args.durability} if args.durability else {}
     place = {"agent": args.agent, "home": args.home, "uid": args.uid, "create": args.role != "tool"}
+    home = find_home(args.home, args.uid)
+    is_new = not exists(home.session(args.agent, args.session).folder)
     with open_session(args.session, **place, **settings) as session:
         if lines:
-            return _append_lines(session, lines, args)
-        message = session.append(args.role or "user", content, **names)
-    print(json_text(message) if args.json else message.id)
+            appended = _append_lines(session, lines, args)
+        else:
+            message = session.append(args.role or "user", content, **names)
+            appended = json_text(message) if args.json else message.id
+    print(appended)
+    if is_new and not args.json:
+        _print_new(args.session, home.list(args.agent))
     return 0
+
+
+def _print_new(name: str, names: Iterable[str]) -> None:
+    """Say that a session was created: it may be a mistyped name. Names that differ only in digits are a series."""
+
+    def letters(text: str) -> str:
+        return "".join(character for character in text if not character.isdigit())
+
+    similar = did_you_mean(name, [other for other in names if letters(other) != letters(name)], similar=_MISTYPED)
+    print_note(f"new session {safe_line(name)}" + (f": {safe_line(similar)}" if similar else ""))
 
 
 def _check_arguments(args: argparse.Namespace) -> None:
@@ -72,7 +92,8 @@ def _check_arguments(args: argparse.Namespace) -> None:
         raise BadInput(problem, operation="append", place="arguments", hint=hint)
 
 
-def _append_lines(session: Session, lines: BinaryIO, args: argparse.Namespace) -> int:
+def _append_lines(session: Session, lines: BinaryIO, args: argparse.Namespace) -> str:
+    """Append the lines and return what is printed about them."""
     progress = Progress("messages appended")
     count, done, first, last = 0, args.skip, "", ""
     with lines:
@@ -93,11 +114,9 @@ def _append_lines(session: Session, lines: BinaryIO, args: argparse.Namespace) -
             raise
     progress.clear()
     if args.json:
-        print(json_text({"appended": count, "first": first or None, "last": last or None}))
-    else:
-        ids = f" ({first} to {last})" if count > 1 else f" ({first})" if count else ""
-        print(f"{counted(count, 'message')} appended{ids}")
-    return 0
+        return json_text({"appended": count, "first": first or None, "last": last or None})
+    ids = f" ({first} to {last})" if count > 1 else f" ({first})" if count else ""
+    return f"{counted(count, 'message')} appended{ids}"
 
 
 def _batches(lines: Iterable[bytes], skip: int) -> Iterator[tuple[int, list[Message]]]:

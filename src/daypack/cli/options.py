@@ -18,12 +18,16 @@ def add_place(parser: argparse.ArgumentParser, *, session: str | None = "name of
     if session:
         parser.add_argument("session", help=session)
     parser.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
-    agent = os.environ.get("DAYPACK_AGENT") or "default"
     parser.add_argument(
-        "--agent", default=agent, help="agent the session belongs to (default: DAYPACK_AGENT or 'default')"
+        "--agent", default=default_agent(), help="agent the session belongs to (default: DAYPACK_AGENT or 'default')"
     )
     parser.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
+
+
+def default_agent() -> str:
+    """Return the agent of commands without --agent."""
+    return os.environ.get("DAYPACK_AGENT") or "default"
 
 
 def natural(text: str) -> int:

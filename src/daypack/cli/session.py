@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from daypack.cli.columns import AGE_COLUMNS, age, fit, terminal_width
-from daypack.cli.options import add_place, natural, open_named
+from daypack.cli.options import add_place, default_agent, natural, open_named
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line
 from daypack.config import Settings
 from daypack.derived.title import title_of
@@ -20,6 +20,7 @@ from daypack.session import Session, open_session
 _PIPE_COLUMNS = 160  # where output is not a terminal
 _NAME_COLUMNS = 40  # a longer name moves only the title of its own line
 _MIN_TITLE = 8  # columns; with fewer a title says nothing
+_FEW = 3  # other agents that are named
 _UNCOUNTED_BYTES = 1 << 16  # of lines by other programs, which a list of many sessions counts
 
 
@@ -63,13 +64,25 @@ def _list(args: argparse.Namespace) -> int:
     if rows:
         print("\n".join(_table(rows)))
     else:
-        others = [agent for agent in home.agents() if agent != args.agent and home.list(agent)]
         print_note(f"no sessions of agent {safe_line(args.agent)} in {safe_line(home.folder)}")
-        if others:
-            print_note(f"  → --agent NAME lists those of {safe_line(', '.join(others))}")
     if len(rows) < len(names):
         print_note(f"… {counted(len(names) - len(rows), 'older session')} not shown; -n 0 shows all")
+    if not rows or args.agent == default_agent():
+        _mention_others(home, args.agent, "more session" if rows else "session")
     return 0
+
+
+def _mention_others(home: Home, agent: str, noun: str) -> None:
+    """Say how many sessions other agents have; their folders are only listed."""
+    others = dict[str, int]()
+    for other in home.agents():
+        with suppress(DaypackError):  # a folder that cannot be read is not what was asked for
+            others[other] = len(home.list(other))
+    names = [other for other, count in others.items() if count and other != agent]
+    if names:
+        count = counted(sum(others[name] for name in names), noun)
+        listed = ", ".join(names[:_FEW]) + (", …" if len(names) > _FEW else "")
+        print_note(f"{count} of {'agent' if len(names) == 1 else 'agents'} {safe_line(listed)}: add --agent NAME")
 
 
 def _newest_first(home: Home, agent: str) -> list[str]:

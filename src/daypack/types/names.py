@@ -11,7 +11,7 @@ _SIMILAR = 0.6  # ratio of difflib; below that a suggestion is a guess
 _CLOSE = 0.1  # names so much less similar than the best are not suggested beside it
 
 
-def nearest(name: str, known: Iterable[str]) -> list[str]:
+def nearest(name: str, known: Iterable[str], *, similar: float = _SIMILAR) -> list[str]:
     """Return the known names that resemble a name, the most similar first; case and leading dashes do not count."""
     from difflib import SequenceMatcher  # noqa: PLC0415 — only after a mistake
 
@@ -19,9 +19,9 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     ratios: dict[str, float] = {}
     for other in known:
         matcher.set_seq1(_plain(other))
-        if matcher.real_quick_ratio() >= _SIMILAR and matcher.quick_ratio() >= _SIMILAR:
+        if matcher.real_quick_ratio() >= similar and matcher.quick_ratio() >= similar:
             ratios[other] = matcher.ratio()
-    least = max(_SIMILAR, max(ratios.values(), default=0) - _CLOSE)
+    least = max(similar, max(ratios.values(), default=0) - _CLOSE)
     found = [other for other, ratio in ratios.items() if ratio >= least]
     return sorted(found, key=lambda other: -ratios[other])[:_MOST]
 
@@ -30,9 +30,9 @@ def _plain(name: str) -> str:
     return name.lstrip("-").lower()
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str], *, similar: float = _SIMILAR) -> str:
     """Return "did you mean log?", or "" if no known name resembles the name."""
-    found = nearest(name, known)
+    found = nearest(name, known, similar=similar)
     return f"did you mean {' or '.join(found)}?" if found else ""
 
 
