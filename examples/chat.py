@@ -4,7 +4,7 @@
     export OPENAI_API_KEY=...    # or OPENAI_BASE_URL for any compatible server
     python examples/chat.py [SESSION]
 
-Ctrl-C stops a reply and keeps what came of it; Ctrl-D leaves. MODEL chooses the model.
+Ctrl-C stops a reply and keeps what came of it; at the prompt it leaves, as Ctrl-D does. MODEL chooses the model.
 """
 
 import os
@@ -22,15 +22,15 @@ def answer(client: OpenAI, session: daypack.Session, text: str) -> None:
     """Print the reply to a text while it comes."""
     session.append("user", text)
     turn = session.prepare(budget=BUDGET, model=MODEL)
-    source = client.chat.completions.create(
-        model=MODEL, stream=True, stream_options={"include_usage": True}, **turn.request("openai")
-    )
-    with session.stream(source) as stream:
-        try:
+    try:
+        source = client.chat.completions.create(
+            model=MODEL, stream=True, stream_options={"include_usage": True}, **turn.request("openai")
+        )
+        with session.stream(source) as stream:
             for piece in stream:
                 print(piece, end="", flush=True)
-        except KeyboardInterrupt:
-            print(" [stopped]", end="")
+    except KeyboardInterrupt:
+        print(" [stopped]", end="")
     print()
 
 
@@ -45,7 +45,8 @@ def main() -> None:
         while True:
             try:
                 text = input("> ")
-            except EOFError:
+            except (EOFError, KeyboardInterrupt):
+                print()
                 break
             if text.strip():
                 answer(client, session, text)

@@ -41,9 +41,10 @@ def call_tool(session: daypack.Session, name: str, arguments: str) -> str:
 
 
 if __name__ == "__main__":
+    question = " ".join(sys.argv[1:]).strip() or sys.exit(__doc__)
     client, session = Anthropic(), daypack.open_session(Path.cwd().name, agent="coder")
     tools = TOOLS + session.tools()
-    message = session.append("user", " ".join(sys.argv[1:]))
+    message = session.append("user", question)
     while message.role == "user" or message.tool_calls:
         turn = session.prepare(budget=100_000, model=MODEL, tools=tools)
         try:

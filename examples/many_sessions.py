@@ -42,7 +42,7 @@ class Desk:
 
 async def main() -> None:
     """Answer all lines of the standard input and print the answers in their order."""
-    asked = [line.partition(":") for line in sys.stdin if ":" in line]
+    asked = [parts for parts in (line.partition(":") for line in sys.stdin) if parts[2].strip()]
     async with AsyncOpenAI() as client:
         desk = Desk(client)
         replies = (desk.answer(user.strip(), question.strip()) for user, _, question in asked)

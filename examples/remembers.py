@@ -30,11 +30,13 @@ def find_memory() -> str:
 
 def main() -> None:
     """Answer line after line of the standard input."""
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     client = OpenAI()
     with daypack.open_session(sys.argv[1], agent=TITLE, workspace="") as session:
         session.bind_memory(find_memory())
         session.switch("protocol", on=True)
-        for text in map(str.strip, sys.stdin):
+        for text in filter(None, map(str.strip, sys.stdin)):
             session.append("user", text)
             turn = session.prepare(budget=16_000, model=MODEL)
             source = client.chat.completions.create(

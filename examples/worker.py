@@ -48,6 +48,8 @@ def work(client: OpenAI, job: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
+        sys.exit(__doc__)
     for path in sorted(Path(sys.argv[1]).glob("*.txt")):
         with path.open("rb") as held:
             try:

@@ -34,12 +34,28 @@ SCRIPTS: dict[str, tuple[Step, ...]] = {
 }
 TYPED = ("docs/guide.md",)  # pages whose Python examples build on each other
 MARK = "-- end of output --"
-# Runs blocks of code as if they were typed one after the other: a block per line of input, its output up to the mark.
+MAX_ECHO = 1_000  # characters of a value that a prompt shows
+# Types blocks of code at a prompt, line after line: a block per line of input, its output up to the mark. The prompt
+# echoes the values of expressions; the pages do not show them, so they must not be long.
 TYPIST = f"""
-import json, sys
+import codeop, json, sys
+
+def echo(value):
+    if len(repr(value)) > {MAX_ECHO}:
+        raise ValueError(f"the prompt echoes {{len(repr(value)):,}} characters: assign the value")
+
+sys.displayhook = echo
+compile_typed = codeop.CommandCompiler()
 typed = {{"__name__": "__main__"}}
-for line in sys.stdin:
-    exec(compile(json.loads(line), "<example>", "exec"), typed)
+for block in sys.stdin:
+    lines = []
+    for line in [*json.loads(block).split("\\n"), ""]:
+        lines.append(line)
+        if code := compile_typed("\\n".join(lines), "<example>", "single"):
+            exec(code, typed)
+            lines = []
+    if lines:
+        raise SyntaxError(f"the prompt waits for more: {{lines}}")
     print({MARK!r}, flush=True)
 """
 
@@ -133,7 +149,7 @@ def draw_image(width: int, height: int) -> bytes:
 
 
 class TypedExamples(Examples):
-    """Types all Python examples of a page into one Python, as a reader does."""
+    """Types all Python examples of a page at one Python prompt, as a reader does."""
 
     def __init__(self, home: Path, variables: Mapping[str, str] = {}) -> None:
         super().__init__(home, variables)

@@ -16,6 +16,7 @@ GUIDE: tuple[Step, ...] = (
     "Four, five, six.",
     # Anthropic
     "I am Claude.",
+    "Claude.",
     "Now I am GPT.",
     # Rules
     "I will.",
@@ -23,7 +24,8 @@ GUIDE: tuple[Step, ...] = (
     "She is 34 feet long.",
     # Errors
     TOO_LONG,
-    "Which planet is the largest.",
+    Say(calls=(Call("read_file", {"path": "notes.txt"}),)),
+    "Still on Friday.",
     # Threads, asyncio, processes
     "Yes.",
     "Yes.",

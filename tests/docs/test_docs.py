@@ -75,6 +75,22 @@ def test_python_examples_can_build_on_each_other(tmp_path: Path) -> None:
     examples.close()
 
 
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("for x in range(2):\n    print(x)\nprint()\n", "SyntaxError"),  # a prompt needs an empty line after a body
+        ("def f():\n    x = 1\n\n    return x\n", "IndentationError"),  # an empty line ends a body
+        ("print(\n", "the prompt waits for more"),
+        ("list(range(1_000))\n", "the prompt echoes 4,890 characters"),
+    ],
+)
+def test_an_example_that_cannot_be_typed_at_a_prompt_fails(code: str, problem: str, tmp_path: Path) -> None:
+    examples = TypedExamples(tmp_path / "ada")
+    with pytest.raises(AssertionError, match=problem):
+        examples.python(code)
+    examples.close()
+
+
 def test_the_example_lines_of_the_format_are_lines_of_a_log() -> None:
     lines = [
         line for block in fences(read("docs/format.md")) if block.language == "jsonl" for line in block.text.split("\n")

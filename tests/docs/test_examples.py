@@ -1,11 +1,14 @@
 """The examples are run as their users run them: as programs, with real clients, against a model that checks them."""
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 from docs.example_runs import ROOT
@@ -66,9 +69,9 @@ def test_an_example_is_short_and_says_how_to_run_it(name: str) -> None:
 
 def test_the_chat_streams_and_continues_where_it_was(program: Program) -> None:
     with ModelEndpoint("Hello, Ada.", "You are Ada.") as endpoint:
-        assert program.run(endpoint, "chat.py", "work", typed="\nI am Ada.\n") == "> > Hello, Ada.\n> "
+        assert program.run(endpoint, "chat.py", "work", typed="\nI am Ada.\n") == "> > Hello, Ada.\n> \n"
         printed = program.run(endpoint, "chat.py", "work", typed="Who am I?\n")
-        assert printed == "user: I am Ada.\nassistant: Hello, Ada.\n> You are Ada.\n> "
+        assert printed == "user: I am Ada.\nassistant: Hello, Ada.\n> You are Ada.\n> \n"
         roles = [message["role"] for message in endpoint.bodies[1]["messages"]]
         assert roles == ["system", "user", "assistant", "user"]
 
@@ -89,6 +92,58 @@ def test_ctrl_c_stops_a_reply_of_the_chat_and_keeps_what_came(program: Program) 
         said = endpoint.bodies[1]["messages"]
         assert [message["role"] for message in said][-2:] == ["assistant", "user"]
         assert said[-2]["content"].startswith("One, two,")
+
+
+def interrupt(*_: object, **__: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_at_the_prompt_leaves_the_chat(
+    program: Program, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("builtins.input", interrupt)  # a signal might come before the program reads
+    monkeypatch.setattr(sys, "argv", ["chat.py"])
+    monkeypatch.setenv("DAYPACK_HOME", program.home)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    runpy.run_path(str(ROOT / "examples" / "chat.py"), run_name="__main__")
+    assert capsys.readouterr().out == "\n"
+
+
+def test_ctrl_c_stops_the_chat_while_it_waits_for_the_model(
+    program: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=interrupt)))
+    chat = runpy.run_path(str(ROOT / "examples" / "chat.py"))
+    with daypack.open_session("chat", home=program.home, workspace="") as session:
+        chat["answer"](client, session, "Hi.")
+        assert capsys.readouterr().out == " [stopped]\n"
+        assert [message.role for message in session.tail(2)] == ["user"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("coding_agent.py", ()),
+        ("coding_agent.py", (" ",)),
+        ("remembers.py", ()),
+        ("worker.py", ()),
+        ("worker.py", ("x",)),
+    ],
+)
+def test_an_example_without_what_it_needs_prints_its_usage(
+    name: str, arguments: tuple[str, ...], program: Program
+) -> None:
+    with ModelEndpoint() as endpoint, program.start(endpoint, name, *arguments) as process:
+        printed, errors = process.communicate(timeout=120)
+        assert (process.returncode, printed, endpoint.requests) == (1, "", [])
+        assert f"examples/{name} " in errors
+        assert "Traceback" not in errors
+
+
+def test_empty_lines_are_no_questions(program: Program) -> None:
+    with ModelEndpoint("Yes.", "Two.") as endpoint:
+        assert program.run(endpoint, "remembers.py", "monday", typed="\n  \nOne?\n") == "Yes.\n"
+        assert program.run(endpoint, "many_sessions.py", typed="\nada:\nbob: Two?\n") == "bob: Two.\n"
 
 
 def test_the_coding_agent_uses_its_tools_and_survives_a_full_window(program: Program) -> None:

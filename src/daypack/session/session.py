@@ -136,7 +136,7 @@ class Session:
         self.history.set_state(state)
 
     def set_budget(self, budget: "int | str | Mapping[str, Any] | None") -> None:
-        """Write context/budget, the limit of every pack: tokens (32000 or "32k"), or a mapping; 0 or None: no limit."""
+        """Write context/budget, the default of packs: tokens (32000 or "32k"), or a mapping; 0 or None: no limit."""
         self.turns.set_budget(budget)
 
     def switch(self, name: str, *, on: bool) -> None:
