@@ -373,3 +373,13 @@ def test_numbers_and_times_about_an_entry_are_kept_as_text(memories: Memories) -
     assert memories.search_memories(memory_id, "launched", where={"session": 3, "since": at}).count == 1
     with pytest.raises(BadInput, match="role"):
         memories.add_entry(memory_id, "Launched.", about={"role": True})
+
+
+def test_a_memory_that_does_not_exist_is_missed_by_the_tool_that_was_called(home: str) -> None:
+    with open_memory(home=home) as memories:
+        memory = memories.create_memory("pets")
+        with pytest.raises(MemoryMissing, match=r"^add_entry: pets: there is no such memory"):
+            memories.add_entry("pets", "The cat is called Ada.")
+        with pytest.raises(MemoryMissing, match=r"^add_entry: memory_id: .* pass memory\.memory_id"):
+            memories.add_entry(memory, "The cat is called Ada.")  # type: ignore[arg-type]
+        assert memories.list_entries(memory.memory_id).count == 0

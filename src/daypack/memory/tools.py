@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from msgspec.structs import replace
 
-from daypack.errors import AccessDenied, BadInput
+from daypack.errors import AccessDenied, BadInput, MemoryMissing
 from daypack.history.layout import check_name, find_home
 from daypack.memory import limits as checks
 from daypack.memory.archive import Archive, export_memory
@@ -113,7 +113,11 @@ class Memories(MemoryTools):
             GetUser: self._get_user,
             SearchMemories: self._search_memories,
         }
-        return calls[type(request)](request)
+        try:
+            return calls[type(request)](request)
+        except MemoryMissing as error:
+            error.operation = request.tool  # a tool may read the memory with the means of another
+            raise
 
     def _create_memory(self, request: CreateMemory) -> Memory:
         with self._recording_failure("create_memory"):

@@ -286,4 +286,6 @@ def memory_missing(memory_id: object, operation: str) -> MemoryMissing:
     """Return the same error for every memory this user does not have."""
     place = str(memory_id)[:ID_CHARS].encode("utf-8", "replace").decode()
     hint = "check the memory_id, the home and the user; `daypack memory list` lists the ids"
+    if isinstance(memory_id, Memory):
+        place, hint = "memory_id", "pass memory.memory_id, not the memory"
     return MemoryMissing("there is no such memory", operation=operation, place=place, hint=hint)
