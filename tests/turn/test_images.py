@@ -80,3 +80,18 @@ def test_every_dialect_of_openai_is_told_how_closely_to_look(home: str, detail: 
             turn = session.prepare()
             assert turn.request("openai")["messages"][0]["content"][0]["image_url"] == {"url": url, "detail": detail}
             assert turn.request("responses")["input"][0]["content"][0]["detail"] == detail
+
+
+def test_a_detail_that_no_api_knows_is_left_out(home: str) -> None:
+    url = "https://example.org/boat.jpg"
+    shapes: tuple[dict[str, Any], ...] = (
+        {"type": "image_url", "image_url": {"url": url, "detail": "sharp"}},
+        {"type": "input_image", "image_url": url, "detail": 3},
+        {"type": "image", "source": url, "detail": "sharp"},
+    )
+    for number, part in enumerate(shapes):
+        with daypack.open_session(f"work-{number}", home=home) as session:
+            session.append("user", [part])
+            turn = session.prepare()
+            assert turn.request("openai")["messages"][0]["content"][0]["image_url"] == {"url": url}
+            assert turn.request("responses")["input"][0]["content"][0]["detail"] == "auto"

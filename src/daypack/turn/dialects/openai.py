@@ -9,6 +9,7 @@ from typing import Any
 
 from daypack.turn.dialects.given import Given
 from daypack.turn.dialects.parts import (
+    DETAILS,
     NO_OUTPUT,
     NO_TEXT,
     Block,
@@ -125,7 +126,10 @@ def _file(part: File) -> Block | None:
 
 def _own(value: Block) -> Block | None:
     kind = value.get("type", "")
-    return {"type": kind, kind: value[kind]} if kind in _OWN and isinstance(value.get(kind), dict) else None
+    inner = object_at(value, kind) if kind in _OWN else {}
+    if kind == "image_url" and inner.get("detail", "auto") not in DETAILS:
+        return None  # read as an image without it: the API would refuse every later request
+    return {"type": kind, kind: inner} if inner else None
 
 
 _SHAPES = Shapes(dialect="openai", text=_text, image=_image, file=_file, own=_own)

@@ -17,6 +17,7 @@ from daypack.types.history import File, Image, Message, Other, Part, Text
 
 NO_TEXT = "(no text)"
 NO_OUTPUT = "(no output)"
+DETAILS = ("low", "high", "auto", "original")  # how closely OpenAI's models look at an image
 
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w.+-]+=[^;,]*)*;base64,([A-Za-z0-9+/]+={0,2})", re.ASCII)
 _SPACES = re.compile(r"\s+")
@@ -124,7 +125,7 @@ def data_of(source: str) -> tuple[str, str] | None:
 def detail_of(part: Image) -> str | None:
     """Return how closely OpenAI's models should look at an image; None if that was not said."""
     detail = (part.meta or {}).get("detail")
-    return detail if detail in ("low", "high", "auto", "original") else None
+    return detail if detail in DETAILS else None
 
 
 def file_name(part: File) -> str:

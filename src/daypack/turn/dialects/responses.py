@@ -11,6 +11,7 @@ from typing import Any
 
 from daypack.turn.dialects.given import Given
 from daypack.turn.dialects.parts import (
+    DETAILS,
     NO_OUTPUT,
     NO_TEXT,
     Block,
@@ -192,7 +193,10 @@ def _own(value: Block) -> Block | None:
     kind = value.get("type")
     if kind not in ("input_image", "input_file") or not any(text_at(value, key) for key in _POINTERS):
         return None
-    return {"detail": "auto", **value} if kind == "input_image" else dict(value)
+    if kind == "input_image":
+        detail = value.get("detail")
+        return {**value, "detail": detail if detail in DETAILS else "auto"}
+    return dict(value)
 
 
 _SHAPES = Shapes(dialect="responses", text=_text, image=_image, file=_file, own=_own)
