@@ -31,7 +31,7 @@ SAID: list[tuple[str, dict[str, Any], str]] = [
     (
         "context.turn",
         {"target": "model", "used": [40, 1, 1], "limits": {"tokens": 8000}, "epoch": "ev-2"},
-        "turn for model: 40 of 8,000 tokens, continues ev-2",
+        "turn: 40 of 8,000 tokens, continues ev-2",
     ),
     (
         "context.turn",
@@ -153,7 +153,7 @@ def test_the_log_has_one_line_per_event_and_json_as_stored(
     first, second, third = command("log", "talk", "--events").stdout.splitlines()
     assert first.startswith("ev-1  20")
     assert first.endswith("  pinned system.md (5 tokens)")
-    assert second.endswith(f"  turn for model: {turn.tokens} of 8,000 tokens, new epoch: first turn")
+    assert second.endswith(f"  turn: {turn.tokens} of 8,000 tokens, new epoch: first turn")
     assert third.endswith("…")
     assert len(third) == 90
     stored = [json.loads(line) for line in command("log", "talk", "--events", "--json").stdout.splitlines()]

@@ -43,7 +43,7 @@ def test_a_turn_is_packed_recorded_and_told(command: Command, talk: Session) -> 
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     tokens = json.loads(command("replay", "talk", "--json").stdout)["tokens"]
-    assert lines[0] == f"default/talk for model: {tokens} of 128,000 tokens, 4,096 reserved for the reply"
+    assert lines[0] == f"default/talk: {tokens} of 128,000 tokens, 4,096 reserved for the reply"
     assert "epoch     new, from message 1: first turn" in lines
     assert "counted   by o200k_base" in lines
     event = talk.events()[-1]

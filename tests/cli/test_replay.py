@@ -41,7 +41,7 @@ def test_a_turn_is_made_again_and_what_was_proved_is_told(command: Command, talk
     before = (talk.path / "events.jsonl").read_bytes()
     done = command("replay", "talk", "ev-2")
     assert done.returncode == 0
-    assert done.stdout.startswith("verified  ev-2: assembly, openai, responses, anthropic\ndefault/talk for model: ")
+    assert done.stdout.startswith("verified  ev-2: assembly, openai, responses, anthropic\ndefault/talk: ")
     assert "recorded  as ev-2, ctx-" in done.stdout
     assert (talk.path / "events.jsonl").read_bytes() == before
 

@@ -111,7 +111,7 @@ def test_pack_draws_the_window(command: Command, talk: Session, monkeypatch: pyt
     monkeypatch.setenv("COLUMNS", "60")
     turn = talk.prepare(budget=4_000)
     head, drawn, cache, *rest = command("pack", "talk").stdout.splitlines()
-    assert head == f"default/talk for model: {turn.tokens} of 4,000 tokens, 1,000 reserved for the reply"
+    assert head == f"default/talk: {turn.tokens} of 4,000 tokens, 1,000 reserved for the reply"
     assert re.fullmatch("I+T+·+░{14}", drawn)
     assert len(drawn) == 60
     assert cache == f"╰╯ expected cache hit: {turn.tokens} of {turn.tokens} tokens"

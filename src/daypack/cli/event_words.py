@@ -62,10 +62,11 @@ def _torn(data: Data) -> str:
 def _turn(data: Data) -> str:
     tokens, budget = data["used"][0], data["limits"].get("tokens")
     size = counted(tokens, "token") if budget is None else f"{tokens:,} of {budget:,} tokens"
+    turn = "turn" if data["target"] == "model" else f"turn for {data['target']}"
     if data.get("epoch"):
-        return f"turn for {data['target']}: {size}, continues {data['epoch']}"
+        return f"{turn}: {size}, continues {data['epoch']}"
     reason = str(data["opening"]["reason"])
-    return f"turn for {data['target']}: {size}, new epoch: {EPOCH_REASONS.get(reason, reason)}"
+    return f"{turn}: {size}, new epoch: {EPOCH_REASONS.get(reason, reason)}"
 
 
 def _usage(data: Data) -> str:

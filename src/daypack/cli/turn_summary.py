@@ -194,7 +194,8 @@ def _headline(turn: Turn) -> str:
     room = f"{turn.tokens:,} tokens, no limit"
     if limits.tokens is not None:
         room = f"{turn.tokens:,} of {limits.tokens:,} tokens, {limits.reserved_tokens:,} reserved for the reply"
-    return safe_line(f"{parts.agent}/{parts.session} for {turn.target}: {room}")
+    reader = "" if turn.target == "model" else f" for {turn.target}"
+    return safe_line(f"{parts.agent}/{parts.session}{reader}: {room}")
 
 
 def _picture(turn: Turn) -> list[str]:

@@ -38,7 +38,7 @@ def test_every_item_message_and_missing_thing_is_explained(home: str) -> None:
 def test_all_of_it_is_a_line_each(home: str) -> None:
     turn = furnished(home).prepare(budget=900)
     lines = turn.explain().split("\n")
-    assert lines[0] == f"{turn.tokens:,} of 900 tokens for model; new epoch (first); expected cache hit: 0 tokens"
+    assert lines[0] == f"{turn.tokens:,} of 900 tokens; new epoch (first); expected cache hit: 0 tokens"
     inside = len(turn.inserted) + 1  # the messages are one
     states = ["state", *["included"] * inside, *["omitted"] * len(turn.omitted), "missing"]
     assert [line.split()[0] for line in lines[2:]] == states

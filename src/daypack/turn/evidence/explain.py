@@ -192,7 +192,8 @@ def _headline(turn: TurnView) -> str:
     cached = f"expected cache hit: {turn.expected_cached_tokens:,} tokens"
     if turn.cache_lost:
         cached += f" ({turn.cache_lost})"
-    return f"{turn.tokens:,} {limit} for {turn.target}; {epoch}; {cached}"
+    reader = "" if turn.target == "model" else f" for {turn.target}"
+    return f"{turn.tokens:,} {limit}{reader}; {epoch}; {cached}"
 
 
 def _tail_tokens(turn: TurnView) -> int:
