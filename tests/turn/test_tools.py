@@ -100,6 +100,23 @@ def test_tools_that_leave_no_space_are_named(session: Session) -> None:
         session.prepare(budget={"tokens": 9000, "bytes": 4000}, tools=[large])
 
 
+def test_a_compaction_after_a_refusal_leaves_the_tools_their_space(home: str) -> None:
+    """Half of what an epoch starts with stays: of the room beside the tools, not of the whole window."""
+    large = {"type": "function", "function": {"name": "f", "description": "word " * 6_000}}
+    kept: list[int] = []
+    for name, tools in (("without", []), ("with", [large])):
+        with daypack.open_session(name, home=home, durability="os", workspace="") as session:
+            for number in range(60):
+                session.append("user" if number % 2 == 0 else "assistant", f"{number} " + "word " * 100)
+            ready(session).prepare(budget=16_000, tools=tools)
+            done = session.compact_on_overflow()
+            assert done.changed
+            assert done.kept_from is not None
+            kept.append(62 - done.kept_from)
+    without, beside = kept
+    assert beside < without * 0.6
+
+
 def test_changed_tools_lose_the_cache_and_the_turn_says_so(session: Session) -> None:
     first = ready(session).prepare(budget=8000, tools=[CHAT])
     again = session.prepare(budget=8000, tools=[CHAT])

@@ -17,7 +17,6 @@ from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.text.redact.redact import redact_message
 from daypack.turn.budget import DEFAULT_LIMITS, Limits
-from daypack.turn.evidence.record import TurnRecord
 from daypack.turn.evidence.replay import read_turn
 from daypack.turn.hand_edits import HandEdits
 from daypack.turn.items import Cost
@@ -134,11 +133,11 @@ class Compactions:
         Without `keep_tokens` half of the tail stays, but at most what an epoch starts with.
         """
         self._check_arguments(model, keep_tokens)
-        limits = self._limits()
+        limits, tools = self._window()
         try:
             with self._threads:
                 folded, previous_seq = self._inputs.working_state.read(), self._inputs.working_state.newest_seq
-                start, through, stubbed, kept = self._choose_messages(limits, keep_tokens)
+                start, through, stubbed, kept = self._choose_messages(limits, tools, keep_tokens)
             task = _Task(
                 folded=folded,
                 previous_seq=previous_seq,
@@ -156,7 +155,8 @@ class Compactions:
 
     def compact_on_overflow(self) -> Compacted:
         """Compact further than a full window needs: the provider counts more tokens, or its window is smaller."""
-        room = self._limits().room.tokens
+        limits, tools = self._window()
+        room = limits.room_beside(tools).tokens
         keep = int(room * self._inputs.window.opening_share(room) / 2)
         done = self.compact(model="none", keep_tokens=keep, trigger="provider_context_editing")
         return done if done.changed else self.compact(model="none", trigger="provider_context_editing")
@@ -164,7 +164,7 @@ class Compactions:
     def compact_unread(self) -> Compacted:
         """Read the messages before the window that a turn left unread, without a model; the window stays as it is."""
         self._inputs.rules.examine_rest()
-        limits = self._limits()
+        limits, _ = self._window()
         with self._threads:
             folded, previous_seq = self._inputs.working_state.read(), self._inputs.working_state.newest_seq
         first, trigger = first_uncompacted(folded), "token_pressure"
@@ -250,21 +250,14 @@ class Compactions:
             with suppress(DaypackError):
                 self._inputs.history.append_event(draft_event(FAILED, {"model": choice, "problem": str(error)}))
 
-    def _limits(self) -> Limits:
-        """Return the limits of the newest turn, or of context/budget if there was none."""
-        newest = self._newest()
-        return newest.limits if newest else self._edits.limits("model") or DEFAULT_LIMITS
-
-    def _tools(self) -> Cost:
-        """Return what the tools of the newest turn take of the window."""
-        newest = self._newest()
-        return Cost(newest.tools.tokens) if newest and newest.tools else Cost()
-
-    def _newest(self) -> TurnRecord | None:
+    def _window(self) -> tuple[Limits, Cost]:
+        """Return the limits of the newest turn and what its tools took of them, or the limits of context/budget."""
         newest = self._inputs.ledger.read().turns.get("model")
         with suppress(DaypackError):
-            return read_turn(self._inputs.history, newest.event) if newest else None
-        return None
+            if newest:
+                record = read_turn(self._inputs.history, newest.event)
+                return record.limits, Cost(record.tools.tokens) if record.tools else Cost()
+        return self._edits.limits("model") or DEFAULT_LIMITS, Cost()
 
     def _check_arguments(self, model: str | None, keep_tokens: int | None) -> None:
         """Refuse a model or number that cannot be used, also when nothing has to leave the window."""
@@ -283,10 +276,12 @@ class Compactions:
             return model
         return self._inputs.config.compaction_model or default_completion_model(models)
 
-    def _choose_messages(self, limits: Limits, keep_tokens: int | None) -> tuple[int, int, tuple[int, ...], str]:
+    def _choose_messages(
+        self, limits: Limits, tools: Cost, keep_tokens: int | None
+    ) -> tuple[int, int, tuple[int, ...], str]:
         """Return the first and last message to compact, the outputs after them that become stubs, and what stays."""
         folded = self._inputs.working_state.read()
-        request = Request(target="model", limits=limits, policy=self._inputs.window, tools=self._tools())
+        request = Request(target="model", limits=limits, policy=self._inputs.window, tools=tools)
         surface = survey(self._inputs, request, LastTurn(reason="compaction"), searching=False)
         room = surface.limits.room_beside(surface.tools)
         require_user(surface, room)
