@@ -11,7 +11,7 @@ import pytest
 from turn.clients import ask, check_next
 from turn.scenes import stage
 
-from daypack.errors import BadInput, SessionClosed
+from daypack.errors import BadInput, SessionClosed, StorageFailed
 from daypack.session import Session, open_session
 from daypack.turn.replies.reception import Reception
 
@@ -294,3 +294,22 @@ def test_a_stream_is_awaited_for_its_message(home: str) -> None:
         assert asyncio.run(run(session)) == "One two"
         with pytest.raises(BadInput, match="not asynchronous"):
             asyncio.run(session.stream(iter(["One"])).adrain())
+
+
+def test_reading_works_while_a_left_stream_cannot_be_stored(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with stage(home) as session:
+        ask(session)
+        for _ in session.stream(iter(["One ", "two"])):
+            break
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", fail)
+            patch.setattr(os, "writev", fail)
+            assert [message.text for message in session.tail(2)] == ["Go on."]
+            assert len(session.messages()) == 1
+            with pytest.raises(StorageFailed):
+                session.append("user", "And now?")
+        session.append("user", "And now?")
+        assert [message.text for message in session.tail(2)] == ["One ", "And now?"]

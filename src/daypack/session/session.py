@@ -1,9 +1,11 @@
 """The public session: the interface for agent loops, hooks and notebooks."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack, cast
 from weakref import finalize
 
+from daypack.errors import StorageFailed
 from daypack.history.draft import draft_event, draft_message, drafts_from
 from daypack.history.reader import Records
 from daypack.history.session import History
@@ -80,7 +82,9 @@ class Session:
         self._store_abandoned()
         draft = draft_message(role, content, fields)
         if draft.content.__class__ is not str:
-            self._require_parts(draft)
+            from daypack.history.parts import require_parts  # noqa: PLC0415 — most messages are one text
+
+            require_parts(draft)
         if draft.role == "tool":
             self._require_calls((draft,))
         return self.history.append((draft,))[0]
@@ -92,11 +96,6 @@ class Session:
         if any(draft.role == "tool" for draft in drafts):
             self._require_calls(drafts)
         return self.history.append(drafts)
-
-    def _require_parts(self, draft: Message) -> None:
-        from daypack.history.parts import require_parts  # noqa: PLC0415 — most messages are one text
-
-        require_parts(draft)
 
     def _require_calls(self, drafts: Sequence[Message]) -> None:
         from daypack.history.calls import require_calls  # noqa: PLC0415 — only results need it
@@ -223,6 +222,10 @@ class Session:
         """Store what came of the streams that are no longer read, before anything else is written."""
         if self._receptions:
             self.turns.store_abandoned()
+
+    def _try_store_abandoned(self) -> None:
+        with suppress(StorageFailed):  # reading works on a full disk; the next append or turn reports it
+            self._store_abandoned()
 
     @property
     def tiers(self) -> "Projection":
@@ -377,12 +380,12 @@ class Session:
 
     def tail(self, count: int) -> tuple[Message, ...]:
         """Return the newest `count` messages, oldest first."""
-        self._store_abandoned()
+        self._try_store_abandoned()
         return self.history.messages.tail(count)
 
     def messages(self, start: int = 1, stop: int | None = None) -> Records[Message]:
         """Return the messages numbered `start` to `stop`, both included, read lazily while iterating."""
-        self._store_abandoned()
+        self._try_store_abandoned()
         return self.history.messages.records(start, stop)
 
     def events(self, start: int = 1, stop: int | None = None) -> Records[Event]:
