@@ -58,7 +58,7 @@ def damaged(rounds: int, seed: int) -> list[str]:
     made: list[str] = []
     for _ in range(rounds):
         reply = chance.choice(SOURCES)
-        for _ in range(chance.randrange(1, 6)):
+        for _ in range(min(chance.randrange(1, 6), chance.randrange(1, 6))):  # seldom five: hardly any survives that
             reply = damage(reply, chance)
         made.append(reply)
     return made
@@ -77,7 +77,7 @@ def test_damaged_replies_are_read_without_an_error_and_without_losing_a_word(cam
         assert SEPARATOR in whole or [one.rule for one in reply.violations] == ["S0-R1"], number
         kept += reply.snapshot is not None
     # The damage is neither so small that all survive, nor so great that none does.
-    assert rounds * 0.05 < kept < rounds * 0.9
+    assert rounds * 0.1 < kept < rounds * 0.9
 
 
 def test_a_reply_that_is_cut_anywhere_shows_its_text_and_nothing_of_the_snapshot():
