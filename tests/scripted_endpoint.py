@@ -34,19 +34,32 @@ class Reply(NamedTuple):
 NOT_FOUND = Reply({"error": {"message": "not found"}}, 404)
 
 
+class LoopbackServer:
+    """An HTTP server on a free port of loopback, in a thread."""
+
+    def __init__(self, connection: type[BaseHTTPRequestHandler]) -> None:
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), connection)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
 class Endpoint:
     """The server; `seen` has every request it received."""
 
     def __init__(self, answer: Callable[[Seen], Reply]) -> None:
         self.seen: list[Seen] = []
         self._answer = answer
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._connection())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        self._server = LoopbackServer(self._connection())
+        self.url = self._server.url
 
     @property
     def asked(self) -> list[dict[str, Any]]:
@@ -54,13 +67,11 @@ class Endpoint:
         return [request.json for request in self.seen if request.path.endswith(("/chat/completions", "/api/chat"))]
 
     def __enter__(self) -> "Endpoint":
-        self._thread.start()
+        self._server.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.stop()
 
     def _connection(self) -> type[BaseHTTPRequestHandler]:
         endpoint = self

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import daypack
 from daypack.cli.main import run
+from daypack.session import Session
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -34,3 +36,12 @@ def command(
         return subprocess.CompletedProcess(args, code, out.decode(), err.decode())
 
     return command
+
+
+@pytest.fixture
+def talk(home: str) -> Session:
+    """A session with a pin and one user message."""
+    session = daypack.open_session("talk", home=home, durability="os", model="gpt-4o")
+    session.pin("rules", "Be brief.")
+    session.append("user", "List the files")
+    return session

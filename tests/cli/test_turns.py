@@ -4,20 +4,9 @@ import json
 import subprocess
 from collections.abc import Callable
 
-import pytest
-
-import daypack
 from daypack.session import Session
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def talk(home: str) -> Session:
-    session = daypack.open_session("talk", home=home, durability="os", model="gpt-4o")
-    session.pin("rules", "Be brief.")
-    session.append("user", "List the files")
-    return session
 
 
 def cells(line: str) -> list[str]:

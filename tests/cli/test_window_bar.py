@@ -1,18 +1,16 @@
 """The window of a turn as a bar: it fits its width and matches its figures."""
 
 import json
-import random
 import re
 import subprocess
 from collections.abc import Callable
 
 import pytest
+from cli.windows import EMPTY, visible, windows
 
-import daypack
 from daypack.cli.window_bar import (
     CORE,
     INSTRUCTIONS,
-    KINDS,
     MEMORY,
     NOTE,
     OTHER,
@@ -38,30 +36,6 @@ LOOKS = {
     "plain": Look(),
     "coloured letters": Look(colour=True),
 }
-EMPTY = dict.fromkeys(KINDS, 0)
-
-
-def windows(number: int) -> list[Window]:
-    """Return windows with random content, including an empty one."""
-    chance = random.Random(number)
-    found = [Window(EMPTY, 16_000, 4_000, 0)]
-    for _ in range(number):
-        edges = sorted(chance.randint(0, 12_000) for _ in KINDS)
-        parts = [after - before for before, after in zip((0, *edges), edges, strict=False)]
-        found.append(Window(dict(zip(KINDS, parts, strict=True)), 16_000, 4_000, chance.randint(0, sum(parts))))
-    return found
-
-
-def visible(text: str) -> str:
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
-@pytest.fixture
-def talk(home: str) -> Session:
-    session = daypack.open_session("talk", home=home, durability="os", model="gpt-4o")
-    session.pin("rules", "Be brief.")
-    session.append("user", "List the files")
-    return session
 
 
 @pytest.mark.parametrize("name", LOOKS)

@@ -4,9 +4,11 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
+
+from scripted_endpoint import LoopbackServer
 
 from model_endpoint import chat, messages, responses
 from model_endpoint.script import Fail, Say, Sent, Step
@@ -59,14 +61,8 @@ class ModelEndpoint:
         self._window = window
         self._lock = threading.Lock()
         self._resumed = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._connection())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        """The base address for Anthropic's client."""
-        return f"http://127.0.0.1:{self._server.server_port}"
+        self._server = LoopbackServer(self._connection())
+        self.url = self._server.url  # the base address for Anthropic's client
 
     @property
     def openai_url(self) -> str:
@@ -92,14 +88,12 @@ class ModelEndpoint:
         self._resumed.set()
 
     def __enter__(self) -> "ModelEndpoint":
-        self._thread.start()
+        self._server.start()
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         self._resumed.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.stop()
         if kind is None:
             assert self.refused == [], "requests that a provider would refuse"
 

@@ -1,10 +1,10 @@
 """The pictures of the demo fit their width and match their figures."""
 
-import random
 import re
 from collections.abc import Iterator
 
 import pytest
+from cli.windows import visible, windows
 
 from daypack.cli.window_bar import KINDS, NOTE, TAIL, VOLATILE, Look, Window
 from demo.picture import STACK, chart, key
@@ -17,21 +17,6 @@ LOOKS = {
     "coloured letters": Look(colour=True),
 }
 CELL = re.compile(r"(?:\x1b\[38;5;(\d+)m)?(?:\x1b\[48;5;(\d+)m)?([ ▁▂▃▄▅▆▇█])(?:\x1b\[0m)?")
-
-
-def windows(number: int) -> list[Window]:
-    """Return windows with random content, including an empty one."""
-    chance = random.Random(number)
-    found = [Window(dict.fromkeys(KINDS, 0), 16_000, 4_000, 0)]
-    for _ in range(number):
-        edges = sorted(chance.randint(0, 12_000) for _ in KINDS)
-        parts = [after - before for before, after in zip((0, *edges), edges, strict=False)]
-        found.append(Window(dict(zip(KINDS, parts, strict=True)), 16_000, 4_000, chance.randint(0, sum(parts))))
-    return found
-
-
-def visible(text: str) -> str:
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 @pytest.mark.parametrize("name", LOOKS)
