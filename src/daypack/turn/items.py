@@ -19,6 +19,7 @@ RUNTIME = "daypack:runtime"  # source of items with the current time
 CLOCK = "clock"  # id of the item that is only the time
 CORE_BLOCKS = "blocks:core"  # id of the item with the core blocks of the hybrid protocol
 RULES = "rules"  # id of the item with the standing rules
+SHOWN = "shown"  # metadata key of a shorter form: how much of the whole it shows
 UNSEARCHED = "excerpts"  # how the ids of what could not be searched begin
 STAMP = "runtime:stamp"  # id of the item that a reply of the hybrid protocol returns unchanged
 

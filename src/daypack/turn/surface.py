@@ -128,6 +128,7 @@ class Surface(Struct, frozen=True, kw_only=True):
     additions: tuple[Addition, ...] = ()  # what the turns of the epoch added to its tail
     memory: str = ""  # the memory that the session is bound to
     prefix: tuple[Item, ...] = ()
+    shorter: dict[str, tuple[Item, ...]] = {}  # id -> shorter forms for a window without room, the longest first
     volatile: tuple[Item, ...] = ()  # items for the end of the tail, or after it
     excerpts: tuple[Excerpt, ...] = ()  # of messages before the epoch's tail, best first
     window_excerpts: tuple[Excerpt, ...] = ()  # the same for a new epoch

@@ -13,10 +13,11 @@ Space is allocated in priority order (`policy` has the numbers):
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from daypack.errors import BudgetTooSmall, NoUserMessage
 from daypack.turn.budget import budget_for
-from daypack.turn.items import CLOCK, Cost, Item, Missing, Omission, cost_of, message_range, total
+from daypack.turn.items import CLOCK, SHOWN, Cost, Item, Missing, Omission, cost_of, message_range, total
 from daypack.turn.pack.additions import MESSAGES_AROUND, added_items, addition_cost, place_additions
 from daypack.turn.pack.assemble import ANSWERED
 from daypack.turn.pack.new_tail import Space, Tail, begin_tail
@@ -268,11 +269,14 @@ def _choose_prefix(surface: Surface, selection: Selection, room: Cost) -> tuple[
         most = room.less(recent)
         if not instruction:
             most = most.at_most(room.part(surface.policy.prefix_share))
-        if used.plus(item.cost).fits(most):
-            used = used.plus(item.cost)
-            chosen.append(item)
-        else:
-            omitted.append(over_budget(item, room, high_impact=instruction))
+        forms = (item, *surface.shorter.get(item.id, ()))
+        form = next((form for form in forms if used.plus(form.cost).fits(most)), None)
+        if form:
+            used = used.plus(form.cost)
+            chosen.append(form)
+        if form is not item:
+            omission = over_budget(item, room, high_impact=instruction)
+            omitted.append(replace(omission, note=form.metadata.get(SHOWN)) if form else omission)
     skipped = {item.id: item.digest for item in selection.prefix if item not in chosen}
     chosen.sort(key=lambda item: item.order)
     return _Prefix(tuple(chosen), used, skipped), omitted

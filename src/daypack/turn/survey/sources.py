@@ -154,7 +154,7 @@ def workspace_files(folder: str) -> Iterator[Found]:
     if not folder:
         return
     inside = os.path.realpath(folder)
-    for name, (order, priority) in WORKSPACE.items():
+    for name in WORKSPACE:
         path = os.path.join(inside, name)
         real = os.path.realpath(path)
         identity = f"file:{name}"
@@ -164,34 +164,49 @@ def workspace_files(folder: str) -> Iterator[Found]:
                 raise UnsafePath("the link points outside the workspace", operation="read", place=path)
             if size > _MOST_BYTES:
                 yield Omission(item=identity, reason="too_large", note=f"{size:,} bytes", high_impact=True)
+                yield _named(name, f"it has {size:,} bytes")
                 continue
             text = (atomic.read(real) or b"").decode()
         except (FileNotFoundError, NotADirectoryError):
             continue
         except UnicodeDecodeError:
             yield Omission(item=identity, reason="unsupported_media", note="not UTF-8 text")
+            yield _named(name, "it is not UTF-8 text")
             continue
         except (OSError, DaypackError) as error:
             yield Omission(item=identity, reason="permission_missing", note=_reason(error), high_impact=True)
             yield Missing(
                 id=identity, question=f"What does {name} say? It cannot be read.", severity="high", requested=path
             )
+            yield _named(name, "it cannot be read")
             continue
         if not text.strip():
             continue
-        memory = name == "MEMORY.md"
-        yield Item(
-            id=identity,
-            kind="memory_document" if memory else "system",
-            context_kind="durable_memory" if memory else "developer_instruction",
-            source=f"workspace/{name}",
-            text=text.strip(),
-            title=name,
-            authority="agent" if memory else "user",
-            placement="prefix",
-            order=order,
-            priority=priority,
-        )
+        yield _workspace_item(name, text.strip())
+
+
+def _workspace_item(name: str, text: str) -> Item:
+    order, priority = WORKSPACE[name]
+    memory = name == "MEMORY.md"
+    return Item(
+        id=f"file:{name}",
+        kind="memory_document" if memory else "system",
+        context_kind="durable_memory" if memory else "developer_instruction",
+        source=f"workspace/{name}",
+        text=text,
+        title=name,
+        authority="agent" if memory else "user",
+        placement="prefix",
+        order=order,
+        priority=priority,
+    )
+
+
+def _named(name: str, why: str) -> Item:
+    """Return the line that names a workspace file whose text cannot be shown."""
+    from daypack.turn.pack.shorter import line_for  # noqa: PLC0415 — rarely
+
+    return line_for(_workspace_item(name, ""), why)
 
 
 def has_working_files(layout: Layout) -> bool:

@@ -13,6 +13,7 @@ from daypack.turn.items import (
     CLOCK,
     RUNTIME,
     SEEN_BY_DEFAULT,
+    Cost,
     Excerpt,
     Item,
     Missing,
@@ -115,7 +116,7 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
     if epoch and inside and memory != epoch.memory and _document(epoch.prefix) != _document(prefix):
         epoch, reason = None, "memory_bound"
     surface = replace(surface, epoch=epoch, former=epoch, reason=reason, additions=last_turn.additions if epoch else ())
-    surface = _with_messages(surface, conversation, measure)
+    surface = _with_shorter(_with_messages(surface, conversation, measure), measure)
     if conversation.hidden:
         surface = replace(surface, omitted=(*surface.omitted, conversation.hidden))
     if searching and (surface.window or (surface.epoch and _hides_messages(surface, surface.epoch))):
@@ -144,7 +145,19 @@ def after_compaction(inputs: TurnInputs, request: Request, surface: Surface, rea
         compaction=compaction,
         working_missing=_missing(found, request.target),
     )
+    surface = _with_shorter(surface, measure)
     return _redacted(surface) if inputs.redacting else surface
+
+
+def _with_shorter(surface: Surface, measure: Measure) -> Surface:
+    """Add shorter forms of items, where a new epoch may begin that cannot hold the whole prefix."""
+    room, policy = surface.limits.room_beside(surface.tools), surface.policy
+    needed = cost_of(surface.prefix).plus(surface.user.cost if surface.user else Cost())
+    if surface.window is None or needed.fits(room.part(min(policy.prefix_share, 1 - policy.recent_share))):
+        return surface
+    from daypack.turn.pack.shorter import shorter_forms  # noqa: PLC0415 — few prefixes are that long
+
+    return replace(surface, shorter=shorter_forms(surface.prefix, room, measure))
 
 
 def _continuing(last_turn: LastTurn, request: Request, meter: TokenMeter) -> tuple[Epoch | None, EpochReason | None]:
