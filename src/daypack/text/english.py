@@ -242,3 +242,67 @@ FUNCTION_WORDS = _words(
     in a an but so about up out just me all let don't use us were
     """
 )
+
+
+# The parts of a plain statement: "The boat of Ada is blue". `memory/document/plain_statements.py` has its grammar.
+DEFINITE = _words("the my our every each all both no most")
+DETERMINERS = DEFINITE | _words("a an his her its their your this that these those some any another many several few")
+PREPOSITIONS = _words(
+    """
+    of in on at for from to with by about into onto over under between near behind beside after before during since
+    until without within across through per via against among around above below outside inside upon than as
+    """
+)
+NUMBERS = _words(
+    """
+    one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+    nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million dozen half twice once
+    first second third
+    """
+)
+# Nouns that stand for a clause or for the conversation itself: "The point is …", "Your answer was …".
+SHELL_NOUNS = _words(
+    """
+    answer answers question questions message messages conversation discussion chat reply response explanation summary
+    example examples point problem problems issue issues error errors idea thing things way reason fact truth rest goal
+    trick catch result results output outcome task following part news case difference feeling change changes code
+    approach solution fix bug function test tests request step steps moment situation look view
+    """
+)
+# What a speaker thinks or feels about something, and what holds for the moment only.
+OPINIONS = _words(
+    """
+    good great nice bad awful terrible horrible wonderful amazing awesome beautiful lovely cool fun funny cute perfect
+    excellent fantastic incredible impressive interesting exciting boring annoying important crucial essential vital
+    special precious valuable priceless key hard easy tough difficult tricky challenging fine okay ok better best worse
+    worst wrong crazy insane weird strange sad happy glad proud excited thrilled nervous scared worried tired busy
+    ready sure obvious possible impossible likely unlikely helpful useful useless necessary inspiring motivating
+    relaxing calming soothing peaceful magical surreal powerful meaningful rewarding worth worthwhile huge massive
+    delicious tasty yummy gorgeous stunning breathtaking brilliant smart clever stupid silly ridiculous hilarious lucky
+    grateful thankful sweet adorable favorite favourite blast joy reminder comforting refreshing therapeutic invaluable
+    everything nothing something enough broken missing slow unbelievable memorable unforgettable correct clear wild
+    """
+)
+# A sentence with one of these is told with feeling, or of the moment.
+EMOTIVE = _words("so such super really too pretty quite totally absolutely truly definitely honestly literally very")
+MOMENTARY = _words(
+    "today tonight tomorrow yesterday again yet soon lately anymore recently here there currently finally"
+)
+# After "is": true for hours, not for months.
+TRANSIENT = _words(
+    "asleep awake down up out away back gone late early hungry thirsty sick ill wet hot cold open on off over done"
+)
+# What somebody thinks or says is not yet so, and what something seems to be is not what it is.
+SUPPOSING = _words(
+    """
+    think thinks believe believes feel feels guess guesses hope hopes say says seem seems look looks sound sounds
+    suppose supposes appear appears wonder wonders doubt doubts expect expects assume assumes suggest suggests
+    """
+)
+# Something is from then on what it was not before.
+BECOMING = _words(
+    """
+    became joined moved retired graduated married hired promoted appointed acquired founded renamed switched replaced
+    merged relocated inherited adopted enrolled
+    """
+)

@@ -92,7 +92,7 @@ def report(sentence: str, voices: Voices) -> Reported:
     noted = _NOTE.fullmatch(sentence)
     body = noted["claim"] if noted else sentence
     subject = _SUBJECT.match(body)
-    named = _name_subject(body, subject, voices) if subject else _name_people(body, voices)
+    named = _name_subject(body, subject, voices) if subject else name_people(body, voices)
     if named is None or not any(is_finite(word) for word in _WORD.findall(body)):
         return Reported("quote", sentence)
     if subject and subject[0].lower() in ("i", "we") and is_past(_verb_after(body, subject.end())[1]):
@@ -149,7 +149,7 @@ def _report_deed(deed: str, voices: Voices, *, lead: str) -> Reported | None:
     first = _WORD.match(deed)
     if first is None or not first[0][1:].islower() or first[0].lower() in LOWER_CASE:
         return None
-    named = _name_people(deed[0].lower() + deed[1:], voices)
+    named = name_people(deed[0].lower() + deed[1:], voices)
     return None if named is None else Reported("request", f"{lead} {'not to' if denied else 'to'} {named}")
 
 
@@ -164,7 +164,7 @@ def _name_subject(text: str, subject: re.Match[str], voices: Voices) -> str | No
         form = verb
     else:
         form = SINGULAR.get(verb) or (f"{verb}s" if verb in PRESENT else "")
-    rest = _name_people(text[at:], voices)
+    rest = name_people(text[at:], voices)
     if not name or not form or rest is None:
         return None
     if form == verb:
@@ -174,7 +174,7 @@ def _name_subject(text: str, subject: re.Match[str], voices: Voices) -> str | No
     return f"{name}{adverb} {form}{rest}"
 
 
-def _name_people(text: str, voices: Voices) -> str | None:
+def name_people(text: str, voices: Voices) -> str | None:
     """Return a text with names in place of possessives and objects; None if it has a pronoun that is not certain."""
     parts: list[str] = []
     at = 0

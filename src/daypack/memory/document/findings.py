@@ -6,7 +6,6 @@ and everything else can still be found by search.
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Literal, NamedTuple
 
 from daypack.memory.document.markdown import Heading
@@ -17,10 +16,15 @@ from daypack.memory.document.patterns import (
     BARE_DONE,
     DANGLING,
     DANGLING_NOT_ENGLISH,
+    DANGLING_OBJECT,
     DATE,
     DECIDED,
+    DECISION_LABEL,
+    DECISION_VERBS,
     DONE,
+    FROM_NOW_ON,
     HYPOTHETICAL,
+    INTRODUCED,
     LETS,
     NOT_A_NAME,
     NOT_DONE,
@@ -32,14 +36,17 @@ from daypack.memory.document.patterns import (
     RELATION,
     RELATIVE_DAY,
     REMEMBER,
+    REMEMBERED,
     REQUESTED,
     RULE,
     SELF_INTRODUCTION,
     STATE,
+    TASK_LABEL,
     TEMPORARY,
     UNDECIDED,
     UPDATE,
 )
+from daypack.memory.document.plain_statements import is_plain_statement, past_verb
 from daypack.memory.summary.speakers import (
     ROLES,
     Participants,
@@ -47,13 +54,13 @@ from daypack.memory.summary.speakers import (
     read_participants,
     strip_quotations,
 )
-from daypack.text.cues import Cues, find_cues
+from daypack.text.cues import Cues, find_cues, words_of
 from daypack.text.extract import prose
 from daypack.text.filler import is_filler, strip_lead_in
 from daypack.text.injected import strip_injected
-from daypack.text.language import is_english
+from daypack.text.language import is_english, language_of
 from daypack.text.literals import literals
-from daypack.text.reported_speech import Reported, report
+from daypack.text.reported_speech import Reported, name_people, report
 from daypack.text.sentences import sentences
 from daypack.text.trim import trim
 from daypack.types.memory import RawEntry
@@ -61,6 +68,7 @@ from daypack.types.memory import RawEntry
 MAX_LINE_CHARS = 220
 _MAX_SENTENCE_CHARS = 320  # a longer sentence is not one statement
 _MAX_FINDINGS = 8  # of one entry: longer lists are usually quoted
+_MAX_SPOKEN = 16  # sentences: longer texts are usually pasted, and only what is marked in them lasts
 _NAME_CHARS = 60
 _NAMING_WORDS = 6
 
@@ -82,6 +90,7 @@ class Finding(NamedTuple):
     speaker: str = ""
     alias: str = ""  # the speaker's role, used before the name was known
     entry: int = 0
+    plain: bool = False  # a statement without any other sign that it lasts; the first to go
 
 
 def extract_findings(entries: Sequence[RawEntry], document: str) -> list[Finding]:
@@ -96,8 +105,20 @@ def extract_findings(entries: Sequence[RawEntry], document: str) -> list[Finding
     for number, speech in enumerate(spoken):
         reader = _Reader(speech, known)
         findings += [person._replace(entry=number) for person in reader.people()]
-        findings += [line._replace(entry=number) for line in islice(reader.lines(), _MAX_FINDINGS)]
+        findings += [line._replace(entry=number) for line in _first_findings(list(reader.lines()))]
     return findings
+
+
+def _first_findings(found: list[Finding]) -> list[Finding]:
+    """Return at most as many findings as one entry may have; plain statements give way to the others."""
+    certain = sum(not finding.plain for finding in found)
+    kept: list[Finding] = []
+    room = _MAX_FINDINGS - min(certain, _MAX_FINDINGS)
+    for finding in found:
+        room -= finding.plain
+        if not finding.plain or room >= 0:
+            kept.append(finding)
+    return kept[:_MAX_FINDINGS]
 
 
 class _Speech(NamedTuple):
@@ -146,6 +167,7 @@ class _Reader:
         role = (entry.role or "").lower()
         speaker = known.speaker(entry.author, role)
         self._voices = find_voices(speaker, role, speech.listener, speech.sentences, known)
+        self._names = frozenset(name.casefold() for name in known.names)
         self._alias = ROLES.get(role, "") if not entry.author and speaker != ROLES.get(role) else ""
         self._english = speech.english
         # Between people an imperative is often a figure of speech; to an assistant it is a request.
@@ -181,6 +203,10 @@ class _Reader:
             return
         if self._is_assistant and not (AGREED.search(sentence) or DONE.search(sentence)):
             return  # an assistant explains and proposes; only agreements and completed tasks last
+        labelled = None if self._is_assistant else self._labelled(sentence)
+        if labelled:
+            yield labelled
+            return
         cues = find_cues(sentence)
         task = None if self._is_assistant else self._task(sentence, cues)
         if task:
@@ -193,6 +219,15 @@ class _Reader:
         statement = self._statement(sentence, cues)
         if statement:
             yield statement
+
+    def _labelled(self, sentence: str) -> Finding | None:
+        """Return what a speaker has labelled as a task or a decision: "TODO: …", "Decision: …"."""
+        task, decision = TASK_LABEL.fullmatch(sentence), DECISION_LABEL.fullmatch(sentence)
+        label = task or decision
+        if label is None or (decision and sentence.endswith("?")):
+            return None
+        text = name_people(label["text"], self._voices) or label["text"]
+        return self._line("Open tasks" if task else "Decisions", sentence, f"{text[:1].upper()}{text[1:]}")
 
     def _task(self, sentence: str, cues: Cues) -> Finding | None:
         """Return a task: what a sentence asks for, or what the speaker has to do."""
@@ -229,16 +264,14 @@ class _Reader:
             report(sentence, self._voices) if self._english and self._voices.speaker else Reported("quote", sentence)
         )
         dangling = (DANGLING if self._english else DANGLING_NOT_ENGLISH).match(reported.text)
-        decided = (AGREED if self._is_assistant else DECIDED).search(sentence) or (
-            not self._english and cues.decisions >= 1.0
-        )
-        if decided and not dangling and not UNDECIDED.search(sentence):
+        if self._decides(sentence, cues, dangling=bool(dangling)) and not UNDECIDED.search(sentence):
             # Only people decide: an assistant's sentence is quoted.
             text = f"{self._voices.speaker}: {sentence}" if self._is_assistant else self._wording(reported)
             return self._line("Decisions", sentence, text)
         if self._is_assistant or dangling:
             return None
-        if RULE.match(sentence) and (reported.kind == "request" or not self._english) and cues.chatter == 0:
+        ordered = RULE.match(sentence) and (reported.kind == "request" or not self._english)
+        if (ordered or (FROM_NOW_ON.match(sentence) and reported.kind == "claim")) and cues.chatter == 0:
             return self._line("Decisions", sentence, self._wording(reported))
         if cues.talk >= 1.0 or (self._english and HYPOTHETICAL.search(sentence)):
             return None
@@ -248,6 +281,18 @@ class _Reader:
         if TEMPORARY.search(sentence):
             return None
         return self._fact(sentence, reported, cues)
+
+    def _decides(self, sentence: str, cues: Cues, *, dangling: bool) -> bool:
+        if self._is_assistant:
+            return not dangling and AGREED.search(sentence) is not None
+        decided = DECIDED.search(sentence)
+        if decided and decided.start() == 0:  # "they decided", "it was agreed": only the object can be unclear
+            return DANGLING_OBJECT.match(sentence, decided.end()) is None
+        if dangling:
+            return False
+        if decided or (not self._english and cues.decisions >= 1.0):
+            return True
+        return self._english and past_verb(sentence) in DECISION_VERBS
 
     def _fact(self, sentence: str, reported: Reported, cues: Cues) -> Finding | None:
         """Return a fact that holds for longer than a day; an event on a known day belongs to the timeline."""
@@ -265,7 +310,21 @@ class _Reader:
             return self._line("Timeline", sentence, self._wording(reported), self._day)
         if reported.kind == "claim" and STATE.search(sentence) and _is_data(sentence):
             return self._line("Facts", sentence, self._wording(reported))
-        return None
+        return self._plain_fact(sentence, cues)
+
+    def _plain_fact(self, sentence: str, cues: Cues) -> Finding | None:
+        """Return a plain statement in the third person ("Maria is the new project manager"), or what to remember."""
+        remembered = REMEMBERED.fullmatch(sentence)
+        introduced = remembered or INTRODUCED.fullmatch(sentence)
+        claim = introduced["claim"] if introduced else sentence
+        if remembered and self._commanding and not DANGLING.match(claim):
+            return self._line("Facts", sentence, self._wording(report(claim, self._voices)))
+        if len(self._speech.sentences) > _MAX_SPOKEN or cues.doubt or cues.chatter or cues.talk or cues.errors:
+            return None
+        # A short statement may be too short to be recognised as English, as long as it is in no other language.
+        english = self._english or language_of(words_of(claim)) == "en"
+        named = english and is_plain_statement(claim, self._names) and name_people(claim, self._voices)
+        return self._line("Facts", claim, f"{named[:1].upper()}{named[1:]}")._replace(plain=True) if named else None
 
     def _wording(self, reported: Reported) -> str:
         speaker = self._voices.speaker

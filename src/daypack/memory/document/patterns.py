@@ -52,6 +52,14 @@ HYPOTHETICAL = re.compile(
 )
 # The speaker asks to remember it.
 REMEMBER = re.compile(r"(?:please )?(?:remember|keep in mind|note|don['’]t forget|bear in mind)\b", re.IGNORECASE)
+# … and what: "Remember that the key is under the mat", "FYI, the lift is reserved for deliveries".
+REMEMBERED = re.compile(
+    r"(?:please )?(?:remember|keep in mind|bear in mind|note|don['’]t forget)(?: that|[,:]) *(?P<claim>\S.+)",
+    re.IGNORECASE,
+)
+INTRODUCED = re.compile(
+    r"(?:fyi|for your information|for the record|for context|heads[- ]up|update)[,:]? +(?P<claim>\S.+)", re.IGNORECASE
+)
 # A value that was known before has changed.
 UPDATE = re.compile(
     _any_of(
@@ -76,6 +84,16 @@ DECIDED = re.compile(
         """
     ),
     re.IGNORECASE,
+)
+# "The board approved the budget": a decision if the subject has a name.
+DECISION_VERBS = frozenset(
+    ["decided", "agreed", "chose", "chosen", "voted", "approved", "rejected", "opted", "settled"]
+)
+# The object of a decision that cannot be resolved: "We chose it."
+DANGLING_OBJECT = re.compile(r"\W*(?:it|them|this|that|those)\b(?! [a-z]+)", re.IGNORECASE)
+DECISION_LABEL = re.compile(r"(?:decisions?|decided|agreed|resolution)\s*(?::|[-–—]\s)\s*(?P<text>\S.+)", re.IGNORECASE)
+TASK_LABEL = re.compile(
+    r"(?:todos?|to-dos?|to do|action items?|open tasks?)\s*(?::|[-–—]\s)\s*(?P<text>\S.+)", re.IGNORECASE
 )
 UNDECIDED = re.compile(
     r"(?:\b(?:not|never|nothing|nobody|no one|yet to|if|unless|before|until|once|when|whether|almost)\b|n['’]t\b)"
@@ -103,6 +121,7 @@ RULE = re.compile(
     r"(?:please )?(?:always|never|from now on|don['’]t ever|do not ever|make sure (?:to )?(?:always|never))\b",
     re.IGNORECASE,
 )
+FROM_NOW_ON = re.compile(r"(?:from now on|going forward|starting (?:now|today)|as of (?:now|today))\b", re.IGNORECASE)
 # A lasting personal fact.
 PERSONAL = re.compile(
     _any_of(
