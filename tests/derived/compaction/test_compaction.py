@@ -1,7 +1,7 @@
 """A compaction is a value made of raw history: read slab by slab, weighed, valid, smaller, and nothing is written."""
 
 import pytest
-from turn.compacting import scene, step, tree
+from turn.compacting import TOPICS, scene, step, tree
 from turn.scenes import MARKER, SECRET, close_all, release, stage
 
 from daypack.derived.compaction import compaction as module
@@ -14,8 +14,10 @@ from daypack.session import Session
 from daypack.text.tokens import counter_named
 from daypack.types.compaction import Compaction
 
+TASK = "Fix the {topic} of part 11, whose lamp should burn 14 hours."  # the newest request of the scene, in other words
 FILLED = (
-    "# Context\n\n## Task\nFix the glacier of part 1.\n\n## Decisions\n\n## Facts\n- Its lamp should burn 4 hours.\n\n"
+    f"# Context\n\n## Task\n{TASK.format(topic=TOPICS[11 % len(TOPICS)])}\n\n## Decisions\n\n"
+    "## Facts\n- Its lamp should burn 4 hours.\n\n"
 )
 
 
@@ -113,11 +115,49 @@ def test_a_model_goes_first_and_what_it_leaves_empty_is_filled_without_it(home: 
     session = scene(home)
     plain, made = run(session), run(session, None, Scripted(FILLED))
     assert made.records.task is not None
-    assert made.records.task.text == "Fix the glacier of part 1."
+    assert made.records.task.text == TASK.format(topic=TOPICS[11 % len(TOPICS)])
     assert made.records.facts[0].text == "Its lamp should burn 4 hours."
     assert made.records.decisions == plain.records.decisions
     assert len(made.records.facts) <= MAX_BULLETS
     assert made.output == {"texts": [FILLED]}
+
+
+@pytest.mark.requirement("S1-C2")
+@pytest.mark.parametrize(
+    "task",
+    [
+        "Fix the glacier of part 1: its lamp should burn 4 hours.",  # an older request, word for word
+        "I read the {topic} first.",  # what the agent said
+        "We decided to keep the {topic} lamp in src/{topic}_11.py because it is cheap.",
+        "Fix the {topic}.",  # the request without what makes it exact
+        "Fix the {topic} of part 11.",
+    ],
+)
+def test_a_models_task_that_is_not_the_newest_request_does_not_replace_the_users_words(home: str, task: str) -> None:
+    session = scene(home)
+    plain = run(session)
+    said = task.format(topic=TOPICS[11 % len(TOPICS)])
+    made = run(session, None, Scripted(f"# Context\n\n## Task\n{said}\n\n## Facts\n- Its lamp should burn 4 hours.\n"))
+    assert plain.records.task is not None
+    assert made.records.task == plain.records.task
+    assert made.records.facts[0].text == "Its lamp should burn 4 hours."
+    [loss] = [one for one in made.losses if one.what == said]
+    assert (loss.reason, loss.detail) == ("ungrounded", "not what the user asked for")
+
+
+@pytest.mark.requirement("S1-C2")
+def test_where_nobody_asks_for_anything_the_users_own_newest_words_may_be_the_task(home: str) -> None:
+    session = stage(home)
+    filler = "The weather over the bay has been changing a lot during these last long and quiet weeks of the autumn. "
+    session.append("assistant", f"The orchard needs more water than the glacier gives. {filler * 8}")
+    session.append("user", f"The orchard catalogue is about pears from the north coast. {filler * 8}")
+    session.append("assistant", f"I see. {filler * 4}")
+    own, other = "The orchard catalogue is about pears from the north coast.", "The orchard needs more water."
+    with_own = run(session, None, Scripted(f"# Context\n\n## Task\n{own}\n"))
+    assert with_own.records.task is not None
+    assert with_own.records.task.text == own
+    with_other = run(session, None, Scripted(f"# Context\n\n## Task\n{other}\n"))
+    assert with_other.records.task == run(session).records.task
 
 
 @pytest.mark.requirement("X34", "G12")

@@ -16,7 +16,7 @@ from daypack.derived.children import merged, read_children
 from daypack.derived.compaction.account import Account
 from daypack.derived.compaction.extractive import Extraction
 from daypack.derived.compaction.retirement import retire
-from daypack.derived.compaction.task import QUESTION_WEIGHT
+from daypack.derived.compaction.task import QUESTION_WEIGHT, is_task, seq_of
 from daypack.derived.compaction.timeline import Timeline
 from daypack.derived.compaction.utterances import reason_of
 from daypack.derived.compaction.worth import weigh
@@ -234,13 +234,13 @@ class _Reading:
     def _follow_task(self, found: Sequence[Bullet], timeline: Timeline) -> None:
         """Note whether the agent has done the task: that of the earlier compactions, or the one of this range."""
         task = next((bullet for bullet in found if bullet.section == "task"), None)
-        if self._former.task and timeline.is_worked_off(_seq(self._former.task.source)):
+        if self._former.task and timeline.is_worked_off(seq_of(self._former.task.source)):
             self.has_done_task = True
         if task:
-            self.task_done = timeline.is_worked_off(_seq(task.source))
+            self.task_done = timeline.is_worked_off(seq_of(task.source))
         elif self._task_seq:
             self.task_done = self.task_done or timeline.is_worked_off(self._task_seq)
-        self._task_seq = _seq(task.source) if task else self._task_seq
+        self._task_seq = seq_of(task.source) if task else self._task_seq
 
     def unreadable(self) -> tuple[Loss, ...]:
         """Return the loss of the messages that cannot be read."""
@@ -256,9 +256,25 @@ class _Reading:
         from daypack.derived.compaction.with_model import fill  # noqa: PLC0415 — only for those who have a model
 
         try:
-            return fill(self.last, completer, self._request.reader_tokens, self._history.layout.prompts)
+            filled = fill(self.last, completer, self._request.reader_tokens, self._history.layout.prompts)
+            return self._without_other_task(filled)
         except DaypackError as error:
             return FilledTemplate((), (Loss(self.last.source, "unread", f"the model failed: {error.problem}"),), ())
+
+    def _without_other_task(self, filled: FilledTemplate) -> FilledTemplate:
+        """Drop a task that is not what the user asked for: words from history do not make a line the task."""
+        found = next((bullet for bullet in self.bullets if bullet.section == "task"), None)
+        users = {message.seq for message in self.last.messages if message.role == "user"} if self.last else set[int]()
+        kept: list[Bullet] = []
+        losses = list(filled.losses)
+        for bullet in filled.bullets:
+            if bullet.section != "task":
+                kept.append(bullet)
+            elif is_task(bullet, found, users):
+                kept.append(replace(bullet, weight=found.weight) if found else bullet)
+            else:
+                losses.append(Loss(bullet.text, "ungrounded", "not what the user asked for"))
+        return replace(filled, bullets=tuple(kept), losses=tuple(losses))
 
     def swapped(self) -> tuple[SwapRecord, ...]:
         """Return the records of what left the window: the range, and each large output in it."""
@@ -317,8 +333,8 @@ def _with_task_state(records: Records, former: Records, reading: _Reading) -> Re
 def _limited(bullets: Sequence[Bullet]) -> tuple[list[Bullet], list[Loss]]:
     """Keep the best ten of each section that do not contradict each other; report the others as losses."""
     stated = [bullet for bullet in bullets if bullet.section in ("decisions", "facts") and not bullet.purpose]
-    timed = sorted(stated, key=lambda bullet: _seq(bullet.source))
-    gone = {timed[at].text for at in superseded([(_seq(bullet.source), bullet.text) for bullet in timed])}
+    timed = sorted(stated, key=lambda bullet: seq_of(bullet.source))
+    gone = {timed[at].text for at in superseded([(seq_of(bullet.source), bullet.text) for bullet in timed])}
     kept: list[Bullet] = []
     over: list[Loss] = []
     for section in SECTIONS:
@@ -329,11 +345,6 @@ def _limited(bullets: Sequence[Bullet]) -> tuple[list[Bullet], list[Loss]]:
         kept += own[:MAX_BULLETS]
         over += [Loss(bullet.text, "over_limit", bullet.source) for bullet in own[MAX_BULLETS:]]
     return kept, over
-
-
-def _seq(source: str) -> int:
-    """Return the number of the last message of a source."""
-    return int(source.removeprefix("messages:").rpartition("-")[2])
 
 
 def _says_something(text: str) -> bool:

@@ -1,7 +1,7 @@
 """The task: what the newest request of substance asks for."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from daypack.derived.compaction.candidates import LANGUAGE_CHARS, shorten, tidy
@@ -10,9 +10,11 @@ from daypack.derived.template import MAX_BULLET_CHARS
 from daypack.text.cues import commands, find_cues, is_acknowledgement, words_of
 from daypack.text.extract import literal_density
 from daypack.text.language import language_of
+from daypack.text.literals import literals, occurs
 from daypack.text.sentences import sentences
-from daypack.text.words import content_words
+from daypack.text.words import content_words, stems_of
 from daypack.types.compaction import Bullet
+from daypack.types.source import Messages, parse_source
 
 QUESTION_WEIGHT = 0.45  # at most, for a task without an explicit request; a request weighs more
 REQUEST_SENTENCES = 40
@@ -90,6 +92,35 @@ def find_task(utterances: Sequence[Utterance], is_completed: Callable[[Bullet, i
     # There is no request: the subject at the end is nearest to a task.
     newest = others[:_TALK_MESSAGES]
     return max(newest, key=lambda weighed: weighed.bullet.weight).task if newest else None
+
+
+def is_task(offered: Bullet, found: Bullet | None, users: Collection[int]) -> bool:
+    """Return True if a model's line may be the task: it says what the newest request says, no less exactly.
+
+    `found` is that request, read without a model; `users` are the seqs of the user's messages. Where nothing plainly
+    asks, the line has to be the user's own, and no older than the sentence that would take its place.
+    """
+    source = parse_source(offered.source)
+    assert isinstance(source, Messages)
+    by_user = source.start in users and source.stop in users
+    if found is None:
+        return by_user
+    if found.weight <= QUESTION_WEIGHT:
+        return (by_user and source.start >= seq_of(found.source)) or _says(offered.text, found.text)
+    return _says(offered.text, found.text)
+
+
+def _says(text: str, request: str) -> bool:
+    """Return True if a text has the names and numbers of a request and most of its words, and is about little else."""
+    words, asked = stems_of(text), stems_of(request)
+    shared = len(words & asked)
+    exact = all(occurs(literal.text, text) for literal in literals(request))
+    return exact and 2 * shared >= len(asked) and 2 * shared >= len(words) and bool(shared)
+
+
+def seq_of(source: str) -> int:
+    """Return the number of the last message of a source."""
+    return int(source.removeprefix("messages:").rpartition("-")[2])
 
 
 def is_specification(text: str) -> bool:
