@@ -6,7 +6,9 @@ from collections import Counter
 from daypack.cli.input import read_bytes
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
-from daypack.cli.terminal import colour, counted, json_text, safe_line
+from daypack.cli.parser import EXIT_USAGE
+from daypack.cli.terminal import colour, counted, json_text, print_error, safe_line
+from daypack.errors import BadInput
 from daypack.turn.ledger import IMPORTED
 from daypack.turn.survey.imported_envelopes import Checked, keep_envelope, read_envelope
 
@@ -19,29 +21,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Verify, print and store; exit code 3 if a content does not match its digest."""
+    """Verify, print and store; exit code 3 if something does not match its digest."""
     data = read_bytes(args.file, "read envelope")
     checked = read_envelope(data, args.file)
-    digests = sum(1 for item in checked.items if item.digest and isinstance(item.content, str))
     if not args.json:
-        _print(checked, digests)
+        _print(checked)
     event_id = None
     if args.session is not None:
         with open_named(args) as session:
-            event_id = session.append_event(IMPORTED, keep_envelope(session.history, data, checked)).id
+            try:
+                facts = keep_envelope(session.history, data, checked)
+            except BadInput as error:
+                print_error(error)
+                return EXIT_DAMAGE if checked.verification.differences else EXIT_USAGE
+            event_id = session.append_event(IMPORTED, facts).id
     if args.json:
-        print(json_text(_as_json(checked, digests, event_id)))
+        print(json_text(_as_json(checked, event_id)))
     elif args.session is not None:
         print(f"added     to {safe_line(args.session)} as {event_id}; turns can use the items their target may see")
-    return 0 if checked.verified == digests else EXIT_DAMAGE
+    return EXIT_DAMAGE if checked.verification.differences else 0
 
 
 def _kinds(checked: Checked) -> dict[str, int]:
     return dict(Counter(item.context_kind for item in checked.items).most_common())
 
 
-def _print(checked: Checked, digests: int) -> None:
-    envelope = checked.envelope
+def _print(checked: Checked) -> None:
+    envelope, verification = checked.envelope, checked.verification
     print(f"context   {safe_line(envelope.context_id)}")
     print(f"scope     {safe_line(envelope.scope)}, {safe_line(envelope.lifecycle)}, {safe_line(envelope.created_at)}")
     if envelope.producer:
@@ -49,13 +55,13 @@ def _print(checked: Checked, digests: int) -> None:
         print(f"made by   {safe_line(producer)}")
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in _kinds(checked).items())
     print(f"items     {len(checked.items):,}{f': {kinds}' if kinds else ''}")
-    print(f"verified  {checked.verified:,} of {counted(digests, 'digest')}")
+    print(f"verified  {verification.verified:,} of {counted(verification.compared, 'digest')}")
     for warning in checked.warnings:
         print(f"{colour('warning', 'yellow')}   {safe_line(warning)}")
 
 
-def _as_json(checked: Checked, digests: int, event_id: str | None) -> dict[str, object]:
-    envelope = checked.envelope
+def _as_json(checked: Checked, event_id: str | None) -> dict[str, object]:
+    envelope, verification = checked.envelope, checked.verification
     return {
         "context_id": envelope.context_id,
         "scope": envelope.scope,
@@ -64,8 +70,9 @@ def _as_json(checked: Checked, digests: int, event_id: str | None) -> dict[str, 
         "producer": envelope.producer,
         "items": len(checked.items),
         "kinds": _kinds(checked),
-        "digests": digests,
-        "verified": checked.verified,
+        "digests": verification.compared,
+        "verified": verification.verified,
+        "differences": [difference._asdict() for difference in verification.differences],
         "warnings": checked.warnings,
         "event_id": event_id,
     }

@@ -49,14 +49,14 @@ def judge(text: str) -> tuple[object, str]:
     return verdict.value, ""
 
 
-def scan(text: str, at: int) -> Verdict:
+def scan(text: str, at: int, max_chars: int = MAX_CHARS) -> Verdict:
     """Read the one value that begins at `at`; what follows it is not looked at."""
     try:
         verdict = _decode(_STRICT, text, at)
     except _Objection as objection:
         verdict = _decode(_LENIENT, text, at)
         return verdict if verdict.end < 0 else Verdict(None, verdict.end, refused=str(objection))
-    return verdict if verdict.end < 0 else _weigh(text, at, verdict)
+    return verdict if verdict.end < 0 else _weigh(text, at, verdict, max_chars)
 
 
 def _decode(decoder: json.JSONDecoder, text: str, at: int) -> Verdict:
@@ -75,10 +75,10 @@ def _never(constant: _Constant) -> Verdict:
     return Verdict(problem=problem, refused=problem)
 
 
-def _weigh(text: str, at: int, verdict: Verdict) -> Verdict:
+def _weigh(text: str, at: int, verdict: Verdict, max_chars: int) -> Verdict:
     end = verdict.end
-    if end - at > MAX_CHARS:
-        return Verdict(None, end, refused=f"it is larger than {MAX_CHARS >> 20} Mi characters")
+    if end - at > max_chars:
+        return Verdict(None, end, refused=f"it is larger than {max_chars >> 20} Mi characters")
     if text.count("{", at, end) + text.count("[", at, end) > MAX_DEPTH and _is_deep(verdict.value):
         return Verdict(None, end, refused=_TOO_DEEP)
     if (text.find("\\u", at, end) >= 0 or not _is_spelled(text)) and _HALVES.search(text, at, end):

@@ -29,6 +29,7 @@ class CompactionInfo(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The part of a compaction that later turns show and record."""
 
     id: str
+    at: str = ""  # when it was made
     source: str
     start: int  # first and last message it covers
     through: int
@@ -52,6 +53,7 @@ def info_of(compaction: Compaction) -> CompactionInfo:
     swapped = next((record.id for record in compaction.swapped if record.kind == "message_range"), None)
     return CompactionInfo(
         id=compaction.id,
+        at=compaction.at,
         source=compaction.source,
         start=compaction.start,
         through=compaction.through,

@@ -71,8 +71,10 @@ class ContextEnvelope(Record, frozen=True, kw_only=True):
     tool_refs: tuple[Link, ...] = ()
     evidence_refs: tuple[Link, ...] = ()
     telemetry_refs: tuple[Link, ...] = ()
-    # Record id -> digest, so that an export can be checked against what it names.
+    # Id -> digest of each item, each record and the envelope itself, so that a document verifies itself.
     digests: dict[str, str] = {}
+    # The canonical form that the digests are computed from: "rfc8785".
+    digest_form: str | None = None
     surfaces: tuple[ContextSurface, ...] = ()
     selections: tuple[ContextSelection, ...] = ()
     budgets: tuple[ContextBudget, ...] = ()

@@ -7,9 +7,11 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
+from turn.conformance.documents import simple_digest
 from turn.scenes import MARKER, SECRET, FakeMemory, converse, item, outputs, reasons, stage
 
 from daypack.session import Session
+from daypack.turn.conformance.objects import LISTS
 from daypack.turn.pack.additions import added_items
 from daypack.turn.turn import Turn
 from daypack.types.context import SCHEMA_VERSION, ContextEnvelope
@@ -101,23 +103,23 @@ def test_items_stand_whole_once_and_everything_else_names_them(home: str) -> Non
 
 
 @pytest.mark.requirement("S3-O4", "X18")
-def test_what_is_named_is_there_and_matches_its_digest(home: str) -> None:
+def test_every_item_every_record_and_the_envelope_have_a_digest_that_the_document_alone_gives(home: str) -> None:
     turn = furnished(home).prepare(budget=1200)
     found = document(turn)
     digests = found["digests"]
     for one in found["surfaces"][0]["items"]:
-        assert digests[one["item_id"]] == one["digest"] == digest_text(one["content"])
+        assert one["digest"] == digest_text(one["content"])
         assert one["source_refs"][0]["authority"] == one["trust_level"]
-    kinds = (("surfaces", "surface"), ("selections", "selection"), ("budgets", "budget"), ("windows", "window"))
-    for plural, name in (
-        *kinds,
-        ("assemblies", "assembly"),
-        ("injections", "injection"),
-        ("missing_contexts", "missing"),
-    ):
-        for record in getattr(turn.envelope, plural):
-            key = getattr(record, f"{name}_id")
-            assert digests[key] == digest_text(msgspec.json.encode(record).decode())
+    records = [(one["item_id"], one) for one in found["surfaces"][0]["items"]]
+    for plural, (_, name) in LISTS.items():
+        records += [(record[name], record) for record in found.get(plural, ())]
+    for name, record in records:
+        assert digests[name] == simple_digest(record)
+    others = {name: digest for name, digest in digests.items() if name != found["context_id"]}
+    assert digests[found["context_id"]] == simple_digest({**found, "digests": others})
+    ids = [found["context_id"], *(name for name, _ in records)]
+    assert set(digests) == set(ids)
+    assert len(ids) == len(set(ids))
     proof = {one["rendering"]: one["digest"] for one in found["evidence_refs"]}
     assert proof == turn.record.sha256
     assert set(proof) == {"assembly", "openai", "responses", "anthropic"}
@@ -183,11 +185,47 @@ def test_an_overflow_is_a_compaction_of_the_window_only(home: str) -> None:
     assert omission.item == session.compactions[-1].source
     assert session.recall(omission.swap or "").source == omission.item
     [summary] = document(turn)["summaries"]
+    assert compaction["summary_ref"] == summary["summary_id"]
     assert summary["content"].startswith("# Context")
     assert summary["coverage"]
     assert summary["refresh_policy"]
     assert "context.compaction.completed" in {event.event_type for event in turn.envelope.events}
     assert Path(session.history.layout.messages).read_bytes() == before
+
+
+@pytest.mark.requirement("S3-O10", "S3-O11", "S3-L3")
+def test_every_turn_of_an_epoch_names_the_compaction_it_rests_on(home: str) -> None:
+    session = stage(home)
+    converse(session, 12)
+    session.append("user", "Where were we?")
+    session.compact()
+    first = document(session.prepare(budget=2400))
+    session.append("assistant", "At the harbour.")
+    session.append("user", "And then?")
+    turn = session.prepare(budget=2400)
+    assert not turn.new_epoch
+    later = document(turn)
+    [compaction] = later["compactions"]
+    assert later["compaction_refs"] == first["compaction_refs"] == [session.compactions[-1].id]
+    assert compaction == first["compactions"][0]
+    assert compaction["created_at"] == session.compactions[-1].at
+    assert [one["summary_id"] for one in later["summaries"]] == [compaction["summary_ref"]]
+    assert set(compaction["source_item_refs"]) <= set(later["surfaces"][0]["available_item_refs"])
+    completed = [event for event in later["events"] if event["event_type"] == "context.compaction.completed"]
+    assert completed == []
+    assert outputs(session.replay(turn.event_id or "")) == outputs(turn)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_target_without_the_summary_gets_no_notes_of_what_it_lost(home: str, target: str) -> None:
+    session = stage(home)
+    converse(session, 12)
+    session.append("user", "Where were we?")
+    session.compact()
+    found = document(session.prepare(target=target))
+    for compaction in found.get("compactions", ()):
+        assert ("summary_ref" in compaction) == bool(found.get("summaries"))
+        assert "summary_ref" in compaction or "loss_notes" not in compaction
 
 
 @pytest.mark.requirement("S3-O13")
@@ -206,6 +244,8 @@ def test_events_tell_the_lifecycle(home: str) -> None:
         "context.injection.applied",
     ]
     assert set(found) <= set(EVENT_TYPES)
+    ids = {*turn.envelope.digests}
+    assert all(event.subject in ids for event in turn.envelope.events)
     [redaction] = [event for event in turn.envelope.events if event.event_type == "context.redaction.applied"]
     assert redaction.data == {"items": ["messages:28"]}
     assert turn.envelope.assemblies[0].redaction_state == "masked"

@@ -3,10 +3,13 @@
 The surface contains each item in full, once; the later objects refer to items by id and digest.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from daypack.turn.conformance.digests import RFC_8785, digests_of
 from daypack.turn.evidence.envelope_items import contents_of, message_ref
 from daypack.turn.evidence.record import TurnRecord
 from daypack.turn.evidence.view import TOOLS, TurnView
@@ -25,9 +28,7 @@ from daypack.types.context import (
     ContextSurface,
     ContextWindow,
     MissingContext,
-    Record,
 )
-from daypack.types.digest import digest_text
 from daypack.types.shapes import Coverage, Link, Omission, Ranking, Segment
 
 
@@ -35,28 +36,17 @@ def envelope_of(turn: TurnView, *, scope: str = "turn", exported: bool = False) 
     """Return the envelope of a turn."""
     record, ids = turn.record, turn.record.context_id
     items = contents_of(turn)
-    surface = _surface(turn, items, scope)
+    summaries = _summaries(turn)
+    compactions = _compactions(turn, summaries, scope)
+    compacted = (ref for record in (*compactions, *summaries) for ref in record.source_item_refs)
+    surface = _surface(turn, items, compacted, scope)
     selection = _selection(turn, items)
     budget, window = _budget(turn), _window(turn)
     assembly = _assembly(turn)
     injections = _injections(turn)
     missing = _missing(turn, scope)
-    compactions, summaries = _compactions(turn, scope), _summaries(turn)
     events = _events(turn, compactions, exported=exported)
-    records: list[tuple[str, Record]] = [
-        (surface.surface_id, surface),
-        (selection.selection_id, selection),
-        (budget.budget_id, budget),
-        (window.window_id, window),
-        (assembly.assembly_id, assembly),
-        *((injection.injection_id, injection) for injection in injections),
-        *((context.missing_id, context) for context in missing),
-        *((compaction.compaction_id, compaction) for compaction in compactions),
-        *((summary.summary_id, summary) for summary in summaries),
-    ]
-    digests = {item.item_id: item.digest for item in items if item.digest}
-    digests |= {name: digest_text(msgspec.json.encode(value).decode()) for name, value in records}
-    return ContextEnvelope(
+    envelope = ContextEnvelope(
         context_id=ids,
         scope=scope,
         lifecycle="injected" if turn.event_id else "assembled",
@@ -73,7 +63,7 @@ def envelope_of(turn: TurnView, *, scope: str = "turn", exported: bool = False) 
         compaction_refs=tuple(compaction.compaction_id for compaction in compactions),
         missing_context_refs=tuple(context.missing_id for context in missing),
         evidence_refs=tuple({"rendering": name, "digest": digest} for name, digest in _renderings(record)),
-        digests=digests,
+        digest_form=RFC_8785,
         surfaces=(surface,),
         selections=(selection,),
         budgets=(budget,),
@@ -86,22 +76,24 @@ def envelope_of(turn: TurnView, *, scope: str = "turn", exported: bool = False) 
         events=events,
         metadata={"session": turn.parts.session, "agent": turn.parts.agent, "renderer": record.renderer},
     )
+    # Computed from the document, as every other runtime does.
+    return replace(envelope, digests=digests_of(msgspec.json.decode(msgspec.json.encode(envelope))))
 
 
 def _renderings(record: TurnRecord) -> list[tuple[str, str]]:
     return [*record.sha256.items(), *([(TOOLS, record.tools.digest)] if record.tools else ())]
 
 
-def _surface(turn: TurnView, items: tuple[ContextItem, ...], scope: str) -> ContextSurface:
+def _surface(turn: TurnView, items: tuple[ContextItem, ...], compacted: Iterable[str], scope: str) -> ContextSurface:
     kind = {"turn": "turn_surface", "task": "task_surface", "session": "session_surface"}
     more = {"tool_invocation": "tool_surface", "review": "review_surface", "handoff": "handoff_surface"}
-    omitted = tuple(dict.fromkeys(omission.item for omission in turn.omitted))
+    omitted = (omission.item for omission in turn.omitted)
     return ContextSurface(
         surface_id=f"{turn.record.context_id}/surface",
         scope=scope,
         created_at=turn.record.at,
         surface_kind=(kind | more).get(scope, "custom"),
-        available_item_refs=tuple(dict.fromkeys((*(item.item_id for item in items), *omitted))),
+        available_item_refs=tuple(dict.fromkeys((*(item.item_id for item in items), *omitted, *compacted))),
         items=items,
         visibility=(turn.target,),
     )
@@ -177,7 +169,6 @@ def _budget(turn: TurnView) -> ContextBudget:
 def _window(turn: TurnView) -> ContextWindow:
     record, stable = turn.record, turn.record.stable
     after = record.used.tokens - stable.tokens
-    tail = (*map(message_ref, turn.parts.messages), *(item.id for item in added_items(turn.parts.additions)))
     tools = record.tools
     parts = (
         *([(TOOLS, tools.tokens, ())] if tools else ()),
@@ -186,7 +177,7 @@ def _window(turn: TurnView) -> ContextWindow:
             stable.prefix_tokens - (tools.tokens if tools else 0),
             tuple(item.id for item in turn.parts.epoch.prefix),
         ),
-        ("tail", stable.tokens - stable.prefix_tokens, tail),
+        ("tail", stable.tokens - stable.prefix_tokens, _tail(turn)),
         ("after", after, tuple(item.id for item in turn.parts.volatile)),
     )
     segments = [
@@ -218,19 +209,28 @@ def _window(turn: TurnView) -> ContextWindow:
     )
 
 
+def _tail(turn: TurnView) -> tuple[str, ...]:
+    return (*map(message_ref, turn.parts.messages), *(item.id for item in added_items(turn.parts.additions)))
+
+
 def _assembly(turn: TurnView) -> ContextAssembly:
     record = turn.record
+    # The pack names a tail by its range of messages; an envelope has an item for each of them.
+    blocks = tuple(
+        replace(block, item_refs=_tail(turn)) if block.block_id.startswith("tail-") else block
+        for block in turn.assembly.blocks
+    )
     return ContextAssembly(
         assembly_id=f"{record.context_id}/assembly",
         target=turn.target,
-        ordered_blocks=turn.assembly.blocks,
+        ordered_blocks=blocks,
         created_at=record.at,
         wrapping_policy="daypack: instructions by name, data fenced with a mark from its digest",
         separator_policy="blank line",
         visibility=(turn.target,),
         budget_ref=f"{record.context_id}/budget",
         window_ref=f"{record.context_id}/window",
-        source_item_refs=tuple(dict.fromkeys(ref for block in turn.assembly.blocks for ref in block.item_refs)),
+        source_item_refs=tuple(dict.fromkeys(ref for block in blocks for ref in block.item_refs)),
         redaction_state="masked" if _redacted(turn) else "none",
         hash=turn.assembly.sha256,
     )
@@ -270,10 +270,8 @@ def _missing(turn: TurnView, scope: str) -> tuple[MissingContext, ...]:
     )
 
 
-def _compactions(turn: TurnView, scope: str) -> tuple[ContextCompaction, ...]:
-    """Return the compaction a new epoch is based on, or the removal of messages from the window without one."""
-    if not turn.new_epoch:
-        return ()
+def _compactions(turn: TurnView, summaries: tuple[ContextSummary, ...], scope: str) -> tuple[ContextCompaction, ...]:
+    """Return the compaction the epoch is based on, or the removal of messages from its window without one."""
     brief = turn.parts.epoch.compaction
     if brief:
         return (
@@ -282,8 +280,8 @@ def _compactions(turn: TurnView, scope: str) -> tuple[ContextCompaction, ...]:
                 scope=scope,
                 source_item_refs=(brief.source,),
                 method=brief.method,
-                created_at=turn.record.at,
-                summary_ref="context/CONTEXT.md",
+                created_at=brief.at or turn.record.at,
+                summary_ref=summaries[0].summary_id if summaries else None,
                 trigger=brief.trigger,
                 coverage=Coverage(
                     items_covered=brief.through,
@@ -291,14 +289,15 @@ def _compactions(turn: TurnView, scope: str) -> tuple[ContextCompaction, ...]:
                     estimated_tokens_after=brief.after_tokens,
                     source=f"messages:1-{brief.through}",
                 ),
-                loss_notes=brief.losses,
+                # The notes quote what was lost: for those who may read the summary of it.
+                loss_notes=brief.losses if summaries else (),
                 replacement_policy="window_only",
                 metadata={"model": brief.model},
             ),
         )
     over_budget = (omission.item for omission in turn.omitted if omission.reason == "budget_limit")
     removed = tuple(item for item in over_budget if item.startswith("messages:"))
-    if turn.new_epoch != "overflow" or not removed:
+    if turn.parts.epoch.reason != "overflow" or not removed:
         return ()
     return (
         ContextCompaction(
@@ -330,6 +329,7 @@ def _summaries(turn: TurnView) -> tuple[ContextSummary, ...]:
             coverage=Coverage(items_covered=brief.through, source=f"messages:1-{brief.through}"),
             loss_notes=brief.losses,
             refresh_policy={"when": brief.refresh},
+            created_at=brief.at or None,
         ),
     )
 
@@ -343,30 +343,31 @@ def _redacted(turn: TurnView) -> list[str]:
 
 
 def _events(turn: TurnView, compactions: tuple[ContextCompaction, ...], *, exported: bool) -> tuple[ContextEvent, ...]:
-    record = turn.record
+    record, ids = turn.record, turn.record.context_id
     found: list[tuple[str, str, dict[str, Any]]] = [
-        ("context.surface.created", "surface", {"items": len(turn.items)}),
-        ("context.selection.completed", "selection", {"omitted": len(turn.omitted)}),
-        ("context.budget.applied", "budget", {"tokens": record.used.tokens}),
-        ("context.assembly.created", "assembly", {"hash": turn.assembly.sha256}),
+        ("context.surface.created", f"{ids}/surface", {"items": len(turn.items)}),
+        ("context.selection.completed", f"{ids}/selection", {"omitted": len(turn.omitted)}),
+        ("context.budget.applied", f"{ids}/budget", {"tokens": record.used.tokens}),
+        ("context.assembly.created", f"{ids}/assembly", {"hash": turn.assembly.sha256}),
     ]
     found += [("context.missing.detected", missing.id, {"severity": missing.severity}) for missing in turn.missing]
     if redacted := _redacted(turn):
-        found.append(("context.redaction.applied", "assembly", {"items": redacted}))
-    found += [("context.compaction.completed", compaction.compaction_id, {}) for compaction in compactions]
-    if turn.event_id:
-        found.append(("context.injection.applied", "injection-1", {"event": turn.event_id}))
+        found.append(("context.redaction.applied", f"{ids}/assembly", {"items": redacted}))
+    if turn.new_epoch:  # later turns rest on the same compaction
+        found += [("context.compaction.completed", compaction.compaction_id, {}) for compaction in compactions]
+    if turn.event_id and turn.injections:
+        found.append(("context.injection.applied", f"{ids}/injection-1", {"event": turn.event_id}))
     if exported:
-        found.append(("context.exported", record.context_id, {"target": turn.target}))
+        found.append(("context.exported", ids, {"target": turn.target}))
     links: tuple[Link, ...] = (f"events:{turn.event_id}",) if turn.event_id else ()
     return tuple(
         ContextEvent(
-            event_id=f"{record.context_id}/event-{at}",
+            event_id=f"{ids}/event-{at}",
             event_type=kind,
             source=f"daypack:{turn.parts.agent}/{turn.parts.session}",
             time=record.at,
             subject=subject,
-            context_id=record.context_id,
+            context_id=ids,
             session_id=turn.parts.session,
             turn_id=turn.event_id,
             data=data,

@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from daypack.errors import BadInput, DaypackError
 from daypack.files import atomic, blobs
 from daypack.history.session import History
+from daypack.turn.conformance.digests import Verification, verify
+from daypack.turn.conformance.document import read_document
 from daypack.turn.items import Item, Missing, Omission, lowest
 from daypack.types.context import ContextEnvelope, ContextItem
 from daypack.types.digest import digest_of, digest_text, file_name_of
@@ -26,33 +28,25 @@ class Checked(Struct, frozen=True):
 
     envelope: ContextEnvelope
     items: tuple[ContextItem, ...]
-    verified: int  # items whose digest matches their content
+    verification: Verification
     warnings: tuple[str, ...]
 
 
 def read_envelope(data: bytes | str, place: str = "envelope") -> Checked:
     """Parse an envelope document; raise BadInput if it does not match the schema."""
+    document = read_document(data, place)
     try:
-        envelope = msgspec.json.decode(data, type=ContextEnvelope)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        envelope = msgspec.convert(document, ContextEnvelope)
+    except msgspec.ValidationError as error:
         hint = "pass one JSON object that matches schemas/context_envelope.json"
         raise BadInput(str(error), operation="read envelope", place=place, hint=hint) from error
     items = tuple(item for surface in envelope.surfaces for item in surface.items)
-    warnings: list[str] = []
-    verified = 0
-    for item in items:
-        if item.digest and isinstance(item.content, str):
-            try:
-                same = digest_of(item.digest) == digest_text(item.content)
-            except DaypackError:
-                same = False
-            verified += same
-            if not same:
-                warnings.append(f"{item.item_id}: content does not match its digest")
+    verification = verify(document)
+    warnings = [*map(str, verification.differences), *verification.unverified]
     warnings += _unknown(envelope, items)
     if missing := set(envelope.item_refs) - {item.item_id for item in items}:
         warnings.append(f"{len(missing)} referenced items are not in the document: {', '.join(sorted(missing)[:5])}")
-    return Checked(envelope, items, verified, tuple(warnings))
+    return Checked(envelope, items, verification, tuple(warnings))
 
 
 def _unknown(envelope: ContextEnvelope, items: Sequence[ContextItem]) -> Iterator[str]:
@@ -65,10 +59,11 @@ def _unknown(envelope: ContextEnvelope, items: Sequence[ContextItem]) -> Iterato
 
 def keep_envelope(history: History, data: bytes, checked: Checked) -> dict[str, Any]:
     """Store the document in the session and return the data of its `context.imported` event."""
-    bad = [line for line in checked.warnings if "does not match" in line]
-    if bad:
+    if bad := checked.verification.differences:
         hint = "get the document again from its producer; nothing was stored"
-        raise BadInput("; ".join(bad[:3]), operation="import envelope", place=checked.envelope.context_id, hint=hint)
+        raise BadInput(
+            "; ".join(map(str, bad[:3])), operation="import envelope", place=checked.envelope.context_id, hint=hint
+        )
     items_of(checked)  # items that turns could not use are refused now
     atomic.make_folders(history.layout.blob)
     digest = digest_of(blobs.put(history.layout.blob, data))
