@@ -276,7 +276,7 @@ def _choose_prefix(surface: Surface, selection: Selection, room: Cost) -> tuple[
             chosen.append(form)
         if form is not item:
             omission = over_budget(item, room, high_impact=instruction)
-            omitted.append(replace(omission, note=form.metadata.get(SHOWN)) if form else omission)
+            omitted.append(replace(omission, note=f"shown: {form.metadata[SHOWN]}") if form else omission)
     skipped = {item.id: item.digest for item in selection.prefix if item not in chosen}
     chosen.sort(key=lambda item: item.order)
     return _Prefix(tuple(chosen), used, skipped), omitted

@@ -41,7 +41,10 @@ def line_for(item: Item, why: str) -> Item:
         where = f" Recall {item.id} to read it."
     name = " ".join((item.title or item.source).split())
     text = f"{name} applies and is not shown: {why}.{where}"
-    return replace(item, id=item.id + SHORTER, kind="refs", context_kind="artifact_ref", title="", text=text)
+    metadata = item.metadata | {SHOWN: "a line that names it"}
+    return replace(
+        item, id=item.id + SHORTER, kind="refs", context_kind="artifact_ref", title="", text=text, metadata=metadata
+    )
 
 
 class _Fact(NamedTuple):
