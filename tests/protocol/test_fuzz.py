@@ -20,6 +20,8 @@ SOURCES = [
     f"{TEXT}{SEPARATOR}{compact(put('active_task', f'say {SEPARATOR}'))}",
     f"{SEPARATOR}{GOOD}\n{TEXT}",
     f"{TEXT}{SEPARATOR}\n{GOOD.replace(',', ', // why' + chr(10), 3)}",
+    f"{TEXT}{SEPARATOR}\n**Context**\n{GOOD}\n---",
+    f"{TEXT}{SEPARATOR} Here is the context: {{}} {TEMPLATE}",
     emit(TEXT, put("memory.core", [])),
 ]
 PIECES = [

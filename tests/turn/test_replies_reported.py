@@ -8,7 +8,7 @@ from turn.scenes import MARKER, SECRET, logs, stage
 from turn.snapshot_replies import ADA, BOAT, ask, block, exchange, kept_of, reply_to, taken_in, talking
 
 from daypack.errors import BadConfig
-from daypack.protocol import Reply, Splitter, parse
+from daypack.protocol import SEPARATOR, Reply, Splitter, parse
 from daypack.session import Session
 
 WORDS = "  Done ✅\n\n请看 — the *boat*\tis red. \n"
@@ -51,6 +51,24 @@ def test_a_bad_setting_does_not_make_a_reply_look_lost(home: str, elsewhere: boo
 
 
 # What was wrong
+
+
+@pytest.mark.requirement("S0-R6")
+@pytest.mark.parametrize(
+    "noise", ["\n---\n", " JSON: ", "\n> ", "=", "\n**Context**\n", "\nHere is the context:\n", "json"]
+)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_snapshot_after_noise_is_not_shown_and_the_noise_is_reported(home: str, noise: str, streamed: bool) -> None:
+    session = talking(home)
+    reply = reply_to(ask(session), core=[block()]).replace(SEPARATOR, SEPARATOR + noise) + "\n---"
+    if streamed:
+        shown = "".join(session.stream([reply[at : at + 3] for at in range(0, len(reply), 3)]))
+        assert shown == "Yes."
+    else:
+        assert session.accept(reply).text == "Yes."
+    assert session.tail(1)[0].text == "Yes."
+    assert [one.content for one in session.tiers.core] == [ADA]
+    assert "S0-R6" in session.tiers.violation_counts
 
 
 def test_the_tiers_tell_what_was_wrong_with_the_newest_reply(home: str) -> None:

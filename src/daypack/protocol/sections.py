@@ -1,13 +1,15 @@
 """The section of a reply that is no text: where it begins and ends, and what JSON object is in it.
 
 The split is at the first separator whose whole remainder is one JSON object. If there is none, the last section counts
-that can be mended (a fence, tags, comments, words after the JSON) or is broken; else all of the reply is text.
+that can be mended (a fence, tags, comments, a few words before the JSON, words after it) or is broken; else all of the
+reply is text.
 """
 
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
+from daypack.protocol.noise import NEARBY, closes_only, is_snapshot, torn_snapshot
 from daypack.protocol.rules import Violation
 from daypack.protocol.verdict import Verdict, scan, skip_space
 
@@ -23,6 +25,7 @@ _OPENING = re.compile(
     r"|(?P<odd>[*_`]{1,3}(?=\s)|:(?=\s*[{`~<])|json(?=\s*\{)|[\s\ufeff\u200b-\u200d\u2060]++)",
     re.DOTALL,
 )
+_WRAPPER = re.compile(r"(?P<fence>`{3,}|~{3,})|<(?P<tag>[A-Za-z][\w:.-]*)(?:\s[^<>]*)?>")
 _CLOSING_FENCE = re.compile(r"(?:`{3,}|~{3,})[ \t]*+(?=[\r\n]|\Z)")
 _FENCE_LINE = re.compile(r"\n[ \t]*+(?:`{3,}|~{3,})[ \t]*+(?=[\r\n]|\Z)")
 _ANY_SPACE = re.compile(r"\s*+")
@@ -81,6 +84,14 @@ class _Opened(NamedTuple):
     odd: bool = False  # characters that are no white space to JSON
 
 
+class _Kindly(NamedTuple):
+    """What was read of an object: whether comments were in it, and why it is no JSON as it is."""
+
+    verdict: Verdict
+    comments: bool = False
+    problem: str = ""
+
+
 class _Finder:
     """Looks for the section of one reply; what was read at a place is not read again."""
 
@@ -88,6 +99,8 @@ class _Finder:
         self._reply = reply
         self._first = first
         self._scanned: dict[int, Verdict] = {}
+        self._kindly: dict[int, _Kindly] = {}
+        self._opened: dict[int, _Opened] = {}
 
     def find(self) -> Section | None:
         starts = list(self._separators())
@@ -114,12 +127,16 @@ class _Finder:
                 continue  # in a string of its JSON
             if section := self._mended(start):
                 mended, torn = section, None
-            elif _LIKE_JSON.match(self._reply, self._open(start).at):
-                torn = self._no_object(start) or self._torn(start) or torn
+            elif opened := self._begun(start):
+                broken = self._no_object(start) or self._torn(start, opened)
+                torn = self._extend(broken) if broken else torn
         if torn or mended:
             return torn or mended
-        found = (self._empty(start) or self._no_object(start) or self._torn(start) for start in reversed(starts))
+        found = (self._unusable(start) for start in reversed(starts))
         return next((section for section in found if section), None)
+
+    def _unusable(self, start: int) -> Section | None:
+        return self._empty(start) or self._no_object(start) or self._torn(start, self._open(start))
 
     def _scan(self, at: int) -> Verdict:
         if at not in self._scanned:
@@ -144,7 +161,12 @@ class _Finder:
             yield Violation("S0-T13", "a string holds half a character; U+FFFD stands for it", self._line(at))
 
     def _open(self, start: int) -> _Opened:
-        at = start + _LENGTH
+        """Skip the things that are known to come between a separator and the JSON."""
+        if start not in self._opened:
+            self._opened[start] = self._skip_openings(start + _LENGTH)
+        return self._opened[start]
+
+    def _skip_openings(self, at: int) -> _Opened:
         wrappers: list[str] = []
         comment = odd = False
         for _ in range(2 * _MOST_OPENED):
@@ -159,16 +181,73 @@ class _Finder:
         return _Opened(at, tuple(wrappers), comment, odd)
 
     def _mended(self, start: int) -> Section | None:
-        """A JSON object with something around it, or with comments in it."""
+        """A JSON object with something around it, or with comments in it; of several, the one that is a snapshot."""
+        opened = self._open(start)
+        direct = self._mend(start, opened)
+        if direct is None and self._no_object(start):
+            return None  # an array of snapshots, or a text that quotes one: it is refused as it is
+        after = self._scan_kindly(opened.at).verdict.end if direct else 0
+        if (near := self._near(start, after)) and (section := self._mend(start, near)):
+            return section
+        return self._extend(direct, after) if direct else None
+
+    def _extend(self, section: Section, after: int = 0) -> Section:
+        """Include broken snapshots that begin near the same separator, after another object."""
+        start, at = section.start, after or section.stop
+        while (begun := self._begun(start, at)) and (torn := self._torn(start, begun)):
+            section = section._replace(stop=torn.stop, violations=section.violations + torn.violations)
+            at = torn.stop
+        return section
+
+    def _near(self, start: int, after: int = 0) -> _Opened | None:
+        """Find the last snapshot that begins within a few characters of a separator, whatever those are."""
+        reply, found, kindly = self._reply, -1, True
+        at, limit = max(after, start + _LENGTH), self._limit(start, after)
+        while (at := reply.find("{", at, limit)) >= 0:
+            verdict = self._scan(at)
+            if verdict.problem and kindly and torn_snapshot(reply, at):
+                kindly = False  # once: it reads all that follows
+                verdict = self._scan_kindly(at).verdict
+            if is_snapshot(verdict.value):
+                found = at
+            at = verdict.end if verdict.end >= 0 else at + 1
+        return self._behind_noise(start, found) if found >= 0 else None
+
+    def _begun(self, start: int, after: int = 0) -> _Opened | None:
+        """Find where an object begins that is no JSON, or not closed: at a separator or, for a snapshot, near it."""
         reply, opened = self._reply, self._open(start)
+        if not after and _LIKE_JSON.match(reply, opened.at):
+            return opened
+        at, limit = max(after, start + _LENGTH), self._limit(start, after)
+        while (at := reply.find("{", at, limit)) >= 0:
+            if torn_snapshot(reply, at):
+                return self._behind_noise(start, at)
+            at += 1
+        return None
+
+    def _limit(self, start: int, after: int) -> int:
+        """Return where the JSON of a separator has begun at the latest: before the next separator."""
+        reply, at = self._reply, start + _LENGTH
+        near = NEARBY.match(reply, at)
+        other = reply.find(SEPARATOR, max(at, after))
+        limit = max(near.end() if near else at, self._open(start).at) + 1
+        return limit if other < 0 else min(limit, other)
+
+    def _behind_noise(self, start: int, at: int) -> _Opened:
+        """Say what is between a separator and an object that begins at `at`."""
+        opened = self._open(start)
+        if opened.at == at:
+            return opened
+        found = [match["tag"] or _FENCE for match in _WRAPPER.finditer(self._reply, start + _LENGTH, at)]
+        return _Opened(at, tuple(found), odd=True)
+
+    def _mend(self, start: int, opened: _Opened) -> Section | None:
+        reply = self._reply
         if not reply.startswith("{", opened.at):
             return None
-        verdict = self._scan(opened.at)
-        reason = _NOT_ALONE
-        if verdict.problem:
-            reason = f"the JSON is mended: {verdict.problem}"
-            verdict, comments = self._scan_kindly(opened.at)
-            opened = opened._replace(comment=opened.comment or comments)
+        verdict, comments, problem = self._scan_kindly(opened.at)
+        reason = f"the JSON is mended: {problem}" if problem else _NOT_ALONE
+        opened = opened._replace(comment=opened.comment or comments)
         end = verdict.end
         if end < 0 or _GOES_ON.match(reply, end):
             return None
@@ -179,14 +258,21 @@ class _Finder:
         stop, behind = self._after(self._close(end, opened))
         return Section(start, stop, _object(verdict), (*faults, *behind))
 
-    def _scan_kindly(self, at: int) -> tuple[Verdict, bool]:
-        """Read an object that has comments, or commas too many, and say whether there were comments."""
+    def _scan_kindly(self, at: int) -> _Kindly:
+        """Read an object that may have comments, or commas too many."""
+        if at not in self._kindly:
+            verdict = self._scan(at)
+            self._kindly[at] = self._scan_plain(at) if verdict.problem else _Kindly(verdict)
+        return self._kindly[at]
+
+    def _scan_plain(self, at: int) -> _Kindly:
         # Blanks of the same length: every place stays where it is.
-        given = self._reply[at:]
+        given, problem = self._reply[at:], self._scan(at).problem
         plain = _STRING_OR_COMMENT.sub(_blank, given)
         verdict = scan(_STRING_OR_COMMA.sub(_blank, plain), 0)
-        end = verdict.end
-        return verdict._replace(end=end + at if end >= 0 else -1), given[: max(0, end)] != plain[: max(0, end)]
+        end = max(0, verdict.end)
+        comments = given[:end] != plain[:end]
+        return _Kindly(verdict._replace(end=verdict.end + at if end else -1), comments, problem)
 
     def _close(self, at: int, opened: _Opened) -> int:
         """Take in the fences and tags that close what was opened before the JSON, and no others."""
@@ -206,6 +292,8 @@ class _Finder:
         """Return where the section ends if only space follows `stop`; report words that follow."""
         reply, rest = self._reply, self._skip(stop)
         where = self._line(rest)
+        if rest < len(reply) and closes_only(reply, rest):
+            return len(reply), (Violation("S0-R6", "characters that are not JSON follow it", where),)
         if rest == len(reply):
             odd = skip_space(reply, stop) < rest
             return rest, (Violation("S0-R6", "white space that JSON does not know follows it", where),) if odd else ()
@@ -257,9 +345,9 @@ class _Finder:
         alone = not behind and opened == _Opened(skip_space(reply, start + _LENGTH))
         return Section(start, stop, None, (*faults, *(() if alone else self._around(opened)), *behind))
 
-    def _torn(self, start: int) -> Section | None:
+    def _torn(self, start: int, opened: _Opened) -> Section | None:
         """An object or array that is no JSON, or not closed."""
-        reply, opened = self._reply, self._open(start)
+        reply = self._reply
         if not reply.startswith(("{", "["), opened.at):
             return None
         verdict, where = self._scan(opened.at), self._line(start)
@@ -276,7 +364,7 @@ class _Finder:
             return Section(start, len(reply), None, tuple(faults))
         loose = _LOOSE.match(reply, end)
         stop, behind = self._after(self._close(loose.end() if loose else end, opened))
-        if behind and not _LIKE_JSON.match(reply, opened.at):
+        if behind and not _LIKE_JSON.match(reply, opened.at) and not torn_snapshot(reply, opened.at):
             return None  # words in braces, quoted in a sentence
         return Section(start, stop, None, (*faults, *behind))
 
@@ -297,7 +385,7 @@ class _Finder:
         """Return where another section or object ends that begins at `at`; 0: there is none."""
         reply = self._reply
         if reply.startswith(SEPARATOR, at):
-            following = self._mended(at) or self._empty(at) or self._no_object(at) or self._torn(at)
+            following = self._mended(at) or self._unusable(at)
             return following.stop if following else 0
         if reply.startswith("{", at):
             closed = self._scan(at).end
