@@ -219,3 +219,20 @@ def test_show_says_how_many_older_entries_it_does_not_show(command: Command) -> 
         command("memory", "add", "launch", f"Step {number} is done.")
     said = command("memory", "show", "launch").stderr
     assert said == f"… 2 older entries not shown; `daypack memory export {memory_id[:8]}` writes all\n"
+
+
+def test_a_document_with_what_is_no_character_is_refused(command: Command, memory_id: str, tmp_path: Path) -> None:
+    for char, named in (("\0", "U+0000 (NUL)"), ("\uffff", "U+FFFF (not a character)")):
+        (tmp_path / "doc.md").write_text(f"# A{char}")
+        refused = command("memory", "context", memory_id, "--put", str(tmp_path / "doc.md"))
+        assert refused.returncode == 2
+        assert f"content has {named} at position 3" in refused.stderr
+    assert "default context" in command("memory", "context", memory_id).stdout
+
+
+@pytest.mark.requirement("S2-S6")
+def test_capturing_a_message_that_ends_the_session_writes_the_document(command: Command, memory_id: str) -> None:
+    command("append", "work", "Maria is the new project manager. <END_SESSION>")
+    command("memory", "bind", "work", memory_id)
+    assert command("memory", "capture", "work").stdout == "1 entry added\n"
+    assert "- Maria is the new project manager" in command("memory", "context", memory_id).stdout

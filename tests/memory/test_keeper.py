@@ -116,12 +116,6 @@ def test_the_end_of_the_session_repeats_barrier_and_document_once(text: str) -> 
         keeper.observe("user", "more")
 
 
-def test_a_text_that_only_mentions_the_end_does_not_end() -> None:
-    tools = RecordingTools("text")
-    assert Keeper(tools, "m").observe("user", f"What does {END_SESSION} do?") is not None
-    assert "put_context" not in tools.calls
-
-
 @pytest.mark.requirement("S2-S7")
 def test_what_remains_is_added_before_the_last_barrier() -> None:
     tools = RecordingTools("text")

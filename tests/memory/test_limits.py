@@ -41,6 +41,13 @@ def test_any_character_may_stand_in_an_entry(text: str) -> None:
     assert check_raw(text, LIMITS) == text
 
 
+@pytest.mark.parametrize("char", ["\0", "\ufdd0", "\ufdef", "\ufffe", "\uffff", "\U0001fffe", "\U0010ffff"])
+def test_what_is_no_character_is_refused_in_a_document_with_its_place(char: str) -> None:
+    with pytest.raises(BadInput, match=rf"content has U\+{ord(char):04X} \(.*\) at position 3"):
+        check_document(f"# A{char}", LIMITS)
+    assert check_document("é\ufdcf\ufdf0\ufffd\t\r\n\x1b🧳\U0010fffd", LIMITS)
+
+
 @pytest.mark.parametrize("check", [check_raw, check_summary, check_document, check_title, check_description, check_key])
 def test_half_a_character_is_refused_with_its_place(check: Any) -> None:
     with pytest.raises(BadInput, match="lone surrogate at position 2"):

@@ -366,3 +366,19 @@ def test_a_turn_while_another_process_binds_does_not_miss_the_binding(
     assert begun(session) == "memory_bound"
     assert DOCUMENT in session.prepare().system
     assert begun(session) == ""
+
+
+@pytest.mark.requirement("S2-S6", "S2-S7")
+def test_the_end_of_a_conversation_inside_a_session_writes_the_document_and_what_follows_is_captured(
+    bound: Session, memories: Memories, memory_id: str
+) -> None:
+    bound.append("user", "Maria is the new project manager. <END_SESSION>")
+    bound.append("user", "The boat of Ada is blue.")
+    assert len(bound.capture()) == 2
+    assert raws(memories, memory_id)[1:] == ["Maria is the new project manager.", "The boat of Ada is blue."]
+    document = memories.get_context(memory_id).content
+    assert "- Maria is the new project manager\n" in document
+    bound.append("user", "<END_SESSION>")
+    bound.append("user", "The boat of Bo is red.")
+    assert len(bound.capture()) == 1
+    assert "- The boat of Ada is blue\n" in memories.get_context(memory_id).content

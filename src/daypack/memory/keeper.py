@@ -17,6 +17,7 @@ from msgspec import Struct
 from daypack.errors import BadInput, KeyConflict, QuotaExceeded, WriteFailed
 from daypack.memory.document.document import initial_document, is_placeholder, merge, without_summary
 from daypack.memory.document.markdown import fit_document
+from daypack.memory.exit_signal import END_SESSION, read_signal
 from daypack.memory.limits import FLUSH_EVERY
 from daypack.memory.port import MemoryTools
 from daypack.text.injected import strip_injected
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["END_SESSION", "FLUSH_EVERY", "Keeper", "MemoryTools", "MessageFields", "Policy", "Unsaved"]
 
-END_SESSION = "<END_SESSION>"
 BOOTSTRAP_ENTRIES = 10
 _IGNORED_ROLES = frozenset({"tool", "system"})  # their output is not conversation
 
@@ -106,6 +106,11 @@ class Keeper:
         return self._document or ""
 
     @property
+    def finished(self) -> bool:
+        """True after `finish`, and after a message with <END_SESSION>."""
+        return self._finished
+
+    @property
     def failed(self) -> tuple[Unsaved, ...]:
         """The entries that failed again when retried, or that the memory refuses."""
         return tuple(entry for entry in self._unsaved if entry.attempts > 1 or entry.refused)
@@ -136,18 +141,24 @@ class Keeper:
     def observe(self, role: str, text: str, **fields: Unpack[MessageFields]) -> Added | None:
         """Store one message if it is worth it, and return what was added; None if nothing was added (yet).
 
-        A message that could not be stored is retried later; see `remaining` and `failed`. The text <END_SESSION> alone
-        finishes the conversation.
+        A message that could not be stored is retried later; see `remaining` and `failed`. <END_SESSION> in a message
+        finishes the conversation after its other words are stored; in a tool's output it means nothing.
         """
-        if text.strip() == END_SESSION:
+        message = strip_injected(text)
+        own_text, ends = read_signal(message)
+        if own_text and role in _IGNORED_ROLES:
+            own_text, ends = message, False
+        added = None if ends and not own_text else self._store(role, own_text, fields)
+        if ends:
             self.finish()
-            return None
+        return added
+
+    def _store(self, role: str, text: str, fields: MessageFields) -> Added | None:
         if self._finished:
             hint = "create a new Keeper for the next conversation"
             raise BadInput("the conversation is finished", operation="observe", place=self.memory_id, hint=hint)
         document = self.start()
-        own_text = strip_injected(text)
-        if not own_text.strip() or not self._should_store(role, own_text):
+        if not text.strip() or not self._should_store(role, text):
             return None
         key = fields.get("client_key") or f"keeper-{os.urandom(12).hex()}"
         about = About(
@@ -157,7 +168,7 @@ class Keeper:
             at=fields.get("at"),
             source=fields.get("source"),
         )
-        parts = _split(own_text)
+        parts = _split(text)
         added: Added | None = None
         for number, part in enumerate(parts, 1):
             part_key = key if len(parts) == 1 else f"{key}#{number}"

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from daypack.errors import BadConfig, BadInput, TooLong
 from daypack.history.layout import check_name
+from daypack.memory.document.markdown import NOT_A_CHARACTER
 from daypack.memory.times import parse_time
 from daypack.types.memory import (
     DESCRIPTION_MAX_CHARS,
@@ -132,8 +133,12 @@ def check_summary(summary: object, limits: Limits, operation: str = "add_entry")
 
 
 def check_document(content: object, limits: Limits, operation: str = "put_context") -> str:
-    """Return a valid document."""
+    """Return a valid document: not blank, within the limit, without NUL and code points that are no characters."""
     text = check_text(content, "content", operation)
+    if (found := NOT_A_CHARACTER.search(text)) is not None:
+        named = "NUL" if found[0] == "\0" else "not a character"
+        problem = f"content has U+{ord(found[0]):04X} ({named}) at position {found.start()}"
+        raise BadInput(problem, operation=operation, hint="remove it: a document is text")
     if not text.strip():
         raise BadInput(
             "content is blank", operation=operation, hint="send the whole document, or {} for the initial one"

@@ -106,7 +106,8 @@ class Bound:
     def capture(self, *, end: bool = False) -> tuple[Added, ...]:
         """Add the messages since the last capture, each once; with `end` also update the document.
 
-        Only raw messages are stored, not what daypack put into a window: neither recalled text nor fenced blocks.
+        Only raw messages are stored, not what daypack put into a window: neither recalled text nor fenced blocks. A
+        message with <END_SESSION> updates the document too; what follows it is another conversation.
         """
         binding = self.binding
         keeper = self._open_keeper(binding)
@@ -114,6 +115,7 @@ class Bound:
         last = binding.captured_through
         for message in self._uncaptured(binding):
             last = message.seq
+            keeper = self._open_keeper(binding)
             answer = keeper.observe(
                 message.role,
                 message.text,
@@ -151,7 +153,7 @@ class Bound:
                 yield redact_message(message)[0] if clearing else message
 
     def _open_keeper(self, binding: Binding) -> "Keeper":
-        if self._keeper is None:
+        if self._keeper is None or self._keeper.finished:
             from daypack.memory.keeper import Keeper  # noqa: PLC0415
 
             tools = self._opened()

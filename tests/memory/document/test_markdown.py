@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daypack.memory.document.document import initial_document
+from daypack.memory.document.document import initial_document, merge
 from daypack.memory.document.markdown import (
     HEADINGS,
     TRIMMED_CHARS,
@@ -14,7 +14,7 @@ from daypack.memory.document.markdown import (
     render,
     trim_document,
 )
-from daypack.types.memory import DOCUMENT_MAX_CHARS
+from daypack.types.memory import DOCUMENT_MAX_CHARS, RawEntry
 
 PROTECTED = [
     "- Ana",
@@ -154,3 +154,9 @@ def test_a_document_without_the_five_headings_is_trimmed_too() -> None:
     trimmed = trim_document(text)
     assert len(trimmed) <= TRIMMED_CHARS
     assert trimmed.split("\n")[-1] == text.split("\n")[-1]
+
+
+def test_a_document_that_grows_from_raw_entries_has_no_code_point_that_is_no_character() -> None:
+    grown = merge(initial_document(), [RawEntry("The boat of\0 Ada is\uffff blue.", role="user")])
+    assert "- The boat of Ada is blue" in grown
+    assert fit_document("# A\0\ufdd0") == "# A"

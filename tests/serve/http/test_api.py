@@ -275,3 +275,15 @@ def test_a_connection_is_kept_for_the_next_call_also_after_a_refusal(server: Ser
         assert (answered.status, json.loads(answered.read()) != {}) == (status, True)
     assert line.sock is own
     line.close()
+
+
+@pytest.mark.parametrize("escape", ["\\u0000", "\\ufffe", "\\uffff", "\\ufdd0", "\\ud83f\\udfff", "\\ud800"])
+def test_what_is_no_character_is_refused_in_a_document(server: Server, escape: str) -> None:
+    memory_id = new_memory(server)
+    body = f'{{"memory_id": "{memory_id}", "content": "# A{escape}"}}'
+    with server.client() as client:
+        answered = client.post("/api/put_context", content=body, headers={"content-type": "application/json"})
+    error = answered.json()["error"]
+    assert (answered.status_code, error["code"]) == (400, "BadInput")
+    assert "surrogate" in error["message"] or "content has U+" in error["message"]
+    assert server.call("get_context", memory_id=memory_id).json()["version"] == 1

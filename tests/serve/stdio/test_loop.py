@@ -147,7 +147,7 @@ def test_what_cannot_be_answered_is_refused_under_its_id(message: Message, code:
         (b"not json", "parse"),
         (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":NaN}}', "parse"),
         (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1e999}}', "parse"),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\\ud800"}}', "parse"),
+        (b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', "parse"),
         (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\xff"}}', "parse"),
         (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":' + b"[" * 200_000, "parse"),
         (b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"ping"}', "parse"),
@@ -318,3 +318,14 @@ def test_a_process_whose_client_has_gone_does_not_wait_for_a_call_that_lasts(hom
             assert stream
             stream.close()
         assert process.process.wait(20) == 0
+
+
+@pytest.mark.parametrize("escape", [b"\\u0000", b"\\ufffe", b"\\ufdd0", b"\\ud83f\\udfff", b"\\ud800"])
+def test_what_is_no_character_is_refused_in_a_document(offer: Router, escape: bytes) -> None:
+    memory_id = offer.memories().create_memory("x").memory_id
+    line = json.dumps(tool(1, "put_context", memory_id=memory_id, content="# A~")).encode().replace(b"~", escape)
+    told = exchange(offer, [initialize(), line])[1]
+    assert told["id"] == 1
+    assert "error" in told or told["result"]["isError"]
+    assert "U+" in str(told) or "lone surrogate" in str(told)
+    assert offer.memories().get_context(memory_id).version == 1

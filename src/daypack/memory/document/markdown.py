@@ -15,6 +15,10 @@ Heading = Literal["Participants", "Facts", "Timeline", "Decisions", "Open tasks"
 HEADINGS: tuple[Heading, ...] = ("Participants", "Facts", "Timeline", "Decisions", "Open tasks")
 TRIMMED_CHARS = 4800  # target of trimming, below the limit, so that not every new line trims again
 DIAGRAM_MAX_NODES = 10
+# NUL, and the code points that Unicode will never assign to a character: no text for people has them.
+NOT_A_CHARACTER = re.compile(
+    "[\\0\\ufdd0-\\ufdef" + "".join(chr(plane << 16 | low) for plane in range(17) for low in (0xFFFE, 0xFFFF)) + "]"
+)
 
 _ALIASES: dict[str, Heading] = {
     **{heading.casefold(): heading for heading in HEADINGS},
@@ -100,7 +104,11 @@ def is_ticked(line: str) -> bool:
 
 
 def fit_document(text: str) -> str:
-    """Return a document trimmed to the limit and without diagrams that are too large or cannot be parsed."""
+    """Return a document that put_context accepts: trimmed to the limit, without NUL and without too large diagrams.
+
+    Raw entries may have any code point in them, documents may not. A diagram that cannot be parsed goes as well.
+    """
+    text = NOT_A_CHARACTER.sub("", text)
     if "mermaid" in text.lower():
         from daypack.text.mermaid import blocks, count_nodes  # noqa: PLC0415 — few documents have diagrams
 

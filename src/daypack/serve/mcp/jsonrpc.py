@@ -54,7 +54,27 @@ def read_line(line: bytes) -> Any:  # noqa: ANN401 — any JSON value
         return msgspec.json.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         problem = "nested too deeply" if isinstance(error, RecursionError) else str(error).partition(" - at ")[0]
-        raise RpcError(PARSE_ERROR, "Parse error", problem) from error
+        failed = _find_lone_surrogate(line) or RpcError(PARSE_ERROR, "Parse error", problem)
+        raise failed from error
+
+
+def _find_lone_surrogate(line: bytes) -> RpcError | None:
+    """Return the error of a line that is JSON except for half a character, with the id of its request."""
+    if b"\\u" not in line:
+        return None
+    import json  # noqa: PLC0415 — only for lines that cannot be parsed
+
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        error = RpcError(PARSE_ERROR, "Parse error", "a text has a lone surrogate; send whole characters")
+        error.id = _read_id(cast("dict[str, Any]", value)) if isinstance(value, dict) else None
+        return error
+    return None
 
 
 def read_message(value: object) -> Message:
@@ -62,8 +82,7 @@ def read_message(value: object) -> Message:
     if not isinstance(value, dict):
         raise RpcError(INVALID_REQUEST, "Invalid Request", "a message must be an object")
     fields = cast("dict[str, Any]", value)
-    raw_id = fields.get("id")
-    request_id = raw_id if isinstance(raw_id, (int, str)) and not isinstance(raw_id, bool) else None
+    request_id = _read_id(fields)
     if (problem := _find_problem(fields, request_id)) is not None:
         error = RpcError(INVALID_REQUEST, "Invalid Request", problem)
         error.id = request_id
@@ -73,6 +92,19 @@ def read_message(value: object) -> Message:
     params: Params = fields.get("params") or {}
     method = fields["method"]
     return Notification(method, params) if request_id is None else Request(request_id, method, params)
+
+
+def _read_id(fields: dict[str, Any]) -> Id | None:
+    raw_id = fields.get("id")
+    known = (isinstance(raw_id, int) and not isinstance(raw_id, bool)) or (
+        isinstance(raw_id, str) and _is_whole(raw_id)
+    )
+    return raw_id if known else None
+
+
+def _is_whole(text: str) -> bool:
+    """Return False for a text with half a character in it, which cannot be sent back."""
+    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _find_problem(fields: dict[str, Any], request_id: Id | None) -> str | None:

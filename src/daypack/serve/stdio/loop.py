@@ -75,7 +75,7 @@ class Conversation:
                 self._receive_batch(cast("list[object]", value))
                 return
         except RpcError as error:
-            self._output.send(jsonrpc.write_error(None, error))
+            self._output.send(jsonrpc.write_error(error.id, error))
             return
         self._receive_message(value, self._reply)
 
