@@ -9,8 +9,11 @@ from daypack.text.tokens import Counter
 from daypack.types.fields import OmissionReason, Severity
 from daypack.types.history import Message
 from daypack.types.kinds import AUTHORITIES, Authority, ContextKind, PackKind, Target
+from daypack.types.shapes import Link
 
 Placement = Literal["prefix", "tail", "volatile"]
+# How the content of an item by reference is reached: recalled from this session, read, opened, or asked of its owner.
+Access = Literal["recall", "file", "url", "owner"]
 
 # Who sees an item that names no visibility. A tool sees only items that name it.
 SEEN_BY_DEFAULT: tuple[Target, ...] = ("model", "reviewer", "evidence_export")
@@ -68,6 +71,18 @@ def total(costs: Iterable[Cost]) -> Cost:
     return Cost(tokens, size, items)
 
 
+class Reference(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where the content of an item is that is passed by reference, and what is known about it."""
+
+    ref: Link
+    mode: str = "ref"  # the content mode that its owner stated
+    access: Access = "owner"
+    size: int | None = None  # bytes
+    digest: str = ""
+    mime_type: str = ""
+    problem: str = ""  # why it was not found in this session
+
+
 class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A text that can go into a pack. The text is redacted: it is what a target would see."""
 
@@ -93,6 +108,7 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
     media: bool = False  # the content has no text form
     blocked: bool = False  # a policy of its owner forbids showing it
     problem: str = ""  # why its text is not available
+    reference: Reference | None = None  # its text is one line about where the content is
     metadata: dict[str, Any] = {}
 
     @property

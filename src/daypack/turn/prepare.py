@@ -308,9 +308,15 @@ class Turns:
         )
         if items is None:
             return request
-        from daypack.turn.survey.caller_items import read_items  # noqa: PLC0415 — few callers pass items
+        from daypack.turn.caller.items import read_items  # noqa: PLC0415 — few callers pass items
 
-        return replace(request, items=tuple(read_items(items, self._history, target)))
+        return replace(request, items=tuple(read_items(items, self._history, target, self._recall)))
+
+    def _recall(self, name: str) -> tuple[str, str]:
+        from daypack.turn.recall import Lookup  # noqa: PLC0415 — few items are references to this session
+
+        recalled = Lookup(self.inputs).recall(name)
+        return recalled.source, recalled.text
 
     def _read_tools(self, tools: Iterable[object], request: Request) -> "Tools | None":
         from daypack.turn.tools import read_tools, require_space  # noqa: PLC0415 — not every agent has tools

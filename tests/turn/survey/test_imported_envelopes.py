@@ -92,8 +92,10 @@ def test_references_of_another_session_are_not_looked_up_in_ours(home: str) -> N
     session = stage(home)
     session.append("user", "My own words.")
     turn = take_in(session, document(one(content=None, content_ref="messages:1")))
-    assert imported(turn) == []
-    assert reasons(turn)["import:ctx-1:i1"] == "unsupported_media"
+    [found] = imported(turn)
+    assert "messages:1; not found here: it is in the session that the document comes from" in found.text
+    assert "My own words." not in found.text
+    assert [missing.id for missing in turn.missing] == ["ref:import:ctx-1:i1"]
 
 
 def test_an_item_on_two_surfaces_comes_once(home: str) -> None:

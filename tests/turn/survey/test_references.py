@@ -77,8 +77,8 @@ def test_what_stands_behind_a_reference_is_read_when_its_item_may_be_chosen_and_
         read.append(str(source))
         return resolve(history, source)
 
-    monkeypatch.setattr("daypack.turn.survey.caller_items.resolve.resolve", noted)
-    given = item("document_excerpt", None, content_ref=f"swap:{swap}", content_mode="ref", visibility=["tool"])
+    monkeypatch.setattr("daypack.turn.caller.items.resolve.resolve", noted)
+    given = item("document_excerpt", None, content_ref=f"swap:{swap}", visibility=["tool"])
     turn = session.prepare(items=[given])
     assert read == []
     assert reasons(turn)["item:item-1"] == "not_visible_to_target"

@@ -18,6 +18,7 @@ from daypack.files import atomic, blobs
 from daypack.history.session import History
 from daypack.text.redact.redact import RULES_VERSION
 from daypack.turn.budget import Limits
+from daypack.turn.caller.items import defaults_of
 from daypack.turn.dialects import RENDERER
 from daypack.turn.items import RUNTIME, Cost, Excerpt, Item, Missing, Omission
 from daypack.turn.ledger import NOT_REDACTED, TURN
@@ -25,7 +26,6 @@ from daypack.turn.pack.assemble import Assembly
 from daypack.turn.pack.fit import Fitted
 from daypack.turn.pack.inject import Injection
 from daypack.turn.surface import Addition, Epoch, Surface
-from daypack.turn.survey.caller_items import defaults_of
 from daypack.turn.survey.history_search import WHOLE
 from daypack.types.history import Event
 from daypack.types.kinds import CONTEXT_KINDS, Target

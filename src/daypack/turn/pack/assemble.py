@@ -6,11 +6,13 @@ Frozen prefix, append-only tail, volatile items: the order that lets a prompt ca
 from collections.abc import Sequence
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from daypack.turn.dialects import Given, encode
 from daypack.turn.items import CLOCK, Item, message_range
 from daypack.turn.pack.additions import added_items, interleave
 from daypack.turn.pack.fence import SEPARATOR, show, show_all
+from daypack.turn.pack.reference import handed_over
 from daypack.turn.surface import Addition
 from daypack.types.digest import digest_bytes, digest_text
 from daypack.types.history import Message
@@ -51,6 +53,9 @@ def assemble(
         blocks.append(Block(block_id=f"tail-{position}", item_refs=refs, position=position))
     for ids, text in show_all(volatile):
         _add_block(blocks, "after", ids, text, after)
+    references = [item for item in (*prefix, *volatile) if item.reference]
+    if references:
+        blocks = _with_references(blocks, references, target)
     tail = interleave(messages, additions) if additions else tuple(messages)
     lone = len(volatile) == 1 and volatile[0].id == CLOCK
     attached = True if lone and tail and tail[-1].role in ANSWERED else UNSET
@@ -70,6 +75,12 @@ def tail_refs(messages: Sequence[Message]) -> tuple[str, ...]:
     if len(messages) > 1 and messages[1].seq > head.seq + 1 and head.role == "user":
         return message_range(head.seq, head.seq), message_range(messages[1].seq, messages[-1].seq)
     return (message_range(head.seq, messages[-1].seq),)
+
+
+def _with_references(blocks: Sequence[Block], items: Sequence[Item], target: Target) -> list[Block]:
+    """Return the blocks, those of an item by reference with the reference that a program can follow."""
+    refs = {item.id: handed_over(item, target) for item in items}
+    return [replace(block, content_ref=refs.get(block.item_refs[0])) for block in blocks]
 
 
 def _add_block(blocks: list[Block], part: str, ids: tuple[str, ...], text: str, texts: list[str]) -> None:

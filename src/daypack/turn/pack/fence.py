@@ -12,7 +12,9 @@ from msgspec.structs import replace
 from daypack.text.injected import wrap
 from daypack.text.redact.redact import redact, redact_value
 from daypack.turn.items import Excerpt, Item, TokenMeter
+from daypack.turn.pack.reference import redact_reference, show_reference
 from daypack.types.digest import digest_bytes, digest_text
+from daypack.types.kinds import Target
 
 SEPARATOR = "\n\n"
 _SEPARATOR_TOKENS = 2
@@ -73,12 +75,15 @@ def _marker(text: str, digest: str) -> str:
     return marker
 
 
-def measurer(meter: TokenMeter, *, redacting: bool) -> Measure:
-    """Return the function that redacts an item and adds its digest and its cost as it would be shown."""
+def measurer(meter: TokenMeter, *, redacting: bool, target: Target = "model") -> Measure:
+    """Return the function that redacts an item and adds its digest and its cost as it would be shown to the target."""
 
     def measure(item: Item) -> Item:
         if redacting:
             item = _redacted(item)
+        if item.reference is not None and not item.text:
+            item = replace(item, text=show_reference(item, item.reference, target))
+            item = _redacted(item) if redacting else item  # what was apart may be a secret side by side
         data = item.text.encode("utf-8", "replace")
         item = replace(item, text=data.decode(), digest=digest_bytes(data))
         text = show(item)
@@ -104,6 +109,12 @@ def _redacted(item: Item) -> Item:
     if metadata:
         metadata, found = redact_value(metadata)
         kinds.update(found)
+    reference = item.reference
+    if reference is not None:
+        reference, found = redact_reference(reference)
+        kinds.update(found)
     if not kinds:
         return item
-    return replace(item, **texts, metadata=metadata, redacted=tuple(sorted({*item.redacted, *kinds})))
+    return replace(
+        item, **texts, metadata=metadata, reference=reference, redacted=tuple(sorted({*item.redacted, *kinds}))
+    )

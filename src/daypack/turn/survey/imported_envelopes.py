@@ -105,7 +105,7 @@ def within_share(items: Sequence[Item], target: Target, most_tokens: int) -> tup
 
 def items_of(checked: Checked) -> tuple[Item, ...]:
     """Return the items of a document; one that is on several surfaces comes once."""
-    from daypack.turn.survey.caller_items import read_items  # noqa: PLC0415 — both make items; this one rarely
+    from daypack.turn.caller.items import read_items  # noqa: PLC0415 — both make items; this one rarely
 
     # The clock of another session means nothing here.
     once = {item.item_id: item for item in checked.items if item.context_kind != "runtime_state"}

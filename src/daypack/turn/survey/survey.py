@@ -57,7 +57,7 @@ PROTOCOL = "protocol"  # the switch of the hybrid protocol, and the name of its 
 def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searching: bool = True) -> Surface:
     """Return what is available to a turn; `searching` false: without searching history and memory."""
     meter = inputs.meter(request.model)
-    measure = measurer(meter, redacting=inputs.redacting)
+    measure = measurer(meter, redacting=inputs.redacting, target=request.target)
     folded = inputs.ledger.read()
     inside = request.target in SEEN_BY_DEFAULT
     compaction = inputs.working_state.info() if inside and folded.compactions else None  # writes missing files
@@ -116,7 +116,8 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
     if epoch and inside and memory != epoch.memory and _document(epoch.prefix) != _document(prefix):
         epoch, reason = None, "memory_bound"
     surface = replace(surface, epoch=epoch, former=epoch, reason=reason, additions=last_turn.additions if epoch else ())
-    surface = _with_shorter(_with_messages(surface, conversation, measure), measure)
+    surface = _with_messages(_with_references(surface), conversation, measure)
+    surface = _with_shorter(surface, measure)
     if conversation.hidden:
         surface = replace(surface, omitted=(*surface.omitted, conversation.hidden))
     if searching and (surface.window or (surface.epoch and _hides_messages(surface, surface.epoch))):
@@ -175,6 +176,15 @@ def _continuing(last_turn: LastTurn, request: Request, meter: TokenMeter) -> tup
 def _document(prefix: Iterable[Item]) -> str:
     """Return the digest of the memory's document in a prefix; empty if there is none."""
     return next((item.digest for item in prefix if item.id == MEMORY), "")
+
+
+def _with_references(surface: Surface) -> Surface:
+    """Add a record of each reference that was not found."""
+    if not any(item.reference for item in (*surface.prefix, *surface.volatile)):
+        return surface
+    from daypack.turn.caller.references import missing_references  # noqa: PLC0415 — few turns have such items
+
+    return replace(surface, missing=(*surface.missing, *missing_references(surface)))
 
 
 def _with_messages(surface: Surface, conversation: Conversation, measure: Measure) -> Surface:

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from daypack.errors import BadInput, DaypackError
 from daypack.history import resolve
 from daypack.history.session import History
+from daypack.turn.caller.references import Recall, is_reference, own_source, read_reference
 from daypack.turn.items import SEEN_BY_DEFAULT, Item, lowest
 from daypack.types.context import ContextItem, ContextSourceRef
 from daypack.types.kinds import AUTHORITIES, Authority, ContextKind, PackKind, Target
-from daypack.types.source import parse_source
 
 _PACK_KINDS: dict[str, PackKind] = {
     "system_prompt": "system",
@@ -53,12 +53,15 @@ _PRIORITIES: dict[PackKind, float] = {"system": 0.97, "core_blocks": 0.66, "memo
 
 
 def read_items(
-    values: Iterable[ContextItem | Mapping[str, Any]], history: History | None, target: Target | None = None
+    values: Iterable[ContextItem | Mapping[str, Any]],
+    history: History | None,
+    target: Target | None = None,
+    recall: Recall | None = None,
 ) -> list[Item]:
-    """Return a caller's items. An item without text, or with a reference that cannot be resolved, has the problem.
+    """Return a caller's items. An item without text, or with a reference that cannot be expanded, has the problem.
 
-    Without a history no reference is resolved: those of an imported document refer to another session. Neither is one
-    whose item the target may not see.
+    Without a history no reference is looked up: those of an imported document refer to another session. Neither is one
+    whose item the target may not see. Items by reference are not expanded; `recall` finds what is in this session.
     """
     items: list[Item] = []
     ids: set[str] = set()
@@ -69,8 +72,11 @@ def read_items(
             hint = "give each item its own id, or none"
             raise BadInput(f"item id {value.item_id!r} is used twice", operation="prepare", place=place, hint=hint)
         ids.add(value.item_id)
-        hidden = value.content is None and target is not None and target not in value.visibility
-        text, problem = _text(value, None if hidden else history)
+        hidden = target is not None and target not in value.visibility
+        if is_reference(value, local=history is not None):
+            items.append(replace(_item(value, ""), reference=read_reference(value, None if hidden else recall)))
+            continue
+        text, problem = _text(value, None if hidden and value.content is None else history)
         items.append(replace(_item(value, text), problem=problem, media=not text and not problem))
     return items
 
@@ -99,12 +105,9 @@ def _text(value: ContextItem, history: History | None) -> tuple[str, str]:
         return value.content, ""
     if value.content is not None:
         return msgspec.json.format(msgspec.json.encode(value.content), indent=1).decode(), ""
-    if history is None or not isinstance(value.content_ref, str):
+    source = own_source(value.content_ref)
+    if history is None or source is None:
         return "", ""
-    try:
-        source = parse_source(value.content_ref)
-    except DaypackError:
-        return "", ""  # a reference of another system: its content is not here
     try:
         return resolve.text_of(resolve.resolve(history, source)), ""
     except DaypackError as error:
@@ -161,16 +164,9 @@ def _authority(value: ContextItem) -> Authority:
 
 def _source(value: ContextItem) -> str:
     """Return the source inside the session; an origin outside is only in the metadata, never a path."""
-    if value.content is None and isinstance(value.content_ref, str) and _is_ours(value.content_ref):
+    if value.content is None and isinstance(value.content_ref, str) and own_source(value.content_ref):
         return value.content_ref
     return f"caller:{value.item_id.replace('..', '__')}"
-
-
-def _is_ours(ref: str) -> bool:
-    try:
-        return bool(parse_source(ref))
-    except DaypackError:
-        return False
 
 
 def _metadata(value: ContextItem) -> dict[str, Any]:

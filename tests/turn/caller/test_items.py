@@ -8,8 +8,8 @@ from turn.scenes import Clock, append_raw, item, logs, outputs, reasons, sent, s
 
 from daypack.errors import BadInput
 from daypack.session import Session
+from daypack.turn.caller.items import read_items
 from daypack.turn.items import Item
-from daypack.turn.survey.caller_items import read_items
 from daypack.types.context import ContextItem, ContextSourceRef
 from daypack.types.kinds import OMISSION_REASONS
 
@@ -92,9 +92,9 @@ def test_structured_content_is_shown_as_json(home: str) -> None:
 
 
 @pytest.mark.parametrize("ref", ["messages:1", "messages:tail:1", "user:latest", "messages:1-1"])
-def test_content_by_reference_is_taken_from_history(home: str, ref: str) -> None:
+def test_content_inline_that_is_only_a_reference_of_ours_is_expanded(home: str, ref: str) -> None:
     session = opened(home)
-    shown = of_caller(session, {"context_kind": "custom", "content_mode": "ref", "content_ref": ref})
+    shown = of_caller(session, {"context_kind": "custom", "content_ref": ref})
     assert shown["item:item-1"].text == "What is the weather?"
     assert shown["item:item-1"].source == ref
 
@@ -122,9 +122,10 @@ def test_a_reference_to_what_is_not_there_is_left_out_and_says_so(home: str) -> 
 @pytest.mark.parametrize(
     "given",
     [
-        {"context_kind": "artifact_ref", "content_ref": "https://example.org/film.mp4"},
-        {"context_kind": "artifact_ref", "content_ref": {"bucket": "b", "key": "k"}},
         {"context_kind": "artifact_ref"},
+        {"context_kind": "artifact_ref", "content_mode": "ref"},
+        {"context_kind": "artifact_ref", "content_mode": "ref", "content_ref": ""},
+        {"context_kind": "artifact_ref", "content_mode": "ref", "content_ref": {}},
         {"context_kind": "artifact_ref", "content": ""},
     ],
 )
@@ -217,7 +218,7 @@ def test_every_reason_to_leave_something_out_can_occur(home: str, tmp_path: Any)
             item(content="fits alone " * 180, item_id="big", priority=0.2),
             item(content="no", item_id="blocked", redaction_state="policy_blocked"),
             item(content="pin", item_id="secret", sensitivity="secret"),
-            item("artifact_ref", None, item_id="film", content_ref="https://example.org/film"),
+            item("artifact_ref", None, item_id="film"),
         ],
     )
     found = reasons(turn)
@@ -253,8 +254,10 @@ def test_items_of_one_turn_are_not_in_the_next(home: str) -> None:
 
 
 def test_without_a_history_nothing_is_looked_up(home: str) -> None:
-    items = read_items([{"context_kind": "custom", "content_ref": "messages:1"}], None)
-    assert [(one.media, one.problem) for one in items] == [(True, "")]
+    [one] = read_items([{"context_kind": "custom", "content_ref": "messages:1"}], None)
+    assert (one.media, one.problem, one.text) == (False, "", "")
+    assert one.reference
+    assert "the session that the document comes from" in one.reference.problem
 
 
 def test_an_item_nested_beyond_reason_is_refused(home: str) -> None:

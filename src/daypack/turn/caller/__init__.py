@@ -1,0 +1,1 @@
+"""What a caller passes to `prepare`: items, by value or by reference."""
