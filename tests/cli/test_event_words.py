@@ -16,6 +16,42 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 SAID: list[tuple[str, dict[str, Any], str]] = [
     ("pin.set", {"name": "system.md", "text": "Be brief."}, "pinned system.md (9 tokens)"),
     ("pin.set", {"name": "big.md", "blob": "sha256-1", "bytes": 6756}, "pinned big.md (6,756 bytes)"),
+    (
+        "tool.called",
+        {"message": "msg-3", "calls": [{"id": "c1", "name": "run"}, {"id": "c2", "name": "read"}], "more": 3},
+        "msg-3 called run (c1), read (c2) and 3 other calls",
+    ),
+    (
+        "tool.returned",
+        {"message": "msg-4", "call": "c1", "name": "run", "outcome": "error", "exit": 2, "duration_ms": 1234},
+        "msg-4 is the result of run (c1): error, exit code 2, 1.2 s",
+    ),
+    (
+        "tool.returned",
+        {"message": "msg-4", "outcome": "error", "error": "KeyError"},
+        "msg-4 is the result of a call: error, KeyError",
+    ),
+    ("provider.error", {"message": "msg-5", "error": "APIError"}, "reply msg-5 broke off: APIError"),
+    (
+        "provider.error",
+        {"error": "RateLimitError", "status": 429},
+        "a call of the provider failed: RateLimitError (status 429)",
+    ),
+    (
+        "provider.overflow",
+        {"turn": "ev-4", "compaction": "ev-9"},
+        "the provider refused turn ev-4 as too long; compacted as ev-9",
+    ),
+    (
+        "provider.overflow",
+        {"problem": "nothing can leave"},
+        "the provider refused a turn as too long; not compacted: nothing can leave",
+    ),
+    (
+        "child.updated",
+        {"name": "rev", "status": "done", "changes": ["started", "ended"], "result": {}},
+        "child rev started and ended, now done: result",
+    ),
     ("pin.removed", {"name": "system.md"}, "unpinned system.md"),
     ("session.state", {"from": "active", "to": "done"}, "state changed from active to done"),
     (

@@ -34,7 +34,7 @@ def test_what_occurs_again_is_stored_once_and_named_wherever_it_occurs(session: 
     assert by_hash(records) == {
         hash_of(LOG): ("tool:t1", "tool:t5"),
         hash_of(FILE): ("messages:3", "tool:t3"),
-        hash_of(SUMMARY): ("child:rev", "events:ev-1"),
+        hash_of(SUMMARY): ("child:rev", "events:ev-11"),
     }
     place = session.path / "context" / "dedup"
     assert sorted(path.name for path in place.iterdir()) == ["blob", "index.jsonl"]
@@ -121,7 +121,7 @@ def test_what_was_recalled_or_shown_is_not_counted(session: Session) -> None:
     session.append_event("context.turn", {"digest": "sha256:0", "text": LOG})
     assert fold(session.history) == ()
     session.append_event("mine", {"kept": session.history.capture(LOG.encode())})
-    assert by_hash(fold(session.history)) == {hash_of(LOG): ("events:ev-2", "tool:t1")}
+    assert by_hash(fold(session.history)) == {hash_of(LOG): ("events:ev-6", "tool:t1")}
 
 
 def test_a_captured_text_that_is_lost_or_no_text_is_passed_over(session: Session) -> None:
@@ -144,7 +144,7 @@ def test_a_hash_or_a_ref_is_expanded_when_it_is_asked_for(session: Session) -> N
         assert lookup(session.history, ref) == LOG.rstrip("\n")
     for ref in ("messages:3", "tool:t3"):
         assert lookup(session.history, ref) == FILE.rstrip("\n")
-    for ref in ("child:rev", "events:ev-1"):
+    for ref in ("child:rev", "events:ev-11"):
         assert lookup(session.history, ref) == SUMMARY
     assert lookup(session.history, "messages:4") == lookup(session.history, "tool:t2") == "ok"
 

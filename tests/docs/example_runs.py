@@ -24,6 +24,7 @@ VARYING = {
     r"\bctx-[0-9a-f]{24}\b": "<context>",
     r"\b[0-9a-f]{32}\b": "<id>",
     r" +\d+ (?:s|min)(?=  )": " <age>",
+    r", \d+\.\d s\b": ", <duration>",
 }
 # What the model says to the examples of a page, in their order.
 SCRIPTS: dict[str, tuple[Step, ...]] = {

@@ -71,7 +71,7 @@ def test_every_event_and_each_of_its_fields_is_documented(home: str, tmp_path: P
 
 def test_every_event_type_that_the_source_names_is_documented() -> None:
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/daypack").rglob("*.py"))
-    constants = re.findall(r"^[A-Z_, ]+ = (\"(?:context|child|gc|import)\..+)$", source, re.MULTILINE)
+    constants = re.findall(r"^[A-Z_, ]+ = (\"(?:context|child|gc|import|tool|provider)\..+)$", source, re.MULTILINE)
     types = {name for line in constants for name in re.findall(r'"([a-z_.]+)"', line)}
     types |= set(re.findall(r'draft_event\(\s*"([a-z_.]+)"', source))
     assert len(types) > 20

@@ -24,7 +24,10 @@ def write_until_killed(home: str, pipe: int, writer: int) -> None:
     while True:
         number += 1
         text = f"{writer}-{os.getpid()}-{number}:" + WORDS[: chance.choice(SIZES)]
-        message = session.append("user", text)
+        if number % 2:
+            message = session.append("user", text)
+        else:
+            message = session.append("assistant", text, tool_calls=[{"id": f"c{number}", "name": "run"}])
         os.write(pipe, f"{message.seq} {text.split(':')[0]}\n".encode())
 
 
@@ -72,6 +75,8 @@ def main(home: str, cycles: int, writers: int, seed: int) -> None:
     session.append("user", "last")
     stored = {message.seq: message.text.split(":")[0] for message in session.messages()}
     numbers = [message.seq for message in session.messages()]
+    calling = [message.id for message in session.messages() if message.tool_calls]
+    events = [event.data["message"] for event in session.events() if event.type == "tool.called"]
     print(
         json.dumps(
             {
@@ -79,6 +84,8 @@ def main(home: str, cycles: int, writers: int, seed: int) -> None:
                 "stored": len(numbers),
                 "lost": [seq for seq, name in acknowledged.items() if stored.get(seq) != name],
                 "consecutive": numbers == list(range(1, len(numbers) + 1)),
+                "called": len(calling),
+                "events_once_and_in_order": events == calling,
                 "damage": [str(damage) for damage in session.damage],
                 "torn": sum(event.type == "log.torn" for event in session.events()),
             }

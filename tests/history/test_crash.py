@@ -21,7 +21,7 @@ def run(program: str, *args: object) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.requirement("S4-SR1", "G6", "G7")
+@pytest.mark.requirement("S4-SR1", "S4-F2", "G6", "G7")
 @pytest.mark.parametrize("writers", [1, 4])
 def test_kills_lose_no_acknowledged_line_and_give_no_number_twice(home: str, writers: int, campaign: Campaign) -> None:
     cycles = campaign.size("kills", 500)
@@ -30,6 +30,8 @@ def test_kills_lose_no_acknowledged_line_and_give_no_number_twice(home: str, wri
     assert result["lost"] == []
     assert result["consecutive"]
     assert result["damage"] == []
+    assert result["called"] > 0
+    assert result["events_once_and_in_order"]
 
 
 @pytest.mark.requirement("G7")

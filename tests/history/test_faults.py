@@ -28,6 +28,10 @@ def scenario(home: str, acknowledge: Acknowledge) -> None:
         session.append_many([{"role": "user", "content": f"batch {number}"} for number in range(3)])
         for number in range(3):
             acknowledge(f"batch {number}")
+        session.append("assistant", "fourth", tool_calls=[{"id": "c1", "name": "run", "arguments": "{}"}])
+        acknowledge("fourth")
+        session.append("tool", "fifth", tool_call_id="c1")
+        acknowledge("fifth")
         session.pin("rules", "Be brief. " * 1000)
         session.append("user", "third" * 50)
         acknowledge("third" * 50)
@@ -55,6 +59,8 @@ def check(home: str, acknowledged: list[str]) -> None:
         assert [one for one in examine_session(session.history.layout) if one.severity == "damage"] == []
         assert len({message.client_key for message in messages if message.client_key}) <= 1
         assert sum(content == "second" for content in contents) <= 1
+        described = [event.data["message"] for event in session.events() if event.type.startswith("tool.")]
+        assert described == [message.id for message in messages if message.tool_calls or message.role == "tool"]
 
 
 def run_with(faults: Faults, home: str) -> list[str]:

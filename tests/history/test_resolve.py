@@ -10,7 +10,7 @@ from daypack.types.source import parse_source
 
 @pytest.fixture
 def talk(session: Session) -> Session:
-    """Six messages with a tool call, and two events."""
+    """Five messages with a tool call, whose events are the first two, and two other events."""
     session.append("user", "one")
     session.append("assistant", "two", tool_calls=[{"id": "call 7", "name": "f"}])
     session.append("tool", "three", tool_call_id="call 7")
@@ -33,7 +33,7 @@ def talk(session: Session) -> Session:
         ("messages:4-99", "four\n\nfive"),
         ("user:latest", "four"),
         ("tool:call 7", "three"),
-        ("events:ev-2", "what happened"),
+        ("events:ev-4", "what happened"),
     ],
 )
 def test_a_reference_resolves_to_its_text(talk: Session, source: str, text: str) -> None:

@@ -111,7 +111,8 @@ def test_the_log_is_written_without_a_tool_for_it(home: str) -> None:
         ("tool", "a.py  b.py"),
         ("assistant", "Two files."),
     ]
-    assert [one.type for one in session.events()] == ["context.turn"] * 2
+    written = ["context.turn", "tool.called", "tool.returned", "context.turn"]
+    assert [one.type for one in session.events()] == written
     log = Path(session.history.layout.messages).read_text()
     for words in ("What is here?", '"name":"ls"', "a.py  b.py", "Two files."):
         assert words in log

@@ -155,7 +155,37 @@ def _child(data: Data) -> str:
     parts = [part for part in ("handoff", "result", "refs") if part in data]
     if artifacts := data.get("artifacts"):
         parts.append(counted(len(artifacts), "artifact"))
-    return f"child {data['name']} is {data['status']}" + (f": {', '.join(parts)}" if parts else "")
+    changes = " and ".join(data.get("changes", ()))
+    state = f"{changes}, now {data['status']}" if changes else f"is {data['status']}"
+    return f"child {data['name']} {state}" + (f": {', '.join(parts)}" if parts else "")
+
+
+def _called(data: Data) -> str:
+    names = [f"{call['name']} ({call['id']})" for call in data["calls"]]
+    more = f" and {counted(data['more'], 'other call')}" if data.get("more") else ""
+    return f"{data['message']} called {', '.join(names)}{more}"
+
+
+def _returned(data: Data) -> str:
+    call = " ".join(filter(None, (data.get("name"), f"({data['call']})" if data.get("call") else "")))
+    facts = [str(data["outcome"])]
+    facts += [f"exit code {data['exit']}"] if "exit" in data else []
+    facts += [str(data["error"])] if "error" in data else []
+    facts += [f"{data['duration_ms'] / 1000:,.1f} s"] if "duration_ms" in data else []
+    return f"{data['message']} is the result of {call or 'a call'}: {', '.join(facts)}"
+
+
+def _provider_error(data: Data) -> str:
+    status = f" (status {data['status']})" if "status" in data else ""
+    if "message" in data:
+        return f"reply {data['message']} broke off: {data['error']}{status}"
+    return f"a call of the provider failed: {data['error']}{status}"
+
+
+def _overflow(data: Data) -> str:
+    turn = f"turn {data['turn']}" if "turn" in data else "a turn"
+    ending = f"compacted as {data['compaction']}" if "compaction" in data else f"not compacted: {data['problem']}"
+    return f"the provider refused {turn} as too long; {ending}"
 
 
 def _gc_policy(data: Data) -> str:
@@ -248,6 +278,10 @@ WORDS: dict[str, Callable[[Data], str]] = {
     "context.exported": _exported,
     "context.imported": _imported,
     "child.updated": _child,
+    "tool.called": _called,
+    "tool.returned": _returned,
+    "provider.error": _provider_error,
+    "provider.overflow": _overflow,
     "gc.policy": _gc_policy,
     "gc.applied": _gc_applied,
     "import.begun": _import_begun,

@@ -51,6 +51,7 @@ UPDATED = "child.updated"
 MAX_ARTIFACT_BYTES = 16 << 20
 ChildStatus = Literal["pending", "active", "done", "error", "cancelled"]
 STATUSES: tuple[ChildStatus, ...] = get_args(ChildStatus)
+_ENDED: tuple[ChildStatus, ...] = ("done", "error", "cancelled")
 _PATHS = WORDS | FILES
 _SUMMARY_CHARS = 160
 _decoder = msgspec.json.Decoder(Ref)
@@ -119,6 +120,8 @@ def put_child(
         data |= {"agent": given.agent} if given.agent else {}
         data |= {"session": given.session} if given.session else {}
         data["status"] = status
+        if changes := _changes(given, status, former):
+            data["changes"] = changes
         if artifacts:
             data["artifacts"] = [_keep(history, path, content) for path, content in artifacts.items()]
         if notes := _notes(given, former):
@@ -243,6 +246,14 @@ def _status_after(given: ChildUpdate, former: Child | None) -> ChildStatus:
         asked_again = given.handoff is not None and before != "active"
         return "pending" if before is None or asked_again else before
     return "cancelled" if before == "cancelled" else "done"  # who was cancelled stays so, whatever it answers
+
+
+def _changes(given: ChildUpdate, status: ChildStatus, former: Child | None) -> list[str]:
+    """Return whether an update starts or ends a child: fields of its event, so that a crash cannot part them."""
+    ended, running = status in _ENDED, former is not None and former.status not in _ENDED
+    starts = former is None or (not running and (not ended or given.handoff is not None))
+    ends = ended and (starts or running or given.result is not None or (former and former.status != status))
+    return ["started"] * starts + ["ended"] * bool(ends)
 
 
 def _notes(given: ChildUpdate, former: Child | None) -> list[str]:

@@ -16,6 +16,7 @@ _BATCH = 1000
 ROLE_SHIFT = 4
 CALLS = 1 << 7  # has tool calls
 KEYED = 1 << 8  # has a client key
+BROKEN = 1 << 9  # a reply that broke off
 
 
 MAX_SEQ = 4_000_000_000  # a slot has 32 bits for it; leaves room above

@@ -79,7 +79,8 @@ def _event(history: History, source: EventRef) -> Event:
     if number.isdecimal():
         for event in history.events.records(int(number), int(number)):
             return event
-    raise _missing(history, source, f"the session has {history.events.reader.count()} events")
+    count = history.events.reader.count()
+    raise _missing(history, source, f"the session has {count:,} {'event' if count == 1 else 'events'}")
 
 
 def _newest(history: History, wanted: Callable[[Message], bool]) -> Message | None:

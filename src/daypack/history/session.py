@@ -19,8 +19,9 @@ from daypack.history.draft import draft_event
 from daypack.history.facets import Facets, moment
 from daypack.history.keys import ClientKeys
 from daypack.history.layout import Layout
-from daypack.history.lines import CALLS, KEYED, ROLE_SHIFT
+from daypack.history.lines import BROKEN, CALLS, KEYED, ROLE_SHIFT
 from daypack.history.log import Log
+from daypack.history.message_events import OF_MESSAGE, TYPES, Describe, MessageEvents, message_of
 from daypack.history.sessions import session_missing
 from daypack.types.digest import digest_bytes
 from daypack.types.history import Event, Message
@@ -57,7 +58,13 @@ def create(layout: Layout, meta: Mapping[str, Any], clock: Callable[[], float] =
 class History:
     """Append and read. Everything else in daypack is derived from this."""
 
-    def __init__(self, layout: Layout, config: Config, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        config: Config,
+        clock: Callable[[], float] = time.time,
+        describe: Describe | None = None,
+    ) -> None:
         if not atomic.exists(layout.messages):
             raise absent(layout, "open session")
         layout.guard()
@@ -70,6 +77,7 @@ class History:
         sidecar = layout.index("messages"), self.tokenizer
         self.messages = Log(Message, layout.messages, self.lock, sidecar, self._weigh)
         self.events = Log(Event, layout.events, self.lock, (layout.index("events"), "none"), _event_weight)
+        self._message_events = MessageEvents(self.messages, self.events, describe)
         self._repairs = self.messages.writer.repairs = self.events.writer.repairs
         self._keys = ClientKeys(layout.index("keys"), self.messages.reader)
 
@@ -100,6 +108,8 @@ class History:
         else:
             # Synced even if nothing is new: the first answer may have been lost before its line was on disk.
             answers = self.messages.write(partial(self._write_keyed, drafts, now), durable=self._durable)
+        if self._message_events.due(answers):
+            self._complete_events(answers, now)
         if int(now) != self.facets.second or self._repairs:
             self._after_append(now)
         for message in reversed(answers):
@@ -116,9 +126,15 @@ class History:
     def append_event(self, draft: Event) -> Event:
         """Append one event and return it as stored."""
         now = self.clock()
+        if not self._message_events.checked and self._message_events.due(()):
+            self._complete_events((), now)
         self.events.append((draft,), now, durable=self._durable)
         self._after_append(now)
         return draft
+
+    def _complete_events(self, appended: Sequence[Message], now: float) -> None:
+        with suppress(DaypackError), self.lock:  # the messages are stored; the next append tries again
+            self._message_events.complete(appended, now)
 
     def capture(self, data: bytes) -> dict[str, Any]:
         """Store text from outside, independent of its file; the returned reference belongs in an event."""
@@ -304,6 +320,8 @@ class History:
             flags |= CALLS
         if message.client_key:
             flags |= KEYED
+        if message.meta and message.incomplete:
+            flags |= BROKEN
         return self.count_tokens(message), flags
 
 
@@ -341,5 +359,6 @@ def absent(layout: Layout, operation: str) -> DaypackError:
     return session_missing(layout.home, layout.agent, layout.name, operation)
 
 
-def _event_weight(_: Event) -> tuple[int, int]:
-    return 0, 0
+def _event_weight(event: Event) -> tuple[int, int]:
+    seq = message_of(event) if event.type in TYPES else 0
+    return (seq, OF_MESSAGE) if seq else (0, 0)

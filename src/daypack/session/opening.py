@@ -1,7 +1,7 @@
 """Opening a session: its folder, its settings, and its first meta.json."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from daypack.config import Config, Settings, from_environment, from_file, settle
@@ -10,8 +10,11 @@ from daypack.files import atomic
 from daypack.history import session as history_session
 from daypack.history.facets import Facets
 from daypack.history.layout import find_home
+from daypack.history.message_events import Describe
+from daypack.history.reader import Reader
 from daypack.history.session import History
 from daypack.session.session import Session
+from daypack.types.history import Event, Message
 
 
 def open_session(
@@ -61,7 +64,21 @@ def open_session(
         except StorageFailed:
             if not atomic.exists(layout.messages):
                 raise  # a session without meta.json can still be read on a read-only file system
-    return Session(History(layout, chosen), name=name, agent=agent)
+    return Session(History(layout, chosen, describe=_LazyDescription()), name=name, agent=agent)
+
+
+class _LazyDescription:
+    """Describes messages as events; the code is loaded with the first message that needs it (25 ms)."""
+
+    def __init__(self) -> None:
+        self._description: Describe | None = None
+
+    def __call__(self, messages: Sequence[Message], reader: Reader[Message]) -> list[Event]:
+        if self._description is None:
+            from daypack.derived.tool_events import Description  # noqa: PLC0415
+
+            self._description = Description()
+        return self._description(messages, reader)
 
 
 def _check_models(settings: Settings) -> None:

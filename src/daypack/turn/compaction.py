@@ -36,6 +36,7 @@ from daypack.types.compaction import Compaction, Loss
 from daypack.types.source import Messages, parse_source
 
 FAILED = "context.compaction.failed"
+OVERFLOW = "provider.overflow"
 _SLOTS = 1000  # of the log that are looked at in one go
 
 
@@ -159,7 +160,13 @@ class Compactions:
         room = limits.room_beside(tools).tokens
         keep = int(room * self._inputs.window.opening_share(room) / 2)
         done = self.compact(model="none", keep_tokens=keep, trigger="provider_context_editing")
-        return done if done.changed else self.compact(model="none", trigger="provider_context_editing")
+        if not done.changed:
+            done = self.compact(model="none", trigger="provider_context_editing")
+        refused = self._inputs.ledger.read().turns.get("model")
+        data = {"turn": refused.event if refused else None, "compaction": done.id, "problem": done.problem or None}
+        event = draft_event(OVERFLOW, {name: value for name, value in data.items() if value is not None})
+        self._inputs.history.append_event(event)
+        return done
 
     def compact_unread(self) -> Compacted:
         """Read the messages before the window that a turn left unread, without a model; the window stays as it is."""

@@ -15,7 +15,6 @@ from daypack.derived.artifacts.observations import (
     CommandRun,
     ErrorSeen,
     FileTouch,
-    TestOutcome,
     TestRun,
     ToolUse,
     UrlSeen,
@@ -24,10 +23,10 @@ from daypack.derived.artifacts.observations import (
     merge,
     resolve,
 )
-from daypack.derived.artifacts.outcomes import Outcome, error_line, is_benign, one_line, read_outcome, shows_failure
+from daypack.derived.artifacts.outcomes import Outcome, error_line, one_line
 from daypack.derived.artifacts.patches import Touch
-from daypack.derived.artifacts.test_runners import count_tests
-from daypack.derived.artifacts.tool_arguments import Verb, speaks_for_itself
+from daypack.derived.artifacts.settled_calls import SettledCall, settle_call
+from daypack.derived.artifacts.tool_arguments import Verb
 from daypack.derived.artifacts.tool_calls import CallRead, read_action, read_call, urls_in
 from daypack.derived.raw_history import Raw
 from daypack.types.history import Message
@@ -182,13 +181,11 @@ class _Reader:
     def _settle(self, call: _Call, result: Message | None) -> None:
         read = call.read
         text = result.text if result else ""
-        shell = bool(read.command)
-        speaks = not (read.urls or read.opened) and speaks_for_itself(call.name, names_files=bool(read.touches))
-        outcome = read_outcome(text, result.meta, shell=shell, speaks=speaks) if result else Outcome("")
-        if shell:
-            self._run(call, outcome, result)
+        settled = settle_call(call.name, read, result)
+        if read.command:
+            self._run(call, settled, result)
         else:
-            self._use(call, outcome, result)
+            self._use(call, settled.outcome, result)
         if result and (read.opened or self._opened or "(Open file: " in text[-600:]):
             self._follow_editor(text)
 
@@ -260,23 +257,10 @@ class _Reader:
 
     # Commands
 
-    def _run(self, call: _Call, outcome: Outcome, result: Message | None) -> None:
+    def _run(self, call: _Call, settled: SettledCall, result: Message | None) -> None:
         read, done = call.read, call.read.done
-        text, seq = outcome.text, result.seq if result else 0
-        failed = bool(outcome.failed)
-        if is_benign(done.programs, outcome.exit):
-            failed = False
-        elif result and not failed and (outcome.exit is None or done.piped) and not outcome.running:
-            failed = shows_failure(text, done.programs)
-        tried = result and not outcome.cancelled and not outcome.running
-        count = count_tests(text) if done.tests and tried else None
-        verdict: TestOutcome = "unknown"
-        if count and tried:
-            good = count.verdict
-            if good is None and outcome.exit is not None and not (done.piped and outcome.exit == 0):
-                good = outcome.exit == 0
-            verdict = "unknown" if good is None else "passed" if good else "failed"
-            failed = failed or good is False
+        outcome, verdict, count = settled.outcome, settled.tests, settled.count
+        text, seq, failed = outcome.text, result.seq if result else 0, bool(settled.failed)
         for test in done.tests:
             numbers = (count.passed, count.failed) if count else (None, None)
             self._tests.append(TestRun(test.runner, read.command, call.seq, seq, verdict, *numbers, test.targets))
@@ -288,7 +272,7 @@ class _Reader:
             self._seen(url)[1 if failed else 0].add(call.seq)
         if not outcome.cancelled:
             self._commands.append(CommandRun(read.command, call.seq, seq, outcome.exit, failed, done.does))
-        if failed and tried:
+        if failed and settled.tried:
             keys = tuple(f"run {what}" for what in done.does[-1:])
             if verdict == "failed":
                 keys = tuple(key_of_tests(run.runner, target) for run in done.tests for target in run.targets or ("",))

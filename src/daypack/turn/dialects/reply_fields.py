@@ -5,9 +5,10 @@ from typing import Any, cast
 
 import msgspec
 
-from daypack.errors import BadInput
+from daypack.errors import BadInput, DaypackError, EmptyReply
 
 _MAX_DEPTH = 90
+_MAX_NAME_CHARS = 80
 # Types of the events a stream consists of.
 _STREAMED = ("message_", "content_block_", "response.")
 _PLAIN = (str, int, float, bool, type(None))
@@ -28,6 +29,21 @@ def open_reply(reply: object) -> dict[str, Any]:
     if text_at(opened, "object").endswith(".chunk") or text_at(opened, "type").startswith(_STREAMED):
         raise unusable("is a piece of a stream", "reply", "read the stream to its end and give the final message")
     return opened
+
+
+def failure_of(reply: object, refusal: DaypackError) -> dict[str, Any]:
+    """Return the class and status of the provider's error that a refused reply is; empty if it is none."""
+    if isinstance(reply, BaseException):
+        status = getattr(reply, "status_code", None)
+        return {"error": type(reply).__name__} | ({"status": status} if isinstance(status, int) else {})
+    if isinstance(refusal, EmptyReply):
+        return {} if isinstance(reply, str) else {"error": EmptyReply.__name__}
+    if refusal.place not in ("reply.error", "status"):
+        return {}
+    fields = plain_fields(reply, "reply")
+    words = object_at(fields, "error")
+    names = (text_at(words, "code"), text_at(words, "type"), text_at(fields, "status"))
+    return {"error": next(filter(None, names), "error")[:_MAX_NAME_CHARS]}
 
 
 def plain_fields(value: object, place: str) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class Reception:
         self.left = False  # a loop was left, or the stream was dropped
         self.message: Message | None = None  # as stored; None if nothing came
         self._session_closed = False  # before the reply had come
+        self.note_failure: Callable[[str], None] = lambda _: None  # gets the reason when no message is stored
 
     @property
     def ended(self) -> bool:
@@ -108,10 +109,13 @@ class Reception:
             if gathered:
                 try:
                     self.message, problem = self._store(gathered, incomplete, self._lines.words())
-                except EmptyReply:
+                except EmptyReply as error:
                     self._ended = True
+                    self.note_failure(type(error).__name__)
                     raise
-            elif incomplete is None:
+            else:
+                self.note_failure(incomplete or EmptyReply.__name__)
+            if not gathered and incomplete is None:
                 said = "the stream is empty: nothing came; nothing was stored"
                 problem = EmptyReply(said, operation="accept", place="stream", hint="call the model again")
             self._ended = True

@@ -10,9 +10,10 @@ import msgspec
 from daypack.errors import DaypackError, EmptyReply, StorageFailed
 from daypack.files.lock import ThreadLock
 from daypack.history.draft import RESERVED, draft_event, draft_from
+from daypack.history.message_events import PROVIDER_ERROR, is_provider_error
 from daypack.turn.dialects import Usage, dialect, read_reply, read_usage
 from daypack.turn.dialects.parts import is_blank
-from daypack.turn.dialects.reply_fields import is_stream
+from daypack.turn.dialects.reply_fields import failure_of, is_stream
 from daypack.turn.evidence.record import TurnRecord
 from daypack.turn.evidence.replay import read_turn
 from daypack.turn.items import stamp_of
@@ -53,8 +54,12 @@ class Replies:
             stream = self.stream(reply, usage, owner)
             return stream.adrain() if stream.is_async else stream.drain()
         whole = getattr(reply, "whole", None)  # a reply that a stream has parsed already
-        read = read_reply(whole if isinstance(whole, str) else reply)
-        require_content(read.message)
+        try:
+            read = read_reply(whole if isinstance(whole, str) else reply)
+            require_content(read.message)
+        except DaypackError as error:
+            self._note_failure(failure_of(reply, error), self._answered())
+            raise
         return self._store(read.message, read_usage(usage) if usage is not None else read.usage, self._answered())
 
     def stream(self, source: object, usage: object = None, owner: object = None) -> "ReplyStream":
@@ -80,6 +85,7 @@ class Replies:
 
         opened = Source(source)
         reception = Reception(opened, store, self._splitter(answered[1]))
+        reception.note_failure = lambda reason: self._note_failure({"error": reason}, answered)
         self._forget_ended()
         self._receptions.append(reception)
         return ReplyStream(opened, reception, owner)
@@ -101,6 +107,13 @@ class Replies:
             if reception.abandoned:
                 reception.abandon()
         self._forget_ended()
+
+    def _note_failure(self, failure: Mapping[str, Any], answered: "_Answered") -> None:
+        """Record a call that failed and left no message; a message that broke off has its event from its append."""
+        if is_provider_error(failure.get("error")):
+            turn = {"turn": answered[0]} if answered[0] else {}
+            with suppress(StorageFailed):  # the caller learns of the failure itself
+                self._history.append_event(draft_event(PROVIDER_ERROR, {**failure, **turn}))
 
     def _forget_ended(self) -> None:
         for reception in list(self._receptions):
