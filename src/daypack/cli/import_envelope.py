@@ -9,8 +9,11 @@ from daypack.cli.options import add_place, open_named
 from daypack.cli.parser import EXIT_USAGE
 from daypack.cli.terminal import colour, counted, json_text, print_error, safe_line
 from daypack.errors import BadInput
+from daypack.turn.conformance.subject import text
 from daypack.turn.ledger import IMPORTED
 from daypack.turn.survey.imported_envelopes import Checked, keep_envelope, read_envelope
+
+_STATED = ("context_id", "scope", "lifecycle", "created_at", "producer")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,32 +50,31 @@ def _kinds(checked: Checked) -> dict[str, int]:
 
 
 def _print(checked: Checked) -> None:
-    envelope, verification = checked.envelope, checked.verification
-    print(f"context   {safe_line(envelope.context_id)}")
-    print(f"scope     {safe_line(envelope.scope)}, {safe_line(envelope.lifecycle)}, {safe_line(envelope.created_at)}")
-    if envelope.producer:
-        producer = envelope.producer if isinstance(envelope.producer, str) else json_text(envelope.producer)
-        print(f"made by   {safe_line(producer)}")
+    document, verification = checked.document, checked.verification
+    print(f"context   {safe_line(checked.context_id)}")
+    stated = [text(document, field) or f"no {field}" for field in ("scope", "lifecycle", "created_at")]
+    print(f"scope     {safe_line(', '.join(stated))}")
+    if producer := document.get("producer"):
+        print(f"made by   {safe_line(producer if isinstance(producer, str) else json_text(producer))}")
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in _kinds(checked).items())
     print(f"items     {len(checked.items):,}{f': {kinds}' if kinds else ''}")
-    print(f"verified  {verification.verified:,} of {counted(verification.compared, 'digest')}")
+    print(f"verified  {verification.verified:,} of {counted(len(verification.comparisons), 'digest')}")
     for warning in checked.warnings:
         print(f"{colour('warning', 'yellow')}   {safe_line(warning)}")
 
 
 def _as_json(checked: Checked, event_id: str | None) -> dict[str, object]:
-    envelope, verification = checked.envelope, checked.verification
+    verification = checked.verification
     return {
-        "context_id": envelope.context_id,
-        "scope": envelope.scope,
-        "lifecycle": envelope.lifecycle,
-        "created_at": envelope.created_at,
-        "producer": envelope.producer,
+        **{field: checked.document.get(field) for field in _STATED},
         "items": len(checked.items),
         "kinds": _kinds(checked),
-        "digests": verification.compared,
+        "digests": len(verification.comparisons),
         "verified": verification.verified,
-        "differences": [difference._asdict() for difference in verification.differences],
+        "differences": [
+            {"rule": found.rule, "object": found.object, "path": found.path, "problem": found.problem}
+            for found in verification.differences
+        ],
         "warnings": checked.warnings,
         "event_id": event_id,
     }

@@ -8,7 +8,7 @@ from msgspec import Struct, json
 from daypack.text.tokens import Counter
 from daypack.types.fields import OmissionReason, Severity
 from daypack.types.history import Message
-from daypack.types.kinds import AUTHORITIES, Authority, ContextKind, PackKind, Target
+from daypack.types.kinds import AUTHORITIES, Authority, PackKind, Target
 from daypack.types.shapes import Link
 
 Placement = Literal["prefix", "tail", "volatile"]
@@ -88,13 +88,13 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str
     kind: PackKind
-    context_kind: ContextKind
+    context_kind: str  # one of CONTEXT_KINDS, or a kind of another runtime, which counts as custom
     source: str
     text: str = ""
     digest: str = ""
     title: str = ""
     authority: Authority = "agent"
-    visibility: tuple[Target, ...] = SEEN_BY_DEFAULT
+    visibility: tuple[str, ...] = SEEN_BY_DEFAULT  # targets; those of other runtimes too
     placement: Placement = "volatile"
     order: int = 0  # position within its placement, ascending
     priority: float = 0.5  # items of low priority are omitted first

@@ -16,6 +16,7 @@ from daypack.types.fields import (
     CompactionMethod,
     CompactionTrigger,
     ContentMode,
+    ContextKind,
     Count,
     EventType,
     InjectionPoint,
@@ -27,9 +28,9 @@ from daypack.types.fields import (
     Scope,
     Severity,
     SurfaceKind,
+    Target,
     Timestamp,
 )
-from daypack.types.kinds import ContextKind, Target
 from daypack.types.shapes import Block, Coverage, Inline, Link, Omission, Ranking, Segment, Selector, Truncation
 
 SCHEMA_VERSION = "0.1.1"

@@ -8,8 +8,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from daypack.types.kinds import VOCABULARIES
+from daypack.types.kinds import CONTEXT_KINDS, TARGETS, VOCABULARIES
 
+# Of documents; the kinds and targets that daypack itself writes are those of `kinds`.
+ContextKind = Annotated[str, Meta(examples=list(CONTEXT_KINDS))]
+Target = Annotated[str, Meta(examples=list(TARGETS))]
 Scope = Annotated[str, Meta(examples=list(VOCABULARIES["scope"]))]
 Lifecycle = Annotated[str, Meta(examples=list(VOCABULARIES["lifecycle"]))]
 ContentMode = Annotated[str, Meta(examples=list(VOCABULARIES["content_mode"]))]

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from daypack.errors import BadInput
 
-# Closed vocabularies.
+# Closed vocabularies. Documents of other runtimes may have further context kinds and targets, see `fields`.
 
 Role = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
@@ -323,6 +323,14 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
 def is_known(vocabulary: str, value: str) -> bool:
     """Return True if an open vocabulary lists `value`; an unlisted value deserves a warning, never an error."""
     return value in VOCABULARIES[vocabulary]
+
+
+def known_kind(name: str) -> ContextKind:
+    """Return the context kind of that name; a kind of another runtime counts as custom."""
+    for kind in CONTEXT_KINDS:
+        if kind == name:
+            return kind
+    return "custom"
 
 
 def check_target(name: str) -> Target:

@@ -10,8 +10,8 @@ compactions that read the same words.
 
 from msgspec import Struct, field
 
-from daypack.types.fields import Count, RefKind, SwapKind
-from daypack.types.kinds import ContextKind, PackKind, Target
+from daypack.types.fields import ContextKind, Count, RefKind, SwapKind
+from daypack.types.kinds import PackKind, Target
 
 PACK_VERSION = "1"
 

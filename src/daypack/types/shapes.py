@@ -11,8 +11,8 @@ from daypack.types.fields import (
     RankingSignal,
     RedactionState,
     SelectorType,
+    Target,
 )
-from daypack.types.kinds import Target
 
 # A reference to something outside the thirteen objects: an id, or a description by its owner.
 Link = str | dict[str, Any]

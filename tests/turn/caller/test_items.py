@@ -45,8 +45,8 @@ def test_items_without_an_id_are_numbered(home: str) -> None:
     ("given", "match"),
     [
         ({}, "context_kind"),
-        ({"context_kind": "gossip", "content": "x"}, "gossip"),
-        (item(visibility=["everybody"]), "everybody"),
+        ({"context_kind": 5, "content": "x"}, "context_kind"),
+        (item(visibility=[5]), "visibility"),
         (item(visibility=[]), "visibility"),
         (item(visibility="model"), "visibility"),
         (item(content=5), "content"),
@@ -74,9 +74,24 @@ def test_what_is_no_item_is_refused_and_nothing_is_recorded(home: str, given: An
 
 def test_a_value_made_in_python_is_checked_like_a_mapping(home: str) -> None:
     session = opened(home)
-    wrong = ContextItem(item_id="x", context_kind="gossip", content_mode="inline", visibility=("model",), content="x")  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="gossip"):
+    wrong = ContextItem(item_id="x", context_kind=5, content_mode="inline", visibility=("model",), content="x")  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="context_kind"):
         session.prepare(items=[wrong])
+
+
+@pytest.mark.requirement("S3-K0", "S3-V0")
+def test_kinds_and_targets_of_other_runtimes_are_kept_and_count_as_custom(home: str) -> None:
+    session = opened(home)
+    gossip = {"context_kind": "gossip", "content": "The cook is gone.", "visibility": ["model", "hologram"]}
+    hidden = {"context_kind": "gossip", "content": "For none of ours.", "visibility": ["hologram"], "item_id": "h"}
+    turn = session.prepare(items=[gossip, hidden])
+    [shown] = [one for one in turn.envelope.surfaces[0].items if one.context_kind == "gossip"]
+    assert (shown.content, shown.visibility) == ("The cook is gone.", ("model", "hologram"))
+    [inside] = [one for one in turn.parts.volatile if one.context_kind == "gossip"]
+    custom = session.prepare(items=[item("custom")], dry_run=True).parts.volatile
+    assert {inside.kind, inside.authority} == {(one := custom[-1]).kind, one.authority}
+    assert reasons(turn)["item:h"] == "not_visible_to_target"
+    assert outputs(session.replay(turn.event_id or "")) == outputs(turn)
 
 
 def test_one_id_twice_is_refused(home: str) -> None:

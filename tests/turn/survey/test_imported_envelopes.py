@@ -143,7 +143,17 @@ def test_what_is_odd_is_told_and_taken(home: str) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"[]", b"{}", b"\xff", b"null", b'{"context_id":5}', b"[" * 5000, document(one(context_kind="gossip"))],
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"\xff",
+        b"null",
+        b'{"context_id":5}',
+        b"[" * 5000,
+        b'{"context_id":""}',
+        b'{"context_id":"\\ud800"}',
+    ],
 )
 def test_what_is_no_envelope_is_refused(data: bytes) -> None:
     with pytest.raises(BadInput, match="read envelope"):
@@ -182,7 +192,7 @@ def test_a_handoff_of_one_session_is_read_by_another(home: str) -> None:
     data = encode(export(giver.turns, "handoff"))
     checked = read_envelope(data)
     assert checked.warnings == ()
-    assert checked.verification.verified == checked.verification.compared > 2 * len(checked.items) > 12
+    assert checked.verification.verified == len(checked.verification.comparisons) > 2 * len(checked.items) > 12
     turn = take_in(taker, data)
     assert "Please hand this over." in sent(turn)
     assert "The reef is charted." in sent(turn)
@@ -201,3 +211,89 @@ def test_items_beyond_the_share_of_imports_are_recorded_as_one_omission(home: st
     assert 0 < shown < 20
     [omission] = [omission for omission in turn.omitted if omission.item == "import:ctx-1"]
     assert (omission.reason, omission.note) == ("budget_limit", f"{20 - shown} items")
+
+
+FOREIGN = Path(__file__).parents[1] / "conformance" / "foreign.json"
+
+
+@pytest.mark.requirement("S3-K0", "S3-V0", "S3-H1")
+def test_a_document_with_kinds_targets_and_fields_of_others_is_taken_as_it_is(home: str) -> None:
+    data = FOREIGN.read_bytes()
+    checked = read_envelope(data)
+    assert checked.verification.differences == ()
+    for term in ("sensor_reading", "wall_display", "galactic", "stream", "whispered"):
+        assert any(term in line for line in checked.warnings), term
+    session = stage(home)
+    turn = take_in(session, data)
+    [found] = imported(turn)
+    assert (found.context_kind, found.kind) == ("sensor_reading", "custom")
+    assert found.visibility == ("model", "wall_display")
+    assert reasons(turn)["import:orbit-7:note-2"] == "not_visible_to_target"
+    assert data in [blob.read_bytes() for blob in Path(session.history.layout.blob).glob("sha256-*")]
+    [again] = [one for one in turn.envelope.surfaces[0].items if one.item_id == "import:orbit-7:reading-1"]
+    assert (again.context_kind, again.visibility) == ("sensor_reading", ("model", "wall_display"))
+
+
+def test_fields_that_are_missing_are_warnings(home: str) -> None:
+    data = msgspec.json.encode({"context_id": "c", "surfaces": [{"items": [{"item_id": "i", "content": "Ebb."}]}]})
+    checked = read_envelope(data)
+    for field in ("lifecycle", "scope", "surface_id", "context_kind", "content_mode"):
+        assert any(f"requires {field}" in line for line in checked.warnings), field
+    assert any("no visibility is stated" in line for line in checked.warnings)
+    turn = take_in(stage(home), data)
+    assert imported(turn) == []
+    assert reasons(turn)["import:c:i"] == "not_visible_to_target"
+
+
+def test_fields_that_only_describe_are_ignored_where_they_cannot_be_read(home: str) -> None:
+    sources: list[Any] = [{"uri": "x://y", "authority": "web", "selector": {"start": 1}, "modified_at": 5}, "elsewhere"]
+    data = document(one(title=5, token_estimate="many", priority=None, byte_size=-1, source_refs=sources))
+    checked = read_envelope(data)
+    for field in ("title", "token_estimate", "byte_size", "source_refs[0].selector", "source_refs[0].modified_at"):
+        path = f"$.surfaces[0].items[0].{field}"
+        assert any(line.startswith(path) and line.endswith("; ignored") for line in checked.warnings), field
+    [found] = imported(take_in(stage(home), data))
+    assert (found.text, found.authority) == ("Tides turn at noon.", "web")
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"item_id": 5}, "item_id"),
+        ({"content": 5}, "content"),
+        ({"visibility": "model"}, "visibility"),
+        ({"visibility": [5]}, "visibility[0]"),
+        ({"context_kind": []}, "context_kind"),
+        ({"sensitivity": 1}, "sensitivity"),
+        ({"redaction_state": True}, "redaction_state"),
+        ({"freshness": 7}, "freshness"),
+        ({"trust_level": {}}, "trust_level"),
+        ({"metadata": "x"}, "metadata"),
+        ({"source_refs": {}}, "source_refs"),
+        ({"source_refs": [{"uri": "x", "authority": 5}]}, "source_refs[0].authority"),
+    ],
+)
+def test_a_needed_field_of_the_wrong_type_refuses_the_document_with_its_path(fields: dict[str, Any], path: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        read_envelope(document(one(), one(item_id="j") | fields), "given.json")
+    assert caught.value.place == f"given.json $.surfaces[0].items[1].{path}"
+
+
+@pytest.mark.parametrize("lists", [{"surfaces": {}}, {"events": [1]}, {"surfaces": [{"items": 5}]}])
+def test_a_list_that_is_none_refuses_the_document(lists: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match="must"):
+        read_envelope(msgspec.json.encode({**BASIC, **lists}))
+
+
+def test_an_id_that_names_two_things_refuses_the_document() -> None:
+    with pytest.raises(BadInput, match=r"'i1' is used twice, first in \$\.surfaces\[0\]\.items\[0\]"):
+        read_envelope(document(one(), one(content="Other words.")))
+    budget = {"budget_id": "b", "target": "model", "created_at": BASIC["created_at"]}
+    with pytest.raises(BadInput, match="'b' is used twice"):
+        read_envelope(document(one(), budgets=[budget, {**budget, "max_tokens": 5}]))
+
+
+def test_a_document_beyond_every_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daypack.turn.conformance.document.MAX_CHARS", 1 << 20)
+    with pytest.raises(BadInput, match="larger than 1 Mi characters"):
+        read_envelope(document(one(content="x" * (1 << 20))))

@@ -15,7 +15,7 @@ from daypack.history.session import History
 from daypack.turn.caller.references import Recall, is_reference, own_source, read_reference
 from daypack.turn.items import SEEN_BY_DEFAULT, Item, lowest
 from daypack.types.context import ContextItem, ContextSourceRef
-from daypack.types.kinds import AUTHORITIES, Authority, ContextKind, PackKind, Target
+from daypack.types.kinds import AUTHORITIES, Authority, ContextKind, PackKind, Target, known_kind
 
 _PACK_KINDS: dict[str, PackKind] = {
     "system_prompt": "system",
@@ -158,7 +158,7 @@ def _authority(value: ContextItem) -> Authority:
     named = [authority for authority in stated if authority is not None]
     known: list[Authority] = [authority for authority in AUTHORITIES if authority in named]
     if not named:
-        return _AUTHORITIES.get(value.context_kind, "agent")
+        return _AUTHORITIES.get(known_kind(value.context_kind), "agent")
     return lowest([*known, "tool"] if set(named) - set(known) else known)
 
 

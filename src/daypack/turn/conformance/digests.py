@@ -17,29 +17,41 @@ RFC_8785 = "rfc8785"
 _OURS = ("sha256:", "sha256-")
 
 
-class Difference(NamedTuple):
-    """A digest of the document that is not the digest of what it is for."""
+class Comparison(NamedTuple):
+    """A digest of the document beside the one computed here."""
 
     rule: str  # "digest.content", "digest.record" or "digest.envelope"
     object: str  # its list and id: "budgets ctx-1/budget"
     path: str  # where the digest is
-    problem: str
+    stated: str
+    same: bool
+    # False if it differs only because something inside it differs.
+    own: bool = True
 
     def __str__(self) -> str:
         return f"{self.object}: {self.problem}"
 
+    @property
+    def problem(self) -> str:
+        """What is wrong, for a comparison that is not the same."""
+        return "content does not match its digest" if self.rule == "digest.content" else "does not match its digest"
+
 
 class Verification(NamedTuple):
-    """Which digests of a document were compared, and what they show."""
+    """Which digests of a document were compared, and what could not be."""
 
-    compared: int  # digests that could be computed here
-    differences: tuple[Difference, ...]
+    comparisons: tuple[Comparison, ...]
     unverified: tuple[str, ...]  # warnings: what could not be compared, and why
 
     @property
     def verified(self) -> int:
-        """How many digests are right; a digest of something that contains a difference is not."""
-        return self.compared - len(self.differences)
+        """How many digests are right."""
+        return sum(comparison.same for comparison in self.comparisons)
+
+    @property
+    def differences(self) -> tuple[Comparison, ...]:
+        """The digests that differ, each for the innermost object that has the change."""
+        return tuple(comparison for comparison in self.comparisons if comparison.own and not comparison.same)
 
 
 def digests_of(document: Json) -> dict[str, str]:
@@ -53,7 +65,7 @@ def digests_of(document: Json) -> dict[str, str]:
 
 def digest_envelope(document: Json, context_id: str) -> str:
     """Return the digest of the whole document without its own entry in `digests`."""
-    entries = {name: digest for name, digest in _entries(document).items() if name != context_id}
+    entries = {name: digest for name, digest in entries_of(document).items() if name != context_id}
     return digest_json({**document, "digests": entries})
 
 
@@ -63,37 +75,39 @@ def digest_content(content: object) -> str:
 
 
 def verify(document: Json) -> Verification:
-    """Compare every digest that can be computed from the document alone.
-
-    A change is reported for the innermost object that has it: that a surface and the envelope differ too follows.
-    """
+    """Compare every digest that can be computed from the document alone."""
     objects = objects_of(document)
-    entries = _entries(document)
-    context_id = document.get("context_id")
-    contents = [found for found in objects if found.list == "items" and _has_content_digest(found)]
-    checks = [*_content_differences(contents)]
-    changed = {difference.path.rpartition(".")[0] for difference in checks}
     unverified = [*_foreign_contents(objects)]
+    comparisons = [_compare_content(found) for found in objects if _has_content_digest(found)]
+    entries = entries_of(document)
     if not entries or document.get("digest_form") != RFC_8785:
         unverified += _unstated_form(document, entries)
-        return Verification(len(contents), tuple(checks), tuple(unverified))
-    compared = len(contents)
+        return Verification(tuple(comparisons), tuple(unverified))
     if without := [found.id or found.path for found in objects if found.id not in entries]:
         unverified.append(f"{len(without):,} objects have no digest: {', '.join(without[:5])}")
+    changed = {comparison.path.rpartition(".")[0] for comparison in comparisons if not comparison.same}
     for found in objects:
-        if found.id not in entries:
-            continue
-        compared += 1
-        inside = {item.path for item in items(found)} if found.list == "surfaces" else {found.path}
-        if not changed & inside and not is_same(entries[found.id], digest_json(found.value)):
-            changed.add(found.path)
-            checks.append(_differs("digest.record", found, f"$.digests[{found.id!r}]"))
-    if isinstance(context_id, str) and context_id in entries:
-        compared += 1
-        if not checks and not is_same(entries[context_id], digest_envelope(document, context_id)):
-            envelope = Object("envelope", "$", context_id, document)
-            checks.append(_differs("digest.envelope", envelope, f"$.digests[{context_id!r}]"))
-    return Verification(compared, tuple(checks), tuple(unverified))
+        if found.id in entries:
+            inside = {found.path, *(item.path for item in items(found))}
+            same = is_same(entries[found.id], digest_json(found.value))
+            comparisons.append(_comparison("digest.record", found, entries, same, own=not changed & inside))
+            if not same:
+                changed.add(found.path)
+    envelope = Object("envelope", "$", str(document.get("context_id")), document)
+    if envelope.id in entries:
+        same = is_same(entries[envelope.id], digest_envelope(document, envelope.id))
+        comparisons.append(_comparison("digest.envelope", envelope, entries, same, own=not changed))
+    return Verification(tuple(comparisons), tuple(unverified))
+
+
+def _comparison(rule: str, found: Object, entries: Json, same: bool, *, own: bool) -> Comparison:  # noqa: FBT001
+    return Comparison(rule, str(found), f"$.digests[{found.id!r}]", str(entries[found.id]), same, own)
+
+
+def _compare_content(item: Object) -> Comparison:
+    stated: str = item.value["digest"]
+    same = is_same(stated, digest_content(item.value["content"]))
+    return Comparison("digest.content", str(item), f"{item.path}.digest", stated, same)
 
 
 def is_same(stated: object, computed: str) -> bool:
@@ -104,24 +118,15 @@ def is_same(stated: object, computed: str) -> bool:
         return False
 
 
-def _entries(document: Json) -> Json:
+def entries_of(document: Json) -> Json:
+    """Return the digests that a document states, by id."""
     entries: object = document.get("digests")
     return cast("Json", entries) if isinstance(entries, dict) else {}
 
 
-def _differs(rule: str, found: Object, path: str) -> Difference:
-    return Difference(rule, str(found), path, "does not match its digest")
-
-
 def _has_content_digest(item: Object) -> bool:
-    digest = item.value.get("digest")
+    digest = item.value.get("digest") if item.list == "items" else None
     return isinstance(digest, str) and digest.startswith(_OURS) and item.value.get("content") is not None
-
-
-def _content_differences(contents: list[Object]) -> Iterator[Difference]:
-    for item in contents:
-        if not is_same(item.value["digest"], digest_content(item.value["content"])):
-            yield Difference("digest.content", str(item), f"{item.path}.digest", "content does not match its digest")
 
 
 def _foreign_contents(objects: tuple[Object, ...]) -> Iterator[str]:

@@ -3,19 +3,22 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from daypack.errors import BadInput, DaypackError
 from daypack.files import atomic, blobs
 from daypack.history.session import History
-from daypack.turn.conformance.digests import Verification, verify
+from daypack.turn.conformance.digests import Verification
 from daypack.turn.conformance.document import read_document
+from daypack.turn.conformance.foreign_items import check_duplicates, missing_fields, read_document_items
+from daypack.turn.conformance.objects import Json, strings
+from daypack.turn.conformance.subject import Subject, text
+from daypack.turn.conformance.vocabulary import unknown_terms
 from daypack.turn.items import Item, Missing, Omission, lowest
-from daypack.types.context import ContextEnvelope, ContextItem
+from daypack.types.context import ContextItem
 from daypack.types.digest import digest_of, digest_text, file_name_of
-from daypack.types.kinds import Authority, Target, is_known
+from daypack.types.kinds import Authority, Target
 
 if TYPE_CHECKING:
     from daypack.turn.survey.sources import Found
@@ -24,50 +27,42 @@ _PRIORITY = 0.35
 
 
 class Checked(Struct, frozen=True):
-    """An envelope, its items and warnings about it."""
+    """A document as it was written, its items, and what is noteworthy about it."""
 
-    envelope: ContextEnvelope
+    document: Json
     items: tuple[ContextItem, ...]
     verification: Verification
     warnings: tuple[str, ...]
 
+    @property
+    def context_id(self) -> str:
+        """The id of the envelope."""
+        return str(self.document["context_id"])
+
 
 def read_envelope(data: bytes | str, place: str = "envelope") -> Checked:
-    """Parse an envelope document; raise BadInput if it does not match the schema."""
+    """Parse an envelope document of any runtime and compare its digests; raise BadInput if it is unreadable."""
     document = read_document(data, place)
-    try:
-        envelope = msgspec.convert(document, ContextEnvelope)
-    except msgspec.ValidationError as error:
-        hint = "pass one JSON object that matches schemas/context_envelope.json"
-        raise BadInput(str(error), operation="read envelope", place=place, hint=hint) from error
-    items = tuple(item for surface in envelope.surfaces for item in surface.items)
-    verification = verify(document)
-    warnings = [*map(str, verification.differences), *verification.unverified]
-    warnings += _unknown(envelope, items)
-    if missing := set(envelope.item_refs) - {item.item_id for item in items}:
-        warnings.append(f"{len(missing)} referenced items are not in the document: {', '.join(sorted(missing)[:5])}")
-    return Checked(envelope, items, verification, tuple(warnings))
-
-
-def _unknown(envelope: ContextEnvelope, items: Sequence[ContextItem]) -> Iterator[str]:
-    stated = [("scope", envelope.scope), ("lifecycle", envelope.lifecycle)]
-    stated += [("content_mode", item.content_mode) for item in items]
-    for vocabulary, value in dict.fromkeys(stated):
-        if not is_known(vocabulary, value):
-            yield f"{vocabulary} {value!r} is unknown"
+    subject = Subject(document)
+    check_duplicates(subject, place)
+    items, warnings = read_document_items(document, place)
+    verification = subject.verification
+    noted = (*map(str, verification.differences), *verification.unverified, *missing_fields(subject), *warnings)
+    referenced = set(strings(document, "item_refs"))
+    if elsewhere := sorted(referenced - {item.item_id for item in items}):
+        noted += (f"{len(elsewhere)} referenced items are not in the document: {', '.join(elsewhere[:5])}",)
+    return Checked(document, items, verification, (*noted, *unknown_terms(subject)))
 
 
 def keep_envelope(history: History, data: bytes, checked: Checked) -> dict[str, Any]:
     """Store the document in the session and return the data of its `context.imported` event."""
     if bad := checked.verification.differences:
         hint = "get the document again from its producer; nothing was stored"
-        raise BadInput(
-            "; ".join(map(str, bad[:3])), operation="import envelope", place=checked.envelope.context_id, hint=hint
-        )
-    items_of(checked)  # items that turns could not use are refused now
+        raise BadInput("; ".join(map(str, bad[:3])), operation="import envelope", place=checked.context_id, hint=hint)
+    items_of(checked.document, checked.items)  # items that turns could not use are refused now
     atomic.make_folders(history.layout.blob)
     digest = digest_of(blobs.put(history.layout.blob, data))
-    return {"context_id": checked.envelope.context_id, "items": len(checked.items), "digest": digest}
+    return {"context_id": checked.context_id, "items": len(checked.items), "digest": digest}
 
 
 def imported_items(history: History, digests: Sequence[str]) -> "Iterator[Found]":
@@ -76,7 +71,8 @@ def imported_items(history: History, digests: Sequence[str]) -> "Iterator[Found]
     for digest in digests:
         try:
             data = blobs.get(history.layout.blob, file_name_of(digest))
-            items = items_of(read_envelope(data, digest))
+            document = read_document(data, digest)  # its digests were compared when it was imported
+            items = items_of(document, read_document_items(document, digest)[0])
         except DaypackError as error:
             question = f"What did the imported envelope {digest} say? {error.problem}."
             yield Missing(id=f"import:{digest[7:15]}", question=question, severity="medium", requested=digest)
@@ -103,16 +99,16 @@ def within_share(items: Sequence[Item], target: Target, most_tokens: int) -> tup
     ]
 
 
-def items_of(checked: Checked) -> tuple[Item, ...]:
+def items_of(document: Json, contents: Sequence[ContextItem]) -> tuple[Item, ...]:
     """Return the items of a document; one that is on several surfaces comes once."""
     from daypack.turn.caller.items import read_items  # noqa: PLC0415 — both make items; this one rarely
 
     # The clock of another session means nothing here.
-    once = {item.item_id: item for item in checked.items if item.context_kind != "runtime_state"}
-    maker = checked.envelope.producer if isinstance(checked.envelope.producer, str) else "elsewhere"
+    once = {item.item_id: item for item in contents if item.context_kind != "runtime_state"}
+    maker = text(document, "producer") or "elsewhere"
     found: list[Item] = []
     for item in read_items(once.values(), None):
-        name = f"import:{checked.envelope.context_id}:{item.id.removeprefix('item:')}"
+        name = f"import:{document['context_id']}:{item.id.removeprefix('item:')}"
         title = f"imported from {maker}: {item.title}, {item.id.removeprefix('item:')}"
         authority: Authority = lowest(("agent", item.authority))
         source = f"import:{digest_text(name)[7:19]}"
