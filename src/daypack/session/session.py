@@ -186,7 +186,7 @@ class Session:
         - `model`: the name of the model to be called, which decides how tokens are counted.
         - `tools`: the definitions that the call passes, in the shape of any provider. They count in the budget and are
           in `turn.request(dialect)`, so do not pass them to the client as well.
-        - `items`: texts of your own for this turn; `target`: who reads it ("model").
+        - `items`: context of your own for this turn; `ids`: your ids of it (thread, task, run …); `target`: its reader.
         - `protocol`: ask the reply for a snapshot of the model's own memory; None follows the switch of that name.
         - `dry_run`: record nothing.
         """

@@ -109,6 +109,8 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
     blocked: bool = False  # a policy of its owner forbids showing it
     problem: str = ""  # why its text is not available
     reference: Reference | None = None  # its text is one line about where the content is
+    stated: dict[str, Any] = {}  # what its owner states about it, for the envelope
+    stated_digest: str = ""  # of a recorded item: the blob with what was stated
     metadata: dict[str, Any] = {}
 
     @property
@@ -120,6 +122,11 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def answers_user(self) -> bool:
         """True if it was found for a user message."""
         return self.kind == "memory_entries"
+
+    @property
+    def redaction_state(self) -> str:
+        """What was done to its text: by redaction, else by its owner."""
+        return "masked" if self.redacted else str(self.stated.get("redaction_state") or "none")
 
 
 class Excerpt(Item, frozen=True, kw_only=True, omit_defaults=True):

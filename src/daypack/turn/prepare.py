@@ -40,6 +40,7 @@ from daypack.types.kinds import TARGETS, Target, check_target
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from daypack.turn.caller.ids import TurnIds
     from daypack.turn.replies.reception import Reception
     from daypack.turn.replies.stream import ReplyStream
     from daypack.turn.tools import Tools
@@ -56,6 +57,7 @@ class TurnOptions(TypedDict, total=False):
     items: Iterable[ContextItem | Mapping[str, Any]] | None
     protocol: bool | None
     tools: Iterable[object] | None
+    ids: "TurnIds | None"
     dry_run: bool
 
 
@@ -97,6 +99,8 @@ class Turns:
         target = target if target == "model" else check_target(target)
         request = self._request(options.get("budget"), target, options.get("items"))
         request = replace(request, model=options.get("model"), protocol=options.get("protocol"))
+        if ids := options.get("ids"):
+            request = replace(request, ids=self._read_ids(ids))
         given, tools = options.get("tools"), None
         if given is not None and (tools := self._read_tools(given, request)):
             request = replace(request, tools=tools.cost)
@@ -128,7 +132,9 @@ class Turns:
             surface = after_compaction(self.inputs, request, surface, fitted.reason)
             fitted = fit(surface, select(surface), compacting=True)
             surface, fitted = self._with_rules(request, surface, fitted, recording=True)
-        assembly = assemble(surface.target, fitted.prefix, fitted.messages, fitted.additions, fitted.volatile)
+        assembly = assemble(
+            surface.target, fitted.prefix, fitted.messages, fitted.additions, fitted.volatile, fitted.redacted
+        )
         injection = inject(assembly, (*fitted.prefix, *fitted.volatile))
         tools_changed = bool(recorded) and recorded.tools != (tools.digest if tools else "")
         expected = 0 if tools_changed else self._expected_cached(recorded, surface, fitted, assembly)
@@ -144,6 +150,7 @@ class Turns:
             redacting=self.inputs.redacting,
             tools=tools,
             cache_lost="tools_changed" if tools_changed else "",
+            ids=request.ids,
         )
         return self._record(packed, recording=recording)
 
@@ -317,6 +324,11 @@ class Turns:
 
         recalled = Lookup(self.inputs).recall(name)
         return recalled.source, recalled.text
+
+    def _read_ids(self, ids: "TurnIds") -> dict[str, Any]:
+        from daypack.turn.caller.ids import read_ids  # noqa: PLC0415 — few callers pass ids
+
+        return read_ids(ids, redacting=self.inputs.redacting)
 
     def _read_tools(self, tools: Iterable[object], request: Request) -> "Tools | None":
         from daypack.turn.tools import read_tools, require_space  # noqa: PLC0415 — not every agent has tools

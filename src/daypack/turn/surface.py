@@ -1,5 +1,7 @@
 """The surface: everything one turn could use, read once, before anything is chosen."""
 
+from typing import Any
+
 from msgspec import Struct
 
 from daypack.turn.budget import Limits
@@ -23,6 +25,7 @@ class Request(Struct, frozen=True, kw_only=True):
     budget_from_file: bool = False  # the limits are those of context/budget
     protocol: bool | None = None  # ask for a snapshot in the reply; None: as the switch says
     tools: Cost = Cost()  # of the definitions that the request carries
+    ids: dict[str, Any] = {}  # the caller's own: see `TurnIds`
 
 
 class CompactionInfo(Struct, frozen=True, omit_defaults=True, kw_only=True):

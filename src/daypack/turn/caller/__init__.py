@@ -1,1 +1,1 @@
-"""What a caller passes to `prepare`: items, by value or by reference."""
+"""What a caller passes to `prepare`: items, by value or by reference, and the ids of the turn."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from daypack.errors import BadInput, DaypackError
 from daypack.history import resolve
 from daypack.history.session import History
-from daypack.turn.caller.references import Recall, is_reference, own_source, read_reference
+from daypack.turn.caller.references import REFERENCE_MODES, Recall, is_reference, own_source, read_reference
 from daypack.turn.items import SEEN_BY_DEFAULT, Item, lowest
 from daypack.types.context import ContextItem, ContextSourceRef
 from daypack.types.kinds import AUTHORITIES, Authority, ContextKind, PackKind, Target, known_kind
@@ -46,6 +46,8 @@ _AUTHORITIES: dict[str, Authority] = {
     "custom": "tool",
 }
 _PLACES = ("tool_argument", "tool_visible_resource")
+_STATED = ("language", "source_refs", "freshness", "redaction_state", "policy_refs", "created_at", "metadata")
+_STATED_INLINE = ("content_mode", "content_ref", "mime_type")  # an item by reference has its own
 _LONG_AGO = "0001-01-01T00:00:00.000Z"
 _PREFIX = frozenset({"system", "core_blocks", "memory_document"})
 _ORDERS: dict[PackKind, int] = {"system": 15, "memory_document": 50, "core_blocks": 60}
@@ -74,10 +76,12 @@ def read_items(
         ids.add(value.item_id)
         hidden = target is not None and target not in value.visibility
         if is_reference(value, local=history is not None):
-            items.append(replace(_item(value, ""), reference=read_reference(value, None if hidden else recall)))
+            reference = read_reference(value, None if hidden else recall)
+            items.append(replace(_item(value, ""), reference=reference, stated=_stated(value, by_reference=True)))
             continue
         text, problem = _text(value, None if hidden and value.content is None else history)
-        items.append(replace(_item(value, text), problem=problem, media=not text and not problem))
+        stated = _stated(value, by_reference=False)
+        items.append(replace(_item(value, text), problem=problem, media=not text and not problem, stated=stated))
     return items
 
 
@@ -91,9 +95,9 @@ def _checked(given: ContextItem | Mapping[str, Any], number: int) -> ContextItem
         else:
             value = {"item_id": f"item-{number}", "visibility": SEEN_BY_DEFAULT, "content_mode": "inline", **given}
         item = msgspec.convert(value, ContextItem)
-        msgspec.json.encode(item)  # it must be possible to record it
         if item.priority is not None and not isfinite(item.priority):
             raise ValueError(f"priority is {item.priority}")
+        item = _DECODER.decode(msgspec.json.encode(item))  # as it is recorded: what is in it is JSON
     except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
         raise BadInput(str(error), operation="prepare", place=place, hint=hint) from error
     return item
@@ -170,13 +174,18 @@ def _source(value: ContextItem) -> str:
 
 
 def _metadata(value: ContextItem) -> dict[str, Any]:
-    metadata: dict[str, Any] = {}
-    if value.metadata.get("place") in _PLACES:
-        metadata["place"] = value.metadata["place"]
-    if value.source_refs:
-        origin = value.source_refs[0]
-        metadata["origin"] = origin if isinstance(origin, str) else origin.uri
-    return metadata
+    place = value.metadata.get("place")
+    return {"place": place} if place in _PLACES else {}
+
+
+def _stated(value: ContextItem, *, by_reference: bool) -> dict[str, Any]:
+    """Return what the owner of an item states about it and a turn does not decide: the envelope repeats it."""
+    fields: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
+    names = _STATED if by_reference else (*_STATED, *_STATED_INLINE)
+    stated = {name: fields[name] for name in names if name in fields}
+    if stated.get("content_mode") in ("inline", *REFERENCE_MODES):
+        del stated["content_mode"]
+    return stated
 
 
 def _expiry(value: ContextItem) -> str | None:
@@ -195,4 +204,4 @@ def _expiry(value: ContextItem) -> str | None:
 
 
 # Built at import: msgspec builds a type without a lock, and two threads doing it at once crash.
-_WARM = msgspec.json.Decoder(ContextItem)
+_DECODER = msgspec.json.Decoder(ContextItem)

@@ -16,7 +16,7 @@ from daypack.types.source import Source, Tail, UserLatest, parse_source
 
 Recall = Callable[[str], tuple[str, str]]  # from a name to its source reference and its text
 
-_MODES = frozenset({"ref", "resource_link", "artifact_ref", "tool_result_ref"})
+REFERENCE_MODES = frozenset({"ref", "resource_link", "artifact_ref", "tool_result_ref"})
 _SIZES = ("byte_size", "size", "bytes")
 _MIME_TYPES = ("mime_type", "mimeType", "media_type")
 _DIGESTS = ("digest", "sha256", "hash")
@@ -33,7 +33,7 @@ def is_reference(value: ContextItem, *, local: bool) -> bool:
     """
     if not value.content_ref:
         return False
-    if value.content_mode in _MODES:
+    if value.content_mode in REFERENCE_MODES:
         return True
     return value.content is None and not (local and own_source(value.content_ref))
 
@@ -54,7 +54,7 @@ def read_reference(value: ContextItem, recall: Recall | None) -> Reference:
     address = address_of(ref)
     reference = Reference(
         ref=ref,
-        mode=value.content_mode if value.content_mode in _MODES else "ref",
+        mode=value.content_mode if value.content_mode in REFERENCE_MODES else "ref",
         access="file" if "path" in fields and fields["path"] == address else _access(address),
         size=value.byte_size if value.byte_size is not None else _number(fields),
         digest=value.digest or _text(fields, _DIGESTS) or _source_digest(value, address) or _own_digest(address),

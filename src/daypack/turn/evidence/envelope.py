@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from daypack.turn.caller.ids import event_fields
 from daypack.turn.conformance.digests import RFC_8785, digests_of
 from daypack.turn.evidence.envelope_items import contents_of, message_ref
 from daypack.turn.evidence.record import TurnRecord
@@ -52,6 +53,7 @@ def envelope_of(turn: TurnView, *, scope: str = "turn", exported: bool = False) 
         lifecycle="injected" if turn.event_id else "assembled",
         created_at=record.at,
         producer=f"daypack:{turn.parts.agent}/{turn.parts.session}",
+        actor_refs=tuple(record.ids.get("actor_refs", ())),
         runtime_refs=({"model": record.model},) if record.model else (),
         surface_refs=(surface.surface_id,),
         item_refs=tuple(item.item_id for item in items),
@@ -61,6 +63,7 @@ def envelope_of(turn: TurnView, *, scope: str = "turn", exported: bool = False) 
         assembly_refs=(assembly.assembly_id,),
         injection_refs=tuple(injection.injection_id for injection in injections),
         compaction_refs=tuple(compaction.compaction_id for compaction in compactions),
+        policy_refs=tuple(record.ids.get("policy_refs", ())),
         missing_context_refs=tuple(context.missing_id for context in missing),
         evidence_refs=tuple({"rendering": name, "digest": digest} for name, digest in _renderings(record)),
         digest_form=RFC_8785,
@@ -74,7 +77,12 @@ def envelope_of(turn: TurnView, *, scope: str = "turn", exported: bool = False) 
         summaries=summaries,
         missing_contexts=missing,
         events=events,
-        metadata={"session": turn.parts.session, "agent": turn.parts.agent, "renderer": record.renderer},
+        metadata={
+            "session": turn.parts.session,
+            "agent": turn.parts.agent,
+            "renderer": record.renderer,
+            **({"ids": record.ids} if record.ids else {}),
+        },
     )
     # Computed from the document, as every other runtime does.
     return replace(envelope, digests=digests_of(msgspec.json.decode(msgspec.json.encode(envelope))))
@@ -372,6 +380,7 @@ def _events(turn: TurnView, compactions: tuple[ContextCompaction, ...], *, expor
             turn_id=turn.event_id,
             data=data,
             evidence_refs=links,
+            **event_fields(record.ids),
         )
         for at, (kind, subject, data) in enumerate(found, 1)
     )

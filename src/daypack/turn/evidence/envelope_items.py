@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from daypack.turn.evidence.pack_files import message_text
 from daypack.turn.evidence.view import TurnView
 from daypack.turn.items import Item
@@ -34,7 +36,7 @@ def _item(turn: TurnView, item: Item) -> ContextItem:
         authority=item.authority,
     )
     reference = item.reference
-    return ContextItem(
+    value = ContextItem(
         item_id=item.id,
         context_kind=item.context_kind,
         content_mode=reference.mode if reference else "inline",
@@ -48,12 +50,20 @@ def _item(turn: TurnView, item: Item) -> ContextItem:
         byte_size=reference.size if reference else item.bytes,
         trust_level=item.authority,
         sensitivity=item.sensitivity,
-        redaction_state="masked" if item.redacted else "none",
+        redaction_state=item.redaction_state,
         priority=item.priority,
         digest=(reference.digest or None) if reference else item.digest or digest_text(item.text),
         created_at=turn.record.at,
         metadata={"kind": item.kind, **PACK_METADATA.get(item.kind, {}), **_redaction(item.redacted)},
     )
+    return _as_stated(value, item) if item.stated else value
+
+
+def _as_stated(value: ContextItem, item: Item) -> ContextItem:
+    """Return an item with what its owner stated about it in place of what daypack says where nothing is stated."""
+    metadata = {**value.metadata, **item.stated.get("metadata", {}), **_redaction(item.redacted)}
+    fields = msgspec.to_builtins(value) | item.stated
+    return msgspec.convert(fields | {"metadata": metadata, "redaction_state": item.redaction_state}, ContextItem)
 
 
 def _message(turn: TurnView, message: Message) -> ContextItem:

@@ -27,6 +27,7 @@ from daypack.turn.pack.fit import Fitted
 from daypack.turn.pack.inject import Injection
 from daypack.turn.surface import Addition, Epoch, Surface
 from daypack.turn.survey.history_search import WHOLE
+from daypack.types.digest import digest_of
 from daypack.types.history import Event
 from daypack.types.kinds import CONTEXT_KINDS, Target
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 VERSION = f"{RENDERER}.{RULES_VERSION}"  # of everything that decides the bytes of a request
 
+_SHORT_BYTES = 96  # what is stated about an item and is no longer than a digest with its name stays in the event
 ExcerptRef = tuple[int, int, int, float]  # seq, span, score
 
 
@@ -109,6 +111,7 @@ class TurnRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
     tail: tuple[int, int] = (0, 0)  # number of messages in the tail, seq of the last
     stable: Stable
     sha256: dict[str, str]
+    ids: dict[str, Any] = {}  # the caller's own: see `TurnIds`
 
 
 class Packed(Struct, frozen=True, kw_only=True):
@@ -125,6 +128,7 @@ class Packed(Struct, frozen=True, kw_only=True):
     redacting: bool = True
     tools: "Tools | None" = None
     cache_lost: str = ""
+    ids: dict[str, Any] = {}
 
 
 def describe(packed: Packed) -> tuple[TurnRecord, Epoch]:
@@ -170,6 +174,7 @@ def describe(packed: Packed) -> tuple[TurnRecord, Epoch]:
             packed.cache_lost,
         ),
         sha256=packed.injection.sha256,
+        ids=packed.ids,
     )
     return record, epoch
 
@@ -225,16 +230,22 @@ def append_record(history: History, record: TurnRecord) -> str:
 
 
 def capture(history: History, items: Sequence[Item]) -> tuple[Item, ...]:
-    """Store the texts of items and return the items without them; the time is short and stays."""
+    """Store the texts of items, and what is stated about them, and return the items without; what is short stays."""
     captured: list[Item] = []
+    durable = history.config.durability == "sync"
     for item in items:
         if item.source == RUNTIME:
             captured.append(item)
             continue
         atomic.make_folders(history.layout.blob)
         text = item.text.encode("utf-8", "replace")
-        blobs.put(history.layout.blob, text, durable=history.config.durability == "sync")
-        captured.append(replace(item, text=""))
+        blobs.put(history.layout.blob, text, durable=durable)
+        stated = msgspec.json.encode(item.stated)
+        if len(stated) <= _SHORT_BYTES:
+            captured.append(replace(item, text=""))
+        else:
+            digest = digest_of(blobs.put(history.layout.blob, stated, durable=durable))
+            captured.append(replace(item, text="", stated={}, stated_digest=digest))
     return tuple(captured)
 
 

@@ -160,17 +160,20 @@ def verify(history: History, turn: TurnView) -> None:
 
 
 def restore(history: History, items: Sequence[Item]) -> tuple[Item, ...]:
-    """Return the items of a record with their texts."""
+    """Return the items of a record with their texts and what is stated about them."""
     restored: list[Item] = []
     for item in items:
-        whole = item if item.text else replace(item, text=_text_of(history, item))
+        whole = item if item.text else replace(item, text=_blob_of(history, item, item.digest).decode())
+        if item.stated_digest:
+            stated = msgspec.json.decode(_blob_of(history, item, item.stated_digest))
+            whole = replace(whole, stated=stated, stated_digest="")
         restored.append(replace(whole, bytes=shown_bytes(show(whole))))
     return tuple(restored)
 
 
-def _text_of(history: History, item: Item) -> str:
+def _blob_of(history: History, item: Item, digest: str) -> bytes:
     try:
-        return blobs.get(history.layout.blob, file_name_of(item.digest)).decode()
+        return blobs.get(history.layout.blob, file_name_of(digest))
     except DaypackError as error:
         problem = f"the text of {item.id} is gone: {error.problem}"
         raise type(error)(problem, operation="replay", place=error.place, hint=error.hint) from error

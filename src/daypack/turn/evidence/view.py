@@ -10,6 +10,7 @@ from daypack.text.injected import SAME, SWAPPED
 from daypack.text.tokens import counter_named
 from daypack.turn.evidence.record import TurnRecord
 from daypack.turn.items import Item, Missing, Omission, cost_of, stamp_of
+from daypack.turn.ledger import NOT_REDACTED
 from daypack.turn.pack.additions import added_items
 from daypack.turn.pack.assemble import Assembly, assemble, tail_refs
 from daypack.turn.pack.inject import Injected, inject
@@ -46,7 +47,8 @@ class TurnView:
     def assembly(self) -> Assembly:
         """The ordered blocks."""
         parts = self.parts
-        return assemble(self.target, parts.epoch.prefix, parts.messages, parts.additions, parts.volatile)
+        redacted = {int(seq) for seq in self.record.redacted if seq != NOT_REDACTED}
+        return assemble(self.target, parts.epoch.prefix, parts.messages, parts.additions, parts.volatile, redacted)
 
     @cached_property
     def injections(self) -> tuple[Injected, ...]:

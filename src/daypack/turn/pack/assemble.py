@@ -3,7 +3,7 @@
 Frozen prefix, append-only tail, volatile items: the order that lets a prompt cache reuse most.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -38,8 +38,9 @@ def assemble(
     messages: Sequence[Message],
     additions: Sequence[Addition],
     volatile: Sequence[Item],
+    redacted: Collection[int] = (),
 ) -> Assembly:
-    """Put prefix, tail and volatile items in order."""
+    """Put prefix, tail and volatile items in order; `redacted`: the numbers of messages without their secrets."""
     blocks: list[Block] = []
     before: list[str] = []
     after: list[str] = []
@@ -50,12 +51,13 @@ def assemble(
         if additions:
             refs = (*refs, *(item.id for item in added_items(additions)))
         position = len(blocks) + 1
-        blocks.append(Block(block_id=f"tail-{position}", item_refs=refs, position=position))
+        state = "masked" if _hides_secrets(messages, additions, redacted) else "none"
+        blocks.append(Block(block_id=f"tail-{position}", item_refs=refs, position=position, redaction_state=state))
     for ids, text in show_all(volatile):
         _add_block(blocks, "after", ids, text, after)
-    references = [item for item in (*prefix, *volatile) if item.reference]
-    if references:
-        blocks = _with_references(blocks, references, target)
+    special = {item.id: item for item in (*prefix, *volatile) if item.reference or item.redacted or item.stated}
+    if special:
+        blocks = [_described(block, special, target) for block in blocks]
     tail = interleave(messages, additions) if additions else tuple(messages)
     lone = len(volatile) == 1 and volatile[0].id == CLOCK
     attached = True if lone and tail and tail[-1].role in ANSWERED else UNSET
@@ -77,13 +79,23 @@ def tail_refs(messages: Sequence[Message]) -> tuple[str, ...]:
     return (message_range(head.seq, messages[-1].seq),)
 
 
-def _with_references(blocks: Sequence[Block], items: Sequence[Item], target: Target) -> list[Block]:
-    """Return the blocks, those of an item by reference with the reference that a program can follow."""
-    refs = {item.id: handed_over(item, target) for item in items}
-    return [replace(block, content_ref=refs.get(block.item_refs[0])) for block in blocks]
+def _hides_secrets(messages: Sequence[Message], additions: Sequence[Addition], redacted: Collection[int]) -> bool:
+    """Return True if something in a tail was redacted."""
+    hidden = bool(redacted) and any(message.seq in redacted for message in messages)
+    return hidden or (bool(additions) and any(item.redacted for item in added_items(additions)))
+
+
+def _described(block: Block, items: Mapping[str, Item], target: Target) -> Block:
+    """Return a block with the redaction state of its items, and the reference that a program can follow."""
+    states = [items[ref].redaction_state for ref in block.item_refs if ref in items]
+    state = next((state for state in ("masked", *states) if state in states and state != "none"), None)
+    item = items.get(block.item_refs[0])
+    content_ref = handed_over(item, target) if item else None
+    return replace(block, content_ref=content_ref, redaction_state=state or block.redaction_state)
 
 
 def _add_block(blocks: list[Block], part: str, ids: tuple[str, ...], text: str, texts: list[str]) -> None:
     position = len(blocks) + 1
     texts.append(text)
-    blocks.append(Block(block_id=f"{part}-{position}", item_refs=ids, position=position, hash=digest_text(text)))
+    name, digest = f"{part}-{position}", digest_text(text)
+    blocks.append(Block(block_id=name, item_refs=ids, position=position, hash=digest, redaction_state="none"))

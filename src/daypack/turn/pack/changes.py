@@ -78,7 +78,8 @@ def _withdrawal(item: Item, noted: Item | None, measure: Measure) -> list[Item]:
     text = f"{item.title or item.source} was withdrawn: it no longer applies."
     if noted and noted.title == _WITHDRAWN:
         return []
-    return [measure(replace(_as_note(item, _WITHDRAWN), text=text, authority="system"))]
+    item = replace(item, text=text, authority="system", reference=None, stated={})
+    return [measure(_as_note(item, _WITHDRAWN))]
 
 
 def changed_blocks(before: Item, after: Item | None) -> str:

@@ -109,12 +109,15 @@ def _redacted(item: Item) -> Item:
     if metadata:
         metadata, found = redact_value(metadata)
         kinds.update(found)
+    stated = item.stated
+    if stated:
+        stated, found = redact_value(stated)
+        kinds.update(found)
     reference = item.reference
     if reference is not None:
         reference, found = redact_reference(reference)
         kinds.update(found)
     if not kinds:
         return item
-    return replace(
-        item, **texts, metadata=metadata, reference=reference, redacted=tuple(sorted({*item.redacted, *kinds}))
-    )
+    redacted = tuple(sorted({*item.redacted, *kinds}))
+    return replace(item, **texts, metadata=metadata, stated=stated, reference=reference, redacted=redacted)

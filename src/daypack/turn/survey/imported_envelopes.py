@@ -112,12 +112,21 @@ def items_of(document: Json, contents: Sequence[ContextItem]) -> tuple[Item, ...
         title = f"imported from {maker}: {item.title}, {item.id.removeprefix('item:')}"
         authority: Authority = lowest(("agent", item.authority))
         source = f"import:{digest_text(name)[7:19]}"
+        origin = {
+            "context_id": document["context_id"],
+            "item_id": item.id.removeprefix("item:"),
+            "producer": document.get("producer"),
+            "title": item.title,
+        }
+        # Of an item that was imported before, the first origin stays.
+        metadata = {"imported": origin, **item.stated.get("metadata", {})}
         found.append(
             replace(
                 item,
                 id=name,
                 title=title,
                 source=source,
+                stated=item.stated | {"metadata": metadata},
                 authority=authority,
                 placement="volatile",
                 kind="custom",

@@ -91,8 +91,10 @@ def captured_by(event: Event) -> Iterator[str]:
         for part in [cast(dict[str, Any], part) for part in parts if isinstance(part, dict)]:
             items = part.get("items")
             for item in cast(list[Any], items) if isinstance(items, list) else ():
-                if isinstance(item, dict) and "text" not in item:
-                    yield from _file_name(cast(dict[str, Any], item).get("digest"))
+                fields: dict[str, Any] = cast(dict[str, Any], item) if isinstance(item, dict) else {}
+                if "text" not in fields:
+                    yield from _file_name(fields.get("digest"))
+                yield from _file_name(fields.get("stated_digest"))
     elif event.type == IMPORTED:
         yield from _file_name(event.data.get("digest"))
     else:
