@@ -197,12 +197,12 @@ def test_a_call_without_a_result_is_missed(home: str) -> None:
 @pytest.mark.requirement("S3-O12")
 def test_an_open_question_is_missed_until_it_is_resolved(home: str) -> None:
     session = opened(home)
-    first = session.add_question("Who pays?", severity="blocking", requested_from="Anna")
+    first = session.add_question("Who pays?", severity="blocking", requested_from="user:anna")
     second = session.add_question("When?")
-    assert session.add_question("Who pays?", severity="blocking", requested_from="Anna") == first
+    assert session.add_question("Who pays?", severity="blocking", requested_from="user:anna") == first
     turn = session.prepare()
     assert [(one.id, one.severity, one.requested) for one in turn.missing] == [
-        (first, "blocking", "Anna"),
+        (first, "blocking", "user:anna"),
         (second, "medium", None),
     ]
     states = {one.missing_id: one.status for one in turn.envelope.missing_contexts}

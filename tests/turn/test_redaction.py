@@ -117,7 +117,7 @@ def in_failing_memory(session: Session, _: Path) -> list[dict[str, Any]]:
 
 
 def in_question(session: Session, _: Path) -> list[dict[str, Any]]:
-    session.add_question(f"Is {SECRET} right?", requested_from=f"owner of {SECRET}")
+    session.add_question(f"Is {SECRET} right?", requested_from=f"user:{SECRET}")
     return []
 
 

@@ -36,7 +36,7 @@ def full_session(home: str, workspace: Path) -> Session:
         "rev-1", handoff="Chart the reef.", result="It is charted.", refs=[Ref("r1", "a.py", "file", "x")]
     )
     session.put_child("rev-2", handoff="Chart the bay.")
-    session.add_question("Who pays?", requested_from="Anna")
+    session.add_question("Who pays?", requested_from="user:anna")
     converse(session, 10)
     for number in range(3):
         clock.now += 3600

@@ -131,7 +131,8 @@ def _rule_pinned(data: Data) -> str:
 
 
 def _asked(data: Data) -> str:
-    asked = f" {data['requested_from']}" if data.get("requested_from") else ""
+    source = data.get("requested_from")
+    asked = f" {source if isinstance(source, str) else json_text(source)}" if source else ""
     return f"asked{asked} {data['missing_id']}: {_text(data['question'])}"
 
 
@@ -140,7 +141,9 @@ def _detected(data: Data) -> str:
 
 
 def _answered(data: Data) -> str:
-    return f"resolved the question {data['missing_id']}"
+    refs = data.get("resolution_refs", ())
+    where = f": {', '.join(ref if isinstance(ref, str) else json_text(ref) for ref in refs)}" if refs else ""
+    return f"{data.get('status', 'resolved')} the question {data['missing_id']}{where}"
 
 
 def _exported(data: Data) -> str:

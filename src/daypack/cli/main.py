@@ -36,6 +36,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "budget": "Show or set the token budget of a session",
         "pin": "Pin a text to a session, list or remove pins",
         "rules": "List standing rules of the user; add, drop or pin one",
+        "question": "List open questions; ask one, or record its answer",
         "switch": "Turn instruction blocks on or off",
         "child": "List, show and record child agents",
         "compact": "Compact older messages into CONTEXT.md",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from daypack.turn.compaction import Compacted
     from daypack.turn.memory_binding import Binding, Bound
     from daypack.turn.prepare import TurnOptions, Turns
+    from daypack.turn.questions import Answer, QuestionDetails
     from daypack.turn.recall import Lookup, Recalled
     from daypack.turn.replies.reception import Reception
     from daypack.turn.replies.stream import ReplyStream
@@ -166,13 +167,13 @@ class Session:
 
         return read_children(self.history)
 
-    def add_question(self, question: str, *, severity: str = "medium", requested_from: str | None = None) -> str:
+    def add_question(self, question: str, **details: "Unpack[QuestionDetails]") -> str:
         """Record an open question and return its id; turns report it as missing until it is resolved."""
-        return self.turns.add_question(question, severity=severity, requested_from=requested_from)
+        return self.turns.questions.add(question, **details)
 
-    def resolve_question(self, missing_id: str) -> None:
-        """Record that an open question is answered."""
-        self.turns.resolve_question(missing_id)
+    def resolve_question(self, missing_id: str, **answer: "Unpack[Answer]") -> None:
+        """Record how an open question ended: `answer` or `answer_ref`, `status` (resolved, declined, expired)."""
+        self.turns.questions.resolve(missing_id, **answer)
 
     # One turn
 

@@ -174,7 +174,17 @@ class Missing(Struct, frozen=True, kw_only=True, omit_defaults=True):
     question: str
     severity: Severity = "medium"
     needed_for: str | None = None
-    requested: str | None = None  # where it would come from
+    requested: Link | None = None  # where it would come from
+    blocked_actions: tuple[str, ...] = ()
+    candidate_sources: tuple[Link, ...] = ()
+    asked_at: str = ""  # of a question: when it was asked
+    status: str = "open"  # of a question
+    resolution_refs: tuple[Link, ...] = ()
+
+    @property
+    def sources(self) -> tuple[Link, ...]:
+        """Where the answer may be: the candidates, else the place that it was requested from."""
+        return self.candidate_sources or ((self.requested,) if self.requested else ())
 
 
 class Entry(NamedTuple):

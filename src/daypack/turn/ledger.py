@@ -27,6 +27,7 @@ from daypack.turn.items import STAMP, UNSEARCHED, Missing
 from daypack.types.digest import digest_of
 from daypack.types.history import Event
 from daypack.types.kinds import TIERS, Target
+from daypack.types.shapes import Link
 
 TURN = "context.turn"
 USAGE = "context.usage"
@@ -38,7 +39,7 @@ BOUND = "memory.bound"
 ASKED = "context.missing.requested"
 DETECTED = "context.missing.detected"
 RESOLVED = "context.missing.resolved"
-_VERSION = 7  # increased when the fold uses something that it ignored before
+_VERSION = 8  # increased when the fold uses something that it ignored before
 NOT_REDACTED = "off"  # key in a turn's `redacted` when redaction was off
 SAVE_EVERY = 32  # events; reading them again after a start costs less than writing a file every turn
 
@@ -72,7 +73,8 @@ class LedgerState(Struct, omit_defaults=True):
     budget: str | None = None  # newest recorded text of context/budget
     switches: dict[str, bool] = {}
     children: bool = False
-    questions: dict[str, Missing] = {}
+    questions: dict[str, Missing] = {}  # open
+    answered: dict[str, Missing] = {}  # with their status: resolved, declined or expired
     imported: list[str] = []  # digests of imported envelopes
     compactions: list[int] = []  # seqs of compaction and undo events
     bound: int = 0  # seq of the newest event that bound or unbound a memory
@@ -234,22 +236,38 @@ class _Question(Struct):
     question: str
     severity: str = "medium"
     needed_for: str | None = None
-    requested_from: str | None = None
+    requested_from: Link | None = None
+    blocked_actions: tuple[str, ...] = ()
+    candidate_sources: tuple[Link, ...] = ()
 
 
-def _fold_question(folded: LedgerState, data: Mapping[str, Any], _: Event) -> None:
+class _Answer(Struct):
+    missing_id: str
+    status: str = "resolved"
+    resolution_refs: tuple[Link, ...] = ()
+
+
+def _fold_question(folded: LedgerState, data: Mapping[str, Any], event: Event) -> None:
     asked = convert(data, _Question)
+    folded.answered.pop(asked.missing_id, None)
     folded.questions[asked.missing_id] = Missing(
         id=asked.missing_id,
         question=asked.question,
         severity=asked.severity,
         needed_for=asked.needed_for,
         requested=asked.requested_from,
+        blocked_actions=asked.blocked_actions,
+        candidate_sources=asked.candidate_sources,
+        asked_at=event.ts,
     )
 
 
-def _fold_answer(folded: LedgerState, data: Mapping[str, Any], _: Event) -> None:
-    folded.questions.pop(data["missing_id"], None)
+def _fold_answer(folded: LedgerState, data: Mapping[str, Any], event: Event) -> None:
+    answer = convert(data, _Answer)
+    if asked := folded.questions.pop(answer.missing_id, None):
+        words = (f"events:{event.id}",) if "digest" in data else ()
+        refs = (*answer.resolution_refs, *words)
+        folded.answered[answer.missing_id] = replace(asked, status=answer.status, resolution_refs=refs)
 
 
 def _fold_imported(folded: LedgerState, data: Mapping[str, Any], _: Event) -> None:
@@ -310,4 +328,4 @@ _FOLDS: dict[str, Callable[[LedgerState, Mapping[str, Any], Event], None]] = {
     book.PINNED: _fold_pinned,
 }
 # Built at import: msgspec builds a type without a lock, and two threads doing it at once crash.
-_WARM = tuple(map(msgspec.json.Decoder, (LedgerState, _Turn, _Question)))
+_WARM = tuple(map(msgspec.json.Decoder, (LedgerState, _Turn, _Question, _Answer)))

@@ -13,7 +13,6 @@ from daypack.files import atomic
 from daypack.files.lock import ThreadLock
 from daypack.history.session import History
 from daypack.text.tokens import counter_named
-from daypack.turn import questions
 from daypack.turn.budget import DEFAULT_LIMITS, Limits, limits_from
 from daypack.turn.compaction import Compactions
 from daypack.turn.evidence.pack_files import render_pack_json, render_pack_md
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from daypack.turn.caller.ids import TurnIds
+    from daypack.turn.questions import Questions
     from daypack.turn.replies.reception import Reception
     from daypack.turn.replies.stream import ReplyStream
     from daypack.turn.tools import Tools
@@ -237,13 +237,12 @@ class Turns:
 
         switch(self._history, self.inputs.ledger, name, on=on)
 
-    def add_question(self, question: str, *, severity: str = "medium", requested_from: str | None = None) -> str:
-        """Record an open question and return its id."""
-        return questions.add_question(self._history, question, severity=severity, requested_from=requested_from)
+    @property
+    def questions(self) -> "Questions":
+        """The questions of the session, open and ended."""
+        from daypack.turn.questions import Questions  # noqa: PLC0415 — few sessions have some
 
-    def resolve_question(self, missing_id: str) -> None:
-        """Record that a question is answered."""
-        questions.resolve_question(self._history, self.inputs.ledger, missing_id)
+        return Questions(self.inputs)
 
     def limits(self, target: Target) -> Limits:
         """Return the session's own limits: those that were set, else those of its newest turn, else the default."""

@@ -19,6 +19,9 @@ _MESSAGES = re.compile(
 )
 _NAMED = re.compile(r"(events|swap|tool):([\x21-\x7e][\x20-\x7e]{0,254})")
 
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s]\S{0,4095}|(?:events|swap|tool):[\x21-\x7e][\x20-\x7e]{0,254}")
+_PATH = re.compile(r"(?=.*[/\\]|[^\s.]+(?:\.[^\s.]+)+$)[^\x00-\x1f]{1,4096}")
+
 
 class Messages(Struct, frozen=True):
     """A range of messages by sequence number, both ends included."""
@@ -92,6 +95,11 @@ def parse_source(text: str) -> Source:
         kind, name = match[1], match[2]
         return EventRef(name) if kind == "events" else SwapRef(name) if kind == "swap" else ToolRef(name)
     raise _bad(text, "is not a source reference")
+
+
+def is_source_ref(text: str) -> bool:
+    """Return True for a reference in this grammar, a URI or a path; a bare word names no place."""
+    return bool(_MESSAGES.fullmatch(text) or _URI.fullmatch(text) or _PATH.fullmatch(text))
 
 
 def _bad(text: str, problem: str) -> BadSource:

@@ -41,7 +41,7 @@ def furnished(home: str) -> Session:
     session.memory = FakeMemory("Anna owns the boat.", [Remembered("e1", "Bought in May.", 0.5)])
     session.pin("system", "You are a pilot.")
     session.put_child("rev-123", result="The reef is charted.")
-    session.add_question("Who pays?", requested_from="Anna")
+    session.add_question("Who pays?", requested_from="user:anna")
     converse(session, 12)
     session.append("user", "What of the glacier 1?")
     session.append("assistant", "", tool_calls=[{"id": "c1", "name": "look", "arguments": "{}"}])
@@ -161,7 +161,7 @@ def test_what_is_missing_has_a_question_a_severity_and_a_source(home: str) -> No
     turn = session.prepare()
     [missing] = document(turn)["missing_contexts"]
     assert missing["question"] == "Who pays?"
-    assert (missing["severity"], missing["status"], missing["requested_from"]) == ("medium", "requested", "Anna")
+    assert (missing["severity"], missing["status"], missing["requested_from"]) == ("medium", "requested", "user:anna")
     assert turn.envelope.missing_context_refs == (missing["missing_id"],)
 
 

@@ -3,7 +3,7 @@
 The surface contains each item in full, once; the later objects refer to items by id and digest.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from daypack.turn.conformance.digests import RFC_8785, digests_of
 from daypack.turn.evidence.envelope_items import contents_of, message_ref
 from daypack.turn.evidence.record import TurnRecord
 from daypack.turn.evidence.view import TOOLS, TurnView
+from daypack.turn.items import Missing
 from daypack.turn.ledger import NOT_REDACTED
 from daypack.turn.pack.additions import added_items
 from daypack.types.context import (
@@ -33,8 +34,10 @@ from daypack.types.context import (
 from daypack.types.shapes import Coverage, Link, Omission, Ranking, Segment
 
 
-def envelope_of(turn: TurnView, *, scope: str = "turn", exported: bool = False) -> ContextEnvelope:
-    """Return the envelope of a turn."""
+def envelope_of(
+    turn: TurnView, *, scope: str = "turn", exported: bool = False, ended: Sequence[Missing] = ()
+) -> ContextEnvelope:
+    """Return the envelope of a turn; an export also has the questions that have `ended`."""
     record, ids = turn.record, turn.record.context_id
     items = contents_of(turn)
     summaries = _summaries(turn)
@@ -45,7 +48,7 @@ def envelope_of(turn: TurnView, *, scope: str = "turn", exported: bool = False) 
     budget, window = _budget(turn), _window(turn)
     assembly = _assembly(turn)
     injections = _injections(turn)
-    missing = _missing(turn, scope)
+    missing = _missing(turn, scope, ended)
     events = _events(turn, compactions, exported=exported)
     envelope = ContextEnvelope(
         context_id=ids,
@@ -261,20 +264,23 @@ def _injections(turn: TurnView) -> tuple[ContextInjection, ...]:
     )
 
 
-def _missing(turn: TurnView, scope: str) -> tuple[MissingContext, ...]:
+def _missing(turn: TurnView, scope: str, ended: Sequence[Missing]) -> tuple[MissingContext, ...]:
+    known = {missing.id for missing in turn.missing}
     return tuple(
         MissingContext(
             missing_id=missing.id,
             scope=scope,
             question=missing.question,
             severity=missing.severity,
-            status="requested" if missing.requested else "open",
-            created_at=turn.record.at,
+            status="requested" if missing.status == "open" and missing.requested else missing.status,
+            created_at=missing.asked_at or turn.record.at,
             needed_for=missing.needed_for,
             requested_from=missing.requested,
-            candidate_sources=(missing.requested,) if missing.requested else (),
+            candidate_sources=missing.sources,
+            blocked_actions=missing.blocked_actions,
+            resolution_refs=missing.resolution_refs,
         )
-        for missing in turn.missing
+        for missing in (*turn.missing, *(question for question in ended if question.id not in known))
     )
 
 

@@ -14,6 +14,7 @@ from daypack.turn.evidence.envelope import envelope_of
 from daypack.turn.evidence.view import Parts, TurnView
 from daypack.turn.items import Omission, TokenMeter, total
 from daypack.turn.pack.additions import addition_cost
+from daypack.turn.questions import Questions
 from daypack.turn.surface import Addition
 from daypack.turn.survey.message_cost import message_cost
 from daypack.types.context import ContextEnvelope
@@ -38,6 +39,11 @@ class TurnSource(Protocol):
         """Return the turn that would be next."""
         ...
 
+    @property
+    def questions(self) -> Questions:
+        """The questions of the session, open and ended."""
+        ...
+
     def replay(self, event_id: str) -> TurnView:
         """Return a recorded turn."""
         ...
@@ -60,7 +66,7 @@ def export(
             turn = _narrow(turn, lambda message: message.seq >= since, "before the task")
         elif scope == "tool_invocation":
             turn = _only_call(turn, call)
-    return envelope_of(turn, scope=scope, exported=True)
+    return envelope_of(turn, scope=scope, exported=True, ended=turns.questions.ended_for(chosen))
 
 
 def encode(envelope: ContextEnvelope) -> bytes:

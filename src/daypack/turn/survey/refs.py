@@ -12,6 +12,7 @@ from daypack.turn.items import Missing
 from daypack.turn.policy import MAX_REF_CHARS, MIN_REF_CHARS
 from daypack.turn.survey.sources import Found, derived_item, read_records
 from daypack.types.records import Ref
+from daypack.types.source import is_source_ref
 
 _TOUCHED = ("read", "written", "created", "deleted", "failed")
 _MAX_QUESTIONS = 2  # about files that no longer exist
@@ -46,7 +47,7 @@ class Refs:
         gone = [ref for _, ref in shown if _is_gone(ref, workspace)]
         for ref in gone[:_MAX_QUESTIONS]:
             question = f"Where is {ref.path}? The pack refers to it ({ref.id}), and it does not exist."
-            yield Missing(id=f"ref:{ref.id}", question=question, severity="low", requested=ref.path)
+            yield Missing(id=f"ref:{ref.id}", question=question, severity="low", requested=_source(ref.path))
         lines = [f"- {ref.id} {ref.kind} {_short(ref.path, workspace)}: {ref.summary}" for _, ref in sorted(shown)]
         if self._count > len(shown):
             lines.append(f"- {self._count - len(shown)} older references are in context/refs.jsonl")
@@ -98,3 +99,8 @@ def _is_gone(ref: Ref, workspace: str) -> bool:
 
 # Built at import: msgspec builds a type without a lock, and two threads doing it at once crash.
 _WARM = Decoder(Ref)
+
+
+def _source(path: str) -> str:
+    """Return a path as a source ref: a name alone could be anything."""
+    return path if is_source_ref(path) else f"./{path}"

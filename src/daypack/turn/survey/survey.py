@@ -43,8 +43,8 @@ from daypack.turn.survey.conversation import Conversation, messages_after
 from daypack.turn.survey.history_search import Query, step_query
 from daypack.turn.survey.inputs import TurnInputs, now_of
 from daypack.turn.survey.memory import MEMORY, memory_document, memory_hits, memory_id
+from daypack.turn.survey.missing import may_know, redact_missing
 from daypack.turn.survey.sources import Found
-from daypack.turn.survey.visibility import OUTSIDE
 from daypack.types.digest import digest_text
 from daypack.types.kinds import EpochReason, Target
 
@@ -365,12 +365,7 @@ def _imports(inputs: TurnInputs, request: Request, folded: LedgerState, measure:
 
 
 def _missing(found: Iterable[object], target: Target) -> tuple[Missing, ...]:
-    return tuple(thing for thing in found if isinstance(thing, Missing) and _may_know(thing, target))
-
-
-def _may_know(missing: Missing, target: Target) -> bool:
-    """Return True if a target may learn that something is missing; outside targets learn of questions and children."""
-    return target in SEEN_BY_DEFAULT or (target in OUTSIDE and missing.id.startswith(("q-", "child:")))
+    return tuple(thing for thing in found if isinstance(thing, Missing) and may_know(thing, target))
 
 
 def _redacted(surface: Surface) -> Surface:
@@ -378,14 +373,9 @@ def _redacted(surface: Surface) -> Surface:
     return replace(
         surface,
         omitted=tuple(map(_redact_note, surface.omitted)),
-        missing=tuple(map(_redact_missing, surface.missing)),
-        working_missing=tuple(map(_redact_missing, surface.working_missing)),
+        missing=tuple(map(redact_missing, surface.missing)),
+        working_missing=tuple(map(redact_missing, surface.working_missing)),
     )
-
-
-def _redact_missing(missing: Missing) -> Missing:
-    texts = {name: getattr(missing, name) for name in ("id", "question", "needed_for", "requested")}
-    return replace(missing, **{name: redact(text).text for name, text in texts.items() if text})
 
 
 def _redact_note(omission: Omission) -> Omission:
