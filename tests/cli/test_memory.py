@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from memory_server import start_server
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -219,6 +220,57 @@ def test_show_says_how_many_older_entries_it_does_not_show(command: Command) -> 
         command("memory", "add", "launch", f"Step {number} is done.")
     said = command("memory", "show", "launch").stderr
     assert said == f"… 2 older entries not shown; `daypack memory export {memory_id[:8]}` writes all\n"
+
+
+def test_memories_on_a_server_are_listed(command: Command, home: str, memory_id: str) -> None:
+    with start_server(home) as server:
+        assert command("memory", "list", "--url", server.url).stdout == f"{memory_id}  chat        0 entries  launch\n"
+        listed = json.loads(command("memory", "list", "--url", server.url, "--json").stdout)
+        assert [one["memory_id"] for one in listed] == [memory_id]
+
+
+def test_with_a_default_memory_it_need_not_be_named(
+    command: Command, memory_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("memory", "new", "other")
+    monkeypatch.setenv("DAYPACK_MEMORY", "launch")
+    assert command("memory", "add", SAID).returncode == 0
+    assert command("memory", "add", stdin=b"The boat of Ada is blue.").returncode == 0
+    assert command("memory", "add", "other", "Maria is the new project manager.").returncode == 0
+    assert SAID in command("memory", "search", "when is the launch").stdout
+    assert "Maria" in command("memory", "search", "other", "project", "manager").stdout
+    assert command("memory", "show").stdout.splitlines()[0].split() == ["memory", memory_id]
+    assert "title       other" in command("memory", "show", "other").stdout
+    assert "default context" in command("memory", "context").stdout
+    assert SAID in command("memory", "export").stdout
+    command("append", "work", "hello")
+    assert command("memory", "bind", "work").stdout == f"work is bound to {memory_id}\n"
+
+
+def test_a_memory_named_by_the_option_is_not_among_the_arguments(command: Command, memory_id: str, home: str) -> None:
+    assert command("memory", "add", "--memory", "launch", SAID).returncode == 0
+    assert SAID in command("memory", "search", "--memory", memory_id[:8], "when", "is", "the", "launch").stdout
+    assert "title       launch" in command("memory", "show", "--memory", "launch").stdout
+    assert command("memory", "export", "--memory", "launch", "out.jsonl").returncode == 0
+    assert SAID in Path("out.jsonl").read_text()
+    for twice in (("show", "launch"), ("add", "launch", "text"), ("export", "launch", "out.jsonl")):
+        refused = command("memory", *twice, "--memory", "launch")
+        assert (refused.returncode, "two memories named" in refused.stderr) == (2, True)
+    with start_server(home) as server:
+        shown = command("memory", "show", "--memory", "launch", "--url", server.url)
+        assert shown.stdout.splitlines()[0].split() == ["memory", memory_id]
+    with start_server(home, "--memory", "launch") as server:
+        assert "title       launch" in command("memory", "show", "--url", server.url).stdout
+
+
+def test_without_a_default_a_missing_memory_is_told_with_the_ways_to_set_one(command: Command, memory_id: str) -> None:
+    for action in ("show", "context", "export", "add"):
+        refused = command("memory", action)
+        assert refused.returncode == 2
+        assert "no memory named" in refused.stderr
+        assert "DAYPACK_MEMORY" in refused.stderr
+    assert "no query" in command("memory", "search", "launch").stderr
+    assert command("memory", "erase", "--yes").returncode == 2
 
 
 def test_a_document_with_what_is_no_character_is_refused(command: Command, memory_id: str, tmp_path: Path) -> None:

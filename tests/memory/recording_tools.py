@@ -24,6 +24,7 @@ from daypack.types.memory import (
     EntryPage,
     FailedWrite,
     Memory,
+    MemoryPage,
 )
 
 NOW = "2026-01-01T00:00:00Z"
@@ -54,8 +55,9 @@ class RecordingTools(MemoryTools):
         }
         return answers[type(request)](request)
 
-    def memories(self) -> tuple[Memory, ...]:
-        return (self._get_memory(GetMemory(memory_id="m")),)
+    def list_memories(self, limit: int | str = 50, after: str | None = None) -> MemoryPage:
+        assert after is None
+        return MemoryPage(memories=(self._get_memory(GetMemory(memory_id="m")),), count=1, applied_limit=int(limit))
 
     def _get_memory(self, request: GetMemory) -> Memory:
         return Memory(memory_id=request.memory_id, title="t", memory_type="task", created_at=NOW)

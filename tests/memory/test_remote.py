@@ -77,14 +77,14 @@ def test_arguments_travel_flat_and_without_those_nobody_gave() -> None:
 
 
 def test_the_address_for_mcp_clients_means_the_same_server() -> None:
-    with Endpoint(always([MEMORY])) as server:
+    with Endpoint(always({"memories": [MEMORY], "count": 1, "applied_limit": 100})) as server:
         for url in (server.url, f"{server.url}/", f"{server.url}/mcp", f"{server.url}/mcp/"):
             with RemoteMemories(url) as memories:
                 assert [one.memory_id for one in memories.memories()] == ["m"]
-        assert {(one.method, one.path) for one in server.seen} == {("GET", "/api/memories")}
+        assert {(one.method, one.path) for one in server.seen} == {("GET", "/api/memories?limit=100")}
         with RemoteMemories(f"{server.url}/below") as memories:
             memories.memories()
-        assert server.seen[-1].path == "/below/api/memories"
+        assert server.seen[-1].path == "/below/api/memories?limit=100"
 
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8420", "ftp://x", "http://", "http://[::1", "http://x:99999"])
@@ -277,6 +277,12 @@ def test_the_nine_answer_from_afar_as_they_do_at_home(server: Server, monkeypatc
         assert far.get_memory(memory_id) == near.get_memory(memory_id)
         assert far.get_user() == near.get_user()
         assert far.memories() == near.memories()
+        assert far.list_memories(1) == near.list_memories("1")
+        assert far.list_memories(after=memory_id) == near.list_memories(after=memory_id)
+        with pytest.raises(MemoryMissing):
+            far.list_memories(after="0" * 32)
+        with pytest.raises(BadInput, match="limit is 0"):
+            far.list_memories(0)
         for query, where in (("quay", None), ("euros", Where(since="2026-01-01")), ("booked", {"author": "Ada"})):
             assert far.search_memories(memory_id, query, 5, explain=True, where=where) == near.search_memories(
                 memory_id, query, 5, explain=True, where=where
@@ -306,6 +312,10 @@ def test_everything_on_the_type_of_a_remote_memory_works_against_a_server(server
             "get_user": memories.get_user(),
             "search_memories": memories.search_memories(memory_id, "quay"),
             "memories": memories.memories(),
+            "list_memories": memories.list_memories(),
+            "find_memory": memories.find_memory("Whole"),
+            "with_default": memories.with_default(GetUser()),
+            "default_memory": memories.default_memory == "",
             "flush_every": memories.flush_every,
             "call": memories.call(GetUser()),
             "close": memories.close() or True,

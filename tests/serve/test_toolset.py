@@ -76,6 +76,26 @@ def test_arguments_have_the_names_of_the_seed(tools: Toolset) -> None:
     assert named["get_user"] == {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
 
 
+def test_with_a_default_memory_its_id_may_be_left_out_and_the_schema_says_so(home: str) -> None:
+    plain, tools = Toolset(), Toolset(default_memory="launch")
+    assert tools.names == plain.names
+    for tool, other in zip(tools.tools, plain.tools, strict=True):
+        memory_id = tool.input_schema["properties"].get("memory_id")
+        if memory_id is None or tool.name == "await_consistency":
+            assert tool.input_schema == other.input_schema
+            continue
+        assert "memory_id" in other.input_schema["required"]
+        assert "memory_id" not in tool.input_schema["required"]
+        assert memory_id["description"].endswith("If omitted: the default memory, launch.")
+        jsonschema.Draft202012Validator.check_schema(tool.input_schema)
+    with open_memory(home=home, memory="launch") as memories:
+        made = memories.create_memory("launch").memory_id
+        assert ask(tools, memories, "get_memory")["memory_id"] == made
+        assert ask(tools, memories, "add_entry", raw_entry="x")["memory_id"] == made
+    with open_memory(home=home) as memories:
+        assert "set a default memory with --memory" in refused(plain, memories, "get_context")
+
+
 @pytest.mark.parametrize("tool", Toolset().tools, ids=lambda tool: tool.name)
 def test_schemas_are_whole_objects_that_every_client_can_read(tool: Tool) -> None:
     for schema in (tool.input_schema, tool.output_schema):

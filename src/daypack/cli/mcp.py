@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from daypack.serve.install.client_config import Change
     from daypack.session import Session
 
+MEMORY_HELP = "memory of calls without a memory_id (default: DAYPACK_MEMORY, or as config.toml says)"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
@@ -24,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     place.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
     place.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
     place.add_argument("--user", default="local", help="user whose memories are served (default: %(default)s)")
-    place.add_argument("--memory", metavar="ID", help="memory the instructions tell the agent to use")
+    place.add_argument("--memory", metavar="ID", help=MEMORY_HELP)
     place.add_argument("--session", metavar="NAME", help="also serve recall and search_history of this session")
     agent = os.environ.get("DAYPACK_AGENT") or "default"
     place.add_argument(
@@ -53,23 +55,25 @@ def _serve(args: argparse.Namespace) -> NoReturn:
     def open_memories() -> "Memories":
         from daypack.memory.tools import open_memory  # noqa: PLC0415 — not before the first call
 
-        return open_memory(home=args.home, uid=args.uid, user=args.user)
+        return open_memory(home=args.home, uid=args.uid, user=args.user, memory=default)
 
     place = find_home(args.home, args.uid)
     session = _open_session(args) if args.session else None
-    memory_id = args.memory or (session and _bound_memory(session, args.user))
-    toolset = Toolset(without=_excluded_tools(place), open_session=(lambda: session) if session else None)
-    serve(Router(toolset, open_memories, os.path.join(place.folder, "prompts"), memory_id))
+    without, default = _read_settings(place)
+    bound = session and _bound_memory(session, args.user)
+    default = args.memory or bound or os.environ.get("DAYPACK_MEMORY") or default
+    toolset = Toolset(without=without, open_session=(lambda: session) if session else None, default_memory=default)
+    serve(Router(toolset, open_memories, os.path.join(place.folder, "prompts")))
 
 
-def _excluded_tools(place: Home) -> tuple[str, ...]:
-    """Return the tools that the user's settings exclude."""
+def _read_settings(place: Home) -> tuple[tuple[str, ...], str]:
+    """Return the tools that the user's settings exclude, and the default memory they name."""
     if not os.path.exists(place.config):
-        return ()
+        return (), ""
     from daypack.memory.limits import read_limits  # noqa: PLC0415 — few have settings
 
     limits = read_limits(from_file(place.config), place.config)
-    return () if limits.create_memory else ("create_memory",)
+    return () if limits.create_memory else ("create_memory",), limits.default_memory
 
 
 def _open_session(args: argparse.Namespace) -> "Session":
@@ -95,11 +99,10 @@ def _install(args: argparse.Namespace) -> int:
         problem = "no client named" if args.client is None else f"unknown client {args.client!r}"
         raise BadInput(problem, operation="mcp install", hint=f"choose {', '.join(CLIENTS)}")
     if args.memory:
-        from daypack.cli.memory import find_memory  # noqa: PLC0415
         from daypack.memory.tools import open_memory  # noqa: PLC0415
 
         with open_memory(home=args.home, uid=args.uid, user=args.user) as memories:
-            args.memory = find_memory(memories, args.memory)  # agents use ids
+            args.memory = memories.find_memory(args.memory)  # agents use ids
     command = own_command(args)
     if args.print:
         print(safe(print_entry(args.client, command)), end="")

@@ -9,12 +9,12 @@ from typing import Any
 from daypack.cli.input import read_bytes, read_text
 from daypack.cli.options import add_place, natural, open_named
 from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe, safe_line
-from daypack.errors import BadInput, EntryMissing, MemoryMissing
+from daypack.errors import BadInput, EntryMissing
 from daypack.memory.port import MemoryTools
 from daypack.memory.store.port import is_id
 from daypack.memory.tools import Memories, open_memory
 from daypack.types.memory import About, ContextDocument, Entry, Hit, Memory, Where
-from daypack.types.names import complete, did_you_mean
+from daypack.types.names import complete
 
 _ACTIONS = {
     "new": "Create a memory and print its id.",
@@ -29,6 +29,7 @@ _ACTIONS = {
     "capture": "Add the messages of a bound session to its memory, each once.",
     "erase": "Erase a memory or an entry permanently; --hide only hides a memory, --restore shows it again.",
 }
+_WITH_DEFAULT = ("show", "add", "search", "context", "export")
 _NEWEST = 10  # entries that `show` prints
 
 
@@ -40,12 +41,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         if name in ("bind", "capture"):
             action.add_argument("session", help="name of the session")
         if name not in ("new", "list", "import", "capture"):
-            wanted = "?" if name == "bind" else None
+            wanted = None if name == "erase" else "?"
             action.add_argument("memory", nargs=wanted, help="id, start of the id, or title of the memory")
+        if name in _WITH_DEFAULT:
+            help_text = "the memory, instead of the first argument (default: DAYPACK_MEMORY, or as config.toml says)"
+            action.add_argument("--memory", metavar="NAME", dest="default", help=help_text)
         add_place(action, session=None)
         if name != "capture":
             action.add_argument("--user", default="local", help="user who owns the memories (default: %(default)s)")
-        if name not in ("bind", "capture", "export", "import", "erase", "list"):
+        if name not in ("bind", "capture", "export", "import", "erase"):
             action.add_argument("--url", help="use a memory server instead of local files; token in DAYPACK_TOKEN")
     _configure_writing(made)
     _configure_reading(made)
@@ -81,7 +85,7 @@ def _configure_writing(made: dict[str, argparse.ArgumentParser]) -> None:
 
 def _configure_reading(made: dict[str, argparse.ArgumentParser]) -> None:
     search = made["search"]
-    search.add_argument("query", nargs="+", help="words or a question")
+    search.add_argument("query", nargs="*", help="words or a question")
     search.add_argument(
         "-k", metavar="N", type=natural, default=10, help="at most so many entries (default: %(default)s)"
     )
@@ -103,27 +107,50 @@ def run(args: argparse.Namespace) -> int:
     """Run the chosen action."""
     if args.action in ("bind", "capture"):
         return {"bind": _bind, "capture": _capture}[args.action](args)
+    default = args.default if args.action in _WITH_DEFAULT else None
     if args.action in _RUN_HERE:
-        with open_memory(home=args.home, uid=args.uid, user=args.user) as memories:
+        with open_memory(home=args.home, uid=args.uid, user=args.user, memory=default) as memories:
+            _sort_arguments(args, memories.default_memory)
             return _RUN_HERE[args.action](memories, args)
-    with open_memory(home=args.home, uid=args.uid, url=args.url, user=args.user) as tools:
+    with open_memory(home=args.home, uid=args.uid, url=args.url, user=args.user, memory=default) as tools:
+        _sort_arguments(args, tools.default_memory)
         return _RUN[args.action](tools, args)
 
 
-def find_memory(memories: MemoryTools, name: str) -> str:
-    """Return the id of the memory with this id, start of an id, or title."""
-    if is_id(name):  # no list is needed
-        return memories.get_memory(name).memory_id
-    known = memories.memories()
-    titled = [memory for memory in known if memory.title == name]
-    if len(titled) > 1:
-        hint = "use an id: " + ", ".join(memory.memory_id for memory in titled[:5])
-        raise BadInput(f"{len(titled)} memories have this title", operation="find memory", place=name, hint=hint)
-    found = titled[0].memory_id if titled else complete(name, (memory.memory_id for memory in known), what="memories")
-    if found is None:
-        hint = did_you_mean(name, (memory.title for memory in known)) or "list them with `daypack memory list`"
-        raise MemoryMissing("no such memory", operation="find memory", place=name, hint=hint)
-    return found
+def _sort_arguments(args: argparse.Namespace, default: str) -> None:
+    """Decide which argument is the memory.
+
+    With --memory none is. Otherwise the first is; but with a default memory a single argument of `add` and `search` is
+    the text or the query.
+    """
+    if args.action not in _WITH_DEFAULT:
+        return
+    others = {"add": "text", "export": "file", "search": "query"}.get(args.action)
+    rest = getattr(args, others) if others else None
+    given = [] if args.memory is None else [args.memory]
+    given += rest if isinstance(rest, list) else [] if rest is None else [rest]
+    alone = len(given) == 1 and bool(default) and args.action in ("add", "search")
+    if args.default is None and not alone:
+        return
+    if args.action != "search" and len(given) > bool(others):
+        hint = f"leave out {given[0]!r}, or --memory"
+        raise BadInput("two memories named", operation=f"memory {args.action}", place="arguments", hint=hint)
+    args.memory = None
+    if others:
+        setattr(args, others, given if args.action == "search" else next(iter(given), None))
+
+
+def _named_memory(memories: MemoryTools, args: argparse.Namespace) -> str:
+    """Return the id of the memory the arguments name, or of the default memory."""
+    if args.memory is not None:
+        return memories.find_memory(args.memory)
+    if not memories.default_memory and isinstance(memories, Memories):
+        hint = (
+            "name it, or set a default: --memory, DAYPACK_MEMORY, or `default` in the [memory] table of config.toml; "
+            "`daypack memory list` lists them"
+        )
+        raise BadInput("no memory named", operation=f"memory {args.action}", place="arguments", hint=hint)
+    return memories.get_memory().memory_id  # a server may have a default of its own
 
 
 def _find_entry(memories: Memories, memory_id: str, name: str) -> str:
@@ -148,7 +175,7 @@ def _new(memories: MemoryTools, args: argparse.Namespace) -> int:
     return 0
 
 
-def _list(memories: Memories, args: argparse.Namespace) -> int:
+def _list(memories: MemoryTools, args: argparse.Namespace) -> int:
     found = memories.memories()
     if args.json:
         print(json_text(found))
@@ -162,7 +189,7 @@ def _list(memories: Memories, args: argparse.Namespace) -> int:
 
 
 def _show(memories: MemoryTools, args: argparse.Namespace) -> int:
-    memory = memories.get_memory(find_memory(memories, args.memory))
+    memory = memories.get_memory(_named_memory(memories, args))
     page = memories.list_entries(memory.memory_id, limit=_NEWEST)
     if args.json:
         print(json_text({"memory": memory, "newest": page.entries}))
@@ -191,7 +218,7 @@ def _facts(memory: Memory) -> Iterator[tuple[str, str]]:
 
 
 def _add(memories: MemoryTools, args: argparse.Namespace) -> int:
-    memory_id = find_memory(memories, args.memory)
+    memory_id = _named_memory(memories, args)
     text = read_text("-", "add").rstrip("\n") if args.text in (None, "-") else args.text
     about = About(session=args.within, role=args.role, author=args.author, at=args.at, tags=tuple(args.tag))
     added = memories.add_entry(memory_id, text, args.summary, about=about, client_key=args.client_key)
@@ -214,7 +241,10 @@ def _search(memories: MemoryTools, args: argparse.Namespace) -> int:
         author=args.author,
         session=args.within,
     )
-    memory_id = find_memory(memories, args.memory)
+    if not args.query:
+        hint = "write words or a question after the memory"
+        raise BadInput("no query", operation="memory search", place="arguments", hint=hint)
+    memory_id = _named_memory(memories, args)
     found = memories.search_memories(memory_id, " ".join(args.query), top_k=args.k, explain=args.explain, where=where)
     if args.json:
         print(json_text(found))
@@ -246,7 +276,7 @@ def _who(entry: Entry) -> str:
 
 
 def _context(memories: MemoryTools, args: argparse.Namespace) -> int:
-    memory_id = find_memory(memories, args.memory)
+    memory_id = _named_memory(memories, args)
     if args.put is None:
         document = memories.get_context(memory_id)
     else:
@@ -265,7 +295,7 @@ def _print_document(document: ContextDocument, args: argparse.Namespace) -> None
 
 
 def _export(memories: Memories, args: argparse.Namespace) -> int:
-    lines = memories.export_memory(find_memory(memories, args.memory))
+    lines = memories.export_memory(_named_memory(memories, args))
     if args.file is None:
         _write(lines, sys.stdout.buffer.write)
         sys.stdout.flush()
@@ -317,7 +347,7 @@ def _erase(memories: Memories, args: argparse.Namespace) -> int:
         memory = memories.restore_memory(args.memory)
         print(json_text(memory) if args.json else f"{memory.memory_id} is visible again")
         return 0
-    memory = memories.get_memory(find_memory(memories, args.memory))
+    memory = memories.get_memory(_named_memory(memories, args))
     entry_id = _find_entry(memories, memory.memory_id, args.entry) if args.entry else None
     whole = f"{memory.memory_id} ({memory.title}, {memory.stats.entries} entries)"
     what = f"entry {entry_id}" if entry_id else whole
@@ -340,12 +370,8 @@ def _bind(args: argparse.Namespace) -> int:
             session.unbind_memory()
             print_note(f"{safe_line(args.session)} is no longer bound to a memory")
             return 0
-        if args.memory is None:
-            raise BadInput(
-                "memory required", operation="bind", place="arguments", hint="daypack memory bind SESSION MEMORY"
-            )
         with open_memory(home=args.home, uid=args.uid, user=args.user) as memories:
-            memory_id = find_memory(memories, args.memory)
+            memory_id = _named_memory(memories, args)
         session.bind_memory(memory_id, user=args.user)
         print(json_text(session.meta["memory"]) if args.json else f"{safe_line(args.session)} is bound to {memory_id}")
     return 0
@@ -361,13 +387,13 @@ def _capture(args: argparse.Namespace) -> int:
 # Actions that also work against a server, with --url.
 _RUN: dict[str, Callable[[MemoryTools, argparse.Namespace], int]] = {
     "new": _new,
+    "list": _list,
     "show": _show,
     "add": _add,
     "search": _search,
     "context": _context,
 }
 _RUN_HERE: dict[str, Callable[[Memories, argparse.Namespace], int]] = {
-    "list": _list,
     "export": _export,
     "import": _import,
     "erase": _erase,

@@ -8,6 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from daypack.cli.mcp import MEMORY_HELP
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import json_text, safe_line
 from daypack.errors import AccessDenied, ExtraMissing
@@ -28,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=_port, default=PORT, help="port; 0 picks a free one (default: %(default)s)")
     parser.add_argument("--user", default="local", help="user of requests without a token (default: %(default)s)")
+    parser.add_argument("--memory", metavar="ID", help=f"of --user only: {MEMORY_HELP}")
     session = "also serve recall and search_history of this session, to --user only"
     parser.add_argument("--session", metavar="NAME", help=session)
     parser.add_argument("--require-token", action="store_true", help="require a token on this machine too")
@@ -43,7 +45,9 @@ def run(args: argparse.Namespace) -> int:
     from daypack.serve.http.address import choose_policy  # noqa: PLC0415
 
     policy = choose_policy(args.user, args.host, args.allow_host, require_token=args.require_token)
-    with open_memory(home=args.home, uid=args.uid, user=args.user) as memories:
+    with open_memory(home=args.home, uid=args.uid, user=args.user, memory=args.memory) as memories:
+        if memories.default_memory:
+            memories.default_memory = memories.find_memory(memories.default_memory)
         if policy.token_required and not memories.users.tokens():
             hint = "create one with `daypack token new USER`"
             raise AccessDenied(
@@ -59,16 +63,16 @@ def _serve(args: argparse.Namespace, memories: "Memories", policy: "Policy") -> 
     from daypack.serve.toolset import Toolset  # noqa: PLC0415
 
     without = () if memories.backend.limits.create_memory else ("create_memory",)
-    toolset, session_tools = Toolset(without=without), _session_tools(args, without)
+    toolset, owner_tools = Toolset(without=without), _owner_tools(args, without, memories.default_memory)
     listening = listen(args.host, args.port)
     sample = make_sample(memories, home=args.home, uid=args.uid, agent=args.agent) if args.sample else None
     from daypack.serve.http import server as http  # noqa: PLC0415 — takes more than a second
     from daypack.serve.http.tenants import Tenants  # noqa: PLC0415
 
     prompts = os.path.join(find_home(args.home, args.uid).folder, "prompts")
-    tenants = Tenants(memories, toolset, prompts, session_tools)
+    tenants = Tenants(memories, toolset, prompts, owner_tools)
     try:
-        app = http.make_app(toolset, tenants, policy)
+        app = http.make_app(tenants, policy)
         _print_address(args, listening.getsockname(), policy, sample)
         http.run(app, listening)
     finally:
@@ -76,13 +80,14 @@ def _serve(args: argparse.Namespace, memories: "Memories", policy: "Policy") -> 
     return 0
 
 
-def _session_tools(args: argparse.Namespace, without: tuple[str, ...]) -> "Toolset | None":
-    if not args.session:
+def _owner_tools(args: argparse.Namespace, without: tuple[str, ...], default_memory: str) -> "Toolset | None":
+    """Return the tools of --user if they differ from those of every user."""
+    if not args.session and not default_memory:
         return None
     from daypack.serve.toolset import Toolset  # noqa: PLC0415
 
-    session = open_named(args)
-    return Toolset(without=without, open_session=lambda: session)
+    session = open_named(args) if args.session else None
+    return Toolset(without=without, open_session=(lambda: session) if session else None, default_memory=default_memory)
 
 
 def _print_address(args: argparse.Namespace, bound: tuple[str, int], policy: "Policy", sample: "Sample | None") -> None:

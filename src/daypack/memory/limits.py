@@ -6,6 +6,7 @@ The [memory] table of config.toml sets some of them:
     entry_bytes = 9000
     flush_every = 6
     create_memory = true
+    default = "launch"        # the memory of a call without memory_id: an id, the start of one, or a title
 """
 
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from daypack.types.memory import (
     DOCUMENT_MAX_CHARS,
     ENTRY_MAX_BYTES,
     LIST_MAX_ENTRIES,
+    LIST_MAX_MEMORIES,
     SEARCH_MAX_ENTRIES,
     SUMMARY_MAX_CHARS,
     TITLE_MAX_CHARS,
@@ -35,11 +37,15 @@ _MAX_ENTRY_BYTES = 16_000_000  # entries are read whole, and often
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """All limits. `create_memory`: that tool may be used. `flush_every`: entries between two documents."""
+    """All limits. `create_memory`: that tool may be used. `flush_every`: entries between two documents.
+
+    `default_memory`: the id, the start of the id or the title of the memory of a call without a memory_id.
+    """
 
     entry_bytes: int = ENTRY_MAX_BYTES
     flush_every: int = FLUSH_EVERY
     create_memory: bool = True
+    default_memory: str = ""
     summary_chars: int = SUMMARY_MAX_CHARS
     document_chars: int = DOCUMENT_MAX_CHARS
     title_chars: int = TITLE_MAX_CHARS
@@ -50,6 +56,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     key_chars: int = 256
     query_chars: int = 10_000
     list_entries: int = LIST_MAX_ENTRIES
+    list_memories: int = LIST_MAX_MEMORIES
     search_entries: int = SEARCH_MAX_ENTRIES
     wait_ms: int = 600_000
     failures: int = 100  # failed writes per user that are remembered until the next barrier
@@ -61,6 +68,7 @@ class _Settings(Struct, forbid_unknown_fields=True):
     entry_bytes: int = ENTRY_MAX_BYTES
     flush_every: int = FLUSH_EVERY
     create_memory: bool = True
+    default: str = ""
 
 
 def read_limits(settings: Mapping[str, Any], place: str = "config.toml") -> Limits:
@@ -69,7 +77,7 @@ def read_limits(settings: Mapping[str, Any], place: str = "config.toml") -> Limi
     try:
         chosen = msgspec.convert(table, _Settings)
     except msgspec.ValidationError as error:
-        hint = "[memory] has entry_bytes and flush_every (numbers) and create_memory (true or false)"
+        hint = "[memory] has entry_bytes and flush_every (numbers), create_memory (true or false) and default (text)"
         raise BadConfig(str(error), operation="read settings", place=place, hint=hint) from error
     for name, value, maximum in (
         ("entry_bytes", chosen.entry_bytes, _MAX_ENTRY_BYTES),
@@ -78,7 +86,12 @@ def read_limits(settings: Mapping[str, Any], place: str = "config.toml") -> Limi
         if not 1 <= value <= maximum:
             hint = f"{name} must be between 1 and {maximum:,}"
             raise BadConfig(f"{name} is {value:,}", operation="read settings", place=place, hint=hint)
-    return Limits(entry_bytes=chosen.entry_bytes, flush_every=chosen.flush_every, create_memory=chosen.create_memory)
+    return Limits(
+        entry_bytes=chosen.entry_bytes,
+        flush_every=chosen.flush_every,
+        create_memory=chosen.create_memory,
+        default_memory=chosen.default.strip(),
+    )
 
 
 # Texts

@@ -1,11 +1,15 @@
-"""The nine tools as Python methods, the same for memories in files and on a server."""
+"""The nine tools as Python methods, the same for memories in files and on a server.
+
+A tool called without `memory_id` uses the default memory, if the memories were opened with one.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
+from daypack.errors import BadInput, MemoryMissing
 from daypack.memory.limits import FLUSH_EVERY
 from daypack.memory.requests import (
     AddEntry,
@@ -23,7 +27,9 @@ from daypack.memory.requests import (
     read_number,
     read_where,
 )
+from daypack.memory.store.port import is_id
 from daypack.types.memory import (
+    LIST_MAX_MEMORIES,
     About,
     Added,
     Consistency,
@@ -31,22 +37,35 @@ from daypack.types.memory import (
     EntryPage,
     Level,
     Memory,
+    MemoryPage,
     SearchResult,
     User,
     Where,
 )
+from daypack.types.names import complete, did_you_mean
+
+_PAGE_MEMORIES = 50
 
 
 class MemoryTools(ABC):
-    """The memories of one user. Every tool becomes a request, which a subclass carries out in `call`."""
+    """The memories of one user. Every tool becomes a request, which a subclass carries out in `call`.
+
+    `default_memory` is the id, the start of the id or the title of the memory that a request without one means.
+    """
+
+    default_memory: str = ""
+    _default_id: str = ""
 
     @abstractmethod
     def call(self, request: Request[Result]) -> Result:
         """Carry out a request of any of the nine tools and return its result."""
 
     @abstractmethod
-    def memories(self) -> tuple[Memory, ...]:
-        """Return the user's memories, oldest first."""
+    def list_memories(self, limit: int | str = _PAGE_MEMORIES, after: str | None = None) -> MemoryPage:
+        """Return the user's own memories, oldest first: the first, or those after a memory id.
+
+        A limit above 100 is lowered to 100. The next cursor is set only if there are more memories.
+        """
 
     @abstractmethod
     def close(self) -> None:
@@ -57,18 +76,54 @@ class MemoryTools(ABC):
         """How many entries a keeper stores before it writes the document."""
         return FLUSH_EVERY
 
+    def memories(self) -> tuple[Memory, ...]:
+        """Return all memories of the user, oldest first."""
+        found: list[Memory] = []
+        page = self.list_memories(LIST_MAX_MEMORIES)
+        found += page.memories
+        while page.next_after is not None:
+            page = self.list_memories(LIST_MAX_MEMORIES, page.next_after)
+            found += page.memories
+        return tuple(found)
+
+    def find_memory(self, name: str) -> str:
+        """Return the id of the memory with this id, start of an id, or title."""
+        if is_id(name):  # no list is needed
+            return self.get_memory(name).memory_id
+        known = self.memories()
+        titled = [memory for memory in known if memory.title == name]
+        if len(titled) > 1:
+            hint = "use an id: " + ", ".join(memory.memory_id for memory in titled[:5])
+            raise BadInput(f"{len(titled)} memories have this title", operation="find memory", place=name, hint=hint)
+        ids = (memory.memory_id for memory in known)
+        found = titled[0].memory_id if titled else complete(name, ids, what="memories")
+        if found is None:
+            hint = did_you_mean(name, (memory.title for memory in known)) or "list them with `daypack memory list`"
+            raise MemoryMissing("no such memory", operation="find memory", place=name, hint=hint)
+        return found
+
+    def with_default(self, request: Request[Result]) -> Request[Result]:
+        """Return a request for the default memory if it names none, or names the default as it was given."""
+        named = getattr(request, "memory_id", None)
+        if named not in ("", self.default_memory) or not self.default_memory or is_id(named):
+            return request
+        if not self._default_id:
+            default = self.default_memory
+            self._default_id = default if is_id(default) else self.find_memory(default)
+        return replace(request, memory_id=self._default_id)
+
     def create_memory(self, title: str, memory_type: str = "chat", description: str = "") -> Memory:
         """Create a memory; its document is the placeholder."""
         return self.call(CreateMemory(title=title, memory_type=memory_type, description=description))
 
-    def get_memory(self, memory_id: str) -> Memory:
+    def get_memory(self, memory_id: str = "") -> Memory:
         """Return a memory's title, type and size."""
         return self.call(GetMemory(memory_id=memory_id))
 
     def add_entry(
         self,
-        memory_id: str,
-        raw_entry: str,
+        memory_id: str = "",
+        raw_entry: str = "",
         summary: str | None = None,
         *,
         about: About | Mapping[str, Any] | None = None,
@@ -83,7 +138,7 @@ class MemoryTools(ABC):
         return self.call(request)
 
     def list_entries(
-        self, memory_id: str, limit: int | str = 25, before: str | None = None, after: str | None = None
+        self, memory_id: str = "", limit: int | str = 25, before: str | None = None, after: str | None = None
     ) -> EntryPage:
         """Return entries, newest first: the newest, or those before or right after a cursor (an entry id or a time).
 
@@ -92,11 +147,11 @@ class MemoryTools(ABC):
         number = read_number(limit, "limit", "list_entries")
         return self.call(ListEntries(memory_id=memory_id, limit=number, before=before, after=after))
 
-    def get_context(self, memory_id: str) -> ContextDocument:
+    def get_context(self, memory_id: str = "") -> ContextDocument:
         """Return the current context document; a new memory has the placeholder."""
         return self.call(GetContext(memory_id=memory_id))
 
-    def put_context(self, memory_id: str, content: object) -> ContextDocument:
+    def put_context(self, memory_id: str = "", content: object = None) -> ContextDocument:
         """Write a new version of the context document: a text, or {} for the initial document."""
         return self.call(PutContext(memory_id=memory_id, content=content))
 
@@ -122,8 +177,8 @@ class MemoryTools(ABC):
 
     def search_memories(
         self,
-        memory_id: str,
-        query: str,
+        memory_id: str = "",
+        query: str = "",
         top_k: int | str = 10,
         explain: bool = False,  # noqa: FBT001, FBT002 — the tool's signature
         where: Where | Mapping[str, Any] | None = None,

@@ -2,7 +2,7 @@
 
 import os
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
@@ -19,8 +19,9 @@ from daypack.memory.requests import (
     PutContext,
     Request,
     Result,
+    read_number,
 )
-from daypack.types.memory import Memory
+from daypack.types.memory import MemoryPage
 
 ANSWER_SECONDS = 60.0
 RETRY = Retry(attempts=3, pause_seconds=0.2, if_refused=False, if_broken=True)
@@ -41,7 +42,7 @@ class _ErrorBody(msgspec.Struct, frozen=True):
 _RESULTS: dict[type[Request[Any]], "msgspec.json.Decoder[Any]"] = {
     request: msgspec.json.Decoder(request.result) for request in REQUESTS
 }
-_MEMORIES = msgspec.json.Decoder(tuple[Memory, ...])
+_MEMORY_PAGE = msgspec.json.Decoder(MemoryPage)
 _ERROR = msgspec.json.Decoder(_ErrorBody)
 
 
@@ -49,10 +50,11 @@ class RemoteMemories(MemoryTools):
     """The memories of one user on a server. Threads may share it.
 
     The token identifies the user; without a token the server decides. A `user` other than None and "local" must be
-    the user the server has identified.
+    the user the server has identified. Without a default `memory`, a request without one means the server's default.
     """
 
-    def __init__(self, url: str, *, user: str | None = None, token: str | None = None) -> None:
+    def __init__(self, url: str, *, user: str | None = None, token: str | None = None, memory: str = "") -> None:
+        self.default_memory = memory
         self._url = _api_address(url)
         self._expected_user = None if user in (None, "local") else user
         key = token if token is not None else os.environ.get("DAYPACK_TOKEN", "")
@@ -63,13 +65,19 @@ class RemoteMemories(MemoryTools):
 
     def call(self, request: Request[Result]) -> Result:
         """Send a request of any of the nine tools and return its result."""
+        request = self.with_default(request)
         waiting = request.timeout_ms / 1000 if isinstance(request, AwaitConsistency) else 0.0
         deadline = Deadline(ANSWER_SECONDS + waiting)
         return self._send(request.tool, _encode(request), _RESULTS[type(request)], _retry_of(request), deadline)
 
-    def memories(self) -> tuple[Memory, ...]:
-        """Return the user's memories, oldest first."""
-        return self._send("memories", None, _MEMORIES, RETRY, Deadline(ANSWER_SECONDS))
+    def list_memories(self, limit: int | str = 50, after: str | None = None) -> MemoryPage:
+        """Return the user's own memories, oldest first: the first, or those after a memory id."""
+        asked = {"limit": str(read_number(limit, "limit", "list_memories"))} | (
+            {} if after is None else {"after": after}
+        )
+        return self._send(
+            f"memories?{urlencode(asked, errors='replace')}", None, _MEMORY_PAGE, RETRY, Deadline(ANSWER_SECONDS)
+        )
 
     def close(self) -> None:
         """Close the idle connections; the next call opens a new one."""
@@ -86,6 +94,7 @@ class RemoteMemories(MemoryTools):
         if self._expected_user is not None:
             self._check_user(self._expected_user)
         path = f"{urlsplit(self._url).path}/api/{tool}"
+        tool = tool.partition("?")[0]
         try:
             response = self._client.send("GET" if body is None else "POST", path, body, retry=retry, deadline=deadline)
         except ConnectionRefusedError as error:

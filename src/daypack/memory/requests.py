@@ -33,6 +33,7 @@ from daypack.types.memory import (
 
 Result = TypeVar("Result", bound=Struct)
 
+# Empty: the default memory, if there is one.
 MemoryId = Annotated[str, Meta(description="The memory's id, as create_memory returned it.")]
 
 
@@ -69,7 +70,7 @@ class GetMemory(Request[Memory], frozen=True, kw_only=True):
     tool: ClassVar[str] = "get_memory"
     result: ClassVar[type[Struct]] = Memory
 
-    memory_id: MemoryId
+    memory_id: MemoryId = ""
 
 
 class Metadata(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -90,7 +91,7 @@ class AddEntry(Request[Added], frozen=True, kw_only=True):
     tool: ClassVar[str] = "add_entry"
     result: ClassVar[type[Struct]] = Added
 
-    memory_id: MemoryId
+    memory_id: MemoryId = ""
     raw_entry: Annotated[str, Meta(description="The message, word for word; at most 9,000 bytes unless configured.")]
     summary: (
         Annotated[
@@ -136,7 +137,7 @@ class ListEntries(Request[EntryPage], frozen=True, kw_only=True):
     tool: ClassVar[str] = "list_entries"
     result: ClassVar[type[Struct]] = EntryPage
 
-    memory_id: MemoryId
+    memory_id: MemoryId = ""
     limit: Annotated[int, _number("How many, newest first.", 1, LIST_MAX_ENTRIES)] = 25
     before: Annotated[str, Meta(description="Only entries older than this entry id or time.")] | None = None
     after: Annotated[str, Meta(description="Only entries newer than this entry id or time.")] | None = None
@@ -148,7 +149,7 @@ class GetContext(Request[ContextDocument], frozen=True, kw_only=True):
     tool: ClassVar[str] = "get_context"
     result: ClassVar[type[Struct]] = ContextDocument
 
-    memory_id: MemoryId
+    memory_id: MemoryId = ""
 
 
 class PutContext(Request[ContextDocument], frozen=True, kw_only=True):
@@ -157,7 +158,7 @@ class PutContext(Request[ContextDocument], frozen=True, kw_only=True):
     tool: ClassVar[str] = "put_context"
     result: ClassVar[type[Struct]] = ContextDocument
 
-    memory_id: MemoryId
+    memory_id: MemoryId = ""
     # The schema says text; an empty object is accepted too and means the initial document.
     content: Annotated[
         Any,
@@ -204,7 +205,7 @@ class SearchMemories(Request[SearchResult], frozen=True, kw_only=True):
     tool: ClassVar[str] = "search_memories"
     result: ClassVar[type[Struct]] = SearchResult
 
-    memory_id: MemoryId
+    memory_id: MemoryId = ""
     query: Annotated[str, Meta(description="What to look for: a question, words, a name, a number.")]
     top_k: Annotated[int, _number("At most how many entries, best first.", 1, SEARCH_MAX_ENTRIES)] = 10
     explain: Annotated[bool, Meta(description="Also return the parts of each score.")] = False

@@ -29,6 +29,7 @@ from daypack.memory.requests import (
     Request,
     Result,
     SearchMemories,
+    read_number,
 )
 from daypack.memory.search.search import Question, search
 from daypack.memory.store.port import EntryRange, NewDocument, NewEntry, NewMemory, is_id, memory_missing
@@ -44,6 +45,7 @@ from daypack.types.memory import (
     ContextDocument,
     EntryPage,
     Memory,
+    MemoryPage,
     SearchResult,
     User,
 )
@@ -51,38 +53,56 @@ from daypack.types.memory import (
 if TYPE_CHECKING:
     from daypack.memory.remote import RemoteMemories
 
+_NO_DEFAULT = (
+    "pass memory_id, or set a default memory with --memory, DAYPACK_MEMORY, `default` in the [memory] table of "
+    "config.toml, or open_memory(memory=…)"
+)
 _Folder: TypeAlias = "str | os.PathLike[str] | None"
 
 
 @overload
 def open_memory(
-    *, home: _Folder = None, url: None = None, user: str = "local", uid: str | None = None
+    *, home: _Folder = None, url: None = None, user: str = "local", uid: str | None = None, memory: str | None = None
 ) -> "Memories": ...
 @overload
-def open_memory(*, url: str, user: str = "local") -> "RemoteMemories": ...
+def open_memory(*, url: str, user: str = "local", memory: str | None = None) -> "RemoteMemories": ...
 @overload
 def open_memory(
-    *, home: _Folder = None, url: str | None, user: str = "local", uid: str | None = None
+    *,
+    home: _Folder = None,
+    url: str | None,
+    user: str = "local",
+    uid: str | None = None,
+    memory: str | None = None,
 ) -> "Memories | RemoteMemories": ...
 def open_memory(
-    *, home: _Folder = None, url: str | None = None, user: str = "local", uid: str | None = None
+    *,
+    home: _Folder = None,
+    url: str | None = None,
+    user: str = "local",
+    uid: str | None = None,
+    memory: str | None = None,
 ) -> "Memories | RemoteMemories":
     """Open the memories of a user: in a home folder or, with `url`, on a memory server.
 
     `home` is the root folder (default: DAYPACK_HOME, else /ctx if writable, else ~/.daypack), `uid` the folder in it.
-    A server identifies the user by the token in DAYPACK_TOKEN.
+    A server identifies the user by the token in DAYPACK_TOKEN. `memory` is the memory of a call without a memory_id: an
+    id, the start of one, or a title (default: DAYPACK_MEMORY, else `default` in the [memory] table of config.toml).
     """
+    default = memory or os.environ.get("DAYPACK_MEMORY", "")
     if url is not None:
         from daypack.memory.remote import RemoteMemories  # noqa: PLC0415 — HTTP costs 30 ms
 
-        return RemoteMemories(url, user=user)
-    return Memories(open_backend(find_home(home, uid)), user)
+        return RemoteMemories(url, user=user, memory=default)
+    backend = open_backend(find_home(home, uid))
+    return Memories(backend, user, default or backend.limits.default_memory)
 
 
 class Memories(MemoryTools):
     """The memories of one user in a home folder. Threads may share it, processes may work in the same home."""
 
-    def __init__(self, backend: Backend, user: str = "local") -> None:
+    def __init__(self, backend: Backend, user: str = "local", default_memory: str = "") -> None:
+        self.default_memory = default_memory
         self.user = check_name(user, "user")
         self.backend = backend
         self.users = Users(backend.store.accounts)
@@ -90,7 +110,7 @@ class Memories(MemoryTools):
         self._limits = backend.limits
 
     def as_user(self, user: str) -> "Memories":
-        """Return the memories of another user, with the same files open."""
+        """Return the memories of another user, with the same files open and without a default memory."""
         return Memories(self.backend, user)
 
     @property
@@ -114,6 +134,9 @@ class Memories(MemoryTools):
             SearchMemories: self._search_memories,
         }
         try:
+            request = self.with_default(request)
+            if getattr(request, "memory_id", None) == "":
+                raise BadInput("memory_id is missing", operation=request.tool, hint=_NO_DEFAULT)
             return calls[type(request)](request)
         except MemoryMissing as error:
             error.operation = request.tool  # a tool may read the memory with the means of another
@@ -196,7 +219,25 @@ class Memories(MemoryTools):
         )
         return search(self._store, self.backend.indexes, self.user, request.memory_id, question)
 
-    # Beyond the tools: local files only
+    # Beyond the tools
+
+    def list_memories(self, limit: int | str = 50, after: str | None = None) -> MemoryPage:
+        """Return the user's own memories, oldest first: the first, or those after a memory id."""
+        most = self._limits.list_memories
+        number = check_number(min(read_number(limit, "limit", "list_memories"), most), most, "limit", "list_memories")
+        known = self._store.memories(self.user)
+        start = 0
+        if after is not None:
+            start = next((at for at, memory in enumerate(known, 1) if memory.memory_id == after), 0)
+            if not start:
+                raise memory_missing(after, "list_memories")
+        page = known[start : start + number]
+        more = start + number < len(known)
+        return MemoryPage(
+            memories=page, count=len(page), applied_limit=number, next_after=page[-1].memory_id if more else None
+        )
+
+    # Local files only
 
     def memories(self, *, deleted: bool = False) -> tuple[Memory, ...]:
         """Return the user's memories, oldest first; or the deleted ones, which can be restored."""

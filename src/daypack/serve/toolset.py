@@ -133,8 +133,19 @@ _REDACTED_FIELDS = frozenset(
 class Toolset:
     """The tools of one server. Safe to share between threads and between users."""
 
-    def __init__(self, *, without: Collection[str] = (), open_session: "Callable[[], Session] | None" = None) -> None:
-        """`open_session` adds `recall` and `search_history` of a session, which is opened at the first call."""
+    def __init__(
+        self,
+        *,
+        without: Collection[str] = (),
+        open_session: "Callable[[], Session] | None" = None,
+        default_memory: str = "",
+    ) -> None:
+        """`open_session` adds `recall` and `search_history` of a session, which is opened at the first call.
+
+        `default_memory`: the memory of a call without memory_id, as the schemas state it; the memories themselves know
+        it too.
+        """
+        self.default_memory = default_memory
         self._nine = {name: entry for name, entry in _NINE.items() if name not in without}
         self._open_session = open_session
         self._session: Session | None = None
@@ -188,7 +199,12 @@ class Toolset:
         schemas = [_inline_refs(ref, definitions) for ref in refs]
         return [
             Tool(
-                name, entry.title, entry.description, _without_title(schemas[2 * at]), schemas[2 * at + 1], entry.reads
+                name,
+                entry.title,
+                entry.description,
+                _with_default(_without_title(schemas[2 * at]), self.default_memory),
+                schemas[2 * at + 1],
+                entry.reads,
             )
             for at, (name, entry) in enumerate(entries)
         ]
@@ -209,7 +225,7 @@ def redact_result(value: Struct) -> Struct:
         part = getattr(value, name)
         if isinstance(part, str) and name in _REDACTED_FIELDS:
             redacted = redact(part).text
-        elif name == "entries" and isinstance(part, tuple):
+        elif name in ("entries", "memories") and isinstance(part, tuple):
             redacted = tuple(redact_result(entry) for entry in cast("tuple[Struct, ...]", part))
         else:
             continue
@@ -277,6 +293,20 @@ def _inline_refs(node: object, definitions: Mapping[str, Any]) -> Any:  # noqa: 
 def _without_title(schema: dict[str, Any]) -> dict[str, Any]:
     """Return an input schema without the title and description of its Struct: the tool has its own."""
     return _without_null({key: value for key, value in schema.items() if key not in ("title", "description")})
+
+
+def _with_default(schema: dict[str, Any], default: str) -> dict[str, Any]:
+    """Return an input schema that requires memory_id or, with a default memory, says what leaving it out means."""
+    properties = dict[str, Any](schema["properties"])
+    memory_id = dict[str, Any](properties.get("memory_id", {}))
+    if memory_id.pop("default", None) != "":  # no memory_id, or one that may always be left out
+        return schema
+    required = list[str](schema.get("required", ()))
+    if default:
+        memory_id["description"] += f" If omitted: the default memory, {default}."
+    else:
+        required.insert(0, "memory_id")
+    return {**schema, "properties": properties | {"memory_id": memory_id}, "required": required}
 
 
 def _without_null(node: Any) -> Any:  # noqa: ANN401 — JSON

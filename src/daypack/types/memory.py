@@ -13,6 +13,7 @@ SUMMARY_TOKENS = 80  # recommended; the limit in characters is enforced
 DOCUMENT_MAX_CHARS = 5000
 ENTRY_MAX_BYTES = 9000
 LIST_MAX_ENTRIES = 50
+LIST_MAX_MEMORIES = 100
 SEARCH_MAX_ENTRIES = 100
 
 Title = Annotated[str, Meta(min_length=1, max_length=TITLE_MAX_CHARS)]
@@ -83,6 +84,15 @@ class Memory(Struct, frozen=True, kw_only=True):
     deleted_at: Timestamp | None = None
     # The token of the write that made it; None if the memory was only read.
     token: str | None = None
+
+
+class MemoryPage(Struct, frozen=True, kw_only=True):
+    """Memories of one user, oldest first, with the cursor for the next page (a memory id); None: there are no more."""
+
+    memories: tuple[Memory, ...]
+    count: Count
+    applied_limit: Annotated[int, Meta(ge=1, le=LIST_MAX_MEMORIES)]
+    next_after: str | None = None
 
 
 class Entry(Struct, frozen=True, omit_defaults=True, kw_only=True):

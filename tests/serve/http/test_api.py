@@ -94,9 +94,35 @@ def test_a_search_says_that_nothing_is_relevant_and_what_is_superseded(server: S
 def test_the_callers_own_memories_are_listed(server: Server) -> None:
     made = new_memory(server, "listed")
     with server.client() as client:
-        listed = msgspec.json.decode(client.get("/api/memories").content, type=list[types.Memory])
+        listed = msgspec.json.decode(client.get("/api/memories").content, type=types.MemoryPage)
         assert client.post("/api/memories", json={}).status_code == 404
-    assert made in {one.memory_id for one in listed}
+    assert made in {one.memory_id for one in listed.memories}
+
+
+def test_the_list_of_memories_has_pages_as_described(server: Server, described: dict[str, Any]) -> None:
+    made = [new_memory(server, f"page {at}") for at in range(3)]
+    operation = described["paths"]["/api/memories"]["get"]
+    assert (operation["operationId"], [one["name"] for one in operation["parameters"]]) == (
+        "list_memories",
+        ["limit", "after"],
+    )
+    schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    seen: list[str] = []
+    with server.client() as client:
+        after: str | None = ""
+        while after is not None:
+            page = client.get("/api/memories", params={"limit": 2} | ({"after": after} if after else {})).json()
+            jsonschema.validate(page, described | schema)
+            assert page["count"] == len(page["memories"]) <= page["applied_limit"] == 2
+            seen += [one["memory_id"] for one in page["memories"]]
+            after = page["next_after"]
+        assert len(seen) == len(set(seen))
+        assert seen[-3:] == made
+        assert client.get("/api/memories", params={"limit": 1000}).json()["applied_limit"] == 100
+        for params in ({"limit": "0"}, {"limit": "x"}, {"page": "2"}):
+            refused = client.get("/api/memories", params=params)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (400, "BadInput")
+        assert client.get("/api/memories", params={"after": MISSING}).status_code == 404
 
 
 def test_the_description_is_valid_openapi_and_names_every_tool(described: dict[str, Any]) -> None:

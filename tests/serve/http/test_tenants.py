@@ -84,13 +84,19 @@ def test_no_user_reaches_the_memory_of_another_or_learns_that_it_exists(
 def test_each_sees_their_own_memories_in_every_list(shared_server: TenantServer) -> None:
     one, other = shared_server.tenants[1:3]
     with shared_server.server.client(one.token) as client:
-        assert [memory["memory_id"] for memory in client.get("/api/memories").json()] == [one.memory_id]
+        assert [memory["memory_id"] for memory in client.get("/api/memories").json()["memories"]] == [one.memory_id]
+        foreign, absent = (
+            client.get("/api/memories", params={"after": memory_id}) for memory_id in (other.memory_id, "0" * 32)
+        )
+        assert (foreign.status_code, foreign.json()) == (absent.status_code, absent.json())
+        assert foreign.status_code == 404
 
     async def work(client: Client) -> str:
-        return (await client.list_resources()).model_dump_json()
+        read = await client.read_resource("daypack://memories")
+        return (await client.list_resources()).model_dump_json() + read.model_dump_json()
 
     listed = in_client(shared_server, work, one.token)
-    assert one.memory_id in listed
+    assert listed.count(one.memory_id) > 1
     assert other.memory_id not in listed
 
 

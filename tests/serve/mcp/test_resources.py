@@ -1,5 +1,6 @@
 """Prompts and documents that a client may read."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,9 @@ def test_the_documents_of_the_users_memories_are_listed_and_read(offer: Router, 
         "daypack://memory/../context",
         "daypack://memory//context",
         "daypack://memory/context",
+        "daypack://memories?after=",
+        "daypack://memories?after=00000000000000000000000000000000",
+        "daypack://memories/",
         "daypack://prompts/chat/none",
         "daypack://prompts/chat/../../x",
         "chat/context_prompt",
@@ -131,14 +135,49 @@ def test_a_long_list_comes_in_pages(offer: Router, memories: Memories, monkeypat
         if "nextCursor" not in page:
             break
         page = ask(offer, "resources/list", cursor=page["nextCursor"])
-    assert len(seen) == len(set(seen)) == 12
+    assert len(seen) == len(set(seen)) == 13
     assert made < set(seen)
     assert ask(offer, "resources/list", cursor="nowhere")["code"] == -32602
+
+
+def test_the_users_own_memories_are_a_resource(offer: Router, memories: Memories) -> None:
+    made = [memories.create_memory(f"number {at}", "task").memory_id for at in range(3)]
+    memories.as_user("eve").create_memory("hers")
+    assert ask(offer, "resources/list")["resources"][0]["uri"] == "daypack://memories"
+    read = ask(offer, "resources/read", uri="daypack://memories")["contents"][0]
+    page = json.loads(read["text"])
+    assert (read["mimeType"], page["count"], page["next_after"]) == ("application/json", 3, None)
+    assert [(memory["memory_id"], memory["title"]) for memory in page["memories"]] == [
+        (memory_id, f"number {at}") for at, memory_id in enumerate(made)
+    ]
+
+
+def test_the_resource_of_memories_has_pages(offer: Router, memories: Memories, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "PAGE", 2)
+    made = [memories.create_memory("x").memory_id for _ in range(5)]
+    seen: list[str] = []
+    uri = "daypack://memories"
+    while uri:
+        page = json.loads(ask(offer, "resources/read", uri=uri)["contents"][0]["text"])
+        seen += [memory["memory_id"] for memory in page["memories"]]
+        uri = f"daypack://memories?after={page['next_after']}" if page["next_after"] else ""
+    assert seen == made
+    hers = memories.as_user("eve").create_memory("hers").memory_id
+    assert ask(offer, "resources/read", uri=f"daypack://memories?after={hers}")["message"] == "Resource not found"
+
+
+def test_a_secret_in_a_title_is_redacted(offer: Router, memories: Memories) -> None:
+    secret = f"ghp_{'aB3dE6gH9j' * 3}kL2mN5"
+    memories.create_memory(f"key {secret}")
+    read = ask(offer, "resources/read", uri="daypack://memories")["contents"][0]["text"]
+    assert '"title":"key ' in read
+    assert secret not in read
 
 
 def test_templates_say_how_uris_are_made(offer: Router) -> None:
     made = ask(offer, "resources/templates/list")["resourceTemplates"]
     assert [one["uriTemplate"] for one in made] == [
+        "daypack://memories{?after}",
         "daypack://memory/{memory_id}/context",
         "daypack://prompts/{memory_type}/{name}",
     ]

@@ -10,6 +10,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp_types import CallToolResult, TextContent, TextResourceContents
 from serve.wire import PROGRAM, environment
 
+from daypack.memory.tools import open_memory
 from daypack.serve.toolset import NAMES
 from daypack.session import open_session
 from daypack.types.memory import PLACEHOLDER
@@ -77,9 +78,32 @@ def test_the_official_client_reads_prompts_and_resources(mode: Any, home: str) -
                 assert isinstance(read, TextResourceContents)
                 assert read.text
             templates = (await client.list_resource_templates()).resource_templates
-            assert len(templates) == 2
+            assert len(templates) == 3
             if mode == "auto":
                 assert (listed.cache_scope, listed.ttl_ms) == ("private", 0)
+
+    anyio.run(talk)
+
+
+@pytest.mark.requirement("S2-T0")
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_the_official_client_uses_the_default_memory_and_reads_the_list(mode: Any, home: str) -> None:
+    with open_memory(home=home) as memories:
+        memory_id = memories.create_memory("launch").memory_id
+
+    async def talk() -> None:
+        async with Client(start(home, "--memory", "launch"), mode=mode) as client:
+            tools = (await client.list_tools()).tools
+            assert tuple(tool.name for tool in tools) == NAMES
+            optional = [tool.name for tool in tools if "memory_id" not in (tool.input_schema.get("required") or ())]
+            assert set(optional) == set(NAMES)
+            assert (await call(client, "add_entry", raw_entry="Maria leads the launch."))["memory_id"] == memory_id
+            found = await call(client, "search_memories", query="who leads the launch")
+            assert found["entries"][0]["raw_entry"] == "Maria leads the launch."
+            read = (await client.read_resource("daypack://memories")).contents[0]
+            assert isinstance(read, TextResourceContents)
+            assert [one["memory_id"] for one in json.loads(read.text)["memories"]] == [memory_id]
+            assert mode == "auto" or "memory_id may be left out" in (client.instructions or "")
 
     anyio.run(talk)
 

@@ -1,4 +1,4 @@
-"""The JSON API: POST /api/{tool} with the arguments as one JSON object, and GET /api/memories."""
+"""The JSON API: POST /api/{tool} with the arguments as one JSON object, and GET /api/memories?limit=50&after=ID."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
@@ -10,45 +10,50 @@ from starlette.responses import Response
 from daypack.errors import BadInput, DaypackError, NotFound
 from daypack.serve.http.gate import Caller, require_write
 from daypack.serve.problems import Problem, describe, log_error
-from daypack.serve.toolset import NAMES
 
 if TYPE_CHECKING:
     from daypack.serve.http.tenants import Tenants
-    from daypack.serve.toolset import Toolset
 
 
 class Api:
     """The endpoints for programs that do not use MCP."""
 
-    def __init__(self, toolset: "Toolset", tenants: "Tenants") -> None:
-        self._toolset = toolset
+    def __init__(self, tenants: "Tenants") -> None:
         self._tenants = tenants
-        self._names = [name for name in toolset.names if name in NAMES]  # without the tools of a session
+        toolset = tenants.toolset(None)
+        self._names, self._writing = toolset.names, toolset.writing
 
     async def call(self, request: Request) -> Response:
         """Answer POST /api/{tool}."""
         tool, caller = request.path_params["tool"], _caller(request)
 
         def work() -> object:
-            return self._toolset.call(self._tenants.memories(caller.user), tool, arguments)
+            return self._tenants.toolset(caller.user).call(self._tenants.memories(caller.user), tool, arguments)
 
         try:
             if tool not in self._names:
                 raise NotFound("unknown tool", hint=f"the tools are {', '.join(self._names)}")
             arguments = _read_arguments(request.scope["daypack.json"])
-            if tool in self._toolset.writing:
+            if tool in self._writing:
                 require_write(caller, tool)
             return await self._answer(work, waits=tool == "await_consistency")
         except DaypackError as error:
             return _error_response(tool, error)
 
     async def memories(self, request: Request) -> Response:
-        """Answer GET /api/memories with the caller's own memories."""
-        caller = _caller(request)
+        """Answer GET /api/memories with a page of the caller's own memories."""
+        caller, asked = _caller(request), dict(request.query_params)
+
+        def work() -> object:
+            return self._tenants.memories(caller.user).list_memories(**asked)
+
         try:
-            return await self._answer(lambda: self._tenants.memories(caller.user).memories())
+            if unknown := asked.keys() - {"limit", "after"}:
+                hint = "it takes limit and after"
+                raise BadInput(f"memories has no parameter {', '.join(sorted(unknown))}", hint=hint)
+            return await self._answer(work)
         except DaypackError as error:
-            return _error_response("memories", error)
+            return _error_response("list_memories", error)
 
     async def _answer(self, work: "Callable[[], object]", *, waits: bool = False) -> Response:
         body = await self._tenants.run(lambda: msgspec.json.encode(work()), waits=waits)

@@ -44,9 +44,8 @@ _METHODS: dict[str, type[BaseModel]] = {
 class McpEndpoint:
     """Answers POST /mcp: with an event stream if the client asks for progress, else with one JSON response."""
 
-    def __init__(self, tenants: "Tenants", *, max_body_bytes: int) -> None:
+    def __init__(self, tenants: "Tenants", *, instructions: str, max_body_bytes: int) -> None:
         self._tenants = tenants
-        instructions = tenants.router(tenants.owner).instructions
         server: Server[Any] = Server("daypack", version=__version__, title="daypack", instructions=instructions)
         for method, params in _METHODS.items():
             server.add_request_handler(method, params, self._answer_method(method))

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from daypack import __version__
+from daypack.types.memory import LIST_MAX_MEMORIES
 
 if TYPE_CHECKING:
     from daypack.serve.toolset import Tool, Toolset
@@ -32,6 +33,33 @@ _PROBLEM = {
         }
     },
 }
+_MEMORY_PAGE = {
+    "type": "object",
+    "required": ["memories", "count", "applied_limit"],
+    "properties": {
+        "memories": {"type": "array", "items": {"$ref": "#/components/schemas/Memory"}},
+        "count": {"type": "integer", "minimum": 0},
+        "applied_limit": {"type": "integer", "minimum": 1, "maximum": LIST_MAX_MEMORIES},
+        "next_after": {
+            "type": ["string", "null"],
+            "description": "The `after` of the next page; null: there are no more.",
+        },
+    },
+}
+_PAGING = [
+    {
+        "name": "limit",
+        "in": "query",
+        "description": "How many, oldest first.",
+        "schema": {"type": "integer", "minimum": 1, "maximum": LIST_MAX_MEMORIES, "default": 50},
+    },
+    {
+        "name": "after",
+        "in": "query",
+        "description": "Only memories after this memory id.",
+        "schema": {"type": "string"},
+    },
+]
 
 
 def describe_api(toolset: "Toolset") -> dict[str, Any]:
@@ -42,8 +70,9 @@ def describe_api(toolset: "Toolset") -> dict[str, Any]:
         if tool.output_schema is not None:
             schemas[_result_name(tool)] = tool.output_schema
             paths[f"/api/{tool.name}"] = {"post": _operation(tool)}
-    memories = {"type": "array", "items": _schema_ref("Memory")}
-    paths["/api/memories"] = {"get": _get_operation("list_memories", "List your memories", memories)}
+    paths["/api/memories"] = {
+        "get": _get_operation("list_memories", "List your memories", _MEMORY_PAGE) | {"parameters": _PAGING}
+    }
     status = {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}}
     paths["/health"] = {
         "get": _get_operation("check_health", "Report that the server is running", status) | {"security": []}

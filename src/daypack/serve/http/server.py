@@ -29,7 +29,6 @@ from daypack.serve.problems import Problem, describe
 
 if TYPE_CHECKING:
     from daypack.serve.http.tenants import Tenants
-    from daypack.serve.toolset import Toolset
 
 HEADER_SECONDS = 15.0
 _KEEP_ALIVE_SECONDS = 30
@@ -38,12 +37,15 @@ _MAX_HEADER_BYTES = 64 << 10  # buffered while the headers are incomplete
 _MAX_CONNECTIONS = 500
 
 
-def make_app(toolset: "Toolset", tenants: "Tenants", policy: Policy) -> Gate:
+def make_app(tenants: "Tenants", policy: Policy) -> Gate:
     """Return the server as one ASGI application."""
     warm_up_types()
-    api = Api(toolset, tenants)
-    mcp = McpEndpoint(tenants, max_body_bytes=policy.max_body_bytes)
-    openapi = msgspec.json.encode(describe_api(toolset))
+    # With tokens there are several users, and only the owner knows the default memory.
+    described = None if policy.token_required else tenants.owner
+    api = Api(tenants)
+    instructions = tenants.router(described).instructions
+    mcp = McpEndpoint(tenants, instructions=instructions, max_body_bytes=policy.max_body_bytes)
+    openapi = msgspec.json.encode(describe_api(tenants.toolset(described)))
 
     async def get_health(_: Request) -> Response:
         return Response(b'{"status":"ok"}', media_type="application/json")

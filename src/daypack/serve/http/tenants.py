@@ -24,16 +24,16 @@ Result = TypeVar("Result")
 
 
 class Tenants:
-    """All users of a home. `owner` started the server; only the owner gets the tools of a served session."""
+    """All users of a home. `owner` started the server; only the owner gets its default memory and session."""
 
     def __init__(
-        self, memories: "Memories", toolset: "Toolset", prompts_folder: str, session_tools: "Toolset | None" = None
+        self, memories: "Memories", toolset: "Toolset", prompts_folder: str, owner_tools: "Toolset | None" = None
     ) -> None:
         self.owner = memories.user
         self._memories = memories
         self._toolset = toolset
         self._prompts_folder = prompts_folder
-        self._session_tools = session_tools
+        self._owner_tools = owner_tools
         self._working = anyio.CapacityLimiter(_WORK_THREADS)
         self._waiting = anyio.CapacityLimiter(_WAIT_THREADS)
         self._checking = anyio.CapacityLimiter(_TOKEN_THREADS)
@@ -42,13 +42,13 @@ class Tenants:
         """Return the memories of one user."""
         return self._memories if user == self.owner else self._memories.as_user(user)
 
-    def toolset(self, user: str) -> "Toolset":
-        """Return the tools available to a user."""
-        return self._session_tools if self._session_tools is not None and user == self.owner else self._toolset
+    def toolset(self, user: str | None) -> "Toolset":
+        """Return the tools available to a user; None: those that every user has."""
+        return self._owner_tools if self._owner_tools is not None and user == self.owner else self._toolset
 
-    def router(self, user: str) -> Router:
-        """Return the MCP router of a user."""
-        return Router(self.toolset(user), partial(self.memories, user), self._prompts_folder)
+    def router(self, user: str | None) -> Router:
+        """Return the MCP router of a user; None: one that only describes the server to every user."""
+        return Router(self.toolset(user), partial(self.memories, user or self.owner), self._prompts_folder)
 
     async def run(self, work: Callable[[], Result], *, waits: bool = False) -> Result:
         """Run `work` in a worker thread; `waits` marks calls that mostly sleep."""
@@ -68,7 +68,7 @@ class Tenants:
 
     def close(self) -> None:
         """Close the toolsets and the memories."""
-        for tools in (self._toolset, self._session_tools):
+        for tools in (self._toolset, self._owner_tools):
             if tools is not None:
                 tools.close()
         self._memories.close()

@@ -1,6 +1,6 @@
-"""MCP prompts and resources: the prompts of each memory type, and the context document of each memory.
+"""MCP prompts and resources: the list of memories, the context document of each, the prompts of each memory type.
 
-daypack://prompts/chat/context_prompt      daypack://memory/{memory_id}/context
+daypack://memories      daypack://memory/{memory_id}/context      daypack://prompts/chat/context_prompt
 """
 
 from collections.abc import Callable, Mapping
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from daypack.types.memory import Memory
 
 PAGE = 100  # resources in one response
+MEMORIES = "daypack://memories"
+_AFTER = f"{MEMORIES}?after="
+_JSON = "application/json"
 _PROMPTS, _MEMORY, _CONTEXT = "daypack://prompts/", "daypack://memory/", "/context"
 _MARKDOWN = "text/markdown"
 _TOOL = "tool"
@@ -29,6 +32,13 @@ _PURPOSES = {
 }
 
 TEMPLATES: list[dict[str, Any]] = [
+    {
+        "uriTemplate": f"{MEMORIES}{{?after}}",
+        "name": "memories",
+        "title": "Memories",
+        "description": "The user's memories; next_after of a page is `after` of the next one.",
+        "mimeType": _JSON,
+    },
     {
         "uriTemplate": f"{_MEMORY}{{memory_id}}{_CONTEXT}",
         "name": "context",
@@ -95,10 +105,11 @@ class Resources:
 
     def read(self, uri: str) -> dict[str, Any]:
         """Return the text of a resource."""
-        text = self._find_text(uri)
+        listing = uri == MEMORIES or uri.startswith(_AFTER)
+        text = self._list_memories(uri) if listing else self._find_text(uri)
         if text is None:
             raise RpcError(INVALID_PARAMS, "Resource not found", {"uri": uri})
-        return {"contents": [{"uri": uri, "mimeType": _MARKDOWN, "text": text}]}
+        return {"contents": [{"uri": uri, "mimeType": _JSON if listing else _MARKDOWN, "text": text}]}
 
     def _list_all(self) -> list[dict[str, Any]]:
         prompts = [
@@ -111,15 +122,34 @@ class Resources:
             )
             for memory in self._memories().memories()
         ]
-        return [*memories, *prompts]
+        about = "The user's memories: ids, titles, types and sizes."
+        listing = _resource(MEMORIES, "memories", "Memories", about) | {"mimeType": _JSON}
+        return [listing, *memories, *prompts]
+
+    def _list_memories(self, uri: str) -> str | None:
+        from urllib.parse import unquote  # noqa: PLC0415 — few clients read resources
+
+        import msgspec  # noqa: PLC0415
+
+        from daypack.serve.toolset import redact_result  # noqa: PLC0415
+
+        memories = self._memories()
+        try:
+            page = memories.list_memories(PAGE, unquote(uri.removeprefix(_AFTER)) if uri != MEMORIES else None)
+        except MemoryMissing:
+            return None
+        return msgspec.json.encode(redact_result(page) if memories.backend.redacting else page).decode()
 
     def _find_text(self, uri: str) -> str | None:
         if uri.startswith(_MEMORY) and uri.endswith(_CONTEXT):
+            memory_id = uri[len(_MEMORY) : -len(_CONTEXT)]
+            if not memory_id:  # a resource always names its memory
+                return None
             from daypack.text.redact.redact import redact  # noqa: PLC0415 — its patterns cost 20 ms
 
             memories = self._memories()
             try:
-                content = memories.get_context(uri[len(_MEMORY) : -len(_CONTEXT)]).content
+                content = memories.get_context(memory_id).content
             except MemoryMissing:
                 return None
             return redact(content).text if memories.backend.redacting else content

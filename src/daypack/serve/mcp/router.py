@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from daypack.serve.mcp.jsonrpc import INVALID_PARAMS, Params, RpcError
 from daypack.serve.mcp.lifecycle import read_params
-from daypack.serve.mcp.resources import TEMPLATES, Resources
+from daypack.serve.mcp.resources import MEMORIES, TEMPLATES, Resources
 from daypack.serve.toolset import Answer, Toolset
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ _WORKFLOW = (
     "session ends, call await_consistency, then put_context with the whole updated document."
 )
 _FIND_MEMORY = (
-    "The user's memories and their ids are listed in this server's resources. If you have no memory_id and cannot read "
-    "resources, ask the user for it or create a memory with create_memory."
+    f"The user's memories and their ids are listed in the resource {MEMORIES}. If you have no memory_id and cannot "
+    "read resources, ask the user for it or create a memory with create_memory."
 )
 
 
@@ -59,15 +59,15 @@ class Router:
         toolset: Toolset,
         open_memories: "Callable[[], Memories]",
         prompts_folder: str,
-        memory_id: str | None = None,
     ) -> None:
-        """`memory_id` is the memory the instructions name."""
         self._toolset = toolset
         self._open_memories = open_memories
         self._memories: Memories | None = None
         self._lock = Lock()
         self._resources = Resources(self.memories, prompts_folder)
-        which = f"Use the memory {memory_id} unless the user names another." if memory_id else _FIND_MEMORY
+        which = _FIND_MEMORY
+        if default := toolset.default_memory:
+            which = f"Use the memory {default} unless the user names another: for it, memory_id may be left out."
         self.instructions = f"{_WORKFLOW} {which}"
 
     def memories(self) -> "Memories":
