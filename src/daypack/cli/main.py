@@ -53,6 +53,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "replay": "Recreate a recorded turn and verify its bytes",
         "export": "Export a turn, task, session, tool call, review or handoff",
         "import-envelope": "Verify an exported envelope and add it to a session",
+        "conform": "Check envelopes of any runtime against the rules of the model",
     },
     "Maintain": {
         "doctor": "Check sessions for damage and suggest repairs",

@@ -46,8 +46,9 @@ def _examine(type_: inspect.Type, value: object, path: str) -> Iterator[Field]:
         if schema.get("format") == "date-time" and isinstance(value, str):
             yield Field("schema.time", path, "" if is_time(value) else f"{value[:40]!r} is not a date and time")
         type_ = type_.type
-    if isinstance(type_, inspect.UnionType):
-        type_ = next((member for member in type_.types if _fits(member, value)), type_)
+    if isinstance(type_, inspect.UnionType) and (member := _member(type_, value)):
+        yield from _examine(member, value, path)
+        return
     if not _fits(type_, value):
         yield Field("schema.type", path, f"expected {_name(type_)}, got {_value_name(value)}")
         return
@@ -73,6 +74,10 @@ def _fields(type_: inspect.StructType, value: dict[str, Any], path: str) -> Iter
         if field.required or field.encode_name == "schema_version":
             problem = "" if field.encode_name in value else f"{type_.cls.__name__} requires {field.encode_name}"
             yield Field("schema.required", f"{path}.{field.encode_name}", problem)
+
+
+def _member(type_: inspect.UnionType, value: object) -> inspect.Type | None:
+    return next((member for member in type_.types if _fits(member, value)), None)
 
 
 def _fits(type_: inspect.Type, value: object) -> bool:

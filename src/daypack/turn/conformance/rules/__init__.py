@@ -1,0 +1,1 @@
+"""The rules that a conforming envelope follows, by what they are about."""
