@@ -17,11 +17,10 @@ from daypack.derived import dedup, occurrences
 from daypack.derived.children import put_child
 from daypack.derived.dedup import fold, lookup, read_index, records_of, recount, refresh, write
 from daypack.derived.occurrences import OccurrenceIndex, advance
-from daypack.derived.repeated_content import LARGE_BYTES
 from daypack.derived.swap import swap_output, swap_range
 from daypack.errors import BadInput, SourceMissing, UnsafePath
 from daypack.files import blobs
-from daypack.history.session import History
+from daypack.history.session import LARGE_BYTES, History
 from daypack.session import Session
 from daypack.text.tokens import counter_named
 from daypack.types.records import DedupRecord
@@ -351,8 +350,9 @@ def test_no_link_is_followed(session: Session, tmp_path: Path, place: str) -> No
     furnish(session)
     (tmp_path / "outside").mkdir()
     link = session.path / "context" / place
-    link.parent.mkdir(exist_ok=True)
+    shutil.rmtree(link)
     link.symlink_to(tmp_path / "outside")
+    run(session, "t6", LOG)
     for act in (refresh, read_index):
         with pytest.raises(UnsafePath):
             act(session.history)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daypack.derived.repeated_content import LARGE_BYTES, content_of, same_as, written
+from daypack.derived.repeated_content import content_of, same_as, written
+from daypack.history.session import LARGE_BYTES
 from daypack.text.injected import RECALLED
 from daypack.types.history import Image, Message, Text, ToolCall
 

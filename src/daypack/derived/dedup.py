@@ -68,16 +68,24 @@ def recount(history: History, *, swapped: Iterable[SwapRecord] = ()) -> dict[str
 
 def _with_swapped(index: OccurrenceIndex, swapped: Iterable[SwapRecord]) -> dict[str, list[str]]:
     # Being swapped out is no occurrence: a chunk holds no copy.
+    named = _swap_refs(swapped) or index.swapped
     numbers: dict[str, list[str]] = {}
     for name, refs in index.places.items():
         for ref in refs:
             numbers.setdefault(f"messages:{index.calls[ref]}" if ref in index.calls else ref, []).append(name)
     found = {name: list(refs) for name, refs in index.places.items()}
+    for ref, ids in named.items():
+        for name in numbers.get(ref, ()):
+            found[name] += ids
+    return found
+
+
+def _swap_refs(swapped: Iterable[SwapRecord]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
     for record in swapped:
         with suppress(ValueError):  # a record of another writer, without a message
-            for name in numbers.get(str(range_of(record)), ()):
-                found[name].append(f"swap:{record.id}")
-    return found
+            found.setdefault(str(range_of(record)), []).append(f"swap:{record.id}")
+    return dict(sorted(found.items()))
 
 
 def _sorted(refs: Iterable[str]) -> tuple[str, ...]:
@@ -93,13 +101,32 @@ def refresh(
     """Bring the files up to these numbers, reading only what is new, and return what the index says."""
     index = _load(history, upto, events)
     known = index.messages
+    index.swapped = _swap_refs(swapped)
     advance(history, index, upto, events=events)  # without the lock: other processes need not wait for a long read
     if not index.places and not os.path.lexists(_folder(history)):
         if index.messages - known >= REREAD_MESSAGES:
             _save(history, index)
         return ()
+    return _store(history, index)
+
+
+def catch_up(history: History, index: OccurrenceIndex | None = None) -> OccurrenceIndex:
+    """Read what is new, and write the files only if something occurred again; `index`: the last answer.
+
+    Names of swapped outputs stay as they are: `refresh` knows better.
+    """
+    if index is None or not _is_of(history, index):
+        index = _load(history, None, None)
+    known = index.repeats
+    advance(history, index)
+    if index.repeats != known:
+        _store(history, index)
+    return index
+
+
+def _store(history: History, index: OccurrenceIndex) -> tuple[DedupRecord, ...]:
     with history.lock:
-        stored = write(history, records_of(index, swapped), index.calls)
+        stored = write(history, records_of(index), index.calls)
         _save(history, index)
     return stored
 
@@ -168,7 +195,7 @@ def _encode(index: OccurrenceIndex) -> bytes:
     places = {name: list(_sorted(index.places[name])) for name in sorted(index.places)}
     calls, sizes = dict(sorted(index.calls.items())), dict(sorted(index.sizes.items()))
     return msgspec.json.encode(
-        OccurrenceIndex(index.messages, index.events, index.marks, index.tokenizer, places, calls, sizes)
+        OccurrenceIndex(index.messages, index.events, index.marks, index.tokenizer, places, calls, sizes, index.swapped)
     )
 
 
@@ -180,9 +207,14 @@ def _load(history: History, upto: int | None, events: int | None) -> OccurrenceI
     except (DaypackError, msgspec.DecodeError, UnicodeError):
         return OccurrenceIndex()
     too_far = (upto is not None and upto < index.messages) or (events is not None and events < index.events)
+    return index if _is_of(history, index) and not too_far else OccurrenceIndex()
+
+
+def _is_of(history: History, index: OccurrenceIndex) -> bool:
+    """Return True if the logs still begin as they did when the index was made."""
     ends = reached(history.messages.reader, index.messages), reached(history.events.reader, index.events)
     known = ends == ((index.messages, index.marks[0]), (index.events, index.marks[1]))
-    return index if known and not too_far and index.tokenizer == history.tokenizer else OccurrenceIndex()
+    return known and index.tokenizer == history.tokenizer
 
 
 # Expansion

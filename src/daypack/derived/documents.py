@@ -8,7 +8,6 @@ missing, the files are made again: a crash between the event and the files, or a
 
 import os
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -48,29 +47,27 @@ def todo_line(todo: Todo) -> str:
     return f"- [{'x' if todo.done else ' '}] {todo.text} ({todo.id}, {todo.source})"
 
 
-def write(history: History, folded: Folded, events: int | None = None) -> None:
+def write(history: History, folded: Folded) -> None:
     """Bring the files in line with the fold; when all compactions were taken back they go.
 
-    To be called with the session's lock. `events`: the number of the newest event about a compaction.
+    To be called with the session's lock.
     """
     layout, current = history.layout, folded.current
-    # Counted up to the newest event: a rebuild gives the same bytes whatever was appended since.
-    repeats = partial(dedup.refresh, history, folded.farthest, events=events, swapped=folded.swapped.values())
     mark = layout.derived("compaction")
     if current is None:
+        dedup.refresh(history, swapped=folded.swapped.values())
         if not folded.undone:
-            return  # these files were not made by a compaction
+            return  # the other files were not made by a compaction
         for name in NAMES:
             _remove(layout.derived(name))
         _write_swap(history, folded, ())
-        repeats()
         _remove(mark)
         return
     atomic.make_folders(layout.context)
     for name, data in documents(folded).items():
         _replace(layout.derived(name), data)
     _write_swap(history, folded, current.swapped)
-    repeats()
+    dedup.refresh(history, swapped=folded.swapped.values())
     mark_data = {
         "compaction": current.id,
         "source": f"messages:1-{current.through}",

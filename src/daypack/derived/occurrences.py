@@ -10,15 +10,14 @@ from typing import Any, cast
 from msgspec import Struct
 
 from daypack.derived.children import UPDATED
-from daypack.derived.repeated_content import LARGE_BYTES, content_of, is_large, printed, written
+from daypack.derived.repeated_content import content_of, is_large, printed, written
 from daypack.errors import DaypackError
 from daypack.files import blobs
 from daypack.history.reader import Reader
-from daypack.history.session import History
+from daypack.history.session import LARGE_BYTES, OWN_EVENTS, History
 from daypack.types.history import Event, Message
 
 MIN_REFS = 2  # a content that occurs once is where it is
-_OWN_EVENTS = ("context.", "import.")  # they record what was shown, made or imported: no new content
 _STRETCH = 256  # lines that are read or skipped together
 _MAX_CALL_CHARS = 255  # of a call id in a source reference
 
@@ -33,6 +32,12 @@ class OccurrenceIndex(Struct):
     places: dict[str, list[str]] = {}  # hash -> refs
     calls: dict[str, int] = {}  # `tool:` ref -> the number of its message
     sizes: dict[str, tuple[int, int]] = {}  # hash -> bytes and tokens of what occurs more than once
+    swapped: dict[str, list[str]] = {}  # ref of a message -> `swap:` refs of its output
+
+    @property
+    def repeats(self) -> int:
+        """How many references there are to contents that occur more than once."""
+        return sum(len(self.places[name]) for name in self.sizes)
 
 
 class Occurrence(Struct, frozen=True):
@@ -95,7 +100,7 @@ def of_message(message: Message, calls: Mapping[str, int]) -> Iterator[Occurrenc
 
 def of_event(history: History, event: Event) -> Iterator[Occurrence]:
     """Return the large texts that were captured with an event."""
-    if event.type.startswith(_OWN_EVENTS):
+    if event.type.startswith(OWN_EVENTS):
         return
     for part, kept in (("", event.data), *event.data.items()):
         text = captured(history, kept)

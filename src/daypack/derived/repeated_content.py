@@ -10,9 +10,9 @@ from typing import cast
 import msgspec
 
 from daypack.derived.raw_history import repeats_history
+from daypack.history.session import LARGE_BYTES
 from daypack.types.history import Message, Text
 
-LARGE_BYTES = 2048  # a smaller content costs about as much as a reference to it
 _MARKS = ("→", "\t")  # between the number and the line
 _REMINDER = "<system-reminder>", "</system-reminder>"  # appended by an agent to a file it shows
 _MAX_DEPTH = 3  # how deep in the arguments of a call file contents are looked for

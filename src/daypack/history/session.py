@@ -29,6 +29,8 @@ from daypack.types.kinds import ROLES, SESSION_STATES, SessionState
 
 HISTORY_FORMAT = "1"
 INLINE_BYTES = 4096  # longer text from outside is stored in blob/ instead of its event
+LARGE_BYTES = 2048  # a smaller content costs about as much as a reference to it
+OWN_EVENTS = ("context.", "import.")  # they record what was shown, made or imported: no new content
 _LATEST_AMONG = 50  # messages searched for the newest assistant text
 _ROLE_FLAGS = {role: (number + 1) << ROLE_SHIFT for number, role in enumerate(ROLES)}
 
@@ -80,6 +82,7 @@ class History:
         self._message_events = MessageEvents(self.messages, self.events, describe)
         self._repairs = self.messages.writer.repairs = self.events.writer.repairs
         self._keys = ClientKeys(layout.index("keys"), self.messages.reader)
+        self.on_large: Callable[[], None] | None = None  # called after an append with a large content
 
     @cached_property
     def tokenizer(self) -> str:
@@ -116,6 +119,8 @@ class History:
             if message.role == "assistant" and message.text:
                 self.facets.note_latest(message.text)
                 break
+        if self.on_large and any(map(_may_be_large, answers)):
+            self.on_large()
         return tuple(answers)
 
     def is_stored(self, draft: Message) -> bool:
@@ -130,6 +135,8 @@ class History:
             self._complete_events((), now)
         self.events.append((draft,), now, durable=self._durable)
         self._after_append(now)
+        if self.on_large and not draft.type.startswith(OWN_EVENTS) and _holds_capture(draft.data):
+            self.on_large()
         return draft
 
     def _complete_events(self, appended: Sequence[Message], now: float) -> None:
@@ -362,3 +369,19 @@ def absent(layout: Layout, operation: str) -> DaypackError:
 def _event_weight(event: Event) -> tuple[int, int]:
     seq = message_of(event) if event.type in TYPES else 0
     return (seq, OF_MESSAGE) if seq else (0, 0)
+
+
+def _may_be_large(message: Message) -> bool:
+    """Return True if a message can carry a content that is worth comparing; cheap, for every append."""
+    if message.role == "tool":
+        text = message.content
+        return not isinstance(text, str) or _is_long(text)
+    return any(_is_long(call.arguments) for call in message.tool_calls)
+
+
+def _is_long(text: str) -> bool:
+    return len(text) >= LARGE_BYTES or (len(text) * 4 >= LARGE_BYTES and not text.isascii())
+
+
+def _holds_capture(data: Mapping[str, Any]) -> bool:
+    return "digest" in data or any(isinstance(value, Mapping) and "digest" in value for value in data.values())

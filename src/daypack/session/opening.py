@@ -13,6 +13,7 @@ from daypack.history.layout import find_home
 from daypack.history.message_events import Describe
 from daypack.history.reader import Reader
 from daypack.history.session import History
+from daypack.session.repeats import Repeats
 from daypack.session.session import Session
 from daypack.types.history import Event, Message
 
@@ -64,7 +65,9 @@ def open_session(
         except StorageFailed:
             if not atomic.exists(layout.messages):
                 raise  # a session without meta.json can still be read on a read-only file system
-    return Session(History(layout, chosen, describe=_LazyDescription()), name=name, agent=agent)
+    history = History(layout, chosen, describe=_LazyDescription())
+    history.on_large = Repeats(history)
+    return Session(history, name=name, agent=agent)
 
 
 class _LazyDescription:

@@ -1,5 +1,6 @@
 """The surface: everything one turn could use, read once, before anything is chosen."""
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -84,7 +85,7 @@ class Epoch(Struct, frozen=True, kw_only=True):
     prefix_sha256: str
     skipped: dict[str, str] = {}  # id -> digest of items that did not fit into the prefix
     stubbed: frozenset[int] = frozenset()  # tool outputs of the tail that are shown as stubs
-    last: int = 1 << 60  # newest message when it began; later repeated outputs refer to the first copy
+    refer_after: int = 0  # repeated outputs after this message refer to the first copy
     compaction: CompactionInfo | None = None
     memory: str = ""  # the memory that the session was bound to
 
@@ -107,6 +108,9 @@ class LastTurn(Struct, frozen=True, kw_only=True):
     unsearched: bool = False  # it could not search all of history
 
 
+Refer = Callable[[Entry, int], Entry]
+
+
 class Window(Struct, frozen=True, kw_only=True):
     """Messages that a tail is made of, oldest first."""
 
@@ -114,6 +118,7 @@ class Window(Struct, frozen=True, kw_only=True):
     complete: bool = True  # they start with the first message of the conversation
     head: Entry | None = None  # the user message before them, if they start in the middle of a turn
     stubs: dict[int, Entry] = {}  # seq -> stub of each large output
+    refer: Refer | None = None  # makes an output a reference to its first copy; None: the target gets every copy
     hidden: tuple[int, ...] = ()  # seqs of messages that the target may not see
 
 

@@ -56,7 +56,7 @@ class WorkingState:
     def write(self) -> None:
         """Write the files of the fold."""
         with self._history.lock:
-            documents.write(self._history, self.read(), self.newest_seq)
+            documents.write(self._history, self.read())
 
     def commit(self, compaction: Compaction, previous_seq: int) -> Compaction | None:
         """Record a compaction that started when `previous_seq` was the newest; None if another was recorded since."""
@@ -76,5 +76,5 @@ class WorkingState:
         """Write the files; if that fails the event still counts, and the next reader writes them."""
         folded = self.read()
         with suppress(StorageFailed):
-            documents.write(self._history, folded, self.newest_seq)
+            documents.write(self._history, folded)
         return folded

@@ -188,7 +188,12 @@ def test_each_large_output_has_a_stub_and_nothing_else_has(home: str) -> None:
     assert sorted(made) == [1, 3, 5]
     assert [is_large(entry) for entry in entries] == [True, False, True, False, True]
     assert all(stub.cost.tokens < LARGE_TOKENS / 2 for stub in made.values())
-    assert [stubs.cost(entry) for entry in entries] == [made.get(entry.message.seq, entry).cost for entry in entries]
+    cost_of = stubs.least_costs()
+    costs = {entry.message.seq: cost_of(entry) for entry in reversed(entries)}
+    assert {seq: costs[seq] for seq in (2, 3, 4, 5)} == {
+        entry.message.seq: made.get(entry.message.seq, entry).cost for entry in entries[1:]
+    }
+    assert costs[1] == stubs.refer(entries[0], 1).cost  # the newer output is the same
     said = Entry(Message(seq=6, id="msg-6", role="assistant", content="word " * 1000), entries[0].cost, ())
     assert stubs.stubs_for([said]) == {}
 

@@ -72,6 +72,7 @@ class Opening(Struct, frozen=True, omit_defaults=True, kw_only=True):
     items: tuple[Item, ...] = ()
     skipped: dict[str, str] = {}
     stubbed: tuple[int, ...] = ()
+    refers: bool = False  # all repeated outputs refer to the first copy; False: only those after the first turn
     compaction: str | None = None  # event of the compaction that its working state is from
     memory: str = ""  # the memory that the session was bound to
 
@@ -200,7 +201,6 @@ def _new_epoch(packed: Packed) -> Epoch:
         prefix_sha256=packed.assembly.prefix_sha256,
         skipped=fitted.skipped,
         stubbed=fitted.stubbed,
-        last=surface.last,
         compaction=surface.compaction,
         memory=surface.memory,
     )
@@ -214,6 +214,7 @@ def _opening(epoch: Epoch) -> Opening:
         items=epoch.prefix,
         skipped=epoch.skipped,
         stubbed=tuple(sorted(epoch.stubbed)),
+        refers=not epoch.refer_after,
         compaction=epoch.compaction.id if epoch.compaction else None,
         memory=epoch.memory,
     )

@@ -77,7 +77,7 @@ def read_epoch(history: History, event_id: str) -> Epoch:
         prefix_sha256=record.stable.prefix_sha256,
         skipped=opening.skipped,
         stubbed=frozenset(opening.stubbed),
-        last=record.last,
+        refer_after=0 if opening.refers else record.last,
         compaction=_compaction(history, opening.compaction),
         memory=opening.memory,
     )
@@ -97,7 +97,7 @@ def replay_parts(
             message = as_stub(raw, message) if raw.seq in epoch.stubbed else message
             messages.append(message_seen_by(message, record.target))
     if record.target in SEEN_BY_DEFAULT:
-        repeats = find_repeats(messages, epoch.last)
+        repeats = find_repeats(messages, epoch.refer_after)
         messages = [as_repeat(message, repeats) for message in messages]
     head = 1 if epoch.head is not None and messages else 0
     return Parts(

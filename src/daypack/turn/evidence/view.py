@@ -89,7 +89,7 @@ class TurnView:
         for message in messages:
             if message.seq in epoch.stubbed:
                 swapped.append(_swapped_output(message))
-            if message.role == "tool" and message.seq > epoch.last and message.text.startswith(SAME):
+            if message.role == "tool" and message.seq > epoch.refer_after and message.text.startswith(SAME):
                 repeated.append(_repeated_output(message))
         return (*self.record.omitted, *swapped, *repeated)
 

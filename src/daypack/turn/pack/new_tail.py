@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from daypack.turn.items import Cost, Entry, total
+from daypack.turn.pack.stubs import find_repeats
 from daypack.turn.pack.tail import Settled, SettledWindow, settle_window
 from daypack.turn.pack.volatile import free_space
 from daypack.turn.policy import (
@@ -78,7 +79,7 @@ def begin_tail(surface: Surface, space: Space) -> Tail:
     shares = _shares(surface, space)
     tail = _choose_start(surface, settled, shares)
     stubbed = frozenset(seq for seq in window.stubs if seq >= tail.start)
-    return _restore_newest(surface, replace(tail, stubbed=stubbed), shares)
+    return _with_references(window, _restore_newest(surface, replace(tail, stubbed=stubbed), shares))
 
 
 def all_messages(surface: Surface, space: Space) -> Tail | None:
@@ -92,9 +93,27 @@ def all_messages(surface: Surface, space: Space) -> Tail | None:
     free = space.demand.at_most(rest.part(VOLATILE_SHARE))
     if start > surface.first:
         free = free.at_least(free_space(rest, surface.policy))
-    if not cost.plus(free).fits(rest):
-        return None
-    return Tail(start=start, messages=settled.messages[at:], cost=cost, settled=settled.settled)
+    everything = Tail(start=start, messages=settled.messages[at:], cost=cost, settled=settled.settled)
+    everything = _with_references(settled.window, everything)
+    return everything if everything.cost.plus(free).fits(rest) else None
+
+
+def _with_references(window: Window, tail: Tail) -> Tail:
+    """Show each large output once: a later copy refers to the first one."""
+    if window.refer is None:
+        return tail
+    # The same messages as in later turns of the epoch, also those that a valid tail does not have.
+    entries = {entry.message.seq: entry for entry in window.entries if entry.message.seq >= tail.start}
+    shown = [window.stubs[seq].message if seq in tail.stubbed else entry.message for seq, entry in entries.items()]
+    repeats = find_repeats(shown, 0)
+    messages, cost = list(tail.messages), tail.cost
+    for at, message in enumerate(messages):
+        if message.seq in repeats and message.id and message.role == "tool":
+            verbatim = entries[message.seq]
+            reference = window.refer(verbatim, repeats[message.seq])
+            messages[at] = replace(message, content=reference.message.content)
+            cost = cost.less(verbatim.cost).plus(reference.cost)
+    return replace(tail, messages=tuple(messages), cost=cost) if repeats else tail
 
 
 def _shares(surface: Surface, space: Space) -> _Shares:

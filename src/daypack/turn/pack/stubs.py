@@ -1,7 +1,8 @@
 """Stubs: one line in place of a large tool output, or of an output that repeats an earlier one.
 
-Which outputs become stubs is decided when an epoch begins and does not change while it lasts. An output that arrives
-later and repeats one of the tail is replaced by a reference to it. So a tail only grows.
+Which outputs become stubs is decided when an epoch begins and does not change while it lasts. An output that repeats
+one of the tail is replaced by a reference to it, whether it was there when the epoch began or arrived later. So a tail
+only grows.
 """
 
 from collections.abc import Mapping, Sequence

@@ -51,8 +51,8 @@ class Conversation:
         if entries and entries[-1].message.seq > self.last:
             entries = self._until_last(entries)
         self._messages.forget_before(epoch.start)
-        if self._inside and (epoch.stubbed or _has_output(entries, epoch.last)):
-            entries = self._inputs.stubs(self._meter).show(entries, epoch.stubbed, epoch.last)
+        if self._inside and (epoch.stubbed or _has_output(entries, epoch.refer_after)):
+            entries = self._inputs.stubs(self._meter).show(entries, epoch.stubbed, epoch.refer_after)
         if epoch.start < self.first:
             entries = [entry for entry in entries if entry.message.seq >= self.first]
         tail = Window(entries=tuple(entries), complete=epoch.start <= self.first)
@@ -70,12 +70,12 @@ class Conversation:
         if self._target not in READERS:
             return Window()
         stubs = self._inputs.stubs(self._meter)
-        cost_of = stubs.cost if self._inside else None
+        cost_of = stubs.least_costs() if self._inside else None
         newest, complete = self._messages.newest(limits.room, cost_of)
         window = Window(entries=tuple(self._until_last(newest)), complete=complete)
         window = messages_after(window, after)
         if self._inside:
-            window = replace(window, stubs=stubs.stubs_for(window.entries))
+            window = replace(window, stubs=stubs.stubs_for(window.entries), refer=stubs.refer)
         entries = window.entries
         if entries and not window.complete:
             head = self._messages.user_before(entries[0].message.seq)
@@ -121,7 +121,8 @@ def messages_after(window: Window, seq: int) -> Window:
     kept = tuple(entry for entry in entries if entry.message.seq > seq)
     users = (entry for entry in reversed(entries[: len(entries) - len(kept)]) if entry.message.role == "user")
     stubs = {number: stub for number, stub in window.stubs.items() if number > seq}
-    return Window(entries=kept, complete=False, head=next(users, window.head), stubs=stubs)
+    head = next(users, window.head)
+    return Window(entries=kept, complete=False, head=head, stubs=stubs, refer=window.refer)
 
 
 def _has_output(entries: Sequence[Entry], after: int) -> bool:

@@ -1,7 +1,8 @@
 """Stubs made for one session: the shorter form of large tool outputs, measured and kept in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from daypack.derived.repeated_content import printed
 from daypack.history.session import History
 from daypack.turn.items import Cost, Entry, TokenMeter
 from daypack.turn.pack.stubs import as_repeat, as_stub, find_repeats, is_large
@@ -41,13 +42,30 @@ class Stubs:
         shown = [self.stub(entry) if entry.message.seq in stubbed else entry for entry in entries]
         repeats = find_repeats([entry.message for entry in shown], after)
         return [
-            self._measure(as_repeat(entry.message, repeats), entry) if entry.message.seq in repeats else entry
-            for entry in shown
+            self.refer(entry, repeats[entry.message.seq]) if entry.message.seq in repeats else entry for entry in shown
         ]
 
-    def cost(self, entry: Entry) -> Cost:
-        """Return the least that a message takes from a window: that of its stub for a large output."""
-        return self.stub(entry).cost if is_large(entry) else entry.cost
+    def refer(self, entry: Entry, first: int) -> Entry:
+        """Return an output as a reference to the message with the first copy."""
+        return self._measure(as_repeat(entry.message, {entry.message.seq: first}), entry)
+
+    def least_costs(self) -> Callable[[Entry], Cost]:
+        """Return what says the least that a message takes from a window, asked newest first.
+
+        That is the cost of a stub for a large output, and of a reference if a newer message has the same output.
+        """
+        newer: set[str] = set()
+
+        def cost(entry: Entry) -> Cost:
+            if not is_large(entry):
+                return entry.cost
+            content = printed(entry.message)
+            if content is not None and content in newer:
+                return self.refer(entry, entry.message.seq).cost
+            newer.add(content or "")
+            return self.stub(entry).cost
+
+        return cost
 
     def _measure(self, message: Message, entry: Entry) -> Entry:
         return Entry(message, message_cost(message, self._meter.counter, model=self._meter.model), entry.redacted)

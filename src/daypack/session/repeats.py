@@ -1,0 +1,26 @@
+"""Repeated contents of an open session: `context/dedup/` is up to date after every append."""
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from daypack.errors import DaypackError
+from daypack.history.session import History
+
+if TYPE_CHECKING:
+    from daypack.derived.occurrences import OccurrenceIndex
+
+
+class Repeats:
+    """Notes the large contents of a session as they are appended; files are written only when one occurs again."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._index: OccurrenceIndex | None = None
+
+    def __call__(self) -> None:
+        """Read what was appended since the last call. The append is done, so no failure is raised."""
+        from daypack.derived import dedup  # noqa: PLC0415 — only for sessions with large contents
+
+        with suppress(DaypackError), self._history.lock.exclude_threads():
+            index, self._index = self._index, None  # after a failure it is read again
+            self._index = dedup.catch_up(self._history, index)
