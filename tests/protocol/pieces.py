@@ -72,8 +72,8 @@ def tiers(draw: st.DrawFn, name: str, current: int) -> list[dict[str, Any]]:
             "decay": draw(st.floats(0, decay)),
             "confidence": draw(st.floats(confidence, 1)),
             "round": draw(st.integers(0, current)),
-            "tags": draw(st.lists(words, max_size=3, unique=True)),
-            "content": f"{number} {draw(words | st.just(SEPARATOR))}",
+            "tags": draw(st.lists(words.map(str.strip).filter(bool), max_size=3, unique=True)),
+            "content": f"{number} {draw(words | st.just(SEPARATOR))}".strip(),
             **draw(st.dictionaries(words.map("x-{}".format), values(), max_size=1)),
         }
         for number in range(draw(st.integers(0, 3)))

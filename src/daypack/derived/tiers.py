@@ -8,6 +8,8 @@ not good enough (`low`) or too old to be shown. The projection is what a turn sh
     [tiers.working]          # in config.toml; the defaults are in types/snapshot.py
     max_decay = 0.65
     max_rounds = 12
+
+    capabilities = [{ name = "memory", scope = "write_once" }]    # there, or in the session's meta.json
 """
 
 import re
@@ -24,6 +26,7 @@ from msgspec.structs import replace
 from daypack.errors import BadConfig
 from daypack.text.redact.redact import redact
 from daypack.text.trim import trim
+from daypack.types.carried import UNSEEN, carry, cleared
 from daypack.types.history import Event
 from daypack.types.kinds import TIERS, Tier
 from daypack.types.snapshot import POLICIES, Block, Capability, Snapshot, TierPolicy
@@ -40,11 +43,10 @@ _STORED_ROUNDS: dict[Tier, int | None] = {"core": None, "working": 120, "ephemer
 _STORED_CHARS = 4096
 _STORED_CAPABILITIES = 32
 _TASK_ROUNDS = 12
-# What a terminal or a reader may act on instead of showing it.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]")
 _CUT_QUOTE = re.compile(r"'[^']*…'|(?<=\.)[^.]*…$")
 
 Policies = Mapping[Tier, TierPolicy]
+DEFAULT_CAPABILITIES = (Capability("memory", "write_once"),)  # those of the protocol's own example
 
 
 class Accepted(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,6 +75,7 @@ class Store(Struct, omit_defaults=True):
     active_task: str = ""
     task_round: int = 0
     capabilities: tuple[Capability, ...] = ()
+    carried: dict[str, Any] = {}  # keys that the protocol does not define
     violations: tuple[dict[str, str], ...] = ()  # of the newest reply
 
 
@@ -94,6 +97,7 @@ class Projection(Struct, frozen=True, kw_only=True):
     ephemeral: tuple[Block, ...] = ()
     active_task: str = ""
     capabilities: tuple[Capability, ...] = ()
+    carried: dict[str, Any] = {}  # keys that the protocol does not define; the next turn hands them back
     omitted: tuple[Dropped, ...] = ()
     refused: int = 0  # blocks that could not be used at all, since the session began
     violation_counts: dict[str, int] = {}  # how often each rule was broken since then
@@ -156,6 +160,7 @@ def merge(store: Store, accepted: Accepted) -> None:
         Capability(_seen(capability.name, MAX_ID_CHARS), _seen(capability.scope, MAX_ID_CHARS)) for capability in given
     )
     store.capabilities = named or store.capabilities
+    store.carried, _ = carry(store.carried, snapshot.extra)
 
 
 def _once(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -171,8 +176,8 @@ def _once(blocks: Iterable[Block]) -> Iterator[Block]:
 
 def _stored(block: Block) -> Block:
     """Return a block as the store keeps it: an id as people and models see it, and of long texts the beginning."""
-    identity = " ".join(_UNSEEN.sub("", block.id).split())
-    content = _UNSEEN.sub("", block.content)
+    identity = " ".join(UNSEEN.sub("", block.id).split())
+    content = UNSEEN.sub("", block.content)
     return Block(
         id=identity if len(identity) <= MAX_ID_CHARS else "",  # too long to be used as an id
         type=_seen(block.type, _STORED_CHARS),
@@ -185,7 +190,7 @@ def _stored(block: Block) -> Block:
 
 
 def _seen(text: str, most: int) -> str:
-    return " ".join(_UNSEEN.sub("", text).split())[:most]
+    return " ".join(UNSEEN.sub("", text).split())[:most]
 
 
 def _aged(block: Block, former: Block | None, current: int) -> Block:
@@ -259,8 +264,9 @@ def project(store: Store, current: int, policies: Policies = POLICIES, *, redact
         ]
     task = store.active_task if current - store.task_round <= _TASK_ROUNDS else ""
     task = trim(_clear(task) if redacting else task, MAX_CONTENT_CHARS)
-    capabilities, violations = store.capabilities, store.violations
+    capabilities, carried, violations = store.capabilities, store.carried, store.violations
     if redacting:
+        carried = cleared(carried, _clear)
         capabilities = tuple(
             Capability(_clear(capability.name), _clear(capability.scope)) for capability in capabilities
         )
@@ -274,6 +280,7 @@ def project(store: Store, current: int, policies: Policies = POLICIES, *, redact
         ephemeral=shown["ephemeral"],
         active_task=task,
         capabilities=capabilities,
+        carried=carried,
         omitted=tuple(omitted),
         refused=store.refused,
         violation_counts=store.violation_counts,
@@ -323,6 +330,16 @@ def _clear_quoted(text: str) -> str:
     return _clear(_CUT_QUOTE.sub("…", text))
 
 
+_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_CHARS)]
+
+
+class _Capability(Struct, forbid_unknown_fields=True):
+    """One of the `capabilities` in a config.toml or meta.json."""
+
+    name: _Name
+    scope: _Name
+
+
 class _Policy(Struct, forbid_unknown_fields=True):
     """The settings of a [tiers.NAME] table."""
 
@@ -343,6 +360,22 @@ def read_policies(settings: Mapping[str, Any], place: str = "config.toml") -> di
             "[tiers.core], [tiers.working] and [tiers.ephemeral] have max_decay, min_confidence, max_items, max_rounds"
         )
         raise BadConfig(str(error), operation="read settings", place=place, hint=hint) from error
+
+
+def read_capabilities(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Capability, ...]:
+    """Return what the stamp of a turn allows a model, from the first of these settings that says so."""
+    for place, settings in layers:
+        if "capabilities" in settings:
+            try:
+                given = msgspec.convert(settings["capabilities"], tuple[_Capability, ...])
+                if len({capability.name for capability in given}) < len(given) or len(given) > _STORED_CAPABILITIES:
+                    raise msgspec.ValidationError(f"each name once, at most {_STORED_CAPABILITIES} of them")
+            except msgspec.ValidationError as error:
+                hint = 'capabilities = [{ name = "memory", scope = "write_once" }]'
+                problem = f"capabilities: {error}"
+                raise BadConfig(problem, operation="read settings", place=place, hint=hint) from error
+            return tuple(Capability(capability.name, capability.scope) for capability in given)
+    return DEFAULT_CAPABILITIES
 
 
 def _set(policy: _Policy) -> dict[str, Any]:

@@ -4,7 +4,7 @@ A block that cannot be used is left out; the other blocks and the text of the re
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, Literal, TypeGuard, cast
 
@@ -206,7 +206,19 @@ def _plain(given: object, current: int) -> Block | None:
     except (msgspec.ValidationError, TypeError):
         return None
     empty = not block.id.strip() or not block.content.strip() or not block.type.strip()
-    return None if empty or block.round > current else block
+    return None if empty or block.round > current else _trimmed(block)
+
+
+def _trimmed(block: Block) -> Block:
+    """Return a block without white space around its tags and content; a tag of white space is none."""
+    content, tags = block.content.strip(), _trim_tags(block.tags)
+    if content == block.content and tags == block.tags:
+        return block
+    return msgspec.structs.replace(block, content=content, tags=tags)
+
+
+def _trim_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    return tuple(trimmed for tag in tags if (trimmed := tag.strip()))
 
 
 def _block(given: object, where: str, current: int, violations: list[Violation]) -> Block | None:
@@ -233,13 +245,14 @@ def _mend(fields: Mapping[str, Any], where: str, current: int, violations: list[
     tags = found.tags()
     extra = {key: value for key, value in fields.items() if key not in _FIELDS}
     if identity is not None and (decay == 1 or confidence == 0):  # it is to go: no more has to be known of it
-        return Block(identity, kind, 1 if decay is None else decay, confidence or 0, number, tags, content or "", extra)
+        gone = Block(identity, kind, 1 if decay is None else decay, confidence or 0, number, tags, content or "", extra)
+        return _trimmed(gone)
     if identity is None or content is None or decay is None or confidence is None:
         lacking = [name for name, value in (("id", identity), ("content", content), ("decay", decay)) if value is None]
         problem = f"the block is refused: no usable {' and '.join(lacking) or 'confidence'}"
         violations.append(Violation("S0-R10", problem, where))
         return None
-    return Block(identity, kind, decay, confidence, number, tags, content, extra)
+    return _trimmed(Block(identity, kind, decay, confidence, number, tags, content, extra))
 
 
 class _Fields:

@@ -71,7 +71,7 @@ def test_with_the_protocol_on_the_model_is_told_what_to_write_and_sees_the_runti
     assert json.loads(stamp.text) == turn.expected
     assert turn.expected
     assert turn.expected["version"] == 2.3
-    assert turn.expected["capabilities"] == [{"name": "memory", "scope": "write"}]
+    assert turn.expected["capabilities"] == [{"name": "memory", "scope": "write_once"}]
     assert stamp.text in turn.messages("openai")[-1]["content"]
     assert told.text not in turn.system
     assert refs(turn)[-2:] == [INSTRUCTIONS, STAMP]

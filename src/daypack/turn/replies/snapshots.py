@@ -7,7 +7,7 @@ follows. If that event could not be written, the next turn finds the message wit
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,12 +20,13 @@ from daypack.history.draft import RESERVED, draft_event, draft_from
 from daypack.turn.evidence.replay import read_turn
 from daypack.turn.items import stamp_of
 from daypack.turn.survey.inputs import TurnInputs
+from daypack.types.carried import carry
 from daypack.types.digest import digest_bytes
 from daypack.types.history import INCOMPLETE, Message
 from daypack.types.snapshot import POLICIES
 
 if TYPE_CHECKING:
-    from daypack.protocol import Reply
+    from daypack.protocol import Reply, Violation
 
 SECTION = "section"
 CUT_OFF = ("length", "max_tokens", "max_output_tokens")  # what providers call the end of the room for a reply
@@ -96,7 +97,8 @@ class Snapshots:
         folded = self._inputs.ledger.read()
         if message.seq <= folded.tiers.message:
             return  # a retry of the same reply
-        counts = Counter(violation.rule for violation in reply.violations)
+        violations = (*reply.violations, *_not_carried(folded.tiers.carried, reply))
+        counts = Counter(violation.rule for violation in violations)
         section = _section_of(message)
         accepted = Accepted(
             message=message.id,
@@ -107,7 +109,7 @@ class Snapshots:
             below_threshold=find_below_threshold(reply.snapshot, self._policies()) if reply.snapshot else {},
             refused=counts["S0-R10"],
             violation_counts=dict(counts),
-            violations=tuple(msgspec.to_builtins(violation) for violation in reply.violations[:_MAX_VIOLATIONS]),
+            violations=tuple(msgspec.to_builtins(violation) for violation in violations[:_MAX_VIOLATIONS]),
         )
         self._history.append_event(draft_event(SNAPSHOT, msgspec.to_builtins(accepted)))
 
@@ -116,6 +118,15 @@ class Snapshots:
             return self._inputs.policies
         except BadConfig:
             return POLICIES  # the reply is paid for and stored; the next turn reports the bad configuration
+
+
+def _not_carried(carried: Mapping[str, Any], reply: "Reply") -> "Iterator[Violation]":
+    """Report the unknown keys of a snapshot that the next turn does not hand back."""
+    from daypack.protocol import Violation  # noqa: PLC0415 — only for sessions with the protocol
+
+    given = reply.snapshot.extra if reply.snapshot else {}
+    for key, problem in carry(carried, given)[1].items():
+        yield Violation("X40", f"is not carried on: {problem}", key[:40], "should")
 
 
 def _section_of(message: Message) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from daypack.config import Config, from_file
-from daypack.derived.tiers import read_policies
+from daypack.derived.tiers import read_capabilities, read_policies
 from daypack.history.session import History
 from daypack.text.tokens import Counter, counter_for, counter_named
 from daypack.turn.items import TokenMeter
@@ -18,7 +18,7 @@ from daypack.turn.survey.messages import RecentMessages
 from daypack.turn.survey.stubs import Stubs
 from daypack.turn.working_state import WorkingState
 from daypack.types.kinds import Tier
-from daypack.types.snapshot import TierPolicy
+from daypack.types.snapshot import Capability, TierPolicy
 
 if TYPE_CHECKING:
     from daypack.turn.survey.refs import Refs
@@ -41,6 +41,7 @@ class TurnInputs:
         self._messages: dict[str, RecentMessages] = {}
         self._stubs: dict[str, Stubs] = {}
         self._policies: dict[Tier, TierPolicy] | None = None
+        self._capabilities: tuple[Capability, ...] | None = None
 
     @cached_property
     def rules(self) -> "StandingRules":
@@ -63,6 +64,16 @@ class TurnInputs:
             place = self.history.layout.home.config
             self._policies = read_policies(from_file(place), place)
         return self._policies
+
+    @property
+    def capabilities(self) -> tuple[Capability, ...]:
+        """What the stamp of a turn allows a model: the session's meta.json decides, then the user's config.toml."""
+        layout = self.history.layout
+        if self._capabilities is None:
+            place = layout.home.config
+            layers = ((layout.meta, self.history.facets.meta()), (place, from_file(place)))
+            self._capabilities = read_capabilities(layers)
+        return self._capabilities
 
     @property
     def started_ms(self) -> int:

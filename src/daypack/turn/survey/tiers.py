@@ -1,7 +1,7 @@
 """The tiers in a turn: core blocks in the prefix, working and ephemeral ones after the tail, protocol instructions."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -19,7 +19,6 @@ from daypack.types.snapshot import PROTOCOL_VERSION, Block, Runtime
 
 PROTOCOL = "protocol"  # the switch, and the name of its instructions
 _INSIDE = ("model", "reviewer", "evidence_export")
-_CAPABILITIES = ({"name": "memory", "scope": "write"},)
 # Tier -> kind, order, priority, and the divisor of its part of the room.
 _PLACES: dict[Tier, tuple[PackKind, int, float, int]] = {
     "core": ("core_blocks", 60, 0.66, CORE_PART),
@@ -32,8 +31,10 @@ def tier_items(inputs: TurnInputs, request: Request, user: Entry | None, *, prot
     """Return the blocks that the model wrote, and the protocol's instructions where it is on."""
     folded = inputs.ledger.read()
     rounds = folded.rounds + (1 if user and user.message.seq > folded.last_user else 0)
+    carried: dict[str, Any] = {}
     if folded.tiers.message:
         tiers = project(folded.tiers, rounds, inputs.policies, redacting=inputs.redacting)
+        carried = tiers.carried
         found = block_items(tiers, request.limits.room_beside(request.tools).tokens, inputs.meter(request.model).tokens)
         # A target that may not see blocks does not learn their ids from a record of those that did not fit.
         inside = request.target in SEEN_BY_DEFAULT
@@ -46,7 +47,12 @@ def tier_items(inputs: TurnInputs, request: Request, user: Entry | None, *, prot
             datetime=now_of(request.start_seconds),
             startup_at=inputs.started_ms,
         )
-        yield from protocol_items(runtime, inputs.history.layout)
+        stamp = {
+            "version": PROTOCOL_VERSION,
+            "runtime": msgspec.structs.asdict(runtime),
+            "capabilities": [msgspec.structs.asdict(capability) for capability in inputs.capabilities],
+        }
+        yield from protocol_items({**stamp, **carried, **stamp}, inputs.history.layout)
 
 
 def block_items(tiers: Projection, room_tokens: int, count: Callable[[str], int]) -> Iterator[Found]:
@@ -108,8 +114,8 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def protocol_items(runtime: Runtime, layout: Layout) -> Iterator[Found]:
-    """Return the instructions of the protocol, and the object that a reply returns unchanged."""
+def protocol_items(stamp: Mapping[str, Any], layout: Layout) -> Iterator[Found]:
+    """Return the instructions of the protocol, and the object that a reply begins with."""
     text, problem = block_text(PROTOCOL, layout)
     if problem:
         question = f"What does the block {PROTOCOL} say? {problem}"
@@ -127,11 +133,6 @@ def protocol_items(runtime: Runtime, layout: Layout) -> Iterator[Found]:
         priority=0.97,
         metadata={TOGETHER: STAMP},
     )
-    stamp = {
-        "version": PROTOCOL_VERSION,
-        "runtime": msgspec.structs.asdict(runtime),
-        "capabilities": _CAPABILITIES,
-    }
     yield Item(
         id=STAMP,
         kind="runtime_block",
