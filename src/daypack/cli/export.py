@@ -5,6 +5,7 @@ import os
 
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import counted, json_text, safe_line
+from daypack.cli.turn_inputs import add_items, check_standard_input, naming_items, read_given
 from daypack.cli.turn_summary import event_named, print_document
 from daypack.errors import BadInput
 from daypack.files import atomic
@@ -32,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--event", metavar="EV", help="event of a recorded turn, or latest (default: the next turn)")
     parser.add_argument("--call", metavar="ID", help="id of the tool call to export")
+    add_items(parser)
     parser.add_argument("--out", metavar="FILE", help="write the document to a new file (default: standard output)")
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
     parser.add_argument("--record", action="store_true", help="record the export as an event")
@@ -41,15 +43,19 @@ def run(args: argparse.Namespace) -> int:
     """Export and write the document; with --record, record the export."""
     scope: str = _ALIASES.get(args.scope) or args.scope
     _check_arguments(args, scope)
+    check_standard_input(args, "items", "ids")
     with open_named(args) as session:
         event = event_named(session, args.event) if args.event else None
-        envelope = export(session.turns, scope, target=args.target, event=event, call=args.call)
+        given = read_given(args)
+        with naming_items(args.items):
+            envelope = export(session.turns, scope, target=args.target, event=event, call=args.call, given=given)
         data = encode(envelope)
         facts = {
             "context_id": envelope.context_id,
             "scope": scope,
             "target": envelope.selections[0].target,
             "digest": digest_bytes(data),
+            **({"ids": envelope.metadata["ids"]} if "ids" in envelope.metadata else {}),
         }
         if args.out:
             _write(args.out, data, force=args.force)
@@ -68,6 +74,8 @@ def _check_arguments(args: argparse.Namespace, scope: str) -> None:
     problem, hint = "", "omit the option"
     if args.event and scope != "turn":
         problem = f"--event requires --scope turn, got {scope}"
+    elif args.event and (args.items or args.ids):
+        problem = "--items and --ids are for a new turn; --event names a recorded one"
     elif args.call and scope != "tool_invocation":
         problem, hint = f"--call requires --scope tool_invocation, got {scope}", "add --scope tool_invocation"
     elif args.force and not args.out:

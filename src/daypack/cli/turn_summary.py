@@ -3,14 +3,14 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from daypack.cli.event_words import EPOCH_REASONS
-from daypack.cli.input import read_bytes
 from daypack.cli.options import read_budget, report_damage, work_in_background
 from daypack.cli.terminal import json_text, print_note, safe_line, shell_word, table
+from daypack.cli.turn_inputs import add_items, check_standard_input, naming_items, read_given, read_tools
 from daypack.cli.window_bar import draw, terminal_look, window_of
 from daypack.errors import BadInput, ReplayMismatch
 from daypack.session import Session
@@ -39,6 +39,7 @@ def add_window(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="JSON list of the tools that the call passes; they count in the budget; - is standard input",
     )
+    add_items(parser)
     parser.add_argument(
         "--window",
         action="append",
@@ -54,25 +55,20 @@ def add_window(parser: argparse.ArgumentParser) -> None:
 
 def prepare_turn(session: Session, args: argparse.Namespace, *, dry_run: bool) -> Turn:
     """Prepare the turn that the options ask for, print it and report damaged lines."""
+    check_standard_input(args, "tools", "items", "ids")
     budget = read_budget(args.budget, "--budget") if args.budget is not None else None
     if args.refresh:
         session.refresh()
     work_in_background(session, args)
     tools = read_tools(args.tools) if args.tools is not None else None
-    turn = session.prepare(budget=budget, model=args.model, target=args.target, tools=tools, dry_run=dry_run)
+    given = read_given(args)
+    with naming_items(args.items):
+        turn = session.prepare(
+            budget=budget, model=args.model, target=args.target, tools=tools, dry_run=dry_run, **given
+        )
     print_turn(turn, args)
     report_damage(session, set())
     return turn
-
-
-def read_tools(name: str) -> list[Any]:
-    """Read the definitions in a file: a list, or the body of a request that has one."""
-    try:
-        value = msgspec.json.decode(read_bytes(name, "read tools"))
-    except msgspec.DecodeError as error:
-        hint = "write a JSON list of definitions"
-        raise BadInput(f"not JSON: {error}", operation="read tools", place=name, hint=hint) from error
-    return cast(dict[str, Any], value).get("tools", value) if isinstance(value, dict) else value
 
 
 def read_numbers(texts: Sequence[str]) -> dict[str, str]:
@@ -141,6 +137,7 @@ def as_json(turn: Turn) -> dict[str, Any]:
         **({"tools": msgspec.to_builtins(turn.record.tools)} if turn.record.tools else {}),
         **({"cache_lost": turn.cache_lost} if turn.cache_lost else {}),
         **({"expected": turn.expected} if turn.expected else {}),
+        **({"ids": turn.record.ids} if turn.record.ids else {}),
     }
 
 

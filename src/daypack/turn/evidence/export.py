@@ -1,7 +1,7 @@
 """Exports: a turn, task, session, tool call, review or handoff as one envelope document for a chosen target."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 import msgspec
 from msgspec.structs import replace
@@ -17,9 +17,12 @@ from daypack.turn.pack.additions import addition_cost
 from daypack.turn.questions import Questions
 from daypack.turn.surface import Addition
 from daypack.turn.survey.message_cost import message_cost
-from daypack.types.context import ContextEnvelope
+from daypack.types.context import ContextEnvelope, ContextItem
 from daypack.types.history import Message
 from daypack.types.kinds import check_target
+
+if TYPE_CHECKING:
+    from daypack.turn.caller.ids import TurnIds
 
 # What can be exported, with the default target.
 SCOPES = {
@@ -32,10 +35,25 @@ SCOPES = {
 }
 
 
+class Given(TypedDict, total=False):
+    """What a caller adds to the turn that is exported."""
+
+    items: Iterable[ContextItem | Mapping[str, Any]]
+    ids: "TurnIds"
+
+
 class TurnSource(Protocol):
     """Where an export gets its turns: the turns of one session."""
 
-    def prepare(self, *, budget: Limits | None, target: str, dry_run: bool) -> TurnView:
+    def prepare(
+        self,
+        *,
+        budget: Limits | None,
+        target: str,
+        dry_run: bool,
+        items: Iterable[ContextItem | Mapping[str, Any]] | None = None,
+        ids: "TurnIds | None" = None,
+    ) -> TurnView:
         """Return the turn that would be next."""
         ...
 
@@ -50,17 +68,29 @@ class TurnSource(Protocol):
 
 
 def export(
-    turns: TurnSource, scope: str, *, target: str | None = None, event: str | None = None, call: str | None = None
+    turns: TurnSource,
+    scope: str,
+    *,
+    target: str | None = None,
+    event: str | None = None,
+    call: str | None = None,
+    given: Given | None = None,
 ) -> ContextEnvelope:
-    """Return the envelope of a scope; it contains only what its target may see."""
+    """Return the envelope of a scope; it contains only what its target may see.
+
+    `given` adds items and ids of the caller to a new turn; a recorded one has its own.
+    """
     if scope not in SCOPES:
         hint = f"use one of {', '.join(SCOPES)}"
         raise BadInput(f"{scope!r} is not a scope", operation="export", place="scope", hint=hint)
     chosen = check_target(target or SCOPES[scope])
+    if given and event:
+        hint = "omit the event to export a new turn with them"
+        raise BadInput(f"{event} has its own items and ids", operation="export", place=event, hint=hint)
     if scope == "turn":
-        turn = _turn(turns, chosen, event)
+        turn = _recorded(turns, chosen, event) if event else _next(turns, chosen, None, given)
     else:
-        turn = turns.prepare(budget=Limits(), target=chosen, dry_run=True)
+        turn = _next(turns, chosen, Limits(), given)
         if scope == "task":
             since = turn.record.user or 0
             turn = _narrow(turn, lambda message: message.seq >= since, "before the task")
@@ -74,21 +104,21 @@ def encode(envelope: ContextEnvelope) -> bytes:
     return msgspec.json.format(msgspec.json.encode(envelope), indent=2) + b"\n"
 
 
-def _turn(turns: TurnSource, target: str, event: str | None) -> TurnView:
-    if event:
-        turn = turns.replay(event)
-        if target not in (turn.target, "evidence_export"):
-            raise BadInput(
-                f"{event} is a turn for {turn.target}, not for {target}",
-                operation="export",
-                place=event,
-                hint=f"omit the event to export a new assembly for {target}",
-            )
-        if turn.target == target:
-            return turn
-        # The turn was made for another target: export only what both targets may see.
-        return _visible(turn, target)
-    return turns.prepare(budget=None, target=target, dry_run=True)
+def _next(turns: TurnSource, target: str, budget: Limits | None, given: Given | None) -> TurnView:
+    return turns.prepare(budget=budget, target=target, dry_run=True, **(given or {}))
+
+
+def _recorded(turns: TurnSource, target: str, event: str) -> TurnView:
+    turn = turns.replay(event)
+    if target not in (turn.target, "evidence_export"):
+        raise BadInput(
+            f"{event} is a turn for {turn.target}, not for {target}",
+            operation="export",
+            place=event,
+            hint=f"omit the event to export a new assembly for {target}",
+        )
+    # Of a turn that was made for another target, only what both targets may see.
+    return turn if turn.target == target else _visible(turn, target)
 
 
 def _visible(turn: TurnView, target: str) -> TurnView:
