@@ -66,6 +66,32 @@ def test_what_the_user_asks_to_remember_is_kept_whatever_its_form() -> None:
     assert learnt("FYI, the lift is reserved for deliveries.") == {"Facts": ["- The lift is reserved for deliveries"]}
 
 
+@pytest.mark.requirement("S2-R2")
+@pytest.mark.parametrize(
+    ("text", "heading", "line"),
+    [
+        ("The gutter still needs to be cleaned.", "Open tasks", "- [ ] The gutter still needs to be cleaned"),
+        ("Karim has to sign my form.", "Open tasks", "- [ ] Karim has to sign User's form"),
+        ("Don't forget to post the parcel.", "Open tasks", "- [ ] Post the parcel"),
+        ("Every visitor has to wear a badge.", "Facts", "- Every visitor has to wear a badge"),
+        ("The team has chosen the smaller hall.", "Decisions", "- The team has chosen the smaller hall"),
+        ("Let's pick the oak table.", "Decisions", "- User proposed to pick the oak table"),
+        ("The shop won't sell bikes anymore.", "Decisions", "- The shop won't sell bikes anymore"),
+        ("Revenue grew by 12 percent.", "Facts", "- Revenue grew by 12 percent"),
+    ],
+)
+def test_obligations_choices_and_amounts_have_their_places(text: str, heading: str, line: str) -> None:
+    assert learnt(text) == {heading: [line]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I have to say the food was great.", "You have to see that film.", "Does Tom have to go?", "We won't make it."],
+)
+def test_a_manner_of_speaking_is_no_task_and_no_decision(text: str) -> None:
+    assert learnt(text) == {}
+
+
 def test_what_an_assistant_states_is_not_learnt() -> None:
     assert learnt("Maria is the new project manager. TODO: renew the domain.", role="assistant") == {}
 

@@ -37,6 +37,7 @@ from daypack.memory.document.patterns import (
     RELATIVE_DAY,
     REMEMBER,
     REMEMBERED,
+    REMINDED,
     REQUESTED,
     RULE,
     SELF_INTRODUCTION,
@@ -46,7 +47,7 @@ from daypack.memory.document.patterns import (
     UNDECIDED,
     UPDATE,
 )
-from daypack.memory.document.plain_statements import is_plain_statement, past_verb
+from daypack.memory.document.plain_statements import is_obligation, is_plain_statement, past_verb
 from daypack.memory.summary.speakers import (
     ROLES,
     Participants,
@@ -243,7 +244,10 @@ class _Reader:
             deed = sentence.rstrip(" .!")
         if not deed and not self._english and cues.request >= 0.8 and literals(sentence) and not cues.asks:
             return None if _ENGLISH_STATE.search(sentence) else self._line("Open tasks", sentence, sentence)
-        if " " not in deed or cues.order >= 1.0:
+        if not deed and self._english and not self._is_assistant and is_obligation(sentence) and not cues.doubt:
+            named = name_people(sentence.rstrip(" .!"), self._voices)
+            return self._line("Open tasks", sentence, named) if named and not cues.asks else None
+        if " " not in deed or (cues.order >= 1.0 and not (self._commanding and REMINDED.match(sentence))):
             return None
         if ANSWERED_AT_ONCE.match(deed) or RULE.match(deed) or ADVICE.search(deed):
             return None

@@ -77,10 +77,12 @@ DECIDED = re.compile(
     _any_of(
         r"""
         (?:we|they|the team|everyone)(?: have| has|'ve)?(?: all)? (?:decided|agreed|chose|chosen|settled|picked|opted)
-        i(?: have|'ve)? (?:decided|opted|settled) , let's (?:go with|use|stick|keep using|not|switch|move to)
+        i(?: have|'ve)? (?:decided|opted|settled)
+        let's (?:go with|use|stick|stay with|keep using|not|switch|move to|pick|choose|settle on)
         (?:we|i)(?:'ll| will) (?:go with|use|stick|keep using|switch) , (?:we|i)(?:'re| are|'m| am) going with
         we (?:switched|moved|migrated) to , (?:the|our|final) decision (?:is|was)
         it (?:was|is|has been) (?:decided|agreed) , decided (?:to|on|against)
+        (?:will not|won't|(?:are|is) not going to|(?:are|is)n't going to) [^.;?]{2,60} (?:any ?more|any longer)
         """
     ),
     re.IGNORECASE,
@@ -170,6 +172,8 @@ OWN_TASK = re.compile(
     r" (?P<deed>(?!be\b|say\b|admit\b|know\b|think\b|get going\b|go\b|run\b|ask\b|see\b|have\b|do\b)[a-z].+)",
     re.IGNORECASE | re.DOTALL,
 )
+# A request that says itself that it is still to be done.
+REMINDED = re.compile(r"(?:please )?(?:don['’]t forget to|do not forget to|remember to|remind me to)\b", re.IGNORECASE)
 # Requests that the next reply answers: they leave no open task.
 ANSWERED_AT_ONCE = re.compile(
     _any_of(

@@ -9,6 +9,7 @@ by its form and by the words around it.
 """
 
 import re
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from daypack.text.english import (
@@ -49,6 +50,7 @@ _OUTSIDE = re.compile(
 _CONDITION = re.compile(r"\b(?:if|unless|would|could|should|might|whether|wish|hope|hopefully)\b", re.IGNORECASE)
 _BE = frozenset(["is", "are", "isn't", "aren't"])
 _HAVE = frozenset(["has", "have"])
+_QUANTIFIERS = frozenset(["every", "each", "all", "both", "no", "most"])  # of a rule, not of a task
 _PLURAL = frozenset(["are", "aren't", "have", "do", "don't"])
 _AUXILIARIES = (
     _BE | _HAVE | {"does", "doesn't", "don't", "do", "can", "can't", "cannot", "must", "mustn't", "will", "won't"}
@@ -105,7 +107,16 @@ def past_verb(sentence: str) -> str:
     verb = clause.words[clause.verb]
     if verb in _HAVE | _BE | {"was", "were"}:
         verb = clause.predicate[0] if clause.predicate else ""
-    return verb if is_past(verb) else ""
+    return verb if is_past(verb) or len(irregular_forms(verb)) > 1 else ""
+
+
+def is_obligation(sentence: str) -> bool:
+    """Return True if a named subject still has something to do or to have done: "The fence needs to be painted"."""
+    clause = None if _CONDITION.search(sentence) else _read_clause(sentence, frozenset())
+    if clause is None or clause.words[clause.start] in _QUANTIFIERS or (clause.kind == "bare" and _is_plural(clause)):
+        return False
+    following = clause.words[clause.verb : clause.verb + 3]
+    return following[0] in ("has", "have", "needs", "need") and following[1:2] == ["to"] and following[2:3] != ["say"]
 
 
 def _read_clause(sentence: str, names: frozenset[str]) -> _Clause | None:
@@ -206,12 +217,14 @@ def _lasts(clause: _Clause) -> bool:
         return clause.words[clause.verb - 1] in ("longer", "never", "always")
     first = predicate[0]
     if is_past(verb):
-        return verb in BECOMING or (verb == "used" and first == "to")
+        return verb in BECOMING or (verb == "used" and first == "to") or _has_amount(predicate)
     if verb in _BE:
         transient = first in TRANSIENT and len(predicate) == 1
         return not transient and not (first.endswith("ing") and len(first) > 5) and first not in ("that", "like")
+    if verb in _HAVE and first == "to":  # a rule; what one person has to do is a task
+        return clause.words[clause.start] in _QUANTIFIERS
     if verb in _HAVE:
-        return not (is_past(first) or len(irregular_forms(first)) > 1 or first in ("been", "to", "done", "got"))
+        return not (is_past(first) or len(irregular_forms(first)) > 1 or first in ("been", "done", "got"))
     return True
 
 
@@ -226,14 +239,23 @@ def _says_something(clause: _Clause) -> bool:
     if clause.kind != "bare" or "the" in clause.words[clause.start : clause.verb]:
         return True
     # "Lars doesn't": the verb tells a name from a plural. "Music", "Training" and the like name nothing in particular.
-    plural = head[0].endswith("s") and not _is_singular(clause.words[clause.verb])
+    plural = _is_plural(clause)
     capital = clause.written[clause.start][0].isupper()
     named = capital and not plural and not head[0].endswith(_GENERIC_ENDINGS)
     return named or _has_name_or_number(clause)
 
 
-def _is_singular(verb: str) -> bool:
-    return verb not in _PLURAL and (verb.endswith("s") or verb in _AUXILIARIES)
+def _is_plural(clause: _Clause) -> bool:
+    verb = clause.words[clause.verb]
+    singular = verb not in _PLURAL and (verb.endswith("s") or verb in _AUXILIARIES)
+    return clause.head[-1:] != [] and clause.head[0].endswith("s") and not singular
+
+
+def _has_amount(predicate: list[str]) -> bool:
+    """Return True for a change with its amount: "grew by 12 percent", "fell to 80"."""
+    return any(
+        word in ("by", "to", "from") and (after[0].isdigit() or after in NUMBERS) for word, after in pairwise(predicate)
+    )
 
 
 def _has_name_or_number(clause: _Clause) -> bool:
