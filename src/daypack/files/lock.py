@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from weakref import WeakSet
 
 from daypack.errors import LockUnavailable, StorageFailed
+from daypack.files import rewrite
 from daypack.files.atomic import make_folders, refusal, release
 
 _SETTLED_SECONDS = 0.1  # longer than a clock tick of any kernel
@@ -91,6 +92,7 @@ class Lock:
 
     def __init__(self, path: str, *, flock: bool = True) -> None:
         self.path = path
+        self._staging = os.path.join(os.path.dirname(path), rewrite.STAGING)
         self._inode = 0
         self.checks = 0  # incremented when entries of the folder may have changed
         self._watch = Watch(path)
@@ -163,6 +165,8 @@ class Lock:
                 if self._watch.unchanged():
                     return
                 self.checks += 1
+                if os.path.lexists(self._staging):  # left by a killed process, which had this lock
+                    rewrite.complete(os.path.dirname(self.path))
                 named = os.stat(self.path).st_ino
             except FileNotFoundError as error:
                 self._close()

@@ -18,7 +18,7 @@ class Log(Generic[Record]):
     ) -> None:
         self.path = path
         self.lock = lock
-        self.reader = Reader(path, Offsets(*sidecar), shape)
+        self.reader = Reader(path, Offsets(*sidecar), shape, lock)
         self.writer = Writer(path, lock, Offsets(*sidecar), shape, weigh)
         self._group = Group[Handle](self._write_all)
 

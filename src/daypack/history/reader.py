@@ -13,8 +13,9 @@ from msgspec.structs import force_setattr
 from daypack.errors import DamageWarning
 from daypack.files import jsonl
 from daypack.files.atomic import refusal, release
-from daypack.files.lock import ThreadLock, Watch
+from daypack.files.lock import Lock, ThreadLock, Watch
 from daypack.files.offsets import DAMAGED, PLAIN, SLOT, START, UNCOUNTED, UNSEALED, Offsets, Slot
+from daypack.files.rewrite import JOURNAL
 from daypack.history.lines import UNREADABLE, examine, extend
 from daypack.types.history import Damage, Event, Message
 
@@ -35,6 +36,10 @@ def decoder_of(shape: type[Record]) -> "msgspec.json.Decoder[Record]":
 
 class _Rebuilt(Exception):
     """The slots were rebuilt, so known positions are invalid."""
+
+
+class _Unsettled(Exception):
+    """The log is being rewritten together with other files, which must be completed first."""
 
 
 class _Reading:
@@ -59,8 +64,10 @@ class Reader(Generic[Record]):
     A damaged line is not a record: it is reported once, as a warning, and listed in `damage` by its line number.
     """
 
-    def __init__(self, path: str, offsets: Offsets, shape: type[Record]) -> None:
+    def __init__(self, path: str, offsets: Offsets, shape: type[Record], lock: Lock) -> None:
         self.path = path
+        self._lock = lock  # only for a rewrite that a killed process left
+        self._journal = os.path.join(os.path.dirname(path), JOURNAL)
         self.damage: dict[int, Damage] = {}
         self.sidecar_is_wrong = False  # the next writer rebuilds it
         self.generation = 0  # grows when positions may have changed
@@ -183,13 +190,18 @@ class Reader(Generic[Record]):
 
     def _look(self, look: Callable[[], Answer]) -> Answer:
         """Call `look`; if it finds that the slots do not match the log, rebuild them and call it again."""
-        with self._reading:
-            self._rebuilds = 0
-            while True:
-                try:
-                    return look()
-                except _Rebuilt:
-                    continue
+        while True:
+            try:
+                with self._reading:
+                    self._rebuilds = 0
+                    while True:
+                        try:
+                            return look()
+                        except _Rebuilt:
+                            continue
+            except _Unsettled:  # out of `_reading`: a thread that holds the session's lock may wait for it
+                with self._lock:
+                    continue  # taking the lock completes it
 
     def _rebuild(self) -> None:
         if self._rebuilds:
@@ -217,8 +229,14 @@ class Reader(Generic[Record]):
 
     def _open(self) -> None:
         self._close()
+        if os.path.lexists(self._journal) and not self._lock.held:
+            raise _Unsettled
+        former = self._inode
         self._fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         self._inode = os.fstat(self._fd).st_ino
+        if former not in (0, self._inode):  # replaced: other lines, at other places
+            self.generation += 1
+            self.damage.clear()
 
     def _close(self) -> None:
         fd, self._fd = self._fd, -1

@@ -296,7 +296,8 @@ class Writer(Generic[Record]):
             start = max(handle.durable, self._floor)
             try:
                 size = os.fstat(handle.fd).st_size
-                if size != handle.written or handle is not self._handle or self._has_key_after(start):
+                replaced = os.stat(self.path).st_ino != handle.inode
+                if size != handle.written or handle is not self._handle or replaced or self._has_key_after(start):
                     return size
                 while self._lines and self._offsets.last().end > start:
                     self._lines -= 1
