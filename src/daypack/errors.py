@@ -19,6 +19,7 @@
     │   ├── NothingToCompact  a compaction would not make the window smaller
     │   ├── MemoryMissing     no such memory for this user
     │   ├── EntryMissing      no such entry in this memory
+    │   ├── Erased            a turn showed what was erased since, so it no longer verifies
     │   ├── UserMissing       no such user
     │   ├── ExtraMissing      a package of an extra is not installed; the hint names the extra
     │   └── ModelMissing      a model file, or the package that runs it, is not installed
@@ -134,6 +135,10 @@ class MemoryMissing(NotFound):
 
 class EntryMissing(NotFound):
     """This memory has no entry with that id."""
+
+
+class Erased(NotFound):
+    """A recorded turn showed something that was erased on purpose, so it can no longer be verified."""
 
 
 class UserMissing(NotFound):

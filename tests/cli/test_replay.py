@@ -79,6 +79,7 @@ def test_all_turns_are_counted(command: Command, talk: Session) -> None:
     assert command("replay", "talk", "--all").stdout == "2 turns verified, 0 failed\n"
     assert json.loads(command("replay", "talk", "--all", "--json").stdout) == {
         "verified": 2,
+        "erased": [],
         "failed": [],
         "damaged": 0,
     }

@@ -17,6 +17,7 @@ EPOCH_REASONS = {
     "tokenizer_changed": "the tokenizer changed",
     "redaction_changed": "the redaction setting changed",
     "memory_bound": "a memory was bound or unbound",
+    "erased": "something it showed was erased",
     "renderer_changed": "the renderer version changed",
     "withdrawn": "an item of its prefix was withdrawn",
     "damaged": "its record or a message is damaged",
@@ -191,6 +192,12 @@ def _overflow(data: Data) -> str:
     return f"the provider refused {turn} as too long; {ending}"
 
 
+def _erased(data: Data) -> str:
+    places = [f"{part} {data[part]}" for part in ("messages", "events") if part in data]
+    turns = f"; the turns {data['turns']} no longer verify" if "turns" in data else ""
+    return f"erased a {data['kind']} from {', '.join(places) or 'derived files'}, now {data['marker']}{turns}"
+
+
 def _gc_policy(data: Data) -> str:
     text = "; ".join(str(data["text"]).split("\n")).strip("; ") if "text" in data else counted(data["bytes"], "byte")
     return f"policy of garbage collection: {text}"
@@ -285,6 +292,7 @@ WORDS: dict[str, Callable[[Data], str]] = {
     "tool.returned": _returned,
     "provider.error": _provider_error,
     "provider.overflow": _overflow,
+    "history.erased": _erased,
     "gc.policy": _gc_policy,
     "gc.applied": _gc_applied,
     "import.begun": _import_begun,

@@ -59,6 +59,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "doctor": "Check sessions for damage and suggest repairs",
         "rebuild": "Rebuild context/ from the logs",
         "index": "Build the search index of sessions",
+        "erase": "Erase a secret, a message or a memory entry from every file (plan first)",
         "gc": "List removable files (nothing is deleted without --apply)",
         "lint": "Find duplicate, stale and overlong text in prompt files",
         "reflect": "Promote facts from sessions into MEMORY.md",

@@ -6,7 +6,7 @@ from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe_line
 from daypack.cli.turn_summary import add_dialect, event_named, print_turn
-from daypack.errors import BadInput, DaypackError
+from daypack.errors import BadInput, DaypackError, Erased
 from daypack.session import Session
 from daypack.turn.ledger import TURN
 
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _replay_all(session: Session, args: argparse.Namespace) -> int:
     progress = Progress("turns verified")
-    verified, failed = 0, list[dict[str, str]]()
+    verified, erased, failed = 0, list[str](), list[dict[str, str]]()
     for event in session.events():
         if event.type != TURN:
             continue
@@ -48,6 +48,8 @@ def _replay_all(session: Session, args: argparse.Namespace) -> int:
             session.replay(event.id)
             verified += 1
             progress.show(verified)
+        except Erased:
+            erased.append(event.id)
         except DaypackError as error:
             failed.append({"event": event.id, "problem": error.problem, "place": error.place})
             progress.clear()
@@ -57,7 +59,9 @@ def _replay_all(session: Session, args: argparse.Namespace) -> int:
     for damage in session.damage:
         print_note(f"damaged: {safe_line(str(damage))}")
     if args.json:
-        print(json_text({"verified": verified, "failed": failed, "damaged": len(session.damage)}))
+        found = {"verified": verified, "erased": erased, "failed": failed, "damaged": len(session.damage)}
+        print(json_text(found))
     else:
-        print(f"{counted(verified, 'turn')} verified, {len(failed):,} failed")
+        lost = f", {len(erased):,} erased" if erased else ""
+        print(f"{counted(verified, 'turn')} verified, {len(failed):,} failed{lost}")
     return EXIT_DAMAGE if failed or session.damage else 0

@@ -36,6 +36,7 @@ SWITCH = "context.switch"
 IMPORTED = "context.imported"
 EXPORTED = "context.exported"
 BOUND = "memory.bound"
+ERASED = "history.erased"
 ASKED = "context.missing.requested"
 DETECTED = "context.missing.detected"
 RESOLVED = "context.missing.resolved"
@@ -60,6 +61,7 @@ class RecordedTurn(Struct, omit_defaults=True):
     added: str = ""  # event of the newest turn of the epoch that added something to its tail
     unsearched: bool = False  # it reports that it could not search all of history
     tools: str = ""  # digest of its tools
+    erased: bool = False  # something that it showed was erased
 
 
 class LedgerState(Struct, omit_defaults=True):
@@ -77,6 +79,7 @@ class LedgerState(Struct, omit_defaults=True):
     answered: dict[str, Missing] = {}  # with their status: resolved, declined or expired
     imported: list[str] = []  # digests of imported envelopes
     compactions: list[int] = []  # seqs of compaction and undo events
+    erased: int = 0  # seq of the newest erasure: texts read before it may hold what was erased
     bound: int = 0  # seq of the newest event that bound or unbound a memory
     rounds: int = 0  # user messages that were packed for a model
     last_user: int = 0  # seq of the newest of them
@@ -180,6 +183,7 @@ class _Turn(Struct):
     carries: str | None = None
     missing: list[dict[str, Any]] = []
     tools: dict[str, Any] = {}
+    erased: str = ""
 
 
 def _fold_turn(folded: LedgerState, data: Mapping[str, Any], event: Event) -> None:
@@ -208,6 +212,7 @@ def _fold_turn(folded: LedgerState, data: Mapping[str, Any], event: Event) -> No
             added=event.id if turn.added else turn.carries or "",
             unsearched=any(str(gap.get("id")).startswith(UNSEARCHED) for gap in turn.missing),
             tools=convert(turn.tools.get("digest", ""), str),
+            erased=bool(turn.erased),
         )
 
 
@@ -286,6 +291,10 @@ def _fold_binding(folded: LedgerState, _: Mapping[str, Any], event: Event) -> No
     folded.bound = event.seq
 
 
+def _fold_erased(folded: LedgerState, _: Mapping[str, Any], event: Event) -> None:
+    folded.erased = event.seq
+
+
 def _fold_snapshot(folded: LedgerState, data: Mapping[str, Any], _: Event) -> None:
     accepted = read_accepted(data)
     merge(folded.tiers, replace(accepted, round=min(accepted.round, folded.rounds)))
@@ -321,6 +330,7 @@ _FOLDS: dict[str, Callable[[LedgerState, Mapping[str, Any], Event], None]] = {
     COMPACTED: _fold_compaction,
     UNDONE: _fold_compaction,
     BOUND: _fold_binding,
+    ERASED: _fold_erased,
     SNAPSHOT: _fold_snapshot,
     book.FOUND: _fold_found,
     book.ADDED: _fold_added,

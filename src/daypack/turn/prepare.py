@@ -346,6 +346,8 @@ class Turns:
             return LastTurn(reason="first")
         last_turn = LastTurn(last=recorded.last, tail=recorded.tail, unsearched=recorded.unsearched)
         compactions = self.inputs.ledger.read().compactions
+        if recorded.erased:
+            return replace(last_turn, reason="erased")
         if target in self._refreshing:
             return replace(last_turn, reason="refresh")
         if target in SEEN_BY_DEFAULT and compactions and compactions[-1] > recorded.opening_seq:

@@ -20,27 +20,29 @@ class WorkingState:
         self._history = history
         self._ledger = ledger
         self._seqs: tuple[int, ...] = ()
+        self._erased = 0  # the newest erasure when the compactions were read
         self._folded = Folded()
         self._threads = ThreadLock()
 
     def read(self) -> Folded:
         """Return the result of all compactions so far."""
         with self._threads:
-            seqs = tuple(self._ledger.read().compactions)
-            if seqs != self._seqs:
+            ledger = self._ledger.read()
+            seqs, erased = tuple(ledger.compactions), ledger.erased
+            if (seqs, erased) != (self._seqs, self._erased):
                 events = self._history.events
-                extends = seqs[: len(self._seqs)] == self._seqs
+                extends = seqs[: len(self._seqs)] == self._seqs and erased == self._erased
                 new = seqs[len(self._seqs) :] if extends else seqs
                 added = (event for seq in new for event in events.records(seq, seq))
                 self._folded = fold(self._history, added, self._folded if extends else None)
-                self._seqs = seqs
+                self._seqs, self._erased = seqs, erased
             return self._folded
 
     @property
     def newest_seq(self) -> int:
-        """The seq of the newest compaction event; 0 if there is none."""
-        seqs = self._ledger.read().compactions
-        return seqs[-1] if seqs else 0
+        """The seq of the newest compaction event or erasure; 0 if there is none."""
+        ledger = self._ledger.read()
+        return max(ledger.erased, *ledger.compactions[-1:], 0)
 
     def info(self) -> CompactionInfo | None:
         """Return the compaction in effect, after making sure that its files are there; None if there is none."""
@@ -59,7 +61,10 @@ class WorkingState:
             documents.write(self._history, self.read())
 
     def commit(self, compaction: Compaction, previous_seq: int) -> Compaction | None:
-        """Record a compaction that started when `previous_seq` was the newest; None if another was recorded since."""
+        """Record a compaction that started when `previous_seq` was the newest; None if another was recorded since.
+
+        One that was started before an erasure is dropped too: it may hold what was erased.
+        """
         with self._history.lock:
             if self.newest_seq != previous_seq:
                 return None

@@ -74,6 +74,7 @@ EpochReason = Literal[
     "overflow",  # the window is full
     "withdrawn",  # an item of the prefix may no longer be shown
     "damaged",  # the epoch's record or a message of its tail cannot be read
+    "erased",  # something that the last turn showed was erased
     "memory_bound",  # a memory was bound or unbound, and the prefix has another document
     "budget_changed",
     "tokenizer_changed",

@@ -14,6 +14,7 @@ from daypack.config import settle
 from daypack.errors import BadSource, DaypackError
 from daypack.files import atomic, blobs, jsonl
 from daypack.files.offsets import DAMAGED, UNSEALED, Offsets, Slot
+from daypack.files.rewrite import STAGING
 from daypack.history.layout import Layout
 from daypack.history.lines import UNREADABLE, examine, next_seq
 from daypack.history.reader import PREFIX
@@ -241,6 +242,10 @@ def _examine_tree(layout: Layout) -> Iterator[Finding]:
             except OSError:
                 continue
             name = os.path.basename(path)
+            if name == STAGING:
+                yield Finding(
+                    "warning", path, "an erasure was interrupted", "open the session: it is completed or undone"
+                )
             if stat.S_ISLNK(mode):
                 yield Finding("damage", path, "symbolic link, which daypack never follows", "replace it with the file")
             elif mode & 0o077:

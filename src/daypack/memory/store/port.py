@@ -4,7 +4,7 @@ Every method that reaches a memory takes its user. A memory of another user, a d
 raise the same MemoryMissing. When a write returns it is durable and visible to every reader.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -108,6 +108,16 @@ class Token(Struct, frozen=True, kw_only=True):
     expires_at: str | None = None
 
 
+class Rewritten(NamedTuple):
+    """How much of a memory contains what is erased from its texts."""
+
+    memory_id: str
+    title: str
+    entries: int
+    documents: int
+    fields: int  # title, description, tags and client keys
+
+
 class Accounts(Protocol):
     """Users and tokens of a store."""
 
@@ -186,6 +196,15 @@ class Store(Protocol):
 
     def erase(self, user: str, memory_id: str) -> None:
         """Remove a memory, deleted or not, and all its bytes from the store's files."""
+        ...
+
+    def rewrite(
+        self, change: Callable[[str], str], memory_ids: Collection[str] | None, *, dry_run: bool = False
+    ) -> list[Rewritten]:
+        """Erase from the texts of memories of all users, in one transaction; None: from all memories.
+
+        `change` returns a text without what is erased. A dry run only returns which memories it changes.
+        """
         ...
 
     # Entries

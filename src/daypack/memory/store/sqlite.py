@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from daypack.errors import Damaged, StorageFailed
 from daypack.files.database import Database, GroupWriter
-from daypack.memory.store.erasure import clean, erase_entry, erase_memory, find_seq
+from daypack.memory.store.erasure import (
+    clean,
+    erase_entry,
+    erase_memory,
+    find_rewritten,
+    find_seq,
+    rewrite_texts,
+)
 from daypack.memory.store.inserts import (
     EntryInserts,
     MemoryRow,
@@ -26,6 +33,7 @@ from daypack.memory.store.port import (
     NewEntry,
     Newest,
     NewMemory,
+    Rewritten,
     StoredEntry,
     is_id,
     memory_missing,
@@ -123,6 +131,16 @@ class SqliteStore:
         """Remove a memory, deleted or not, and all its bytes from the store's files."""
         self._write("erase memory", lambda connection: erase_memory(connection, user, memory_id))
         self._clean()
+
+    def rewrite(
+        self, change: Callable[[str], str], memory_ids: Collection[str] | None, *, dry_run: bool = False
+    ) -> list[Rewritten]:
+        """Erase from the texts of memories, of all users: `change` returns a text without what is erased."""
+        if dry_run:
+            return self._read("erase", lambda connection: find_rewritten(connection, change, memory_ids))
+        done = self._write("erase", lambda connection: rewrite_texts(connection, change, memory_ids))
+        self._clean()
+        return done
 
     # Entries
 

@@ -113,6 +113,7 @@ class TurnRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
     stable: Stable
     sha256: dict[str, str]
     ids: dict[str, Any] = {}  # the caller's own: see `TurnIds`
+    erased: str = ""  # the event that erased something this turn showed: its digests are no longer comparable
 
 
 class Packed(Struct, frozen=True, kw_only=True):

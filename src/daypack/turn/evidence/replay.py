@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from daypack.derived.records import load
-from daypack.errors import BadInput, Damaged, DaypackError, ReplayMismatch, SourceMissing
+from daypack.errors import BadInput, Damaged, DaypackError, Erased, ReplayMismatch, SourceMissing
 from daypack.files import blobs
 from daypack.history.resolve import resolve
 from daypack.history.session import History
@@ -136,7 +136,14 @@ def read_additions(history: History, record: TurnRecord, meter: TokenMeter) -> t
 
 
 def check_version(history: History, record: TurnRecord, event_id: str) -> None:
-    """Raise ReplayMismatch for a turn that another version of daypack rendered."""
+    """Raise ReplayMismatch for a turn of another version of daypack, Erased if something that it showed was erased."""
+    if record.erased:
+        raise Erased(
+            f"{event_id} no longer verifies: something that it showed was erased ({record.erased})",
+            operation="replay",
+            place=history.layout.folder,
+            hint=f"nothing is damaged; {record.erased} records what was erased: `daypack log SESSION --events`",
+        )
     if not is_current(record.renderer):
         raise ReplayMismatch(
             f"{event_id} was rendered by version {record.renderer}, this is {VERSION}",

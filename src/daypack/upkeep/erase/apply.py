@@ -1,0 +1,146 @@
+"""Apply an erasure: session by session under its lock, then the memories. Each is changed whole or not at all.
+
+{"type":"history.erased","data":{"kind":"literal","digest":"hmac-sha256:…","marker":"[erased:…]","messages":"3,7-9",…}}
+"""
+
+import os
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+
+from msgspec import Struct
+
+from daypack.config import Config, from_environment, from_file, settle
+from daypack.errors import BadInput, DaypackError
+from daypack.history.draft import draft_event
+from daypack.history.facets import Facets
+from daypack.history.layout import Home
+from daypack.history.session import History
+from daypack.memory.store.port import Rewritten
+from daypack.turn.prepare import Turns
+from daypack.upkeep.erase.plan import Erasure, Plan, Request, is_nothing, plan
+from daypack.upkeep.erase.scope import Elsewhere, Place
+from daypack.upkeep.erase.session_rewrite import SessionPlan, SessionRewrite
+from daypack.upkeep.rebuild import rebuild
+
+
+class ErasedSession(Struct, frozen=True):
+    """What was erased from a session, and the event that records it."""
+
+    plan: SessionPlan
+    event: str
+    changed: bool  # since the plan was made, more or less was found
+
+
+class Applied(Struct, frozen=True):
+    """What was erased, and which files below the home still hold it."""
+
+    plan: Plan
+    digest: str
+    marker: str
+    sessions: tuple[ErasedSession, ...]
+    memories: tuple[Rewritten, ...]
+    remaining: tuple[Elsewhere, ...]
+
+
+def apply(home: Home, request: Request, plan_id: str | None = None) -> Applied:
+    """Erase what is requested; with the id of a plan, only if exactly that would change.
+
+    Everything is planned again under the lock of each session. If it fails or is killed in between, some sessions are
+    done and the others untouched: apply it again.
+    """
+    planned = plan(home, request)
+    if plan_id is not None and planned.id != plan_id:
+        raise _plan_changed(home.folder, plan_id, planned.id)
+    if planned.is_empty:
+        return Applied(planned, "", "", (), (), ())
+    erasure = Erasure(home, request, create_key=True)
+    try:
+        by_path = {found.path: found for found in planned.sessions}
+        sessions = [
+            done
+            for place in erasure.places
+            if (done := _erase(erasure, place, by_path.get(place.layout.folder), strict=plan_id is not None))
+        ]
+        memories = erasure.rewrite_memories()
+        target = erasure.target
+        return Applied(planned, target.digest, target.marker, tuple(sessions), memories, erasure.remaining())
+    finally:
+        erasure.close()
+
+
+def _erase(erasure: Erasure, place: Place, planned: SessionPlan | None, *, strict: bool) -> ErasedSession | None:
+    config = _settings(erasure.home, place)
+    history = History(place.layout, config)
+    try:
+        with history.lock:
+            if planned is not None:
+                _repair(history)
+            rewrite = SessionRewrite(place.layout, erasure.target, erasure.key)
+            found = rewrite.plan(place.agent)
+            if strict and found != planned and not (planned is None and is_nothing(found)):
+                raise _plan_changed(place.layout.folder, "", "")
+            if is_nothing(found):
+                return None
+            rewrite.commit(_tombstone(erasure, found), time.time())
+    finally:
+        history.close()
+    _make_derived(place, config)
+    return ErasedSession(found, rewrite.tombstone, changed=found != planned)
+
+
+def _repair(history: History) -> None:
+    """Let both logs end with a whole line, as the next append would."""
+    for log in (history.messages, history.events):
+        log.begin()
+    while repairs := history.events.writer.repairs:
+        history.append_event(draft_event("log.torn", repairs.pop(0).describe()))
+
+
+def _tombstone(erasure: Erasure, found: SessionPlan) -> dict[str, object]:
+    data: dict[str, object] = {
+        "kind": erasure.target.kind,
+        "digest": erasure.target.digest,
+        "marker": erasure.target.marker,
+        "messages": ranges(found.messages),
+        "events": ranges(int(event.removeprefix("ev-")) for event in found.events),
+        "blobs": found.blobs,
+        "files": list(found.files),
+        "turns": ranges(int(event.removeprefix("ev-")) for event in found.turns),
+    }
+    return {name: value for name, value in data.items() if value}
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Return ascending numbers in short: 1-3,7."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+
+
+def _make_derived(place: Place, config: Config) -> None:
+    """Make context/ again; if that fails, the next use does it."""
+    with suppress(DaypackError):
+        history = History(place.layout, config)
+        turns = Turns(history, config, name=place.layout.name, agent=place.agent)
+        try:
+            rebuild(history, turns)
+        finally:
+            turns.close()
+            history.close()
+
+
+def _settings(home: Home, place: Place) -> Config:
+    meta = Facets(place.layout).meta()
+    layers = [("environment", from_environment(os.environ)), (place.layout.meta, meta)]
+    return settle([*layers, (home.config, from_file(home.config))])
+
+
+def _plan_changed(place: str, expected: str, found: str) -> BadInput:
+    ids = f": {found}, not {expected}" if expected else " while it was applied"
+    hint = "look at the new plan (without --apply), then apply that"
+    return BadInput(f"the plan has changed{ids}", operation="erase", place=place, hint=hint)

@@ -1,0 +1,238 @@
+"""Plan an erasure: what would change in sessions and memories, and what would not be reached. Nothing is written."""
+
+import os
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+
+import msgspec
+from msgspec import Struct, structs
+
+from daypack.errors import BadInput, EntryMissing, MemoryMissing, SourceMissing
+from daypack.history.layout import Home
+from daypack.history.reader import decoder_of
+from daypack.memory.backend import Backend, open_backend
+from daypack.memory.store.port import Rewritten, Store
+from daypack.text.sentences import sentences
+from daypack.types.history import Message
+from daypack.types.memory import Entry, Memory
+from daypack.upkeep.erase.log_lines import read_lines
+from daypack.upkeep.erase.marker import Key, marker_of
+from daypack.upkeep.erase.scope import (
+    Elsewhere,
+    Place,
+    all_sessions,
+    bound_memories,
+    check_names,
+    files_holding,
+    sessions_of,
+)
+from daypack.upkeep.erase.session_rewrite import SessionPlan, SessionRewrite
+from daypack.upkeep.erase.spellings import Spellings
+from daypack.upkeep.erase.target import COPIED_CHARS, Target, literal_target, message_target
+
+_ID_DIGITS = 12
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """What to erase (one of the first three) and where; a session includes its children's and its bound memory."""
+
+    literal: str | None = None
+    message: str | int | None = None  # its number or id
+    entry: str | None = None  # of a memory
+    agent: str = "default"
+    session: str | None = None
+    everywhere: bool = False  # all sessions, live and archived, and all memories of the home
+    memory: str | None = None  # id or title
+    force: bool = False  # erase a very short literal
+
+
+class Plan(Struct, frozen=True):
+    """What an erasure changes. The id changes if anything of it does."""
+
+    id: str
+    sessions: tuple[SessionPlan, ...]
+    memories: tuple[Rewritten, ...]
+    elsewhere: tuple[Elsewhere, ...]  # what holds it and is not reached
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing was found."""
+        return not self.sessions and not self.memories
+
+
+class Erasure:
+    """One request, resolved: its places, its memories and its target."""
+
+    def __init__(self, home: Home, request: Request, *, create_key: bool = False) -> None:
+        _check(request)
+        self.home = home
+        self.key = Key(home, create=create_key)
+        self.places = self._find_places(request)
+        bound, self._remote = bound_memories(self.places)
+        self._memory_ids: frozenset[str] | None = None if request.everywhere else bound
+        self.has_store = os.path.exists(os.path.join(home.memory, "store.sqlite"))
+        self.backend: Backend = open_backend(home)
+        if request.memory is not None:
+            self._memory_ids = (self._memory_ids or frozenset()) | {self._find_memory(request.memory)}
+        self.target: Target
+        self.change: Callable[[str], str]
+        if request.entry is not None:
+            self._choose_entry(request.entry)
+        elif request.message is not None:
+            self._choose_message(request.message)
+        else:
+            self.target = literal_target(request.literal or "", self.key, force=request.force)
+            check_names(self.places, self.target.spellings)
+            self.change = self._replace
+
+    def plan(self) -> Plan:
+        """Return what would change."""
+        sessions = tuple(
+            plan
+            for place in self.places
+            if not is_nothing(plan := SessionRewrite(place.layout, self.target, self.key).plan(place.agent))
+        )
+        memories = tuple(self._memories())
+        reached = frozenset((self.home.memory, *(place.layout.folder for place in self.places)))
+        elsewhere = (
+            *self._remote,
+            *self._other_memories(memories),
+            *files_holding(self.home, self.target.spellings, reached),
+        )
+        named = [structs.replace(session, path="") for session in sessions]  # a moved home has the same plan
+        encoded = msgspec.json.encode((self.target.kind, named, memories))
+        return Plan(sha256(encoded).hexdigest()[:_ID_DIGITS], sessions, memories, elsewhere)
+
+    def remaining(self) -> tuple[Elsewhere, ...]:
+        """Return the files that hold a literal now; the sentences of an erased message may be said elsewhere."""
+        literal = self.target.kind == "literal"
+        return tuple(files_holding(self.home, self.target.spellings, frozenset())) if literal else ()
+
+    def rewrite_memories(self) -> tuple[Rewritten, ...]:
+        """Erase from the memories; their search indexes are removed before and after, and made again when searched."""
+        found = [memory.memory_id for memory in self._memories()]
+        if not found:
+            return ()
+        for memory_id in found:
+            self.backend.indexes.erase(memory_id)
+        try:
+            return tuple(self._store.rewrite(self.change, self._memory_ids))
+        finally:
+            for memory_id in found:
+                self.backend.indexes.erase(memory_id)
+
+    def close(self) -> None:
+        """Close the store."""
+        self.backend.close()
+
+    @property
+    def _store(self) -> Store:
+        return self.backend.store
+
+    def _memories(self) -> list[Rewritten]:
+        if not self.has_store or self._memory_ids == frozenset():
+            return []
+        return self._store.rewrite(self.change, self._memory_ids, dry_run=True)
+
+    def _other_memories(self, included: Sequence[Rewritten]) -> list[Elsewhere]:
+        """Return the memories that hold the target and are not in the scope."""
+        found = self._store.rewrite(self.change, None, dry_run=True) if self.has_store else []
+        known = {memory.memory_id for memory in included}
+        others = [memory for memory in found if memory.memory_id not in known]
+        reason = "outside the scope: add --memory, or --all"
+        return [Elsewhere(f"memory {memory.title} ({memory.memory_id})", reason) for memory in others]
+
+    def _replace(self, text: str) -> str:
+        return self.target.spellings.replace(text, self.target.marker)
+
+    def _find_places(self, request: Request) -> list[Place]:
+        if request.everywhere:
+            return all_sessions(self.home)
+        return sessions_of(self.home, request.agent, request.session) if request.session else []
+
+    def _owned(self) -> list[tuple[str, Memory]]:
+        if not self.has_store:
+            return []
+        store = self._store
+        users = [user.user_id for user in store.accounts.list()]
+        return [
+            (user, memory) for user in users for memory in (*store.memories(user), *store.memories(user, deleted=True))
+        ]
+
+    def _find_memory(self, name: str) -> str:
+        owned = [memory for _, memory in self._owned()]
+        found = [memory.memory_id for memory in owned if name in (memory.memory_id, memory.title)]
+        if len(found) == 1:
+            return found[0]
+        problem = f"{len(found)} memories have this title" if found else "there is no such memory"
+        raise MemoryMissing(problem, operation="erase", place=name, hint="name it by its id: `daypack memory list`")
+
+    def _choose_message(self, name: str | int) -> None:
+        if len(self.places) == 0:
+            raise BadInput("session required", operation="erase", place="--message", hint="erase SESSION --message SEQ")
+        self.places = self.places[:1]
+        layout = self.places[0].layout
+        digits = str(name).removeprefix("msg-")
+        with open(layout.messages, "rb") as log:
+            for line in read_lines(log.read()):
+                if line.record and str(line.seq) == digits:
+                    message = structs.replace(decoder_of(Message).decode(line.record), seq=line.seq)
+                    self.target = message_target(message, self.key)
+                    self.change = self._replace
+                    return
+        hint = "give the number or id of a message: `daypack log` shows them"
+        raise SourceMissing(f"no message {name}", operation="erase", place=layout.messages, hint=hint)
+
+    def _choose_entry(self, entry_id: str) -> None:
+        entry = self._find_entry(entry_id)
+        said = {entry.raw_entry, entry.summary}
+        parts = {part.text.strip() for text in said for part in sentences(text)} | said
+        copied = sorted(part for part in parts if len(part) >= COPIED_CHARS)
+        digest = self.key.digest(entry.raw_entry.encode())
+        marker = marker_of(digest)
+        spellings = Spellings(copied or (f"\0{digest}",))
+        self.places, self._memory_ids = [], frozenset((entry.memory_id,))
+        self.target = Target("entry", digest, marker, spellings)
+        self.change = lambda text: marker if text in said else spellings.replace(text, marker)
+
+    def _find_entry(self, entry_id: str) -> Entry:
+        for user, memory in self._owned():
+            if self._memory_ids and memory.memory_id not in self._memory_ids:
+                continue
+            try:
+                seq = self._store.seq_of(user, memory.memory_id, entry_id)
+            except (EntryMissing, MemoryMissing):
+                continue
+            return self._store.pick(user, memory.memory_id, (seq,))[seq]
+        hint = "`daypack memory show MEMORY` lists entries with their ids"
+        raise EntryMissing("no such entry", operation="erase", place=entry_id, hint=hint)
+
+
+def plan(home: Home, request: Request) -> Plan:
+    """Return what an erasure would change; nothing is written."""
+    erasure = Erasure(home, request)
+    try:
+        return erasure.plan()
+    finally:
+        erasure.close()
+
+
+def is_nothing(found: SessionPlan) -> bool:
+    """Return True if nothing of a session changes."""
+    return not any(getattr(found, name) for name in ("messages", "events", "blobs", "files", "derived"))
+
+
+def _check(request: Request) -> None:
+    hint = "erase SESSION --literal TEXT, erase SESSION --message SEQ, or erase --entry ID"
+    given = [name for name in ("literal", "message", "entry") if getattr(request, name) is not None]
+    if len(given) != 1:
+        problem = "what to erase is required" if not given else f"{' and '.join(given)} cannot be combined"
+        raise BadInput(problem, operation="erase", place="arguments", hint=hint)
+    if request.session and request.everywhere:
+        raise BadInput("a session and --all cannot be combined", operation="erase", place="arguments", hint=hint)
+    scoped = request.session or request.everywhere or request.memory
+    if not scoped and given != ["entry"]:
+        problem = "session required, or --all, or --memory"
+        raise BadInput(problem, operation="erase", place="arguments", hint=hint)
+    if request.everywhere and given == ["message"]:
+        raise BadInput("--message takes one session", operation="erase", place="arguments", hint=hint)

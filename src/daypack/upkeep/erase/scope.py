@@ -1,0 +1,146 @@
+"""Where an erasure looks: sessions with the sessions of their children, memories, and the rest of the home."""
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from daypack.errors import BadInput, DaypackError
+from daypack.files import atomic
+from daypack.history.facets import Facets
+from daypack.history.layout import Home, Layout
+from daypack.history.session import absent
+from daypack.history.sessions import find_session
+from daypack.turn.memory_binding import read_binding
+from daypack.upkeep.erase.log_lines import read_lines
+from daypack.upkeep.erase.spellings import Spellings
+
+_CHILD = "child.updated"
+_CHUNK = 16 << 20
+_MOST_SPELLED = 1 << 12  # bytes of a spelling that may cross the border of two chunks
+_SKIPPED = ("model",)  # downloaded files
+
+
+class Place(NamedTuple):
+    """A session, live or archived."""
+
+    agent: str
+    layout: Layout
+
+
+class Elsewhere(Struct, frozen=True):
+    """A file below the home that holds what is erased and that the erasure does not reach."""
+
+    path: str
+    reason: str
+    is_remote: bool = False  # a memory on a server: whether it holds it is unknown
+
+
+def sessions_of(home: Home, agent: str, name: str) -> list[Place]:
+    """Return a session and the sessions of its children, and theirs."""
+    layout = home.session(agent, find_session(home, agent, name))
+    if not atomic.exists(layout.messages):
+        raise absent(layout, "erase")
+    found = [Place(agent, layout)]
+    for place in found:
+        for child in _children(place.layout):
+            other = Place(child[0] or place.agent, home.session(child[0] or place.agent, child[1]))
+            if other.layout.folder not in [known.layout.folder for known in found] and atomic.exists(
+                other.layout.messages
+            ):
+                found.append(other)
+    return found
+
+
+def all_sessions(home: Home) -> list[Place]:
+    """Return all sessions of a home, and the archived ones."""
+    live = [Place(agent, home.session(agent, name)) for agent in home.agents() for name in home.list(agent)]
+    top = os.path.join(home.folder, "archive")
+    archived = [
+        Place(agent, Layout(home.root, os.path.join(top, agent, name)))
+        for agent in _folders(top)
+        for name in _folders(os.path.join(top, agent))
+    ]
+    return [place for place in (*live, *archived) if atomic.exists(place.layout.messages)]
+
+
+def bound_memories(places: Iterable[Place]) -> tuple[frozenset[str], tuple[Elsewhere, ...]]:
+    """Return the memories of this home that sessions are bound to, and those on servers, which are not reached."""
+    here: set[str] = set()
+    remote: set[Elsewhere] = set()
+    for place in places:
+        try:
+            binding = read_binding(Facets(place.layout).meta())
+        except BadInput:
+            continue
+        if binding and binding.url:
+            reason = "a memory on a server: erase there"
+            remote.add(Elsewhere(f"{binding.url} {binding.memory_id}", reason, is_remote=True))
+        elif binding:
+            here.add(binding.memory_id)
+    return frozenset(here), tuple(sorted(remote, key=lambda found: found.path))
+
+
+def check_names(places: Iterable[Place], spellings: Spellings) -> None:
+    """Refuse a literal that is part of a name: names are in paths, and other files refer to them."""
+    for place in places:
+        names = [("agent", place.agent), ("session", place.layout.name)]
+        for kind, folder in (("pin", place.layout.pinned), ("child", place.layout.derived("child"))):
+            names += [(kind, name) for name in (os.listdir(folder) if os.path.isdir(folder) else ())]
+        for kind, name in names:
+            if spellings.found_in(name.encode("utf-8", "surrogateescape")):
+                problem = f"the literal is part of the name of a {kind}, and names cannot be erased"
+                hint = "remove or delete what has the name (`daypack gc SESSION --delete`), or erase a longer text"
+                raise BadInput(problem, operation="erase", place=f"{place.layout.folder}: {name}", hint=hint)
+
+
+def files_holding(home: Home, spellings: Spellings, reached: frozenset[str]) -> Iterator[Elsewhere]:
+    """Yield the files of a home that hold a spelling, but for those in folders that are `reached`."""
+    for folder, folders, names in os.walk(home.folder):
+        if folder == home.folder:
+            folders[:] = [name for name in folders if name not in _SKIPPED]
+        folders[:] = sorted(name for name in folders if os.path.join(folder, name) not in reached)
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if path in reached or os.path.islink(path):
+                continue
+            if spelled := _spelled_in(path, spellings):
+                yield Elsewhere(path, spelled)
+
+
+def _spelled_in(path: str, spellings: Spellings) -> str:
+    """Return how a file holds a spelling; "" if it does not."""
+    encoded = ""
+    try:
+        with open(path, "rb") as file:
+            before = b""
+            while data := file.read(_CHUNK):
+                if spellings.found_in(before + data):
+                    return "outside the scope"
+                if spellings.encoded_in(before + data):
+                    encoded = "encoded (base64, hexadecimal or percent)"
+                before = data[-_MOST_SPELLED:]
+    except OSError:
+        return ""
+    return encoded
+
+
+def _children(layout: Layout) -> Iterator[tuple[str, str]]:
+    for line in read_lines(atomic.read(layout.events) or b""):
+        if _CHILD.encode() in line.data and (fields := line.fields) and fields.get("type") == _CHILD:
+            data: dict[str, Any] = fields.get("data") or {}
+            agent, name = data.get("agent"), data.get("session")
+            if isinstance(name, str) and name:
+                try:
+                    layout.home.session(agent or layout.agent, name)
+                except DaypackError:
+                    continue  # no name of a session
+                yield str(agent or ""), name
+
+
+def _folders(path: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(path) if os.path.isdir(os.path.join(path, name)) and name[0] != ".")
+    except (FileNotFoundError, NotADirectoryError):
+        return []

@@ -1,0 +1,316 @@
+"""The new files of one session from which something is erased, and what differs from the old ones."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from daypack.derived.records import COMPACTED
+from daypack.derived.swap import chunk_of, digest_messages, range_of
+from daypack.errors import DaypackError
+from daypack.files import atomic, blobs
+from daypack.files.rewrite import STAGING, Rewrite
+from daypack.history.facets import moment
+from daypack.history.layout import Layout
+from daypack.history.lines import UNREADABLE
+from daypack.history.reader import decoder_of
+from daypack.turn.ledger import ERASED, EXPORTED, TURN
+from daypack.types.history import Event, Message
+from daypack.types.records import SwapRecord
+from daypack.upkeep.erase.log_lines import Line, read_lines, sealed_like, with_body
+from daypack.upkeep.erase.marker import Key
+from daypack.upkeep.erase.target import Target, without_content
+from daypack.upkeep.erase.texts import Texts
+from daypack.upkeep.erase.turns import ShownParts
+
+# Of context/, what people write; everything else is made again from the logs.
+_WRITTEN = ("pinned", "child", "budget", "gc.policy")
+_STRUCTURE = ("seq", "id", "ts", "role", "type", "crc")
+
+
+class SessionPlan(Struct, frozen=True):
+    """What an erasure changes in one session; paths are relative to its folder."""
+
+    agent: str
+    session: str
+    path: str
+    matches: int
+    messages: tuple[int, ...]
+    events: tuple[str, ...]
+    blobs: int
+    files: tuple[str, ...]  # others that are rewritten or removed
+    derived: tuple[str, ...]  # under context/, with what is erased in them: all of context/ is made again
+    turns: tuple[str, ...]  # whose replay no longer verifies
+
+
+class SessionRewrite:
+    """Computes the new files of a session; the caller holds its lock, or only wants to know what would change."""
+
+    def __init__(self, layout: Layout, target: Target, key: Key) -> None:
+        self._layout = layout
+        self._target = target
+        self._key = key
+        self._texts = Texts(target.spellings, target.marker, target.sources)
+        self._messages = tuple(read_lines(atomic.read(layout.messages) or b""))
+        self._events = tuple(read_lines(atomic.read(layout.events) or b""))
+        self._new_messages = [self._new_message(line) for line in self._messages]
+        self.changed_seqs = tuple(
+            line.seq for line, new in zip(self._messages, self._new_messages, strict=True) if line.data != new
+        )
+        self._blobs = self._rewrite_blobs()
+        self._turns = self._affected_turns()
+        self._new_events = [self._new_event(line) for line in self._events]
+        self._files = dict(self._other_files())
+
+    @property
+    def tombstone(self) -> str:
+        """The id of the event that records the erasure."""
+        return f"ev-{(self._events[-1].seq if self._events else 0) + 1}"
+
+    def plan(self, agent: str) -> SessionPlan:
+        """Return what changes."""
+        changed = zip(self._events, self._new_events, strict=True)
+        return SessionPlan(
+            agent=agent,
+            session=self._layout.name,
+            path=self._layout.folder,
+            matches=self._texts.matches,
+            messages=self.changed_seqs,
+            events=tuple(f"ev-{line.seq}" for line, new in changed if line.data != new),
+            blobs=len(self._blobs),
+            files=tuple(sorted(self._files)),
+            derived=tuple(sorted(self._derived_holding())),
+            turns=tuple(self._turns),
+        )
+
+    def commit(self, data: dict[str, Any], seconds: float) -> None:
+        """Replace the files; the last line of events.jsonl is then the event that records the erasure."""
+        layout = self._layout
+        rewrite = Rewrite(layout.folder)
+        for new in self._blobs.values():
+            rewrite.replace(os.path.join("blob", blobs.name_of(new)), new)
+        self._stage_log(rewrite, layout.events, [*self._new_events, self._tombstone_line(data, seconds)])
+        for path, new in self._files.items():
+            if new is None:
+                rewrite.remove(path)
+            else:
+                rewrite.replace(path, new)
+        kept = {blobs.name_of(new) for new in self._blobs.values()}
+        for name in self._blobs:
+            if name not in kept:
+                rewrite.remove(os.path.join("blob", name))
+        for name in _names_in(layout.context):
+            if name not in _WRITTEN:
+                rewrite.remove(os.path.join("context", name))
+        self._stage_log(rewrite, layout.messages, self._new_messages)
+        rewrite.commit()
+
+    def _stage_log(self, rewrite: Rewrite, path: str, lines: list[bytes]) -> None:
+        status = os.stat(path)
+        rewrite.replace(os.path.basename(path), b"".join(lines), inode=status.st_ino, size=status.st_size)
+
+    def _tombstone_line(self, data: dict[str, Any], seconds: float) -> bytes:
+        from daypack.files.jsonl import seal  # noqa: PLC0415 — a plan needs none
+
+        number = int(self.tombstone.removeprefix("ev-"))
+        time = f"{moment(seconds)[:-1]}.{int(seconds * 1000) % 1000:03d}Z"
+        event = Event(seq=number, id=self.tombstone, ts=time, type=ERASED, data=data)
+        return seal(msgspec.json.encode(event))[0]
+
+    # Messages
+
+    def _new_message(self, line: Line) -> bytes:
+        fields = line.fields
+        if self._target.kind == "message":
+            if fields is None or line.seq != self._target.seq:
+                return line.data
+            new = without_content(fields, self._target.marker)
+            self._texts.replace_value({key: value for key, value in fields.items() if key not in _STRUCTURE})
+            return sealed_like(line, new)
+        return self._replaced(line, fields, structured=False)
+
+    def _replaced(self, line: Line, fields: dict[str, Any] | None, *, structured: bool) -> bytes:
+        """Return a line with the marker in its texts."""
+        if not self._target.spellings.found_in(line.data):
+            return line.data
+        if fields is None:
+            return with_body(line, self._texts.replace_bytes)
+        new = {
+            key: value if key in _STRUCTURE else self._texts.replace_value(value, structured=structured)
+            for key, value in fields.items()
+        }
+        return sealed_like(line, new) if new != fields else line.data
+
+    # Captured texts
+
+    def _rewrite_blobs(self) -> dict[str, bytes]:
+        """Return the new bytes of the blobs that change, by their former name; their digests change with them."""
+        old: dict[str, bytes] = {}
+        for name in _names_in(self._layout.blob):
+            data = atomic.read(os.path.join(self._layout.blob, name))
+            if data is not None and not name.startswith(atomic.TEMPORARY):
+                old[name] = data
+        new = {name: self._texts.replace_bytes(data) for name, data in old.items()}
+        if self.changed_seqs:
+            self._note_swapped(old)
+        while True:  # a blob may name others
+            for name, data in old.items():
+                self._texts.note(data, new[name])
+            following = {name: self._texts.replace_digests(data) for name, data in new.items()}
+            if following == new:
+                return {name: data for name, data in new.items() if data != old[name]}
+            new = following
+
+    def _note_swapped(self, stored: dict[str, bytes]) -> None:
+        """Note the new ids of ranges and outputs that left the window: they are digests of the messages."""
+        old, new = _messages_of([line.data for line in self._messages]), _messages_of(self._new_messages)
+        changed = frozenset(self.changed_seqs)
+        for record in self._swap_records(stored):
+            extent = range_of(record)
+            within = range(extent.start, extent.stop + 1)
+            if not any(seq in within for seq in changed):
+                continue
+            chunks = [
+                chunk_of(extent.start, extent.stop, digest_messages([found[seq] for seq in within if seq in found]))
+                for found in (old, new)
+            ]
+            if blobs.name_of(chunks[0]) == record.id:
+                self._texts.note(*chunks)
+
+    def _swap_records(self, stored: dict[str, bytes]) -> Iterator[SwapRecord]:
+        for line in self._events:
+            if COMPACTED.encode() not in line.data:
+                continue
+            data: dict[str, Any] = (line.fields or {}).get("data") or {}
+            try:
+                if bulk := data.get("bulk"):
+                    data = msgspec.json.decode(bulk["text"] if "text" in bulk else stored[bulk["blob"]])
+                yield from msgspec.convert(data.get("swapped") or [], list[SwapRecord])
+            except (*UNREADABLE, msgspec.ValidationError, KeyError, TypeError, AttributeError):
+                continue  # of another program
+
+    # Events
+
+    def _affected_turns(self) -> dict[str, bool]:
+        """Return the turns that no longer verify, and whether their prefix changed; and hide their digests.
+
+        The digest of a whole request could confirm a guess of the secret, because everything else in it is known.
+        """
+        matches = self._texts.matches
+        for line in self._events:  # the digests of texts in events
+            if self._target.spellings.found_in(line.data) and (fields := line.fields):
+                self._texts.replace_value(fields.get("data"), structured=True)
+        self._texts.matches = matches  # they are counted when the lines are rewritten
+        shown = ShownParts(frozenset(self.changed_seqs), self._texts.digests)
+        affected: dict[str, bool] = {}
+        for line in self._events:
+            if TURN.encode() not in line.data or (event := _event_of(line)) is None or event.type != TURN:
+                continue
+            try:
+                if shown.is_affected(event):
+                    affected[f"ev-{line.seq}"] = shown.has_prefix(event)
+            except (KeyError, TypeError, AttributeError, IndexError):
+                continue  # of another program
+        return affected
+
+    def _new_event(self, line: Line) -> bytes:
+        fields = line.fields
+        new = self._replaced(line, fields, structured=True)
+        name = f"ev-{line.seq}"
+        if name in self._turns and fields is not None:
+            data = Line(new, line.seq, new).fields or fields
+            return self._with_digests(line, sealed_like(line, self._as_erased(data, prefix=self._turns[name])))
+        if fields is not None and fields.get("type") == EXPORTED and (self._turns or self.changed_seqs):
+            new = sealed_like(line, self._as_hidden(Line(new, line.seq, new).fields or fields))
+        return self._with_digests(line, new)
+
+    def _as_hidden(self, fields: dict[str, Any]) -> dict[str, Any]:
+        data: dict[str, Any] = fields.get("data") or {}
+        digest = data.get("digest")
+        return {**fields, "data": {**data, "digest": self._hide(digest)}} if isinstance(digest, str) else fields
+
+    def _as_erased(self, fields: dict[str, Any], *, prefix: bool) -> dict[str, Any]:
+        data: dict[str, Any] = {**fields["data"], "erased": self.tombstone}
+        data["sha256"] = {name: self._hide(digest) for name, digest in data.get("sha256", {}).items()}
+        if prefix:
+            data["stable"] = {**data["stable"], "prefix_sha256": self._hide(data["stable"]["prefix_sha256"])}
+        if str(data.get("context_id", "")).startswith("ctx-"):
+            digits = data["context_id"][4:]
+            self._texts.digests[digits] = self._key.hide(digits.encode(), len(digits))
+        return {**fields, "data": data}
+
+    def _hide(self, digest: str) -> str:
+        label, colon, digits = digest.rpartition(":")
+        return f"{label}{colon}{self._key.hide(digits.encode(), len(digits))}"
+
+    def _with_digests(self, line: Line, new: bytes) -> bytes:
+        return with_body(Line(new, line.seq, new), self._texts.replace_digests) if new else new
+
+    # Other files
+
+    def _other_files(self) -> Iterator[tuple[str, bytes | None]]:
+        """Yield the other files that hold what is erased, with their new bytes; None: the file is removed."""
+        layout = self._layout
+        own = {layout.messages, layout.events}
+        for path in _files_in(layout.folder):
+            name = os.path.relpath(path, layout.folder)
+            first = name.split(os.sep)[0]
+            if path in own or first in ("blob", STAGING) or self._is_derived(name):
+                continue
+            try:
+                data = atomic.read(path) or b""
+            except DaypackError:
+                continue  # no plain file: `doctor` reports it
+            if os.path.basename(path).startswith(atomic.TEMPORARY):
+                if self._target.spellings.found_in(data):
+                    yield name, None
+            elif (new := self._texts.replace_bytes(data)) != data:
+                yield name, new
+        for name in _names_in(layout.blob):
+            path = os.path.join(layout.blob, name)
+            if name.startswith(atomic.TEMPORARY) and self._target.spellings.found_in(atomic.read(path) or b""):
+                yield os.path.join("blob", name), None
+
+    def _derived_holding(self) -> Iterator[str]:
+        for path in _files_in(self._layout.context):
+            name = os.path.relpath(path, self._layout.folder)
+            if self._is_derived(name) and self._target.spellings.found_in(atomic.read(path) or b""):
+                yield name
+
+    def _is_derived(self, name: str) -> bool:
+        parts = name.split(os.sep)
+        return parts[0] == "context" and len(parts) > 1 and parts[1] not in _WRITTEN
+
+
+def _messages_of(lines: list[bytes]) -> dict[int, Message]:
+    found: dict[int, Message] = {}
+    decoder = decoder_of(Message)
+    for line in read_lines(b"".join(lines)):
+        try:
+            if line.record:
+                found[line.seq] = decoder.decode(line.record)
+        except UNREADABLE:
+            continue
+    return found
+
+
+def _event_of(line: Line) -> Event | None:
+    try:
+        event = decoder_of(Event).decode(line.record) if line.record else None
+    except UNREADABLE:
+        return None
+    return msgspec.structs.replace(event, id=f"ev-{line.seq}") if event else None
+
+
+def _names_in(folder: str) -> list[str]:
+    return sorted(os.listdir(folder)) if os.path.isdir(folder) and not os.path.islink(folder) else []
+
+
+def _files_in(folder: str) -> Iterator[str]:
+    for above, _, names in os.walk(folder):
+        for name in sorted(names):
+            path = os.path.join(above, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                yield path
