@@ -82,7 +82,8 @@ def test_asking_again_opens_a_question_again(home: str) -> None:
     ]
     assert question_in(export(session.turns, "session"), asked).status == "open"
     session.resolve_question(asked)
-    assert question_in(export(session.turns, "session"), asked).resolution_refs == ()
+    ended = question_in(export(session.turns, "session"), asked)
+    assert ended.resolution_refs == (f"events:{session.events()[-1].id}",)
 
 
 def test_questions_survive_a_new_process_and_a_lost_ledger(home: str) -> None:

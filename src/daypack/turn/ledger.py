@@ -270,8 +270,9 @@ def _fold_question(folded: LedgerState, data: Mapping[str, Any], event: Event) -
 def _fold_answer(folded: LedgerState, data: Mapping[str, Any], event: Event) -> None:
     answer = convert(data, _Answer)
     if asked := folded.questions.pop(answer.missing_id, None):
-        words = (f"events:{event.id}",) if "digest" in data else ()
-        refs = (*answer.resolution_refs, *words)
+        # The event holds the answer in words; without any answer it is the only proof of how the question ended.
+        here = (f"events:{event.id}",) if "digest" in data or not answer.resolution_refs else ()
+        refs = (*answer.resolution_refs, *here)
         folded.answered[answer.missing_id] = replace(asked, status=answer.status, resolution_refs=refs)
 
 

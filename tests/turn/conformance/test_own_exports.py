@@ -39,7 +39,10 @@ def eventful(home: str) -> Session:
     session.memory = FakeMemory("Anna owns the boat.", [Remembered("e1", "Bought in May.", 0.5)])
     session.pin("system", f"You are a pilot. Use {SECRET}.")
     session.put_child("rev-123", result="The reef is charted.")
-    session.add_question("Who pays?", requested_from="Anna")
+    session.add_question("Who pays?", requested_from="user:anna")
+    session.resolve_question(session.add_question("Which boat?"))
+    session.resolve_question(session.add_question("Which reef?"), answer="The northern one.")
+    session.resolve_question(session.add_question("Which crew?"), status="declined")
     data = FOREIGN.read_bytes()
     session.append_event(IMPORTED, keep_envelope(session.history, data, read_envelope(data)))
     converse(session, 12)
@@ -51,10 +54,18 @@ def eventful(home: str) -> Session:
     return session
 
 
+def callers_items(target: str) -> list[dict[str, Any]]:
+    """Items of a caller: inline, of a foreign kind, by reference, redacted by its owner."""
+    chart = item(content=None, content_mode="ref", content_ref="file://chart.pdf", item_id="chart", visibility=[target])
+    masked = item(content="The key is gone.", redaction_state="masked", item_id="masked", visibility=[target])
+    source = {"source_id": "s", "uri": "orbit://7", "source_kind": "telemetry", "external_mappings": [{"orbit": 7}]}
+    return [item(visibility=[target]), item("weather", source_refs=[source]), chart, masked]
+
+
 def envelopes(session: Session, **options: Any) -> Iterator[tuple[str, ContextEnvelope]]:
     """Every envelope of a session: its turns and exports for every target."""
     for target in TARGETS:
-        turn = session.prepare(target=target, items=[item(visibility=[target]), item("weather")], **options)
+        turn = session.prepare(target=target, items=callers_items(target), **options)
         yield f"turn for {target}", turn.envelope
         for scope in SCOPES:
             try:

@@ -242,7 +242,7 @@ def _assembly(turn: TurnView) -> ContextAssembly:
         budget_ref=f"{record.context_id}/budget",
         window_ref=f"{record.context_id}/window",
         source_item_refs=tuple(dict.fromkeys(ref for block in blocks for ref in block.item_refs)),
-        redaction_state="masked" if _redacted(turn) else "none",
+        redaction_state="masked" if _redacted(turn) or _redacted_by_owner(turn) else "none",
         hash=turn.assembly.sha256,
     )
 
@@ -356,6 +356,11 @@ def _redacted(turn: TurnView) -> list[str]:
     return [*(f"messages:{seq}" for seq in seqs if seq in shown), *items]
 
 
+def _redacted_by_owner(turn: TurnView) -> list[str]:
+    """Return the ids of items that came redacted."""
+    return [item.id for item in turn.inserted if not item.redacted and item.redaction_state not in ("none", "unknown")]
+
+
 def _events(turn: TurnView, compactions: tuple[ContextCompaction, ...], *, exported: bool) -> tuple[ContextEvent, ...]:
     record, ids = turn.record, turn.record.context_id
     found: list[tuple[str, str, dict[str, Any]]] = [
@@ -365,8 +370,10 @@ def _events(turn: TurnView, compactions: tuple[ContextCompaction, ...], *, expor
         ("context.assembly.created", f"{ids}/assembly", {"hash": turn.assembly.sha256}),
     ]
     found += [("context.missing.detected", missing.id, {"severity": missing.severity}) for missing in turn.missing]
-    if redacted := _redacted(turn):
-        found.append(("context.redaction.applied", f"{ids}/assembly", {"items": redacted}))
+    redacted, by_owner = _redacted(turn), _redacted_by_owner(turn)
+    if redacted or by_owner:
+        about = {"items": redacted} | ({"by_owner": by_owner} if by_owner else {})
+        found.append(("context.redaction.applied", f"{ids}/assembly", about))
     if turn.new_epoch:  # later turns rest on the same compaction
         found += [("context.compaction.completed", compaction.compaction_id, {}) for compaction in compactions]
     if turn.event_id and turn.injections:
