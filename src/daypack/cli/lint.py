@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Iterable
 
 from daypack.cli.main import EXIT_FAILED
 from daypack.cli.options import add_place, open_named
@@ -9,9 +10,10 @@ from daypack.cli.terminal import colour, counted, json_text, print_note, safe, s
 from daypack.errors import BadInput
 from daypack.files import atomic
 from daypack.history.layout import Layout, find_home
+from daypack.text.statements.passages import Document, Lines
 from daypack.text.tokens import Counter, counter_for, counter_named
+from daypack.upkeep.lint.duplicates import Row
 from daypack.upkeep.lint.edits import diff
-from daypack.upkeep.lint.passages import Document, Lines
 from daypack.upkeep.lint.prompt_texts import (
     BLOCKS,
     MEMORY,
@@ -22,6 +24,7 @@ from daypack.upkeep.lint.prompt_texts import (
     read_workspace,
 )
 from daypack.upkeep.lint.report import Report, examine
+from daypack.upkeep.lint.similarity import open_similarity
 from daypack.upkeep.lint.stale_references import Declared, read_declared
 from daypack.upkeep.reflect.reflector import Reflector, Written
 
@@ -30,23 +33,14 @@ PATCH = "daypack-lint.patch"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument(
-        "workspace", nargs="?", help="folder to check (default: the workspace of the session, else this folder)"
-    )
-    parser.add_argument(
-        "--session", metavar="NAME", help="also check the instruction blocks and the CONTEXT.md of this session"
-    )
-    parser.add_argument(
-        "--with",
-        action="append",
-        default=[],
-        dest="others",
-        metavar="FILE",
-        help="another file that is part of the prompt; may be repeated",
-    )
-    parser.add_argument(
-        "--declares", metavar="FILE", help="file that lists the existing tools and layers, under [tools] and [layers]"
-    )
+    where = "folder to check (default: the workspace of the session, else this folder)"
+    parser.add_argument("workspace", nargs="?", help=where)
+    of_session = "also check the instruction blocks and the CONTEXT.md of this session"
+    parser.add_argument("--session", metavar="NAME", help=of_session)
+    also = "another file that is part of the prompt; may be repeated"
+    parser.add_argument("--with", action="append", default=[], dest="others", metavar="FILE", help=also)
+    listed = "file that lists the existing tools and layers, under [tools] and [layers]"
+    parser.add_argument("--declares", metavar="FILE", help=listed)
     parser.add_argument("--fix", action="store_true", help=f"rewrite MEMORY.md, and write {PATCH} for the other files")
     add_place(parser, session=None)
 
@@ -54,14 +48,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the report, and fix if asked; exit code 1 if there are findings that were not fixed."""
     folder, documents, unused, counter = _texts(args)
-    report = examine(documents, counter, declared=_declared(args.declares), unused=unused)
-    written, patch = _fix(args, folder, report) if args.fix else (None, None)
+    home = find_home(args.home, args.uid)
+    declared = _declared(args.declares)
+    report = examine(documents, counter, declared=declared, unused=unused, similarity=open_similarity(home))
+    written = patch = None
+    if args.fix and MEMORY in report.texts:
+        written = Reflector(folder, home).rewrite(*report.texts[MEMORY])
+    if args.fix and (text := report.patch()):
+        patch = os.path.join(folder, PATCH)
+        atomic.publish(patch, text.encode())
     if args.json:
         print(json_text(_as_json(folder, report, written, patch)))
     else:
         print("\n".join(_lines(folder, report, declared=bool(args.declares))))
         if args.fix:
-            _print_fix(written, patch)
+            _print_fix(report, written, patch)
     return 0 if report.clean or args.fix else EXIT_FAILED
 
 
@@ -85,39 +86,21 @@ def _texts(args: argparse.Namespace) -> tuple[str, list[Document], list[str], Co
 
 
 def _declared(path: str | None) -> Declared | None:
-    if path is None:
-        return None
-    text = read_text(path)
-    if text is None:
+    text = read_text(path) if path else None
+    if path and text is None:
         raise BadInput("no such file", operation="lint", place=path, hint="name a readable file after --declares")
-    return read_declared(text, path)
-
-
-def _fix(args: argparse.Namespace, folder: str, report: Report) -> tuple[Written | None, str | None]:
-    written = patch = None
-    if MEMORY in report.texts:
-        written = Reflector(folder, find_home(args.home, args.uid)).rewrite(*report.texts[MEMORY])
-    if text := report.patch():
-        patch = os.path.join(folder, PATCH)
-        atomic.publish(patch, text.encode())
-    return written, patch
+    return read_declared(text, path) if path and text is not None else None
 
 
 def _as_json(folder: str, report: Report, written: Written | None, patch: str | None) -> dict[str, object]:
+    saved = report.before - report.after
+    findings = {name: getattr(report, name) for name in ("duplicates", "conflicts", "history", "stale", "examples")}
     return {
         "workspace": folder,
         "clean": report.clean,
-        "duplicates": report.duplicates,
-        "history": report.history,
-        "stale": report.stale,
-        "examples": report.examples,
+        **findings,
         "removals": report.removals,
-        "tokens": {
-            "components": report.costs,
-            "before": report.before,
-            "after": report.after,
-            "saved": report.before - report.after,
-        },
+        "tokens": {"components": report.costs, "before": report.before, "after": report.after, "saved": saved},
         "changes": {name: diff(name, *texts) for name, texts in report.texts.items()},
         "written": written,
         "patch": patch,
@@ -125,51 +108,43 @@ def _as_json(folder: str, report: Report, written: Written | None, patch: str | 
 
 
 def _lines(folder: str, report: Report, *, declared: bool) -> list[str]:
-    lines = [safe_line(folder), "", colour("duplicates", "dim")]
-    rows = [
-        (row.concept, row.kind + (f" ({', '.join(row.stale)})" if row.stale else ""), ", ".join(map(str, row.places)))
-        for row in report.duplicates
-    ]
-    lines += _table(("concept", "class", "where"), rows)
-    lines += ["", colour("session history in MEMORY.md", "dim")]
-    lines += _table(
-        ("lines", "why"), [(_line_range(found.first, found.last), found.reason) for found in report.history]
-    )
-    lines += ["", colour("stale", "dim")]
-    if declared:
-        stale = [
-            (f"{found.source} {_line_range(found.first, found.last)}", f"no {found.sort} {found.name}")
-            for found in report.stale
-        ]
-        lines += _table(("lines", "what"), stale)
-    else:
-        lines.append("  not checked: pass --declares FILE with the existing tools and layers")
-    lines += ["", colour("examples that can be shortened", "dim")]
-    examples = [
-        (f"{found.source} {_line_range(found.first, found.last)}", found.short or "too long for one line")
-        for found in report.examples
-    ]
-    lines += _table(("lines", "short form"), examples)
-    lines += ["", colour("tokens per turn", "dim")]
+    lines = [safe_line(folder)]
+    lines += _table("duplicates", ("concept", "class", "where"), list(map(_row, report.duplicates)))
+    if report.conflicts:
+        lines += _table("may contradict each other", ("statements", "differ in", "where"), map(_row, report.conflicts))
+    history = [(str(Lines(found.first, found.last)), found.reason) for found in report.history]
+    lines += _table("session history in MEMORY.md", ("lines", "why"), history)
+    stale = [(f"{f.source} {f.lines}", f"no {f.sort} {f.name}") for f in report.stale]
+    unknown = "" if declared else "not checked: pass --declares FILE with the existing tools and layers"
+    lines += _table("stale", ("lines", "what"), stale, unknown or "nothing")
+    examples = [(f"{f.source} {Lines(f.first, f.last)}", f.short or "too long for one line") for f in report.examples]
+    lines += _table("examples that can be shortened", ("lines", "short form"), examples)
     costs = [(f"{cost.before:,}", f"{cost.after:,}", cost.component) for cost in report.costs]
     total = (f"{report.before:,}", f"{report.after:,}", "total")
-    lines += [f"  {line}" for line in table(("before", "after", "component"), [*costs, total], right=2)]
-    lines.append(f"  {counted(report.before - report.after, 'token')} per turn can be saved")
-    return lines
+    lines += _table("tokens per turn", ("before", "after", "component"), [*costs, total], right=2)
+    return [*lines, f"  {counted(report.before - report.after, 'token')} per turn can be saved"]
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    return [f"  {line}" for line in table(head, rows)] if rows else ["  nothing"]
+def _row(row: Row) -> tuple[str, ...]:
+    return row.concept, row.kind + (f" ({', '.join(row.stale)})" if row.stale else ""), ", ".join(map(str, row.places))
 
 
-def _line_range(first: int, last: int) -> str:
-    return str(Lines(first, last))
+def _table(
+    title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]], empty: str = "nothing", right: int = 0
+) -> list[str]:
+    found = list(rows)
+    return [
+        "",
+        colour(title, "dim"),
+        *(f"  {line}" for line in (table(head, found, right=right) if found else [empty])),
+    ]
 
 
-def _print_fix(written: Written | None, patch: str | None) -> None:
-    print()
+def _print_fix(report: Report, written: Written | None, patch: str | None) -> None:
+    removed = [(f"{r.source} {Lines(r.first, r.last)}", r.reason) for r in report.removals]
+    print("\n".join(_table("removed", ("lines", "why"), removed)), end="\n\n")
+    print(safe((written.diff if written else "") + report.patch()), end="")
     if written:
-        print(safe(written.diff), end="")
         print_note(f"rewrote {safe_line(written.path)}; backup: {safe_line(str(written.backup))}")
     else:
         print_note("MEMORY.md is unchanged")

@@ -42,6 +42,14 @@ INSTRUCTION_STOP_WORDS = (STOP_WORDS - _words("down few further off under")) | _
     "e eg else etc g ie let may might per please shall thing via vs whether whose yes yourself"
 )
 
+# How strong a rule is: obligation, permission, frequency, negation. Two rules with other force words share a subject.
+FORCE_WORDS = _words(
+    """
+    always every must ensure sure need needs required require requires allowed allow permitted mandatory never no not
+    none nothing without cannot nobody neither nor forbidden forbid prohibited prohibit banned ban avoid instead rather
+    """
+)
+
 # A value that was known before is different now; as parts of a regular expression.
 CHANGE_VERBS = (
     "moved", "changed", "switched", "rescheduled", "postponed", "renamed", "updated", "delayed", "extended",

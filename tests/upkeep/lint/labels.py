@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from daypack.history.layout import Layout
+from daypack.text.statements.passages import Document, Role
 from daypack.text.tokens import counter_for
 from daypack.upkeep.lint.duplicates import Row
-from daypack.upkeep.lint.passages import Document, Role
 from daypack.upkeep.lint.prompt_texts import BLOCKS, injected
 from daypack.upkeep.lint.report import Report, examine
 from daypack.upkeep.lint.stale_references import Declared, read_declared
@@ -114,9 +114,7 @@ def confused(workspace: Workspace, report: Report) -> list[str]:
     """Return the near misses that share a row."""
     rows = [set(_places(row)) for row in report.duplicates]
     return [
-        label
-        for label, places in workspace.labels.items()
-        if label[0] == "n" and any(places <= row for row in rows)
+        label for label, places in workspace.labels.items() if label[0] == "n" and any(places <= row for row in rows)
     ]
 
 

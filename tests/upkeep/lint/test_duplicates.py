@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from upkeep.lint.workspaces import WORKSPACES, report, table, texts
 
+from daypack.text.statements.passages import Document, Role
 from daypack.upkeep.lint.duplicates import find_duplicates
-from daypack.upkeep.lint.passages import Document, Role
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -87,7 +87,7 @@ def test_other_words_in_another_order_give_the_same_classes() -> None:
         "AGENTS.md L20-26; MEMORY.md L7,L8,L9": "near",
         "AGENTS.md L26; MEMORY.md L4": "exact",
         "AGENTS.md L28-34; provenance L1-2": "near",
-        "SOUL.md L5-8; identity L2; voice L1": "triple",
+        "SOUL.md L7-8; identity L2; voice L1": "triple",
         "SOUL.md L22-26; TOOLS.md L22-27; identity L3": "triple, stale",
         "TOOLS.md L18-20": "stale",
     }

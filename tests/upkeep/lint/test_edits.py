@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from daypack.text.statements.passages import Document
 from daypack.upkeep.lint.edits import diff, edited, flattened
-from daypack.upkeep.lint.passages import Document
 from daypack.upkeep.lint.removals import Removal
 
 

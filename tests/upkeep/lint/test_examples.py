@@ -2,8 +2,8 @@
 
 import pytest
 
+from daypack.text.statements.passages import Document
 from daypack.upkeep.lint.examples import find_examples
-from daypack.upkeep.lint.passages import Document
 
 
 def short(body: str, language: str = "") -> list[str | None]:

@@ -9,9 +9,9 @@ from upkeep.lint.workspaces import DECLARED, WORKSPACES, copy, report, texts
 import daypack
 from daypack.derived.template import problems
 from daypack.history.layout import Home
+from daypack.text.statements.passages import Document
 from daypack.text.tokens import counter_for
 from daypack.upkeep.lint.duplicates import find_duplicates
-from daypack.upkeep.lint.passages import Document
 from daypack.upkeep.lint.prompt_texts import BLOCKS, injected, read_workspace
 from daypack.upkeep.lint.report import Report, examine
 from daypack.upkeep.reflect.reflector import Reflector
@@ -128,7 +128,7 @@ def test_one_file_explains_memory_and_the_identity_only_points(home: str, tmp_pa
     folder = copy("shop", tmp_path / "shop")
     fixed(folder, home)
     explaining = [one.name for one in texts(folder) if "word for word" in one.text]
-    assert explaining == ["SOUL.md"]
+    assert explaining == ["TOOLS.md"]
 
 
 @pytest.mark.parametrize("name", ["shop", "bakery", "greenhouse", "assistant"])

@@ -3,7 +3,7 @@
 import pytest
 
 from daypack.errors import BadInput
-from daypack.upkeep.lint.passages import Document, Role
+from daypack.text.statements.passages import Document, Role
 from daypack.upkeep.lint.stale_references import Declared, find_stale, read_declared
 
 
@@ -47,3 +47,29 @@ def test_layers_are_known_with_and_without_their_brackets_and_the_word_memory() 
 
 def test_memories_are_no_place_where_tools_are_declared() -> None:
     assert stale("- shell: runs\n- fax_out: faxes\n", Declared(tools=("shell",)), "memory") == []
+
+
+@pytest.mark.requirement("S1-D5.1")
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("- Send bills with fax_out on Mondays.", "fax_out"),
+        ("- Call `beam(place)` when you are late.", "beam"),
+        ("- The `teleport` tool needs a licence.", "teleport"),
+        ("- New insights go to the Dream layer.", "Dream"),
+        ("- Dream log entries are read at dawn.", "Dream log"),
+    ],
+)
+def test_stale_names_are_found_under_any_heading_and_in_any_file(line: str, name: str) -> None:
+    tools = "# T\n\n- `shell`: runs\n- `fax_out`: faxes\n\n## Where things are\n\n- State: now\n- Dream log: gone\n"
+    declared = Declared(("shell",), ("State",))
+    agents = Document("AGENTS.md", f"# A\n\n## Good manners\n\n- Be kind.\n{line}\n")
+    found = find_stale([agents, Document("TOOLS.md", tools)], declared)
+    assert [(one.name, one.first) for one in found if one.source == "AGENTS.md"] == [(name, 6)]
+    assert [one.name for one in found if one.source == "TOOLS.md"] == ["fax_out", "Dream log"]
+
+
+def test_a_line_about_a_declared_tool_too_is_reported_and_for_a_person_to_decide() -> None:
+    text = "- `shell`: runs\n- `fax_out`: faxes\n\n## Habits\n\n- Use shell and fax_out in turn.\n"
+    found = find_stale([Document("TOOLS.md", text)], Declared(tools=("shell",)))
+    assert [(one.first, one.mixed) for one in found] == [(2, False), (6, True)]

@@ -8,10 +8,10 @@ from daypack.derived.records import COMPACTED, store
 from daypack.history.draft import draft_event
 from daypack.history.layout import Layout
 from daypack.session import Session
+from daypack.text.statements.passages import Document
 from daypack.text.tokens import counter_for
 from daypack.types.compaction import Compaction, Records
 from daypack.types.records import Decision, Fact
-from daypack.upkeep.lint.passages import Document
 from daypack.upkeep.lint.prompt_texts import BLOCKS, injected, read_workspace
 from daypack.upkeep.lint.report import Report, examine
 from daypack.upkeep.lint.stale_references import read_declared

@@ -14,7 +14,7 @@ from daypack.errors import BadInput, DaypackError
 from daypack.files import atomic
 from daypack.history.layout import Home
 from daypack.session import Session
-from daypack.upkeep.lint.passages import Document
+from daypack.text.statements.passages import Document
 from daypack.upkeep.reflect.promotion import CONFIRMED
 from daypack.upkeep.reflect.reflector import Reflected, Reflector
 

@@ -2,22 +2,23 @@
 
     Model hierarchy   AGENTS.md L18-53   MEMORY.md L2,L3   near
 
-Classes: exact (the same words), near (a paraphrase), cross-reference (a line that refers to, or summarizes, a section
-of another text), triple (three or more texts), stale (refers to something that no longer exists).
+Classes: exact (the same words), near (a paraphrase), cross-reference (a line that refers to a section of another text),
+triple (three or more texts), stale (refers to something that no longer exists).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
-from daypack.upkeep.lint.matches import Class, Finder, Match, find_exact, is_pointer
-from daypack.upkeep.lint.passages import Document, Lines
+from daypack.text.statements.passages import Document, Lines, Part
+from daypack.text.statements.wording import terms_of
+from daypack.upkeep.lint.matches import Finder, Match, file_names, is_pointer
 from daypack.upkeep.lint.stale_references import Stale
-from daypack.upkeep.lint.vocabulary import is_concept, is_file
 
 _CONCEPT_CHARS = 60
-_MAX_LINES = 60  # longer passages have several subjects
+_REPEATED = 0.6  # of a section's items that must be repeated for the whole section to count
+_NEIGHBOURS = 2  # items or lines apart
 _CLOSE_LINES = 12  # a part of at most this many lines has the same subject as each of its lines
 
 
@@ -27,13 +28,8 @@ class Place(Struct, frozen=True):
     source: str
     spans: tuple[tuple[int, int], ...]
 
-    @property
-    def lines(self) -> str:
-        """The lines as people write them: L2,L3 or L18-53."""
-        return ",".join(str(Lines(*span)) for span in self.spans)
-
     def __str__(self) -> str:
-        return f"{self.source} {self.lines}"
+        return f"{self.source} {','.join(str(Lines(*span)) for span in self.spans)}"
 
 
 class Row(Struct, frozen=True, omit_defaults=True):
@@ -43,271 +39,215 @@ class Row(Struct, frozen=True, omit_defaults=True):
     kind: str = field(name="class")
     places: tuple[Place, ...]
     stale: tuple[str, ...] = ()  # the texts that are out of date
+    deliberate: bool = False  # a reference that names its file: nothing to fix
 
 
 class _Draft:
-    """A row under construction: its matches, and lines by text."""
+    """A row under construction."""
 
     def __init__(self, match: Match) -> None:
-        self.kind: Class = match.kind
-        self.matches = [match]
+        self.kind: str = match.kind
+        self.title = match.right.title or min(match.left.text, match.right.text, key=len)
+        self.deliberate = match.kind == "cross-reference" and bool(file_names(match.left.text))
         self.spans: dict[str, set[Lines]] = defaultdict(set)
-        self.title = ""
-        for part, lines in ((match.small, match.small_lines), (match.large, match.large_lines)):
-            self.spans[part.source].add(lines)
+        for part in (match.left, match.right):
+            self.spans[part.source].add(part.lines)
 
     def merge(self, other: "_Draft") -> None:
-        self.matches += other.matches
         for source, spans in other.spans.items():
             self.spans[source] |= spans
+
+    def contains(self, other: "_Draft") -> bool:
+        pairs = [(lines, self.spans.get(source, ())) for source, spans in other.spans.items() for lines in spans]
+        return all(any(lines.within(span) for span in spans) for lines, spans in pairs)
 
 
 def find_duplicates(
     documents: Sequence[Document], stale: Sequence[Stale] = (), matches: Sequence[Match] | None = None
 ) -> tuple[Row, ...]:
     """Return the duplication map; `stale` are known stale references, `matches` known matches."""
-    matches = find_matches(documents) if matches is None else matches
+    matches = Finder(documents).find() if matches is None else matches
     order = {document.name: at for at, document in enumerate(documents)}
-    drafts = _with_third(
-        _with_same_place([_Draft(match) for match in matches], {document.name: document for document in documents})
-    )
-    drafts = [draft for draft in drafts if not _only_points(draft)]
-    rows = [_row(draft, stale, order) for draft in drafts]
-    reported = {
-        (place.source, number) for row in rows if row.stale for place in row.places for number in _numbers(place)
-    }
+    drawn = _Map(documents, stale)
+    rows = [drawn.row(draft, order) for draft in drawn.drafts([match for match in matches if not match.differs])]
+    listed = {line for row in rows if row.stale for place in row.places for line in _lines(place)}
     rows += [
-        Row(
-            reference.name,
-            "stale",
-            (Place(reference.source, ((reference.first, reference.last),)),),
-            (reference.source,),
-        )
-        for reference in stale
-        if (reference.source, reference.first) not in reported
+        Row(found.name, "stale", (Place(found.source, (found.lines,)),), (found.source,))
+        for found in stale
+        if (found.source, found.first) not in listed
     ]
     return tuple(sorted(rows, key=lambda row: [(order[place.source], place.spans) for place in row.places]))
 
 
-def find_matches(documents: Sequence[Document]) -> list[Match]:
-    """Return the matches between texts without repetitions: exact ones first, then paraphrases, then references."""
-    exact = _in_runs(find_exact(documents))
-    finder = Finder(documents)
-    kept = list(exact)
-    for match in finder.find_near():
-        if any(_same_place(match, other) and len(match.shared) < 1.3 * len(other.shared) for other in exact):
-            continue
-        small_place = match.large.kind != "section" or match.large_lines.length <= 8
-        if small_place or match.small.kind in ("section", "block") or len(match.small.children) > 2:
-            # A paraphrase of a whole passage replaces the exact matches within it.
-            kept = [other for other in kept if not (other.kind == "exact" and _contains(match, other))]
-        # An exact match of two terms within a paraphrase is not a rule of its own.
-        kept = [
-            other for other in kept if other.kind != "exact" or len(other.shared) > 2 or not _contains(match, other)
-        ]
-        kept.append(match)
-    for match in finder.find_pointers():
-        if not any(_same_place(match, other) or _within(match, other) for other in kept):
-            kept.append(match)
-    return kept
+def find_conflicts(matches: Sequence[Match]) -> tuple[Row, ...]:
+    """Return statements that are alike except for a number, a name, a negation, an order or a condition."""
+    same = {end for match in matches if not match.differs for end in _ends(match)}
+    alike = [match for match in matches if match.differs and not same.intersection(_ends(match))]
+    return tuple(
+        Row(
+            _shortened(f"{match.left.text} / {match.right.text}", 2 * _CONCEPT_CHARS),
+            match.differs,
+            tuple(Place(part.source, (part.lines,)) for part in (match.left, match.right)),
+        )
+        for match in alike
+    )
 
 
-def _in_runs(matches: Sequence[Match]) -> list[Match]:
-    """Merge matches of sentences that are consecutive in both texts."""
-    runs: list[Match] = []
-    for match in sorted(matches, key=lambda match: (match.small.source, match.large.source, match.small_lines)):
-        last = runs[-1] if runs else None
-        if last and _follows(last, match):
-            runs[-1] = last._replace(
-                small_lines=Lines(last.small_lines.first, match.small_lines.last),
-                large_lines=Lines(last.large_lines.first, match.large_lines.last),
-                shared=last.shared | match.shared,
-            )
-            continue
-        runs.append(match)
-    return runs
+class _Map:
+    """Draws the map of some texts."""
 
+    def __init__(self, documents: Sequence[Document], stale: Sequence[Stale]) -> None:
+        self._documents = {document.name: document for document in documents}
+        self._stale = {(found.source, number) for found in stale for number in found.lines.numbers}
+        self._items = {document.name: self._active(document.items) for document in documents}
 
-def _follows(last: Match, match: Match) -> bool:
-    same = (last.small.source, last.large.source) == (match.small.source, match.large.source)
-    near = _adjoins(last.small_lines, match.small_lines) and _adjoins(last.large_lines, match.large_lines)
-    return same and near
+    def _active(self, items: Iterable[Part]) -> list[Part]:
+        return [item for item in items if (item.source, item.lines.first) not in self._stale and not item.is_lead]
 
+    def drafts(self, matches: Sequence[Match]) -> list[_Draft]:
+        """Return the rows: matches of sections and of single statements, joined where they have the same subject."""
+        pairs = [match for match in matches if match.kind != "cross-reference" and not match.right.title]
+        pairs = [match for match in pairs if not is_pointer(match.left) and not is_pointer(match.right)]
+        drafts = self._over_sections([match for match in matches if match.kind == "near" and match.right.title], pairs)
+        groups: dict[tuple[str, str], list[Match]] = defaultdict(list)
+        for match in pairs:
+            groups[match.left.source, match.right.source].append(match)
+        drafts += [draft for group in groups.values() for draft in self._by_section(group)]
+        references = [_Draft(match) for match in matches if match.kind == "cross-reference"]
+        drafts += [draft for draft in references if not any(other.contains(draft) for other in drafts)]
+        drafts = self._joined(drafts)
+        for draft in drafts:
+            self._add_pointers(draft)
+        return [draft for draft in drafts if not any(self._is_part(draft, other) for other in drafts)]
 
-def _adjoins(lines: Lines, other: Lines) -> bool:
-    return lines.last <= other.first <= lines.last + 1 or lines == other
+    def _over_sections(self, matches: Sequence[Match], pairs: Sequence[Match]) -> list[_Draft]:
+        """Return a row for each section that lines of a text summarize, with repeated lines beside them."""
+        rows: dict[tuple[int, str], _Draft] = {}
+        for match in matches:
+            rows.setdefault((id(match.right), match.left.source), _Draft(match)).merge(_Draft(match))
+        for (_, source), row in rows.items():
+            for here, there in [(m.left, m.right) for m in pairs] + [(m.right, m.left) for m in pairs]:
+                beside = here.source == source and any(here.lines.gap(lines) < 2 for lines in row.spans[source])
+                if beside and any(there.lines.within(lines) for lines in row.spans.get(there.source, ())):
+                    row.spans[source].add(here.lines)
+        return list(rows.values())
 
-
-def _sides(match: Match) -> dict[str, Lines]:
-    return {match.small.source: match.small_lines, match.large.source: match.large_lines}
-
-
-def _same_place(match: Match, other: Match) -> bool:
-    """Return True if two matches cover about the same lines of the same texts."""
-    first, second = _sides(match), _sides(other)
-    return first.keys() == second.keys() and all(_alike(first[source], second[source]) for source in first)
-
-
-def _contains(match: Match, other: Match) -> bool:
-    first, second = _sides(match), _sides(other)
-    return first.keys() == second.keys() and all(first[key].overlap(second[key]) == second[key].length for key in first)
-
-
-def _alike(lines: Lines, other: Lines) -> bool:
-    return 2 * lines.overlap(other) >= max(lines.length, other.length)
-
-
-def _within(match: Match, other: Match) -> bool:
-    first, second = _sides(match), _sides(other)
-    return first.keys() == second.keys() and all(first[source].overlap(second[source]) for source in first)
-
-
-def _with_same_place(drafts: Sequence[_Draft], documents: Mapping[str, Document]) -> list[_Draft]:
-    """Merge rows of nearby lines that match the same section, and include exact matches beside them."""
-    rows: list[_Draft] = []
-    for draft in drafts:
-        match = draft.matches[0]
-        for row in rows:
-            other = row.matches[0]
-            same = (match.small.source, match.large.source) == (other.small.source, other.large.source)
-            close = _near_by(match.small_lines, other.small_lines) and match.large_lines.overlap(other.large_lines)
-            if same and draft.kind == row.kind == "near" and (close or _alike(match.large_lines, other.large_lines)):
-                row.merge(draft)
-                break
+    def _by_section(self, matches: list[Match]) -> list[_Draft]:
+        """Return the rows of the matches of two texts; a section that is mostly repeated is one row."""
+        left, right = matches[0].left.source, matches[0].right.source
+        found: list[tuple[float, int, Part, list[Match]]] = []
+        for at, section in enumerate(self._documents[left].sections if left != right else ()):
+            inside = self._together([match for match in matches if match.left.lines.within(section.lines)])
+            found.append((self._repeated(section, [match.left for match in inside]), -at, section, inside))
+        share, _, section, inside = max(found, default=(0.0, 0, matches[0].left, matches))
+        if share < _REPEATED:
+            return [_Draft(match) for match in matches]
+        row = _Draft(Match("near", inside[0].right, section))
+        others = [match.right for match in inside]
+        span = Lines(min(part.lines.first for part in others), max(part.lines.last for part in others))
+        whole = self._documents[right].section_at(span)
+        if whole and self._repeated(whole, others) >= _REPEATED:
+            row.spans[right] = {whole.lines}
+            row.title = min(section.title, whole.title, key=len)
         else:
-            rows.append(draft)
-    for row in rows:
-        for other in rows:
-            if row.kind == "near" and other.kind == "exact":
-                _include_exact(row, other, documents)
-    return rows
+            row.spans[right] = {part.lines for part in others}
+        rest = [match for match in matches if match not in inside]
+        return [row, *(self._by_section(rest) if rest else [])]
 
+    def _together(self, matches: Sequence[Match]) -> list[Match]:
+        """Return the largest group of matches whose lines are neighbours in the second text."""
+        groups: list[list[Match]] = [[]]
+        last = 0
+        for match in sorted(matches, key=lambda match: match.right.lines):
+            at = sum(item.lines.first <= match.right.lines.first for item in self._items[match.right.source])
+            if groups[-1] and at - last > _NEIGHBOURS:
+                groups.append([])
+            groups[-1].append(match)
+            last = at
+        return max(groups, key=len)
 
-def _include_exact(row: _Draft, exact: _Draft, documents: Mapping[str, Document]) -> None:
-    """If an exact match lies beside a paraphrase of the same section, extend the row to the whole section."""
-    here, there = _sides(row.matches[0]), _sides(exact.matches[0])
-    small, large = row.matches[0].small.source, row.matches[0].large.source
-    if here.keys() != there.keys() or not any(_near_by(there[small], lines) for lines in row.spans[small]):
-        return
-    whole = Lines(min(here[large].first, there[large].first), max(here[large].last, there[large].last))
-    section = documents[large].section_at(whole)
-    if section:
-        row.spans[large] = {section.lines}
-        row.spans[small].add(there[small])
-        row.title = section.title
+    def _repeated(self, section: Part, parts: Sequence[Part]) -> float:
+        """Return the share of a section's items, without stale ones, that these parts are of; 0 for a single item."""
+        active = self._active(section.parts)
+        repeated = [item for item in active if any(part.lines.within(item.lines) for part in parts)]
+        return len(repeated) / len(active) if len(repeated) > 1 else 0.0
 
-
-def _near_by(lines: Lines, other: Lines, gap: int = 1) -> bool:
-    return lines.first <= other.last + gap and other.first <= lines.last + gap
-
-
-def _with_third(drafts: Sequence[_Draft]) -> list[_Draft]:
-    """Merge rows with the same subject in different texts."""
-    rows: list[_Draft] = []
-    for draft in drafts:
-        joined = draft
-        for row in list(rows):
-            if row.spans.keys() != joined.spans.keys() and _same_subject(row, joined):
+    def _joined(self, drafts: Sequence[_Draft]) -> list[_Draft]:
+        rows: list[_Draft] = []
+        for draft in drafts:
+            joined = draft
+            for row in [row for row in rows if self._is_one_subject(row, joined)]:
                 rows.remove(row)
                 row.merge(joined)
                 joined = row
-        rows.append(joined)
-    if len(rows) < len(drafts):
-        return _with_third(rows)
-    return _without_parts(rows)
+            rows.append(joined)
+        return rows if len(rows) == len(drafts) else self._joined(rows)
 
-
-def _same_subject(draft: _Draft, other: _Draft) -> bool:
-    if any(
-        _length(draft.spans[key] | other.spans[key]) > _MAX_LINES for key in draft.spans.keys() & other.spans.keys()
-    ):
+    def _is_one_subject(self, left: _Draft, right: _Draft) -> bool:
+        """Return True if two rows of different texts are about the same lines of a text they share."""
+        if left.spans.keys() == right.spans.keys() or "cross-reference" in (left.kind, right.kind):
+            return False
+        for source in left.spans.keys() & right.spans.keys():
+            # Rules of behaviour that daypack injects in several places are together in a file.
+            injected = all(map(self._is_injected, (left.spans.keys() | right.spans.keys()) - {source}))
+            for here, there in [(here, there) for here in left.spans[source] for there in right.spans[source]]:
+                larger, common = max(len(here.numbers), len(there.numbers)), here.overlap(there)
+                close = larger <= _CLOSE_LINES and (common or (injected and here.gap(there) <= _NEIGHBOURS))
+                if close or (common and 4 * common >= larger):
+                    return True
         return False
-    return any(_related(match, another) for match in draft.matches for another in other.matches)
+
+    def _is_injected(self, source: str) -> bool:
+        return self._documents[source].role == "injected"
+
+    def _add_pointers(self, draft: _Draft) -> None:
+        """Add the lines of the identity that point to a file this row explains."""
+        lines = [(source, number) for source, spans in draft.spans.items() for span in spans for number in span.numbers]
+        named = file_names("\n".join(self._documents[source].row(number) for source, number in lines))
+        for source in filter(self._is_injected, self._documents if len(lines) > 3 else ()):
+            for statement in self._documents[source].statements:
+                if is_pointer(statement) and file_names(statement.text) & named:
+                    draft.spans[source].add(statement.lines)
+
+    def _is_part(self, draft: _Draft, other: _Draft) -> bool:
+        """Return True if another row says all of it; an exact copy within a paraphrase is a row of its own."""
+        if draft is other or not other.contains(draft):
+            return False
+        if draft.contains(other) and draft.kind == other.kind:
+            return id(draft) > id(other)
+        few = len(terms_of(draft.title)) < 3 or any(map(self._is_injected, draft.spans))
+        return draft.kind != "exact" or other.kind == "exact" or len(other.spans) > len(draft.spans) or few
+
+    def row(self, draft: _Draft, order: dict[str, int]) -> Row:
+        """Return a finished row, with its texts in order."""
+        joined = any(map(self._is_injected, draft.spans))
+        sources = sorted(draft.spans, key=order.__getitem__)
+        places = tuple(Place(source, _united(draft.spans[source], joined=joined)) for source in sources)
+        old = tuple(place.source for place in places if any(line in self._stale for line in _lines(place)))
+        kind = "triple" if len(places) > 2 else draft.kind
+        return Row(_shortened(draft.title), f"{kind}, stale" if old else kind, places, old, draft.deliberate)
 
 
-def _length(spans: Iterable[Lines]) -> int:
-    return sum(lines.length for lines in spans)
+def _ends(match: Match) -> tuple[tuple[int, str], tuple[int, str]]:
+    """Return each statement with the text that has the other one."""
+    return (id(match.left), match.right.source), (id(match.right), match.left.source)
 
 
-def _related(match: Match, other: Match) -> bool:
-    shared = match.shared & other.shared
-    if not any(is_concept(term) or is_file(term) for term in shared) and len(shared) < 3:
-        return False
-    here, there = _sides(match), _sides(other)
-    return here.keys() != there.keys() and any(_touch(here[key], there[key]) for key in here.keys() & there.keys())
-
-
-def _touch(lines: Lines, other: Lines) -> bool:
-    larger, overlap = max(lines.length, other.length), lines.overlap(other)
-    if overlap:
-        return larger <= _CLOSE_LINES or 4 * overlap >= larger
-    return _near_by(lines, other, gap=2) and larger <= _CLOSE_LINES
-
-
-def _without_parts(rows: Sequence[_Draft]) -> list[_Draft]:
-    """Drop rows whose lines are all contained in a row of more texts."""
-    kept: list[_Draft] = []
-    for row in rows:
-        larger = (other for other in rows if other is not row and len(other.spans) > len(row.spans))
-        if not any(all(_is_contained_in(row, other, source) for source in row.spans) for other in larger):
-            kept.append(row)
-    return kept
-
-
-def _is_contained_in(row: _Draft, other: _Draft, source: str) -> bool:
-    spans = other.spans.get(source, set())
-    return all(any(lines.overlap(span) == lines.length for span in spans) for lines in row.spans[source])
-
-
-def _only_points(draft: _Draft) -> bool:
-    """Return True if a row only consists of daypack's own file references and their targets."""
-    return len(draft.spans) < 3 and all(is_pointer(match.small) or is_pointer(match.large) for match in draft.matches)
-
-
-def _row(draft: _Draft, stale: Sequence[Stale], order: dict[str, int]) -> Row:
-    places = tuple(
-        Place(source, tuple((span.first, span.last) for span in _united(spans)))
-        for source, spans in sorted(draft.spans.items(), key=lambda entry: order[entry[0]])
-    )
-    old = {
-        reference.source
-        for reference in stale
-        for place in places
-        if reference.source == place.source
-        and any(Lines(*span).overlap(Lines(reference.first, reference.last)) for span in place.spans)
-    }
-    kind = "triple" if len(places) > 2 else draft.kind
-    return Row(
-        _concept(draft),
-        ", ".join((kind, *(["stale"] if old else []))),
-        places,
-        tuple(sorted(old, key=order.__getitem__)),
-    )
-
-
-def _united(spans: Iterable[Lines]) -> list[Lines]:
-    """Drop spans contained in longer ones; adjacent spans stay separate, because they are separate items."""
+def _united(spans: Iterable[Lines], *, joined: bool) -> tuple[Lines, ...]:
+    """Drop spans contained in longer ones; adjacent ones are separate items, unless they are to be joined."""
     kept: list[Lines] = []
-    for lines in sorted(spans, key=lambda lines: (-lines.length, lines.first)):
-        if not any(lines.overlap(other) == lines.length for other in kept):
+    for lines in sorted(spans, key=lambda lines: (lines.first, -lines.last)):
+        if kept and (lines.within(kept[-1]) or (joined and lines.first == kept[-1].last + 1)):
+            kept[-1] = Lines(kept[-1].first, max(lines.last, kept[-1].last))
+        else:
             kept.append(lines)
-    return sorted(kept)
+    return tuple(kept)
 
 
-def _concept(draft: _Draft) -> str:
-    """Name a row after the heading of its subject, else after its shortest text."""
-    titles = [draft.title] if draft.title else []
-    titles += [part.title for match in draft.matches for part in (match.large, match.small) if part.title]
-    if titles and draft.kind != "exact":
-        return _shortened(titles[0])
-    texts = [part.text for match in draft.matches for part in (match.small, match.large)]
-    return _shortened(min(texts, key=len))
-
-
-def _shortened(text: str) -> str:
+def _shortened(text: str, limit: int = _CONCEPT_CHARS) -> str:
     text = " ".join(text.replace("*", "").replace("`", "").split()).lstrip("-+• ").rstrip(":. ")
-    return text if len(text) <= _CONCEPT_CHARS else f"{text[:_CONCEPT_CHARS].rsplit(' ', 1)[0]} …"
+    return text if len(text) <= limit else f"{text[:limit].rsplit(' ', 1)[0]} …"
 
 
-def _numbers(place: Place) -> Iterable[int]:
-    return (number for first, last in place.spans for number in range(first, last + 1))
+def _lines(place: Place) -> Iterable[tuple[str, int]]:
+    return ((place.source, number) for span in place.spans for number in Lines(*span).numbers)

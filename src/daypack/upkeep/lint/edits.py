@@ -1,16 +1,15 @@
 """Apply removals to texts, and return the difference as a patch.
 
-Remaining lines are unchanged. A heading whose lines are all removed is removed too, and blank lines do not pile up.
+Remaining lines are unchanged, with their line ends. A heading whose lines are all removed is removed too, and blank
+lines do not pile up.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from daypack.text.statements.passages import BULLET, Document
 from daypack.upkeep.lint.examples import Example
-from daypack.upkeep.lint.passages import Document
 from daypack.upkeep.lint.removals import Removal
-
-_BULLET = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+")
 
 
 def edited(document: Document, removals: Sequence[Removal], examples: Sequence[Example] = ()) -> str:
@@ -18,45 +17,44 @@ def edited(document: Document, removals: Sequence[Removal], examples: Sequence[E
     if not removals and not any(example.short for example in examples):
         return document.text
     rows = dict(enumerate(document.rows, 1))
-    before = {number for number, row in rows.items() if row.strip()}
     for example in examples:
         if example.short:
             rows[example.first] = _label(document, example) + example.short
             for number in range(example.first + 1, example.last + 1):
                 rows.pop(number, None)
-    for removal in removals:
+    for removal in sorted(removals, key=lambda removal: len(removal.words)):
         _remove(rows, removal)
-    _remove_empty(document, rows, before)
-    return _joined(document, rows)
+    for section in reversed(document.sections):
+        inside = range(section.lines.first + 1, section.lines.last + 1)
+        had = any(document.row(number).strip() for number in inside)
+        if had and not any(rows.get(number, "").strip() for number in inside):
+            rows.pop(section.lines.first, None)
+    _remove_leads(document, rows)
+    return document.joined(_without_gaps(document, rows))
 
 
 def flattened(text: str) -> str:
     """Return a memory as one level of bullets; prose becomes bullets, headings and fenced blocks are unchanged."""
     document = Document("", text)
-    lines: list[str] = []
-    items = {item.lines.first: item for item in document.items}
-    number = 1
-    while number <= len(document.rows):
-        item = items.get(number)
-        row = document.row(number)
-        if item is None:
-            lines.append(row)
-            number += 1
-            continue
-        rows = document.rows[item.lines.first - 1 : item.lines.last]
-        if row.lstrip().startswith("|"):
-            lines += rows
-        elif match := _BULLET.match(row):
-            lines += [row[len(match[1]) :] if row.startswith(match[1]) else row for row in rows]
-        else:
-            lines.append("- " + " ".join(row.strip() for row in rows))
-        number = item.lines.last + 1
-    return "\n".join(lines)
+    rows = dict(enumerate(document.rows, 1))
+    for item in document.items:
+        match = BULLET.match(document.row(item.lines.first))
+        numbers = range(item.lines.first, item.lines.last + 1)
+        if match:
+            rows |= {number: rows[number].removeprefix(match[1]) for number in numbers}
+        elif not document.row(item.lines.first).lstrip().startswith("|"):
+            joined = " ".join(rows.pop(number).strip() for number in numbers)
+            rows[item.lines.first] = f"- {joined}"
+    return document.joined(rows[number] for number in sorted(rows))
 
 
 def diff(name: str, before: str, after: str) -> str:
     """Return a unified diff for `patch -p1` and `git apply`, empty if nothing changes."""
-    return "".join(_diff(name, before, after))
+    from difflib import unified_diff  # noqa: PLC0415 — 5 ms that only an edit pays
+
+    old, new = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (before, after))
+    lines = unified_diff(old, new, f"a/{name}", f"b/{name}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def diff_all(changes: Mapping[str, tuple[str, str]]) -> str:
@@ -64,29 +62,33 @@ def diff_all(changes: Mapping[str, tuple[str, str]]) -> str:
     return "".join(diff(name, before, after) for name, (before, after) in changes.items())
 
 
-def _diff(name: str, before: str, after: str) -> Iterator[str]:
-    from difflib import unified_diff  # noqa: PLC0415 — 5 ms that only an edit pays
-
-    old, new = (text.splitlines(keepends=True) for text in (before, after))
-    for line in unified_diff(old, new, f"a/{name}", f"b/{name}"):
-        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-
-
 def _remove(rows: dict[int, str], removal: Removal) -> None:
+    numbers = [number for number in range(removal.first, removal.last + 1) if number in rows]
     if not removal.words:
-        for number in range(removal.first, removal.last + 1):
-            rows.pop(number, None)
+        for number in numbers:
+            del rows[number]
         return
-    for number in range(removal.first, removal.last + 1):
-        row = rows.get(number, "")
-        if removal.words in row:
-            left = row.replace(removal.words, "", 1).rstrip()
-            match = _BULLET.match(f"{left} ")
-            if match and not left[match.end() - 1 :].strip():
-                rows.pop(number)
-            else:
-                rows[number] = re.sub(r"(?<=\S)  +", " ", left)
-            return
+    for number, words in zip(numbers, removal.words.split("\n"), strict=False):
+        row = rows[number]
+        left = row.replace(words.strip(), "", 1)
+        bullet = BULLET.match(f"{left} ")
+        if not left.strip() or (bullet and not left[bullet.end() - 1 :].strip()):
+            del rows[number]
+        else:
+            rows[number] = re.sub(r"(?<=\S)  +", " ", left).rstrip(" ")
+
+
+def _remove_leads(document: Document, rows: dict[int, str]) -> None:
+    """Remove a line that introduces a list of which nothing is left."""
+    for at, item in enumerate(document.items):
+        listed: list[int] = []
+        for other in document.items[at + 1 :]:
+            if not item.is_lead or not BULLET.match(other.text):
+                break
+            listed.append(other.lines.first)
+        if listed and not any(number in rows for number in listed):
+            for number in range(item.lines.first, item.lines.last + 1):
+                rows.pop(number, None)
 
 
 def _label(document: Document, example: Example) -> str:
@@ -97,26 +99,8 @@ def _label(document: Document, example: Example) -> str:
     return indent if above.rstrip().endswith(":") else f"{indent}Example: "
 
 
-def _remove_empty(document: Document, rows: dict[int, str], before: set[int]) -> None:
-    """Remove headings and list titles whose content was removed."""
-    starts = [number for number, _, _ in document.headings]
-    for section in reversed(document.sections):
-        inside = range(section.lines.first + 1, section.lines.last + 1)
-        had = any(number in before for number in inside)
-        if had and not any(rows.get(number, "").strip() for number in inside):
-            rows.pop(section.lines.first, None)
-    for block in document.blocks:
-        inside = [item for item in block.children[1:] if any(rows.get(n, "").strip() for n in _numbers(item.lines))]
-        if block.title and not inside and block.lines.first not in starts:
-            for number in _numbers(block.children[0].lines):
-                rows.pop(number, None)
-
-
-def _numbers(lines: tuple[int, int]) -> range:
-    return range(lines[0], lines[1] + 1)
-
-
-def _joined(document: Document, rows: Mapping[int, str]) -> str:
+def _without_gaps(document: Document, rows: Mapping[int, str]) -> Iterator[str]:
+    """Yield the rows without the blank lines that would pile up where lines were removed."""
     lines: list[str] = []
     last = 0
     for number in sorted(rows):
@@ -125,9 +109,9 @@ def _joined(document: Document, rows: Mapping[int, str]) -> str:
         if not (blank and gap and (not lines or not lines[-1].strip())):
             lines.append(rows[number])
         last = number
-    while len(lines) > 1 and not lines[-1].strip() and not lines[-2].strip():
+    end = max((number for number, row in enumerate(document.rows, 1) if row.strip()), default=0)
+    while end not in rows and len(lines) > 1 and not lines[-1].strip() and not lines[-2].strip():
         lines.pop()
-    text = "\n".join(lines)
-    if document.text.endswith("\n") and not text.endswith("\n"):
-        text += "\n"
-    return text
+    if lines and lines[-1].strip() and not document.rows[-1].strip():
+        lines.append("")  # the final line end
+    yield from lines

@@ -1,383 +1,208 @@
-"""Find parts of two texts that state the same: in the same words, in other words, or by reference.
+"""Find statements of prompt texts that say the same: in the same words, in other words, in a section, by reference.
 
-A part is compared with every part of the other texts of at least about the same size. The measure is the share of the
-smaller part's terms that the larger part contains, weighted by rarity; a section only matches as a whole if most of
-its items match. So a line is found in a long section, and a long section does not match a line that merely shares its
-vocabulary.
+Similarity is the share of common terms (Dice), weighted by rarity in this workspace; word order plays no part. A line
+that summarizes a section is compared with all of its items together. Vectors, where a model is installed, confirm pairs
+that share fewer words.
 """
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from math import log
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Literal, NamedTuple
 
-from daypack.upkeep.lint.passages import Document, Lines, Part, clauses_of
-from daypack.upkeep.lint.vocabulary import is_common, is_concept, is_file, names_concept, terms_of, words_of
+from daypack.text.statements.passages import Document, Part
+from daypack.text.statements.rarity import GENERIC, Rarity
+from daypack.text.statements.wording import Wording, terms_of
+from daypack.upkeep.lint.prompt_texts import BLOCK_TITLES
+from daypack.upkeep.lint.similarity import Similarity
 
 Class = Literal["exact", "near", "cross-reference"]
 
-_CONCEPT_WEIGHT, _COMMON_WEIGHT = 1.5, 0.4
-_MAX_LINES = 80  # longer sections have several subjects
-_COMMON_FREQUENCY = 0.04  # the least share of items that contain a common word
-_CHANCE_SLACK = 0.08
-_SUMMARY_SHARE = 0.8  # of the terms of a line that summarizes a section without naming it
-_CHILD_SHARE = 0.34  # of an item's terms that must match for it to count as found
-_POINTER = re.compile(
-    r"\b(?:see|refer|read|follow|per|according to|described in|defined in|as in|in|from|obey|apply|check)\b|→|->", re.I
+_NEAR = 0.6  # similarity of two statements from which they are one rule
+_NEAR_CONTRAST = 0.7  # the same if each names something that the other does not
+_NEAR_FEW = 0.8  # the same if few terms are shared, or both are in one file
+_NEAR_NEGATED = 0.6  # the same if they only share what both forbid
+_MOST, _LIKE = 0.88, 0.4  # of the shorter statement's terms, if the longer one says more; and their similarity
+_NOT_NAMES = 0.3  # of the shared terms, by weight
+_DOUBTFUL, _VECTORS = 0.3, 0.8  # similarity of terms that vectors may confirm, and their cosine
+_SPREAD, _SPREAD_TERMS = 0.72, 5  # of a line's terms that a section has, and how many terms the line must have
+_BLOCK, _BLOCK_NAMED = 0.55, 0.3  # of an injected block's terms that a section has, and if its title names the block
+_ABOUT = 0.65  # of the statements of a section that repeats a block
+_AS_MUCH = 0.93  # of the best section's terms: a smaller section is preferred
+_TITLE_SHARE = 0.33  # of a section's title that a reference to its file must have
+_LONG_REFERENCE = 15  # terms: a longer statement says more than where to look
+_MAX_LINES = 60  # longer sections have several subjects
+_FILE = re.compile(r"\b([A-Za-z]+\.md)\b")
+# "by the narration rules": a reference without a file
+_REFERENCE = re.compile(
+    r"\b(?:by|per|see|follow|following|obey|apply|under|according to) (?:the |our |my )?((?:\w+ ){1,3})"
+    r"(?:rules?|section|guidelines?|protocol|policy|conventions?)\b",
+    re.IGNORECASE,
 )
-_FILE = re.compile(r"\b([A-Z][A-Za-z]*)\.md\b")
 
 
 class Match(NamedTuple):
-    """A part that another text repeats."""
+    """Two parts that say the same; `right` is a section if the words of `left` are spread over it."""
 
     kind: Class
-    small: Part
-    large: Part
-    share: float
-    shared: frozenset[str]
-    small_lines: Lines
-    large_lines: Lines
-
-
-class Weights:
-    """Weights of terms: rare terms and terms that name a rule of behaviour weigh more."""
-
-    def __init__(self, documents: Iterable[Document]) -> None:
-        groups = [terms for document in documents for terms in _subjects(document)]
-        self._groups = len(groups)
-        self._counts = Counter(term for terms in groups for term in terms)
-
-    def of(self, term: str) -> float:
-        """Return the weight of one term."""
-        weight = log(1 + (self._groups + 1) / (self._counts[term] + 0.5))
-        return weight * (_CONCEPT_WEIGHT if is_concept(term) else _COMMON_WEIGHT if is_common(term) else 1.0)
-
-    def total(self, terms: Iterable[str]) -> float:
-        """Return the weight of some terms together."""
-        return sum(map(self.of, terms))
-
-    def rare(self, terms: Iterable[str]) -> int:
-        """Return the number of terms that occur in few places or name a rule."""
-        few = max(3.0, self._groups * 0.15)
-        return sum(1 for term in terms if is_concept(term) or (self._counts[term] <= few and not is_common(term)))
-
-
-def _subjects(document: Document) -> Iterator[frozenset[str]]:
-    """Yield the terms of each section, and of each block outside of sections."""
-    yield from (section.terms for section in document.sections)
-    yield from (block.terms for block in document.blocks if document.section_at(block.lines) is None)
-
-
-def find_exact(documents: Sequence[Document]) -> list[Match]:
-    """Find sentences and clauses that occur in two texts in the same words."""
-    places: dict[tuple[str, ...], list[Part]] = defaultdict(list)
-    for document in documents:
-        for sentence in filter(_is_statement, document.sentences):
-            for words in set(clauses_of(sentence.text)):
-                if len(words) > 1 and terms_of(" ".join(words)):
-                    places[words].append(sentence)
-    found: dict[tuple[int, int], Match] = {}
-    for words, sentences in places.items():
-        for at, sentence in enumerate(sentences):
-            for other in sentences[at + 1 :]:
-                if sentence.source != other.source and _is_specific(words, sentence, other):
-                    found.setdefault((id(sentence), id(other)), _exact(sentence, other))
-    for sentence, other in _contained_sentences(documents):
-        found.setdefault((id(sentence), id(other)), _exact(sentence, other))
-    return list(found.values())
-
-
-def _is_specific(words: tuple[str, ...], sentence: Part, other: Part) -> bool:
-    """Return True if a shared clause is long, or a whole sentence on one side; shorter clauses are idioms."""
-    whole = words in (words_of(sentence.text), words_of(other.text))
-    terms = set(terms_of(" ".join(words)))
-    return len(terms) > 3 or (whole and (len(terms) > 1 or any(map(is_concept, terms))))
-
-
-def _contained_sentences(documents: Sequence[Document]) -> Iterator[tuple[Part, Part]]:
-    """Yield sentences of four words or more that occur verbatim within a longer sentence."""
-    grams: dict[tuple[str, ...], list[Part]] = defaultdict(list)
-    words_by_id = {id(sentence): words_of(sentence.text) for document in documents for sentence in document.sentences}
-    for document in documents:
-        for sentence in document.sentences:
-            words = words_by_id[id(sentence)]
-            for at in range(len(words) - 3):
-                grams[words[at : at + 4]].append(sentence)
-    for document in documents:
-        for sentence in document.sentences:
-            words = words_by_id[id(sentence)]
-            if len(words) < 4 or len(set(terms_of(sentence.text))) < 3:
-                continue
-            for other in {id(candidate): candidate for candidate in grams[words[:4]]}.values():
-                longer = words_by_id[id(other)]
-                if other.source != sentence.source and len(longer) > len(words) and _contains(longer, words):
-                    yield sentence, other
-
-
-def _contains(longer: tuple[str, ...], words: tuple[str, ...]) -> bool:
-    return any(longer[at : at + len(words)] == words for at in range(len(longer) - len(words) + 1))
-
-
-def _exact(part: Part, other: Part) -> Match:
-    return Match("exact", part, other, 1.0, part.terms & other.terms, part.lines, other.lines)
+    left: Part
+    right: Part
+    differs: str = ""  # why similar statements are different rules
 
 
 class Finder:
-    """Finds the parts of each text that other texts repeat."""
+    """Finds what the texts of a prompt repeat."""
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    def __init__(self, documents: Sequence[Document], similarity: Similarity | None = None) -> None:
         self._documents = {document.name: document for document in documents}
-        self.weights = Weights(documents)
-        self._parts = [part for document in documents for part in document.parts]
-        self._total_weight = {id(part): self.weights.total(part.terms) for part in self._parts}
-        items = [item for document in documents for item in document.items]
-        self._items = len(items)
-        self._usual_terms = sum(len(item.terms) for item in items) / max(1, len(items))
-        self._found_in = Counter(term for item in items for term in item.terms)
-        self._term_counts: dict[int, Counter[str]] = {}
-        self._index: dict[str, list[Part]] = defaultdict(list)
-        for part in self._parts:
-            for term in part.terms:
-                self._index[term].append(part)
+        self._rarity = Rarity(part.wording.terms for document in documents for part in document.statements)
+        self._share = self._rarity.share
+        self._similarity = similarity
 
-    def find_near(self) -> list[Match]:
-        """Find paraphrases: the largest part that is repeated, and the smallest place that contains it."""
-        found: list[Match] = []
-        for part in self._parts:
-            found += self._matches_of(part)
-        return self._merged(found)
+    def find(self) -> list[Match]:
+        """Return all matches, similar statements that are different rules included."""
+        pairs = list(self._pairs())
+        same = [pair for pair in pairs if not pair.differs]
+        ends = [(pair.left, pair.right) for pair in same] + [(pair.right, pair.left) for pair in same]
+        said = {(a.source, a.lines.first) for a, b in ends if self._share(a.wording.terms, b.wording.terms) >= _SPREAD}
+        spread: dict[int, list[Match]] = defaultdict(list)
+        for match in self._spread():
+            if (match.left.source, match.left.lines.first) not in said:
+                spread[id(match.left)].append(match)
+        blocks = [match for document in self._documents.values() for match in self._repeated_blocks(document)]
+        return [*pairs, *map(self._innermost, spread.values()), *blocks, *self._references()]
 
-    def _merged(self, found: Sequence[Match]) -> list[Match]:
-        """Merge matches that overlap in both texts, for example those of the blocks of a section."""
-        groups: list[list[Match]] = []
-        for match in sorted(found, key=lambda match: -self.weights.total(match.shared)):
-            joined = [group for group in groups if any(_overlap(match, other) for other in group)]
-            groups = [group for group in groups if group not in joined]
-            groups.append([match for group in joined for match in group] + [match])
-        return [self._merge(group) for group in groups]
+    def _innermost(self, matches: Sequence[Match]) -> Match:
+        """Return the smallest section that has about as many of a line's terms as any."""
+        shares = [(self._share(match.left.wording.terms, match.right.wording.terms), match) for match in matches]
+        good = [match for share, match in shares if share >= _AS_MUCH * max(share for share, _ in shares)]
+        return min(good, key=lambda match: len(match.right.lines.numbers))
 
-    def _merge(self, group: Sequence[Match]) -> Match:
-        best = max(match.share for match in group)
-        group = [match for match in group if match.share >= 0.8 * best]
-        heaviest = max(group, key=lambda match: self.weights.total(match.shared))
-        lines = {
-            part.source: self._place(part.source, [_sides(match)[part.source] for match in group])
-            for part in (heaviest.small, heaviest.large)
-        }
-        shared = frozenset[str]().union(*(match.shared for match in group))
-        small, large = heaviest.small, heaviest.large
-        return heaviest._replace(shared=shared, small_lines=lines[small.source], large_lines=lines[large.source])
+    def _pairs(self) -> Iterator[Match]:
+        found = [match for left, right in self._candidates() if (match := self._compare(left, right))]
+        yield from (match for match in found if match.differs != "doubtful")
+        doubtful = [match for match in found if match.differs == "doubtful"]
+        texts = list(dict.fromkeys(part.text for match in doubtful for part in (match.left, match.right)))
+        if texts and self._similarity and (cosines := self._similarity(texts)):
+            for match in doubtful:
+                if cosines[texts.index(match.left.text)][texts.index(match.right.text)] >= _VECTORS:
+                    yield match._replace(differs="")
 
-    def _place(self, source: str, spans: Sequence[Lines]) -> Lines:
-        """Return lines that cover all spans: the spans themselves within a block, else the enclosing section."""
-        whole = Lines(min(span.first for span in spans), max(span.last for span in spans))
-        document = self._documents[source]
-        if whole in spans or document.block_at(whole):
-            return whole
-        section = document.section_at(whole)
-        return section.lines if section else max(spans, key=lambda span: span.length)
-
-    def find_pointers(self) -> list[Match]:
-        """Find lines that refer to a section of another text, as in "narration: see SOUL.md"."""
-        found: list[Match] = []
+    def _candidates(self) -> Iterator[tuple[Part, Part]]:
+        """Yield pairs of statements that share a term, of different texts or of different items of a file."""
+        index: dict[str, list[tuple[Part, Part]]] = defaultdict(list)
         for document in self._documents.values():
-            if document.role == "injected":
-                continue
-            for sentence in document.sentences:
-                found += self._sections_referred_to(sentence)
-        return found
+            for item in document.items:
+                for statement in () if item.is_lead else item.parts:
+                    for term in statement.wording.terms:
+                        index[term].append((item, statement))
+        seen: set[tuple[int, int]] = set()
+        for statements in index.values():
+            for (item, left), (other, right) in combinations(statements, 2):
+                injected = left.source == right.source and self._documents[left.source].role == "injected"
+                if item is not other and not injected and (id(left), id(right)) not in seen:
+                    seen.add((id(left), id(right)))
+                    yield left, right
 
-    def share(self, part: Part, other: Part) -> float:
-        """Return the weighted share of a part's terms that another part contains."""
-        whole = self._total_weight.get(id(part)) or self.weights.total(part.terms)
-        return self.weights.total(part.terms & other.terms) / whole if whole else 0.0
+    def _compare(self, left: Part, right: Part) -> Match | None:
+        a, b = left.wording, right.wording
+        shared, own = a.terms & b.terms, left.source == right.source
+        refers = right.source.upper() in file_names(left.text) or left.source.upper() in file_names(right.text)
+        if refers or (own and len(shared) <= 2):
+            return None
+        if a.words == b.words:
+            return Match("exact", left, right) if max(len(a.words), len(left.text.split())) > 1 else None
+        differs = a.differs(b)
+        if differs in ("", "negation") and a.quotes(b):  # a clause has its own negation
+            return Match("exact", left, right)
+        if self._share(shared, shared - a.specifics - b.specifics) < _NOT_NAMES:
+            return None  # two facts about the same person or thing
+        specific = terms_of(" ".join(a.specifics ^ b.specifics)) if differs else frozenset[str]()
+        likeness = self._rarity.similarity(a.terms - specific, b.terms - specific)
+        if differs:  # is the rest the same?
+            return Match("near", left, right, differs) if likeness >= _NEAR and len(shared) > 1 else None
+        less, more = sorted((a.terms, b.terms), key=len)
+        part = not own and len(shared) > 2 and likeness > _LIKE and self._share(less, more) >= _MOST
+        if part or likeness >= _enough(a, b, own=own):
+            return Match("near", left, right)
+        return Match("near", left, right, "doubtful") if likeness >= _DOUBTFUL and not own else None
 
-    def _matches_of(self, part: Part) -> Iterator[Match]:
-        shares: dict[int, float] = defaultdict(float)
-        places: dict[int, Part] = {}
-        for term in part.terms:
-            weight = self.weights.of(term)
-            for other in self._index[term]:
-                if other.source != part.source:
-                    shares[id(other)] += weight
-                    places[id(other)] = other
-        whole = self._total_weight[id(part)]
-        candidates: dict[str, list[tuple[float, Part]]] = defaultdict(list)
-        for key, shared in shares.items():
-            other = places[key]
-            if self._total_weight[key] >= 0.8 * whole and self._is_near(part, other, shared / whole):
-                candidates[other.source].append((shared / whole, other))
-        for choices in candidates.values():
-            best = max(share for share, _ in choices)
-            good = [(self._total_weight[id(other)], share, other) for share, other in choices if share >= 0.93 * best]
-            _, share, other = min(good, key=lambda choice: (choice[0], choice[2].lines.length))
-            other = self._titled(part, other)
-            kind: Class = "cross-reference" if self._summarizes(part, other) else "near"
-            yield Match(kind, part, other, share, part.terms & other.terms, self._found_lines(part, other), other.lines)
+    def _spread(self) -> Iterator[Match]:
+        """Find lines whose terms are spread over a section, or over a block of daypack."""
+        for document in self._documents.values():
+            own = document.role == "injected"
+            sections = [document.whole] if own else self._sections(document)
+            items = [item for other in self._files(document) for item in other.items]
+            for section, item in [(section, item) for section in sections for item in items]:
+                terms, memory = item.wording.terms, self._documents[item.source].role == "memory"
+                if len(terms) < _SPREAD_TERMS or self._share(terms, section.wording.terms) < _SPREAD:
+                    continue
+                shares = [self._share(terms, part.wording.terms) for part in section.parts]
+                about = own or (sum(map(bool, shares)) > 1 and (memory or terms & terms_of(section.title)))
+                if about and max(shares) < _SPREAD:
+                    yield Match("near", item, section)
 
-    def _found_lines(self, part: Part, other: Part) -> Lines:
-        """Return the lines of a part without unmatched items at its ends."""
-        if part.kind not in ("section", "block"):
-            return part.lines
-        found = [at for at, child in enumerate(part.children) if self.share(child, other) >= _CHILD_SHARE]
-        if not found:
-            return part.lines
-        title = 1 if part.kind == "block" and part.title else 0  # the title is an item with few terms
-        first = part.lines.first if found[0] <= title else part.children[found[0]].lines.first
-        last = part.lines.last if found[-1] == len(part.children) - 1 else part.children[found[-1]].lines.last
-        return Lines(first, last)
+    def _sections(self, document: Document) -> list[Part]:
+        short = [section for section in document.sections if len(section.lines.numbers) <= _MAX_LINES]
+        return short if document.role == "instruction" else []
 
-    def _is_near(self, part: Part, other: Part, share: float) -> bool:
-        shared = part.terms & other.terms
-        if is_pointer(part):
-            return share >= 0.35 and len(shared) > 1 and any(map(is_file, shared))
-        if len(part.terms) <= 3:
-            return share > 0.99 and _is_statement(part) and _is_about(other, shared)
-        rare = self.weights.rare(shared)
-        if len(shared) < 3 or rare < 1 or (rare < 2 and len(shared) < 6):
-            return False
-        needed = _needed(part, other, shared)
-        if share < needed or other.lines.length > _MAX_LINES:
-            return False
-        chance = self._chance(part, other)
-        if self._summarizes(part, other):
-            if not other.subjects & part.terms:
-                return False
-            needed = _SUMMARY_SHARE
-        return (
-            (share - chance) / (1 - chance) >= needed - _CHANCE_SLACK
-            and self._holds_together(part, other)
-            and self._is_passage(other, part)
-        )
+    def _files(self, document: Document) -> list[Document]:
+        return [other for other in self._documents.values() if other is not document and other.role != "injected"]
 
-    def _chance(self, part: Part, other: Part) -> float:
-        """Return the share of a part that a text of this length would contain by chance, estimated from the others."""
-        # In items of average length.
-        count = sum(len(item.terms) for item in other.children) / self._usual_terms
-        if other.kind not in ("section", "block") or count < 2:
-            return 0.0
-        if id(other) not in self._term_counts:
-            self._term_counts[id(other)] = Counter(term for item in other.children for term in item.terms)
-        counts = self._term_counts[id(other)]
-        expected = 0.0
-        for term in part.terms:
-            elsewhere = max(0, self._found_in[term] - counts[term] - 1) + 0.2
-            frequency = min(
-                0.9, max(elsewhere / max(1.0, self._items - count), _COMMON_FREQUENCY if is_common(term) else 0)
-            )
-            expected += self.weights.of(term) * (1 - (1 - frequency) ** count)
-        return min(0.9, expected / self._total_weight[id(part)])
-
-    def _is_passage(self, other: Part, part: Part) -> bool:
-        """Return True if a place has one subject; a list of many subjects is only searched item by item."""
-        if other.kind not in ("section", "block") or len(other.children) < 2:
-            return True
-        document = self._documents[other.source]
-        found = sum(1 for child in other.children if len(child.terms & part.terms) > 1)
-        if document.role in ("memory", "state"):
-            return found >= 0.75 * len(other.children)
-        if other.kind == "section" or other.title or other.lines.length <= 4:
-            return True
-        return 2 * found >= len(other.children) and document.section_at(other.lines) is not None
-
-    def _holds_together(self, part: Part, other: Part) -> bool:
-        """Return True if most items of a part match, not just one line."""
-        if len(part.children) < 2 or part.kind == "sentence":
-            return True
-        loose = part.kind == "block" and len(part.children) > 2 and not part.title
-        if loose and self._documents[part.source].section_at(part.lines) is None:
-            return False  # a list without a heading: items are compared separately
-        counted = [child for child in part.children if len(child.terms) > 1]
-        found = sum(1 for child in counted if self.share(child, other) >= _CHILD_SHARE)
-        return found >= max(2, 0.6 * len(counted)) or (len(counted) < 2)
-
-    def _titled(self, part: Part, other: Part) -> Part:
-        """Return the enclosing section of a place if its heading names the subject of the part."""
-        section = self._documents[other.source].section_at(other.lines)
-        if section is None or other.kind == "section" or len(part.children) < 2:
-            return other
-        most = 2 * other.lines.length >= section.lines.length
-        named = section.subjects and section.subjects <= part.terms and not other.title
-        return section if most or named else other
-
-    def _summarizes(self, part: Part, other: Part) -> bool:
-        """Return True if a line of instructions summarizes a whole section of another file."""
-        roles = {self._documents[side.source].role for side in (part, other)}
-        single = part.kind in ("item", "sentence") and part.lines.length <= 2
-        return roles == {"instruction"} and single and other.kind == "section" and other.lines.length > 5
-
-    def _sections_referred_to(self, sentence: Part) -> Iterator[Match]:
-        files = {name.upper() for name in _FILE.findall(sentence.text)}
-        terms = sentence.terms
-        if not 1 < len(terms) <= 14:
+    def _repeated_blocks(self, block: Document) -> Iterator[Match]:
+        """Find the section that repeats a block: it has most terms, the rarest, and nearly all lines are about them."""
+        terms = frozenset[str]().union(*(statement.wording.terms for statement in block.statements))
+        rarest = sorted(terms - GENERIC, key=lambda term: (-self._rarity.weigh([term]), term))[:2]
+        if block.role != "injected" or len(terms) <= _SPREAD_TERMS:
             return
-        for document in self._documents.values():
-            if document.name == sentence.source:
-                continue
-            named = document.name.removesuffix(".md").upper() in files and bool(_POINTER.search(sentence.text))
-            for section in document.sections:
-                if section.subjects and self._names(sentence, section, named=named):
-                    shared = terms & section.terms
-                    share = self.share(sentence, section)
-                    yield Match("cross-reference", sentence, section, share, shared, sentence.lines, section.lines)
+        for document in self._files(block):
+            found: list[tuple[float, int, Part]] = []
+            for at, section in enumerate(self._sections(document)):
+                lines = [statement.wording.terms & terms for item in section.parts for statement in item.parts]
+                about = sum(map(bool, lines)) >= max(2, _ABOUT * len(lines)) and section.wording.terms & set(rarest)
+                title = BLOCK_TITLES.get(block.name)
+                named = title is not None and title.search(section.title)
+                share = self._share(terms, section.wording.terms)
+                if share >= (_BLOCK_NAMED if named else _BLOCK) and (named or about):
+                    found.append((share, -at, section))
+            for _, _, section in [max(found)] if found else ():
+                yield from (Match("near", statement, section) for statement in block.statements)
 
-    def _names(self, sentence: Part, section: Part, *, named: bool) -> bool:
-        subjects = section.subjects
-        if named:
-            return 2 * len(subjects & sentence.terms) >= len(subjects)
-        # Without a file name: the line has the heading's terms, and the section contains most of the others.
-        roles = {self._documents[side.source].role for side in (sentence, section)}
-        rest = {term for term in sentence.terms - subjects if not is_common(term)}
-        covered = sum(1 for term in rest if term in section.terms)
-        return (
-            roles == {"instruction"}
-            and len(sentence.terms) > 2
-            and subjects <= sentence.terms
-            and any(map(is_concept, subjects))
-            and 3 < section.lines.length <= _MAX_LINES
-            and 2 * covered >= len(rest)
-        )
-
-
-def _needed(part: Part, other: Part, shared: frozenset[str]) -> float:
-    """Return the share of a part that must match: nearly all of few terms, about half of many."""
-    if len(part.terms) >= 10 and len(shared) >= 6:
-        return 0.5 if other.kind != "section" else 0.48
-    concepts = frozenset(filter(is_concept, shared))
-    if len(part.terms) >= 5 and len(concepts) > 1 and names_concept(part.text, concepts):
-        return 0.5
-    if len(part.terms) >= 7:
-        return 0.62
-    return 0.7 if any(map(is_concept, shared)) else 0.8
+    def _references(self) -> Iterator[Match]:
+        """Find lines that refer to a section of another text, as in "narrate as SOUL.md says"."""
+        files = [document for document in self._documents.values() if document.role == "instruction"]
+        for document, other in [(document, other) for document in files for other in files if document is not other]:
+            for statement in document.statements:
+                named, wording = file_names(statement.text), statement.wording
+                terms, least = wording.terms, _TITLE_SHARE
+                if not named and (match := _REFERENCE.search(statement.text)):
+                    terms, least = terms_of(match[1]), 1.0
+                elif other.name.upper() not in named or len(terms) >= _LONG_REFERENCE:
+                    continue
+                shares = [self._share(terms_of(section.title), terms) for section in other.sections]
+                if max(shares, default=0.0) >= least:
+                    yield Match("cross-reference", statement, other.sections[shares.index(max(shares))])
 
 
-def _is_about(other: Part, shared: frozenset[str]) -> bool:
-    """Return True if a line consists of little but these terms: "Be concise." and "Keep replies brief."."""
-    if len(other.children) > 1 or not any(map(is_concept, shared)):
-        return False
-    more = [term for term in other.terms - shared if not is_common(term)]
-    if len(shared) > 2:
-        return len(more) <= 6
-    return not more or (len(shared) == len(more) == 1 and names_concept(other.text, shared))
+def _enough(left: Wording, right: Wording, *, own: bool) -> float:
+    """Return the similarity from which two statements are one rule; more than 1 if they never are."""
+    shared = left.terms & right.terms
+    if len(shared) == 1 and left.terms != right.terms and shared <= GENERIC:
+        return 2.0
+    if len(shared) == 1 and left.negated and right.negated:
+        return _NEAR_NEGATED
+    if len(shared) < 3 or own:
+        return _NEAR_FEW
+    contrast = left.terms - right.terms - GENERIC and right.terms - left.terms - GENERIC
+    return _NEAR_CONTRAST if contrast else _NEAR
+
+
+def file_names(text: str) -> set[str]:
+    """Return the names of Markdown files in a text, in capitals."""
+    return {name.upper() for name in _FILE.findall(text)}
 
 
 def is_pointer(part: Part) -> bool:
-    """Return True if a line only names the file that contains something."""
-    return part.lines.length == 1 and part.text.rstrip().endswith(".md below.")
-
-
-def _is_statement(part: Part) -> bool:
-    """Return True if a line is a statement, not the title of the lines after it."""
-    line = part.parent.text if part.kind == "sentence" and part.parent else part.text
-    return not line.rstrip("* ").endswith(":") and not re.fullmatch(r"\*\*.+\*\*", line.strip())
-
-
-def _sides(match: Match) -> dict[str, Lines]:
-    return {match.small.source: match.small_lines, match.large.source: match.large_lines}
-
-
-def _overlap(match: Match, other: Match) -> bool:
-    first, second = _sides(match), _sides(other)
-    return first.keys() == second.keys() and all(first[source].overlap(second[source]) for source in first)
+    """Return True for a line of the identity that only says where something is."""
+    return part.text.rstrip().endswith(".md below.")

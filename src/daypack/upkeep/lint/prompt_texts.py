@@ -5,18 +5,24 @@ and TOOLS.md, and all of them before MEMORY.md and CONTEXT.md.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from daypack.errors import BadInput, NotFound
 from daypack.files import atomic
 from daypack.history.layout import Layout
+from daypack.text.statements.passages import Document, Role
 from daypack.turn.items import Item
 from daypack.turn.survey.sources import WORKSPACE, identity, switched
-from daypack.upkeep.lint.passages import Document, Role
 
 STATE = "CONTEXT.md"
 MEMORY = "MEMORY.md"
 BLOCKS = ("provenance", "voice")  # shipped with daypack, switched on per session
+# Titles under which a file gives the rules of a block itself.
+BLOCK_TITLES = {
+    "provenance": re.compile(r"\b(?:verif\w+|provenance|evidence|proofs?|fact[ -]check\w*)\b", re.IGNORECASE),
+    "voice": re.compile(r"\b(?:voice|speech|spoken)\b", re.IGNORECASE),
+}
 _ROLES: dict[str, Role] = {MEMORY: "memory", STATE: "state"}
 _MAX_BYTES = 1 << 20
 
@@ -25,12 +31,8 @@ def read_workspace(folder: str) -> list[Document]:
     """Return the prompt files of a workspace, complete and unchanged."""
     if not os.path.isdir(folder):
         raise NotFound("no such folder", operation="lint", place=folder, hint="give the folder of the workspace")
-    documents: list[Document] = []
-    for name in (*WORKSPACE, STATE):
-        text = read_text(os.path.join(folder, name))
-        if text is not None and text.strip():
-            documents.append(Document(name, text, _ROLES.get(name, "instruction")))
-    return documents
+    texts = [(name, read_text(os.path.join(folder, name))) for name in (*WORKSPACE, STATE)]
+    return [Document(name, text, _ROLES.get(name, "instruction")) for name, text in texts if text and text.strip()]
 
 
 def read_state(layout: Layout) -> Document | None:
@@ -41,11 +43,13 @@ def read_state(layout: Layout) -> Document | None:
 
 def injected(folder: str, layout: Layout, model: str | None, switches: Mapping[str, bool]) -> list[Document]:
     """Return the texts that daypack injects: the identity section and all blocks, including those switched off."""
-    documents: list[Document] = []
-    if switches.get("identity", True):
-        documents += _documents(identity(model, folder, layout), by_line=True)
+    own = identity(model, folder, layout) if switches.get("identity", True) else ()
     blocks = {**dict.fromkeys(BLOCKS, True), **dict.fromkeys((name for name, on in switches.items() if on), True)}
-    return documents + _documents(switched(blocks, layout), by_line=False)
+    items = [item for item in (*own, *switched(blocks, layout)) if isinstance(item, Item)]
+    ids = [item.id.removeprefix("block:") for item in items]
+    return [
+        Document(name, item.text, "injected", by_line=name == "identity") for name, item in zip(ids, items, strict=True)
+    ]
 
 
 def read_others(paths: Sequence[str]) -> list[Document]:
@@ -55,11 +59,12 @@ def read_others(paths: Sequence[str]) -> list[Document]:
         text = read_text(os.path.realpath(path))
         if text is None:
             raise BadInput("no such file", operation="lint", place=path, hint="give a readable file after --with")
+        taken = {*WORKSPACE, STATE, "identity", *BLOCKS, *(document.name for document in documents)}
+        absolute = os.path.abspath(path)
         name = os.path.basename(path)
-        while any(name == document.name for document in documents) or name in (*WORKSPACE, STATE, "identity", *BLOCKS):
-            name = os.path.join(os.path.basename(os.path.dirname(os.path.abspath(path))), name)
-            if any(name == document.name for document in documents):
-                name = os.path.abspath(path)
+        if name in taken:
+            name = os.path.join(os.path.basename(os.path.dirname(absolute)), name)
+        name = absolute if name in taken else name
         documents.append(Document(name, text, "injected", by_line=not path.endswith((".md", ".markdown"))))
     return documents
 
@@ -71,18 +76,9 @@ def read_text(path: str) -> str | None:
     if data is None:
         return None
     if len(data) > _MAX_BYTES:
-        raise BadInput(
-            f"too large: {len(data):,} bytes",
-            operation="lint",
-            place=path,
-            hint=f"prompt texts have at most {_MAX_BYTES:,} bytes",
-        )
+        hint = f"prompt texts have at most {_MAX_BYTES:,} bytes"
+        raise BadInput(f"too large: {len(data):,} bytes", operation="lint", place=path, hint=hint)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         raise BadInput("is not UTF-8 text", operation="lint", place=path, hint="convert it with iconv") from error
-
-
-def _documents(items: Iterable[object], *, by_line: bool) -> list[Document]:
-    present = [item for item in items if isinstance(item, Item)]
-    return [Document(item.id.removeprefix("block:"), item.text, "injected", by_line=by_line) for item in present]

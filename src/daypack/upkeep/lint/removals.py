@@ -1,7 +1,8 @@
 """Decide which lines to remove from each prompt text, and why; the text around them is unchanged.
 
-A line is removed only if another text covers it completely: its terms, its paths and numbers, and its negation. A
-section that repeats a switchable block of daypack is removed as a whole, because the switch controls those rules.
+A statement is removed only if another one that stays says all of it: its terms, its paths, numbers and names, its
+negation and its condition. Everything else that is removed, such as a section that a switch of daypack provides, names
+the reason. What cannot be decided stays.
 """
 
 import re
@@ -9,25 +10,18 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from daypack.text.literals import literals, occurs
-from daypack.upkeep.lint.duplicates import find_matches
-from daypack.upkeep.lint.matches import Match, Weights, is_pointer
-from daypack.upkeep.lint.narrative import SessionEntry
-from daypack.upkeep.lint.passages import Document, Lines, Part
+from daypack.text.statements.narrative import SessionEntry
+from daypack.text.statements.passages import Document, Part
+from daypack.text.statements.rarity import Rarity
+from daypack.text.statements.wording import terms_of
+from daypack.upkeep.lint.matches import Match, file_names, is_pointer
 from daypack.upkeep.lint.prompt_texts import BLOCKS, MEMORY
 from daypack.upkeep.lint.stale_references import Stale
-from daypack.upkeep.lint.vocabulary import NEGATION, is_common
 
-_MODEL_ID = re.compile(
-    r"\b(?:claude|gpt|chatgpt|gemini|gemma|glm|llama|mistral|mixtral|codestral|qwen|deepseek|kimi|grok|command-r|phi|o[134])"
-    r"(?:[-_./:][a-z0-9.]+)+\b|\b(?:anthropic|openai|google|zhipu|meta|mistralai)/[\w.-]+",
-    re.I,
-)
-_FAMILY = re.compile(
-    r"\b(?:opus|sonnet|haiku|claude|gpt|gemini|gemma|glm|zhipu|llama|mistral|qwen|deepseek|kimi|grok|flash|ultra)\b",
-    re.I,
-)
-_MIN_COVERAGE = 0.62  # of a line's weight that another text must contain
+_COVERED = 0.55  # of a statement's weight that the other one must contain
+_MODEL_ID = re.compile(r"\b[a-z][a-z0-9]*(?:[-_./:][a-z0-9.]+)*[-.:]\d[\w.:-]*", re.IGNORECASE)
+_ID_TERMS = 3  # of a line that only lists ids, beside them
+_MEMORY_FILES = {"MEMORY.MD", "CONTEXT.MD"}
 
 
 class Removal(Struct, frozen=True):
@@ -43,165 +37,93 @@ class Removal(Struct, frozen=True):
 class RemovalPlanner:
     """Decides which text keeps a rule that two texts state."""
 
-    def __init__(self, documents: Sequence[Document]) -> None:
-        self.documents = {document.name: document for document in documents}
-        self.matches = find_matches(documents)
-        self._weights = Weights(documents)
-        self._rank = {name: rank for rank, name in enumerate(_ranked(documents))}
+    def __init__(self, documents: Sequence[Document], matches: Sequence[Match], unused: Sequence[str] = ()) -> None:
+        self._documents = {document.name: document for document in documents}
+        self._matches = [match for match in matches if not match.differs]
+        self._unused = unused
+        self._rarity = Rarity(part.wording.terms for document in documents for part in document.statements)
+        files = [document.name for document in documents if document.role != "injected"]
+        self._rank: dict[str, float] = {name: at for at, name in enumerate(files)}
+        self._gone: set[tuple[str, int]] = set()  # lines
+        self._repeated: dict[int, str] = {}  # statement -> where another one says it
+        self._needed: set[int] = set()  # parts another removal rests on
+        items = [item for document in documents for item in document.items]
+        self._within = {id(part): {id(part), id(item)} for item in items for part in item.parts}
 
-    def memory_removals(self, entries: Sequence[SessionEntry]) -> list[Removal]:
-        """Return the removals from MEMORY.md: session history, and rules that the instructions already state."""
-        document = self.documents.get(MEMORY)
-        if document is None:
-            return []
-        found = [Removal(MEMORY, entry.first, entry.last, f"session history ({entry.reason})") for entry in entries]
-        removed = {number for removal in found for number in range(removal.first, removal.last + 1)}
-        for item in document.items:
-            if item.lines.first not in removed:
-                found += self._item_removals(item)
-        return found
-
-    def _item_removals(self, item: Part) -> Iterator[Removal]:
-        if reason := self._kept_elsewhere(item):
-            yield Removal(MEMORY, item.lines.first, item.lines.last, reason)
-            return
-        if reason := self._vendor_ids(item):
-            yield Removal(MEMORY, item.lines.first, item.lines.last, reason)
-            return
-        if len(item.children) == 1:
-            yield from self._nearly_exact(item)
-        for sentence in item.children if len(item.children) > 1 else ():
-            for match in self._exact_at(sentence.lines):
-                if self._is_whole(sentence, match):
-                    yield Removal(MEMORY, *sentence.lines, f"stated in {_other(match, MEMORY)}", sentence.text)
-                    break
-
-    def _exact_at(self, lines: Lines) -> Iterator[Match]:
-        for match in self.matches:
-            of_memory = match.kind == "exact" and MEMORY in (match.small.source, match.large.source)
-            if of_memory and _side(match, MEMORY).overlap(lines):
-                yield match
-
-    def _nearly_exact(self, item: Part) -> Iterator[Removal]:
-        """Yield a line whose rule occurs verbatim in another text and whose other terms are all common."""
-        for match in self._exact_at(item.lines):
-            other = match.large if match.small.source == MEMORY else match.small
-            rest = [term for term in item.terms - other.terms if not is_common(term)]
-            missing = [literal.text for literal in literals(item.text) if not occurs(literal.text, other.text)]
-            if self.documents[other.source].role == "instruction" and not rest and not missing:
-                yield Removal(MEMORY, *item.lines, f"stated in {other.source}")
-                return
-
-    def _is_whole(self, sentence: Part, match: Match) -> bool:
-        part = match.small if match.small.source == MEMORY else match.large
-        other = match.large if part is match.small else match.small
-        return part.text == sentence.text and self.documents[other.source].role == "instruction"
-
-    def _kept_elsewhere(self, item: Part) -> str:
-        """Return a reason if another text covers all of an item, else an empty string."""
-        for document in self.documents.values():
-            if document.role not in ("instruction", "injected") or document.name == "TOOLS.md":
-                continue
-            places = [_side(match, document.name) for match in self.matches if _about(match, item, document.name)]
-            for place in places:
-                if self._covers(document, place, item):
-                    return f"stated in {document.name} {place}"
-        return ""
-
-    def _covers(self, document: Document, place: Lines, item: Part) -> bool:
-        text = "\n".join(document.rows[place.first - 1 : place.last])
-        part = Part("block", document.name, place, text)
-        shared = self._weights.total(item.terms & part.terms)
-        if shared < _MIN_COVERAGE * self._weights.total(item.terms):
-            return False
-        missing = [
-            literal.text
-            for literal in literals(item.text)
-            if not occurs(literal.text, text) and not _MODEL_ID.match(literal.text)
-        ]
-        if [literal for literal in missing if literal.lower() not in text.lower()]:
-            return False
-        if NEGATION in item.terms:
-            return any(NEGATION in line.terms and len(line.terms & item.terms) > 1 for line in _lines(document, place))
-        return True
-
-    def _vendor_ids(self, item: Part) -> str:
-        """Return a reason to remove a line of model ids if AGENTS.md has the model hierarchy, else an empty string."""
-        ids = _MODEL_ID.findall(item.text)
-        rules = self.documents.get("AGENTS.md")
-        if not ids or rules is None or len(set(map(str.lower, _FAMILY.findall(rules.text)))) < 2:
-            return ""
-        rest = Part("item", item.source, item.lines, _MODEL_ID.sub(" ", item.text))
-        subjects = {term for term in rest.terms if not is_common(term)} - {
-            "model",
-            "id",
-            "anthropic",
-            "openai",
-            "google",
+    def plan(self, history: Sequence[SessionEntry], stale: Sequence[Stale]) -> list[Removal]:
+        """Return all removals."""
+        found = [Removal(MEMORY, entry.first, entry.last, f"session history ({entry.reason})") for entry in history]
+        reasons = [(entry, f"stale: no {entry.sort} {entry.name}") for entry in stale if not entry.mixed]
+        found += [Removal(entry.source, entry.first, entry.last, reason) for entry, reason in reasons]
+        # A section that daypack provides when a switch is on does not belong into a file, whatever the switch.
+        blocks = {
+            id(match.right): match for match in self._matches if match.right.title and match.left.source in BLOCKS
         }
-        names = {term for term in rest.terms if _FAMILY.fullmatch(term)}
-        return "model ids: AGENTS.md has the hierarchy" if len(subjects - names) <= 2 else ""
+        for match in blocks.values():
+            off = ", which is off" if match.left.source in self._unused else ""
+            found.append(
+                Removal(match.right.source, *match.right.lines, f"provided by the switch {match.left.source}{off}")
+            )
+        self._gone = {(entry.source, number) for entry in found for number in range(entry.first, entry.last + 1)}
+        for match in self._matches:
+            self._decide(match)
+        documents = [document for document in self._documents.values() if document.role in ("instruction", "memory")]
+        return found + [removal for document in documents for removal in self._removals(document)]
 
-    def other_removals(self, stale: Sequence[Stale]) -> list[Removal]:
-        """Return the removals from the other files: stale references and duplicates."""
-        found = [
-            Removal(reference.source, reference.first, reference.last, f"stale: no {reference.sort} {reference.name}")
-            for reference in stale
-        ]
-        for match in self.matches:
-            found += self._match_removals(match)
-        return found
-
-    def _match_removals(self, match: Match) -> Iterator[Removal]:
-        names = (match.small.source, match.large.source)
-        roles = {name: self.documents[name].role for name in names}
-        if not set(roles.values()) <= {"instruction", "injected"} or is_pointer(match.small) or is_pointer(match.large):
-            return
-        keeps, loses = sorted(names, key=self._rank.__getitem__)
-        if roles[loses] != "instruction":
-            return
-        lines = _side(match, loses)
-        if match.kind == "cross-reference":
-            if match.small.source == loses or roles[match.small.source] == "instruction":
-                pointer = match.small
-                yield Removal(pointer.source, *match.small_lines, f"refers to {match.large.source}", _words(pointer))
-        elif keeps in BLOCKS and self.documents[loses].section_at(lines) and lines.length > 4:
-            yield Removal(loses, *lines, f"provided by the switch {keeps}")
-        else:
-            yield from self._covered_items(self.documents[loses], lines, keeps)
-
-    def _covered_items(self, document: Document, lines: Lines, keeps: str) -> Iterator[Removal]:
-        """Yield the items that another text covers completely."""
-        other = self.documents[keeps]
+    def _removals(self, document: Document) -> Iterator[Removal]:
+        """Yield the items whose statements are all repeated, else the statements."""
         for item in document.items:
-            places = [_side(match, keeps) for match in self.matches if _about(match, item, keeps)]
-            if item.lines.overlap(lines) and any(self._covers(other, place, item) for place in places):
-                yield Removal(document.name, *item.lines, f"stated in {keeps}")
+            reasons = [self._repeated.get(id(part)) for part in item.parts]
+            whole = self._repeated.get(id(item)) or (reasons[0] if reasons and all(reasons) else None)
+            if whole or (document.name == MEMORY and self._only_lists_models(item)):
+                yield Removal(document.name, *item.lines, whole or "model ids: AGENTS.md has the hierarchy")
+                continue
+            for part, reason in zip(item.parts, reasons, strict=True):
+                if reason:
+                    yield Removal(document.name, *part.lines, reason, part.text)
 
+    def _decide(self, match: Match) -> None:
+        keeps, loses = self._sides(match)
+        rest = {id(keeps), *map(id, keeps.parts), *(id(part) for item in keeps.parts for part in item.parts)}
+        rest |= self._within.get(id(keeps), set())
+        both = ((part.source, part.lines.first) for part in (keeps, loses))
+        if loses.title or is_pointer(keeps) or is_pointer(loses) or not self._gone.isdisjoint(both):
+            return
+        if not self._repeated.keys().isdisjoint(rest) or {id(loses), *map(id, loses.parts)} & self._needed:
+            return
+        reference = match.kind == "cross-reference"
+        document = self._documents[keeps.source]
+        whole = document.whole if document.role == "injected" else keeps
+        if not file_names(loses.text) if reference else self._covers(whole, loses):
+            self._repeated.setdefault(id(loses), f"{'refers to' if reference else 'stated in'} {keeps!r}")
+            self._needed |= rest
 
-def _ranked(documents: Sequence[Document]) -> list[str]:
-    first = [document.name for document in documents if document.role == "injected"]
-    return first + [document.name for document in documents if document.role != "injected"]
+    def _sides(self, match: Match) -> tuple[Part, Part]:
+        """Return the part that keeps a rule, and the one that loses it."""
+        left, right = match.left, match.right
+        if right.title:
+            return right, left
+        # Where TOOLS.md explains memory, the explanation stays there.
+        around = [self._documents[part.source].section_at(part.lines) or part for part in (left, right)]
+        about_memory = all(_MEMORY_FILES & file_names(part.text) for part in around)
+        ranks = self._rank | ({"TOOLS.md": -0.5} if about_memory else {})
+        return (left, right) if ranks.get(left.source, -1) <= ranks.get(right.source, -1) else (right, left)
 
+    def _covers(self, keeps: Part, loses: Part) -> bool:
+        here, there = keeps.wording, loses.wording
+        return (
+            self._rarity.share(there.terms, here.terms) >= _COVERED
+            and there.specifics <= here.specifics | here.terms
+            and (not there.negated or any(part.wording.negated for part in (keeps.parts or [keeps])))
+            and len(there.condition & here.terms) * 2 >= len(there.condition)
+        )
 
-def _words(part: Part) -> str:
-    alone = part.kind != "sentence" or part.parent is None or len(part.parent.children) == 1
-    return "" if alone else part.text
-
-
-def _side(match: Match, source: str) -> Lines:
-    return match.small_lines if match.small.source == source else match.large_lines
-
-
-def _other(match: Match, source: str) -> str:
-    return match.large.source if match.small.source == source else match.small.source
-
-
-def _about(match: Match, item: Part, source: str) -> bool:
-    """Return True if a match connects an item with this text."""
-    names = {match.small.source, match.large.source}
-    return names == {item.source, source} and bool(_side(match, item.source).overlap(item.lines))
-
-
-def _lines(document: Document, place: Lines) -> list[Part]:
-    return [item for item in document.items if item.lines.overlap(place)]
+    def _only_lists_models(self, item: Part) -> bool:
+        """Return True for a line of ids of models that AGENTS.md has in its hierarchy."""
+        rules = self._documents.get("AGENTS.md")
+        ids = _MODEL_ID.findall(item.text)
+        if rules is None or len(ids) < 2 or (item.source, item.lines.first) in self._gone:
+            return False
+        known = frozenset[str]().union(*(part.wording.terms for part in rules.items))
+        named = all(terms_of(re.sub(r"[^a-zA-Z]", " ", name)) & known for name in ids)
+        return named and len(terms_of(_MODEL_ID.sub(" ", item.text))) <= _ID_TERMS

@@ -7,15 +7,17 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from daypack.text.statements.narrative import SessionEntry, find_session_entries
+from daypack.text.statements.passages import Document
 from daypack.text.tokens import Counter
 from daypack.upkeep.lint.context_md import tidy_state
-from daypack.upkeep.lint.duplicates import Row, find_duplicates
+from daypack.upkeep.lint.duplicates import Row, find_conflicts, find_duplicates
 from daypack.upkeep.lint.edits import diff_all, edited, flattened
 from daypack.upkeep.lint.examples import Example, find_examples
-from daypack.upkeep.lint.narrative import SessionEntry, find_session_entries
-from daypack.upkeep.lint.passages import Document
+from daypack.upkeep.lint.matches import Finder
 from daypack.upkeep.lint.prompt_texts import MEMORY, STATE
 from daypack.upkeep.lint.removals import Removal, RemovalPlanner
+from daypack.upkeep.lint.similarity import Similarity
 from daypack.upkeep.lint.stale_references import Declared, Stale, find_stale
 
 
@@ -31,6 +33,7 @@ class Report(Struct, frozen=True):
     """The findings in the texts of a prompt, and the texts after the removals."""
 
     duplicates: tuple[Row, ...]
+    conflicts: tuple[Row, ...]  # similar statements that differ in a number, a name, a negation or a condition
     history: tuple[SessionEntry, ...]  # lines of MEMORY.md that belong to single sessions
     stale: tuple[Stale, ...]
     examples: tuple[Example, ...]
@@ -50,8 +53,9 @@ class Report(Struct, frozen=True):
 
     @property
     def clean(self) -> bool:
-        """True if nothing was found."""
-        return not (self.duplicates or self.history or self.stale or self.examples)
+        """True if there is nothing to fix: references that name their file are fine, conflicts are for a person."""
+        copies = [row for row in self.duplicates if not row.deliberate]
+        return not (copies or self.history or self.stale or self.examples)
 
     def patch(self) -> str:
         """Return the patch for the files a person owns: all but MEMORY.md and CONTEXT.md."""
@@ -59,42 +63,34 @@ class Report(Struct, frozen=True):
 
 
 def examine(
-    documents: Sequence[Document], counter: Counter, *, declared: Declared | None = None, unused: Sequence[str] = ()
+    documents: Sequence[Document],
+    counter: Counter,
+    *,
+    declared: Declared | None = None,
+    unused: Sequence[str] = (),
+    similarity: Similarity | None = None,
 ) -> Report:
     """Lint the texts of a prompt; those in `unused` are compared but not part of the prompt, and cost nothing."""
     stale = find_stale(documents, declared) if declared else ()
-    by_name = {document.name: document for document in documents}
-    session_entries = find_session_entries(by_name[MEMORY]) if MEMORY in by_name else ()
-    examples = tuple(
-        example for document in documents if document.role == "instruction" for example in find_examples(document)
-    )
-    planner = RemovalPlanner(documents)
-    removals = (*planner.memory_removals(session_entries), *planner.other_removals(stale))
-    texts: dict[str, tuple[str, str]] = {}
-    costs: list[Cost] = []
-    for document in documents:
-        after = _text_after(document, removals, examples)
-        if after != document.text:
-            texts[document.name] = document.text, after
-        if document.name not in unused:
-            costs.append(Cost(document.name, counter.count(document.text.strip()), counter.count(after.strip())))
-    return Report(
-        find_duplicates(documents, stale, planner.matches),
-        session_entries,
-        stale,
-        examples,
-        removals,
-        tuple(costs),
-        texts,
-    )
+    memories = [document for document in documents if document.name == MEMORY]
+    history = tuple(entry for document in memories for entry in find_session_entries(document))
+    instructions = [document for document in documents if document.role == "instruction"]
+    examples = tuple(example for document in instructions for example in find_examples(document))
+    matches = Finder(documents, similarity).find()
+    removals = tuple(RemovalPlanner(documents, matches, unused).plan(history, stale))
+    after = {document.name: _text_after(document, removals, examples) for document in documents}
+    texts = {d.name: (d.text, after[d.name]) for d in documents if after[d.name] != d.text}
+    counts = {d.name: [counter.count(text.strip()) for text in (d.text, after[d.name])] for d in documents}
+    costs = tuple(Cost(name, *count) for name, count in counts.items() if name not in unused)
+    rows = find_duplicates(documents, stale, matches)
+    return Report(rows, find_conflicts(matches), history, stale, examples, removals, costs, texts)
 
 
 def _text_after(document: Document, removals: Sequence[Removal], examples: Sequence[Example]) -> str:
-    own_removals = [removal for removal in removals if removal.source == document.name]
-    own_examples = [example for example in examples if example.source == document.name]
     if document.role == "injected":
         return document.text
     if document.name == STATE:
         return tidy_state(document.text)
-    text = edited(document, own_removals, own_examples)
+    own_removals = [removal for removal in removals if removal.source == document.name]
+    text = edited(document, own_removals, [example for example in examples if example.source == document.name])
     return flattened(text) if document.name == MEMORY else text

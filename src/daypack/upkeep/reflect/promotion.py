@@ -21,11 +21,11 @@ from daypack.derived.tiers import Store, accepted_among, merge, project, read_po
 from daypack.history.session import History
 from daypack.text.literals import literals, occurs
 from daypack.text.redact.redact import redact
+from daypack.text.statements.narrative import session_reason
+from daypack.text.statements.passages import Document
+from daypack.text.statements.wording import terms_of, wording_of
 from daypack.types.compaction import Records
-from daypack.upkeep.lint.duplicates import find_matches
-from daypack.upkeep.lint.narrative import session_reason
-from daypack.upkeep.lint.passages import Document
-from daypack.upkeep.lint.vocabulary import terms_of
+from daypack.upkeep.lint.matches import Finder
 
 CONFIRMED = "fact.confirmed"
 _REMEMBER = re.compile(r"^\W*(?:please\s+|always\s+)?(?:remember|keep in mind|note|don'?t forget|never forget)\b", re.I)
@@ -130,10 +130,10 @@ def _stated_in(texts: Sequence[str], documents: Sequence[Document]) -> dict[str,
         plain = " ".join(document.text.casefold().split())
         # Short texts cannot be compared by terms, but they may occur verbatim.
         found |= {text: document.name for text in texts if " ".join(text.casefold().split()) in plain}
-    for match in find_matches([*documents, offered]) if texts else ():
-        sides = {match.small.source: match.small_lines, match.large.source: match.large_lines}
+    for match in Finder([*documents, offered]).find() if texts else ():
+        sides = {match.left.source: match.left.lines, match.right.source: match.right.lines}
         lines = sides.pop(offered.name, None)
-        if lines is None or match.kind == "cross-reference":
+        if lines is None or not sides or match.differs or match.kind == "cross-reference":
             continue
         name = next(iter(sides))
         for text in texts[lines.first - 1 : lines.last]:
@@ -180,7 +180,8 @@ def _name(block_id: str) -> str:
 
 
 def _key(text: str) -> frozenset[str]:
-    return frozenset(terms_of(text))
+    wording = wording_of(text)
+    return wording.terms | wording.specifics | ({"not"} if wording.negated else set[str]())
 
 
 def _confirmed(history: History) -> dict[str, str]:

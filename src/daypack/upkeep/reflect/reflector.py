@@ -19,8 +19,8 @@ from daypack.errors import BadInput, LockUnavailable, StorageFailed
 from daypack.files import atomic, blobs
 from daypack.history.layout import Home
 from daypack.history.session import History
+from daypack.text.statements.passages import Document
 from daypack.upkeep.lint.edits import diff
-from daypack.upkeep.lint.passages import Document
 from daypack.upkeep.lint.prompt_texts import MEMORY, read_text, read_workspace
 from daypack.upkeep.reflect.promotion import Candidate, Refused, choose, find_candidates
 

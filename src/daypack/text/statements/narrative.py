@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from daypack.upkeep.lint.passages import Document, Lines
+from daypack.text.statements.passages import Document, Lines
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DAY = (
@@ -21,19 +21,19 @@ _DAY = (
     rf"|\d\d?\s+{_MONTH}(?:\s+\d{{4}})?|{_MONTH}\s+\d\d?(?!\d))"
 )
 _LEAD = r"^[\s>]*(?:[-*+•]|\d{1,3}[.)])?\s*[\[(*_`]*"
-_DATED = re.compile(rf"{_LEAD}{_DAY}[T\d:.\sZ]*[\])*_`]*\s*(?:[:—–-]|$|[a-z])", re.I)
+_DATED = re.compile(rf"{_LEAD}{_DAY}[T\d:.\sZ]*[\])*_`]*\s*(?:[:—–-]|$|[a-z])", re.IGNORECASE)
 _HEADED = re.compile(
     rf"\b(?:session|compaction|conversation|chat|daily|standup|progress|changelog|work)\b.*\b"
     rf"(?:\d{{4,}}|history|log|logs|notes|summary|summaries|recap|update|updates)\b|^{_DAY}\b|\b{_DAY}$"
     r"|^(?:recent |last |past |current |previous )?sessions?\s*(?:$|[#\d:(—–-])"
     r"|^(?:today|yesterday|this week|recent(?: work| activity)?)\b"
     r"|^(?:current |active )?(?:task|todo|to-do|in progress|next steps?|pending)s?\b",
-    re.I,
+    re.IGNORECASE,
 )
-_TAG = re.compile(r"<\s*(/?)\s*(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad)\s*>", re.I)
+_TAG = re.compile(r"<\s*(/?)\s*(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad)\s*>", re.IGNORECASE)
 # Actions. Decisions and preferences may be facts, so their verbs are excluded.
 _DID = (
-    r"(?:(?!need|decided|agreed|preferred|used|called|named|based|owned|hired)[a-z]{2,}ed|read|ran|made|wrote|found|sent"
+    r"(?:(?!need|decided|agreed|preferred|used|named|based|owned|hired)[a-z]{2,}ed|read|ran|made|wrote|found|sent"
     r"|went|did|took|got|saw|told|said|tried|began|gave|met|looked|spent|broke)"
 )
 _NARRATED = re.compile(
@@ -46,12 +46,12 @@ _NARRATED = re.compile(
     r"|(?:fixed|added|removed|refactored|implemented|debugged|tested|merged|finished|completed|investigated|migrated"
     r"|updated|created|wrote|discussed|ordered) (?:the|an?|two|three|some|all|it)\b"
     r")",
-    re.I,
+    re.IGNORECASE,
 )
 _STATE = re.compile(
     rf"{_LEAD}(?:\[[ x~]\]|todo\b|to do:|pending\b|next(?: steps?)?:|in progress\b|blocked\b|wip\b|working on\b|status:"
     r"|currently\b|right now\b|at the moment\b|today\b|yesterday\b|this morning\b|this session\b|last session\b)",
-    re.I,
+    re.IGNORECASE,
 )
 _STATE_WITHIN = re.compile(
     r"\b(?:currently|right now|at the moment|in this session|this session|in progress|still pending|just now"
@@ -59,9 +59,8 @@ _STATE_WITHIN = re.compile(
     # Test results are only valid for a day.
     r"|\b(?:tests?|checks?|builds?|suite)\b[^.;]{0,40}\b(?:pass|passes|passed|fail|fails|failed|green|red)\b"
     r"|\b\d+ (?:passed|failed|failures?)\b",
-    re.I,
+    re.IGNORECASE,
 )
-
 
 SessionReason = Literal["dated", "headed", "thinking", "narrative", "state"]
 
@@ -77,13 +76,20 @@ class SessionEntry(Struct, frozen=True):
 
 def find_session_entries(document: Document) -> tuple[SessionEntry, ...]:
     """Return the lines of a text that belong to single sessions."""
-    found = [*_thinking(document), *_headed(document)]
-    taken = {number for entry in found for number in range(entry.first, entry.last + 1)}
+    found = [SessionEntry(document.name, *lines, "thinking") for lines in _thinking(document)]
+    for section in document.sections:
+        if _HEADED.search(section.title.strip("*_` :")):
+            day = re.search(_DAY, section.title, re.IGNORECASE)
+            found += [SessionEntry(document.name, *section.lines, "dated" if day else "headed")]
+    spans = [Lines(entry.first, entry.last) for entry in found]
+    pairs = zip(found, spans, strict=True)
+    found = [entry for entry, lines in pairs if not any(lines != span and lines.within(span) for span in spans)]
+    taken = {number for lines in spans for number in lines.numbers}
     for item in document.items:
-        rows = [number for number in range(item.lines.first, item.lines.last + 1) if number not in taken]
+        rows = [number for number in item.lines.numbers if number not in taken]
         if rows and (reason := session_reason("\n".join(map(document.row, rows)))):
-            found.append(SessionEntry(document.name, rows[0], rows[-1], reason))
-    return tuple(sorted(_without_nested(found), key=lambda entry: entry.first))
+            found += [SessionEntry(document.name, rows[0], rows[-1], reason)]
+    return tuple(sorted(found, key=lambda entry: entry.first))
 
 
 def session_reason(text: str) -> SessionReason | None:
@@ -97,38 +103,16 @@ def session_reason(text: str) -> SessionReason | None:
     return "narrative" if _NARRATED.match(text) else None
 
 
-def _headed(document: Document) -> Iterator[SessionEntry]:
-    last = 0
-    for section in document.sections:
-        if section.lines.first <= last or not _HEADED.search(section.title.strip("*_` :")):
-            continue
-        # Headings of a lower level belong to the dated section; one of the same level ends it.
-        last = section.lines.last
-        reason = "dated" if re.search(_DAY, section.title, re.I) else "headed"
-        yield SessionEntry(document.name, section.lines.first, last, reason)
-
-
-def _thinking(document: Document) -> Iterator[SessionEntry]:
+def _thinking(document: Document) -> Iterator[Lines]:
     opened = 0
     for number, row in enumerate(document.rows, 1):
         for match in _TAG.finditer(row):
             if match[1]:
-                yield SessionEntry(document.name, opened or number, number, "thinking")
+                yield Lines(opened or number, number)
                 opened = 0
             elif not opened:
                 opened = number
     if opened:  # never closed: up to the next blank line or heading
-        last = opened
         starts = {number for number, _, _ in document.headings}
-        while last < len(document.rows) and document.row(last + 1).strip() and last + 1 not in starts:
-            last += 1
-        yield SessionEntry(document.name, opened, last, "thinking")
-
-
-def _without_nested(found: list[SessionEntry]) -> Iterator[SessionEntry]:
-    kept: list[Lines] = []
-    for entry in sorted(found, key=lambda entry: (entry.first - entry.last, entry.first)):
-        lines = Lines(entry.first, entry.last)
-        if not any(lines.overlap(other) == lines.length for other in kept):
-            kept.append(lines)
-            yield entry
+        ends = (n for n in range(opened + 1, len(document.rows) + 1) if n in starts or not document.row(n).strip())
+        yield Lines(opened, next(ends, len(document.rows) + 1) - 1)

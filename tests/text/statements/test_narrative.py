@@ -2,8 +2,8 @@
 
 import pytest
 
-from daypack.upkeep.lint.narrative import find_session_entries, session_reason
-from daypack.upkeep.lint.passages import Document
+from daypack.text.statements.narrative import find_session_entries, session_reason
+from daypack.text.statements.passages import Document
 
 
 @pytest.mark.parametrize(
