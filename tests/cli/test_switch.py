@@ -30,9 +30,9 @@ def test_switches_are_listed_with_their_state_and_text(command: Command) -> None
 
 def test_a_block_that_is_on_is_in_the_next_pack_and_gone_when_off(command: Command) -> None:
     assert command("switch", "talk", "voice", "on").stdout == "voice is on: it counts from the first turn on\n"
-    assert "prompts/voice.md" in command("pack", "talk").stdout
+    assert "prompts:voice.md" in command("pack", "talk").stdout
     assert command("switch", "talk", "voice", "off").stdout == "voice is off: it counts from the first turn on\n"
-    assert "prompts/voice.md" not in command("pack", "talk").stdout
+    assert "prompts:voice.md" not in command("pack", "talk").stdout
     assert "daypack:identity" not in command("pack", "talk").stdout
     assert command("switch", "talk", "identity", "on").returncode == 0
     assert "daypack:identity" in command("pack", "talk").stdout

@@ -9,7 +9,8 @@ from daypack.text.tokens import Counter
 from daypack.types.fields import OmissionReason, Severity
 from daypack.types.history import Message
 from daypack.types.kinds import AUTHORITIES, Authority, PackKind, Target
-from daypack.types.shapes import Link
+from daypack.types.shapes import Link, Shortage
+from daypack.types.shapes import Omission as OmissionRecord
 
 Placement = Literal["prefix", "tail", "volatile"]
 # How the content of an item by reference is reached: recalled from this session, read, opened, or asked of its owner.
@@ -161,6 +162,24 @@ class Omission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     high_impact: bool = False
     note: str | None = None
     swap: str | None = None  # the id under which `recall` returns it
+    shortage: Shortage | None = None  # the numbers, when it did not fit
+
+    @property
+    def details(self) -> str:
+        """The numbers and the note."""
+        return "; ".join(text for text in (str(self.shortage or ""), self.note) if text)
+
+    def recorded(self) -> OmissionRecord:
+        """Return it as packs and envelopes have it."""
+        return OmissionRecord(
+            item_ref=self.item,
+            reason=self.reason,
+            token_estimate=self.tokens,
+            swap_ref=self.swap,
+            high_impact=self.high_impact,
+            note=self.note,
+            shortage=self.shortage,
+        )
 
     def explain(self, details: str | None) -> str:
         """Return the reason with details; of a reason outside the vocabulary, only the details."""

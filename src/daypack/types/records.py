@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from daypack.types.fields import ContextKind, Count, RefKind, SwapKind
 from daypack.types.kinds import PackKind, Target
+from daypack.types.shapes import Omission
 
 PACK_VERSION = "1"
 
@@ -174,6 +175,7 @@ class Pack(Struct, frozen=True, omit_defaults=True, kw_only=True):
     prefix_sha256: str | None = None
     stable_tokens: Count | None = None
     expected_cached_tokens: Count | None = None
+    omitted: tuple[Omission, ...] = ()
 
     @property
     def tokens(self) -> int:

@@ -1,6 +1,6 @@
 """The small shapes that the objects of the envelope model are made of."""
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -34,6 +34,18 @@ class Selector(Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: str | None = None
 
 
+class Shortage(Struct, frozen=True, kw_only=True):
+    """The numbers that an omission for want of room rests on: `needed` is more than was `free` of the `limit`."""
+
+    unit: Literal["tokens", "bytes", "items"]
+    needed: Count
+    free: Count
+    limit: Count
+
+    def __str__(self) -> str:
+        return f"needs {self.needed:,} {self.unit}, {self.free:,} of {self.limit:,} were free"
+
+
 class Omission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A candidate that was left out, and why; a range of messages is one omission."""
 
@@ -45,6 +57,7 @@ class Omission(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Its absence may change the answer.
     high_impact: bool = False
     note: str | None = None
+    shortage: Shortage | None = None
 
 
 class Truncation(Struct, frozen=True, kw_only=True, omit_defaults=True):

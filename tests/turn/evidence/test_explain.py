@@ -82,13 +82,15 @@ def test_a_message_is_found_in_the_range_it_was_left_out_with(home: str) -> None
     assert find_omission(turn.omitted, "messages:25") is None
 
 
-def test_an_omission_names_the_tokens_it_would_exceed_the_budget_by(home: str) -> None:
+def test_an_omission_names_the_numbers_it_rests_on(home: str) -> None:
     session = furnished(home)
     turn = session.prepare(budget=900, items=[item(item_id="big", content="walrus " * 2000)])
     omission = find_omission(turn.omitted, "item:big")
     assert omission is not None
-    excess = turn.tokens + (omission.tokens or 0) - turn.record.limits.room.tokens
-    assert f"would exceed the budget by {excess:,} tokens" in turn.explain("item:big")
+    assert omission.shortage is not None
+    assert omission.shortage.needed == omission.tokens
+    free, limit = omission.shortage.free, omission.shortage.limit
+    assert f"needs {omission.tokens:,} tokens, {free:,} of {limit:,} were free" in turn.explain("item:big")
 
 
 def test_the_columns_of_the_table_are_aligned(home: str) -> None:

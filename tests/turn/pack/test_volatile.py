@@ -65,7 +65,7 @@ def test_what_does_not_fit_is_told_and_what_comes_after_it_may_still_fit() -> No
     large, small = item("large", "word " * 500), item("small", "word")
     assert choose(large, small, room=Cost(100, 9999, 9)) == (["small"], {("large", "budget_limit")})
     assert choose(large, small, room=Cost(100, 9999, 9), whole=Cost(200, 9999, 9))[1] == {("large", "too_large")}
-    assert over_budget(large, WIDE, high_impact=True).high_impact
+    assert over_budget(large, Cost(), WIDE, WIDE, high_impact=True).high_impact
 
 
 def test_a_note_that_does_not_fit_may_change_the_answer() -> None:

@@ -159,8 +159,8 @@ def test_files_of_the_workspace_go_in_whole_and_in_order(home: str, tmp_path: Pa
     ]  # fmt: skip
     assert prefix(turn)["file:SOUL.md"] == "# SOUL.md\nWords of SOUL.md."
     kinds = {one.source: (one.kind, one.context_kind) for one in turn.items}
-    assert kinds["workspace/MEMORY.md"] == ("memory_document", "durable_memory")
-    assert kinds["workspace/AGENTS.md"] == ("system", "developer_instruction")
+    assert kinds["workspace:MEMORY.md"] == ("memory_document", "durable_memory")
+    assert kinds["workspace:AGENTS.md"] == ("system", "developer_instruction")
     assert "not for an agent" not in turn.pack_md
 
 

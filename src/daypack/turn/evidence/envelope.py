@@ -31,7 +31,7 @@ from daypack.types.context import (
     ContextWindow,
     MissingContext,
 )
-from daypack.types.shapes import Coverage, Link, Omission, Ranking, Segment
+from daypack.types.shapes import Coverage, Link, Ranking, Segment
 
 
 def envelope_of(
@@ -113,17 +113,7 @@ def _surface(turn: TurnView, items: tuple[ContextItem, ...], compacted: Iterable
 def _selection(turn: TurnView, items: tuple[ContextItem, ...]) -> ContextSelection:
     record = turn.record
     selected = tuple(item.item_id for item in items)
-    omitted = tuple(
-        Omission(
-            item_ref=omission.item,
-            reason=omission.reason,
-            token_estimate=omission.tokens,
-            swap_ref=omission.swap,
-            high_impact=omission.high_impact,
-            note=omission.note,
-        )
-        for omission in turn.omitted
-    )
+    omitted = tuple(omission.recorded() for omission in turn.omitted)
     why = f"new epoch: {turn.new_epoch}" if turn.new_epoch else f"continues epoch {record.epoch}"
     return ContextSelection(
         selection_id=f"{record.context_id}/selection",

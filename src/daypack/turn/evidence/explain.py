@@ -21,7 +21,7 @@ _LOG = "messages.jsonl"
 _MAX_ITEM_COLUMN = 40  # characters; a longer id moves the rest of its line to the right
 
 MEANINGS: Mapping[str, str] = {
-    "budget_limit": "does not fit into the budget",
+    "budget_limit": "did not fit into the room that was left for it",
     "duplicate": "the same text is already in the pack",
     "superseded_by_summary": "a compaction took it out of the window; recall returns it",
     "stale": "expired",
@@ -169,17 +169,12 @@ def _tools(tools: ToolsRecord) -> Explanation:
 
 def _omitted(turn: TurnView, omission: Omission) -> Explanation:
     meaning = MEANINGS.get(omission.reason, "")  # a newer version may have recorded another reason
-    if omission.reason in ("budget_limit", "too_large") and (excess := _excess(turn, omission)) > 0:
-        meaning = f"would exceed the budget by {excess:,} tokens"
-    details = "; ".join(text for text in (meaning, omission.note) if text)
+    if omission.shortage:
+        meaning = ""  # the numbers say it
+    elif omission.reason == "budget_limit" and omission.item.startswith("messages:"):
+        meaning = f"before the tail, which starts at message {turn.parts.epoch.start:,}"
+    details = "; ".join(text for text in (meaning, omission.details) if text)
     return Explanation("omitted", omission.item, omission.explain(details), omission.tokens)
-
-
-def _excess(turn: TurnView, omission: Omission) -> int:
-    """Return by how many tokens the turn would be over its budget with the omitted item in it."""
-    if turn.budget_tokens is None or not omission.tokens:
-        return 0
-    return turn.tokens + omission.tokens - turn.record.limits.room.tokens
 
 
 def _missing(missing: Missing) -> Explanation:

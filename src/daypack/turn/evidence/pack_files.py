@@ -24,6 +24,7 @@ def pack_of(turn: TurnView) -> Pack:
         agent=turn.parts.agent,
         budget_tokens=record.limits.tokens or 0,
         items=turn.items,
+        omitted=tuple(omission.recorded() for omission in turn.omitted),
         target=record.target,
         context_id=record.context_id,
         token_method=record.tokenizer,
@@ -116,5 +117,5 @@ def _omitted(turn: TurnView) -> list[str]:
     for omission in turn.omitted:
         tokens = f", {omission.tokens:,} tokens" if omission.tokens else ""
         impact = " (may change the answer)" if omission.high_impact else ""
-        lines.append(f"- {omission.item}{tokens}: {omission.explain(omission.note)}{impact}")
+        lines.append(f"- {omission.item}{tokens}: {omission.explain(omission.details)}{impact}")
     return lines

@@ -208,6 +208,8 @@ def _continue_epoch(surface: Surface, selection: Selection) -> Fitted | None:
     rest = room.less(prefix.cost)
     tail = _epoch_tail(surface, epoch, window)
     following = cost_of(selection.volatile).at_most(rest.part(VOLATILE_SHARE)).plus(cost_of(selection.notes))
+    if selection.notes:
+        following = following.plus(MESSAGES_AROUND)  # a note that did not fit would be lost: a new epoch has room
     if any(excerpt.answers_user for excerpt in selection.excerpts):
         following = following.at_least(free_space(rest, surface.policy))
     if not prefix.cost.plus(tail.cost).plus(following).fits(room):
@@ -271,11 +273,14 @@ def _choose_prefix(surface: Surface, selection: Selection, room: Cost) -> tuple[
             most = most.at_most(room.part(surface.policy.prefix_share))
         forms = (item, *surface.shorter.get(item.id, ()))
         form = next((form for form in forms if used.plus(form.cost).fits(most)), None)
+        if form is None and item.kind == "child_result":  # its line is never left out for other documents
+            form = next((line for line in forms[1:] if used.plus(line.cost).fits(room.less(recent))), None)
+        before = used
         if form:
             used = used.plus(form.cost)
             chosen.append(form)
         if form is not item:
-            omission = over_budget(item, room, high_impact=instruction)
+            omission = over_budget(item, most.less(before), most, room, high_impact=instruction)
             omitted.append(replace(omission, note=f"shown: {form.metadata[SHOWN]}") if form else omission)
     skipped = {item.id: item.digest for item in selection.prefix if item not in chosen}
     chosen.sort(key=lambda item: item.order)

@@ -4,19 +4,22 @@ An instruction is never cut, because half of one can say the opposite; a line sa
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from daypack.text.trim import trim
 from daypack.turn.items import SHOWN, Cost, Item
 from daypack.turn.pack.fence import Measure
 
 SHORTER = "~shorter"  # suffix of the id of a shorter form
-_WORKSPACE = "workspace/"
+_WORKSPACE = "workspace:"
 _MEMORY = f"{_WORKSPACE}MEMORY.md"
 _STEP = 0.8  # each form of MEMORY.md has this part of the longer one
 _MAX_CHARS = 6  # of a token
+_SUMMARY_CHARS = 200
+_MIN_SUMMARY_CHARS = 40  # a heading alone says little
 _HEADING = re.compile(r"#{1,6}\s")
 
 
@@ -26,6 +29,8 @@ def shorter_forms(items: Sequence[Item], room: Cost, measure: Measure) -> dict[s
     for item in items:
         if item.source == _MEMORY:
             found[item.id] = tuple(_newest_facts(item, room, measure))
+        elif item.kind == "child_result":
+            found[item.id] = (measure(_result_line(item)),)
         elif item.kind == "system":
             why = f"its {item.tokens:,} tokens do not fit into this window"
             found[item.id] = (measure(line_for(item, why)),)
@@ -45,6 +50,28 @@ def line_for(item: Item, why: str) -> Item:
     return replace(
         item, id=item.id + SHORTER, kind="refs", context_kind="artifact_ref", title="", text=text, metadata=metadata
     )
+
+
+def _result_line(item: Item) -> Item:
+    """Return one line for the result of a child: how it begins, its size, and how to read it."""
+    child = item.id.partition(":")[2]
+    lines = (line.strip("#*->` \t\r") for line in item.text.split("\n"))
+    text = (
+        f"Result of child {child}, {item.tokens:,} tokens, not shown whole: {trim(_begins(lines), _SUMMARY_CHARS)}"
+        f" (recall child:{child} returns it; {item.source} in the session)"
+    )
+    metadata = item.metadata | {SHOWN: "a line with how it begins"}
+    return replace(item, id=item.id + SHORTER, context_kind="artifact_ref", text=text, metadata=metadata)
+
+
+def _begins(lines: Iterable[str]) -> str:
+    """Return the first lines with words, until there is a sentence."""
+    words = ""
+    for line in lines:
+        words = f"{words}: {line}" if words and line else words or line
+        if len(words) >= _MIN_SUMMARY_CHARS:
+            break
+    return " ".join(words.split())
 
 
 class _Fact(NamedTuple):

@@ -1,9 +1,13 @@
 """Volatile items: what follows the tail and differs from turn to turn; chosen best first while there is space."""
 
 from collections.abc import Collection, Sequence
+from typing import Literal
 
 from daypack.turn.items import CHANGED, Cost, Excerpt, Item, Omission, total
 from daypack.turn.policy import EXCERPT_SHARE, FREE_ITEMS, FREE_SHARE, WindowPolicy
+from daypack.types.shapes import Shortage
+
+_UNITS: tuple[Literal["tokens", "bytes", "items"], ...] = ("tokens", "bytes", "items")
 
 TOGETHER = "with"  # metadata key: the id of an item without which this one is not shown
 # Upper bounds over all counters.
@@ -82,7 +86,8 @@ def choose_volatile(
                 shown.add(item)
                 paired = paired or TOGETHER in item.metadata
             else:
-                omitted.append(over_budget(item, room, high_impact=item.kind == "system"))
+                free = space.less(used.plus(excerpts))
+                omitted.append(over_budget(item, free, space, room, high_impact=item.kind == "system"))
             continue
         if other:
             continue  # its message is in the pack
@@ -99,7 +104,8 @@ def choose_volatile(
         omitted.append(Omission(item="excerpts", reason=reason, note=note))
     if paired:
         chosen, alone = _without_incomplete_pairs(chosen)
-        omitted += [over_budget(item, room, high_impact=False) for item in alone]
+        note = "shown only together with an item that did not fit"
+        omitted += [Omission(item=item.id, reason="custom", tokens=item.tokens, note=note) for item in alone]
     if len(chosen) > 1:
         chosen.sort(key=volatile_order)
     return tuple(chosen), omitted
@@ -116,10 +122,20 @@ def volatile_order(item: Item) -> tuple[int, str, int]:
     return (item.order, item.title, item.seq) if isinstance(item, Excerpt) else (item.order, "", 0)
 
 
-def over_budget(item: Item, room: Cost, *, high_impact: bool) -> Omission:
-    """Return the record of an item that does not fit; it is too large if even the empty room could not hold it."""
-    reason = "budget_limit" if item.cost.fits(room) else "too_large"
-    return Omission(item=item.id, reason=reason, tokens=item.tokens, high_impact=high_impact)
+def over_budget(item: Item, free: Cost, limit: Cost, room: Cost, *, high_impact: bool) -> Omission:
+    """Return the record of an item that does not fit into what is free of a limit, its share of the room.
+
+    It is too large if even the empty room could not hold it; then the room is the limit.
+    """
+    reason, limit = ("budget_limit", limit) if item.cost.fits(room) else ("too_large", room)
+    shortage = None
+    for unit in _UNITS:
+        # Too large in one unit and without room in another: the first is the reason.
+        needed, most = getattr(item.cost, unit), getattr(limit, unit)
+        if needed > getattr(free, unit) and (reason == "budget_limit" or needed > most):
+            shortage = Shortage(unit=unit, needed=needed, free=getattr(free, unit), limit=most)
+            break
+    return Omission(item=item.id, reason=reason, tokens=item.tokens, high_impact=high_impact, shortage=shortage)
 
 
 def _without_incomplete_pairs(chosen: Sequence[Item]) -> tuple[list[Item], list[Item]]:

@@ -124,7 +124,7 @@ def protocol_items(stamp: Mapping[str, Any], layout: Layout) -> Iterator[Found]:
         id=f"block:{PROTOCOL}",
         kind="system",
         context_kind="developer_instruction",
-        source=f"prompts/{PROTOCOL}.md",
+        source=f"prompts:{PROTOCOL}.md",
         text=(text or "").strip(),
         title=PROTOCOL,
         authority="system",
