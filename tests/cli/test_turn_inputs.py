@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from daypack.cli.main import run
 from daypack.session import Session
+from daypack.types.kinds import TARGETS
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 NOTE = {"context_kind": "manual_note", "item_id": "note", "content": "The tide turns at noon.", "policy_refs": ["p-1"]}
@@ -184,3 +186,17 @@ def test_a_recorded_turn_is_exported_with_its_own_items(command: Command, talk: 
 def test_a_recorded_export_names_the_ids(command: Command, talk: Session) -> None:
     command("export", "talk", "--ids", json.dumps(IDS), "--record")
     assert talk.events()[-1].data["ids"] == IDS
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_exports_with_references_and_ids_conform_to_the_envelope_model(
+    command: Command, talk: Session, target: str
+) -> None:
+    talk.close()
+    gone = {**LINK, "item_id": "gone", "content_ref": "messages:99"}
+    secret = {**LINK, "item_id": "secret", "content_ref": f"https://ci.example/?token={'ghp_' + 'a1B2c3D4e5F6' * 3}"}
+    items = [{**value, "visibility": [target]} for value in (NOTE, LINK, gone, secret)]
+    ids = json.dumps({**IDS, "policy_refs": ["p-1"], "actor_refs": [{"actor": "a"}]})
+    done = command("export", "talk", "--target", target, "--items", write("items", json.dumps(items)), "--ids", ids)
+    assert done.returncode == 0, done.stderr
+    assert run(["conform", write("envelope.json", done.stdout)]) == 0

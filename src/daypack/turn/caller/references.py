@@ -88,7 +88,8 @@ def _recalled(reference: Reference, address: str, source: Source | None, recall:
     try:
         settled, text = recall(name)
     except DaypackError as error:
-        return replace(reference, access="recall", problem=error.problem) if source else reference
+        problem = error.problem.removeprefix(f"{source}: ")  # the line begins with the reference
+        return replace(reference, access="recall", problem=problem) if source else reference
     if isinstance(source, Tail | UserLatest):
         name = settled  # a reference whose meaning does not change with the next message
     return Reference(
