@@ -46,8 +46,7 @@ def test_anything_short_between_the_separator_and_the_snapshot_is_repaired_and_r
         reply = parse(f"{HI}{SEP}{space}{noise}{space}{written}", expected=STAMP)
         assert reply.text == HI
         assert reply.snapshot == SNAPSHOT
-        # Comments have a rule of their own.
-        assert broken_rules(reply) & {"S0-R6", "S0-F4"}
+        assert "S0-R6" in broken_rules(reply)
 
 
 @pytest.mark.requirement("S0-R6", "X21")
@@ -135,6 +134,9 @@ def test_damaged_noise_around_a_snapshot_leaks_none_of_it(campaign: Campaign):
         f'{SEP}\nI remember you: {{"user": "Ada"}}',
         f"Write {SEP}" + " word" * 30 + GOOD,
         f"```\ntext\n{SEP}\n{{ JSON }}\n```\nSo it looks.",
+        f'Use {SEP} and then {{"version": ...}} as shown.',
+        f'After {SEP} the object begins with {{"version" and goes on with the others.\n\nNow to your question.',
+        f"```python\nSEPARATOR = '{SEP}'\nempty = {{'memory': None}}\n```\nThat is the program.",
     ],
 )
 def test_a_mention_of_the_separator_without_a_snapshot_near_it_stays_text(reply: str):

@@ -22,6 +22,9 @@ _SNAPSHOT = re.compile(
     rf"""|(?:["'“]\w*+["'”]?\s*+)?\Z)""",
     re.DOTALL,
 )
+_KEY = re.compile(rf"""["'“]?\b({_KEYS})["'”]?\s*+:""")
+_STRING = re.compile(r'"[^"\n]*+"')
+_WORDS = re.compile(r"\b[^\W\d_]{2,}+[ \t]++[^\W\d_]{2,}")
 # Closing fences, lines and words such as "END JSON" or <<<END_CONTEXT>>>: marks, and the names of what was closed.
 _CLOSING = re.compile(r"(?:[\s`~*_=#|<>/\\\-–—]|(?i:end|of|context|json|snapshot|block|eof)(?![^\W_]))*+\Z")
 
@@ -42,6 +45,16 @@ def _has_state(value: object) -> bool:
 def torn_snapshot(reply: str, at: int) -> bool:
     """Return True if an object that is no JSON, or not closed, begins like a snapshot."""
     return _SNAPSHOT.match(reply, at) is not None
+
+
+def is_example(part: str, *, closed: bool) -> bool:
+    """Return True if the beginning of a snapshot is quoted in a sentence or a program: `{"version": …} comes first`.
+
+    `part` is followed by words, or it is not `closed`. A snapshot has two of its keys, or no sentence in it.
+    """
+    if len({found[1] for found in _KEY.finditer(part)}) > 1:
+        return False
+    return closed or _WORDS.search(_STRING.sub("", part)) is not None
 
 
 def closes_only(reply: str, at: int) -> bool:

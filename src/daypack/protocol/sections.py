@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
-from daypack.protocol.noise import NEARBY, closes_only, is_snapshot, torn_snapshot
+from daypack.protocol.noise import NEARBY, closes_only, is_example, is_snapshot, torn_snapshot
 from daypack.protocol.rules import Violation
 from daypack.protocol.verdict import Verdict, scan, skip_space
 
@@ -176,7 +176,7 @@ class _Finder:
             if found["fence"] or found["tag"]:
                 wrappers.append(_FENCE if found["fence"] else found["tag"])
             comment = comment or bool(found["comment"])
-            odd = odd or bool(found["odd"] and found["odd"].strip(" \t\r\n"))
+            odd = odd or comment or bool(found["odd"] and found["odd"].strip(" \t\r\n"))
             at = found.end()
         return _Opened(at, tuple(wrappers), comment, odd)
 
@@ -354,7 +354,10 @@ class _Finder:
         faults = list(_refusals(verdict, where))
         faults += [violation for violation in self._around(opened) if violation.rule not in _NO_JSON]
         end = _extent(reply, opened.at)
+        noise = opened.at != self._open(start).at
         if end is None:
+            if noise and is_example(reply[opened.at :], closed=False):
+                return None
             if not verdict.problem:
                 faults += [Violation(rule, "the JSON is not closed", where) for rule in _NO_JSON]
             fence = _FENCE_LINE.search(reply, opened.at) if _FENCE in opened.wrappers else None
@@ -366,6 +369,8 @@ class _Finder:
         stop, behind = self._after(self._close(loose.end() if loose else end, opened))
         if behind and not _LIKE_JSON.match(reply, opened.at) and not torn_snapshot(reply, opened.at):
             return None  # words in braces, quoted in a sentence
+        if behind and noise and is_example(reply[opened.at : end], closed=True):
+            return None
         return Section(start, stop, None, (*faults, *behind))
 
     def _absorb(self, section: Section) -> Section:
