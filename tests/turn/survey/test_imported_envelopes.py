@@ -232,6 +232,8 @@ def test_a_document_with_kinds_targets_and_fields_of_others_is_taken_as_it_is(ho
     assert data in [blob.read_bytes() for blob in Path(session.history.layout.blob).glob("sha256-*")]
     [again] = [one for one in turn.envelope.surfaces[0].items if one.item_id == "import:orbit-7:reading-1"]
     assert (again.context_kind, again.visibility) == ("sensor_reading", ("model", "wall_display"))
+    assert (again.content_mode, again.redaction_state) == ("stream", "whispered")
+    assert [source["source_kind"] for source in msgspec.to_builtins(again.source_refs)] == ["telemetry"]
 
 
 def test_fields_that_are_missing_are_warnings(home: str) -> None:
