@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from turn.scenes import outputs, sent, stage
 
+from daypack.derived.dedup import read_index
+from daypack.history.layout import Home
 from daypack.session import Session
 from daypack.turn.dialects import NAMES
 from daypack.turn.evidence.replay import read_turn, replay_parts
 from daypack.turn.turn import Turn
+from daypack.upkeep.rebuild import verify
 
 LOG = "\n".join(f"test_{number} passed in {number * 7 % 13} ms" for number in range(200))
 FILE = "\n".join(f"def function_{number}(): return {number}" for number in range(150))
@@ -114,3 +117,16 @@ def test_a_turn_that_an_older_version_recorded_replays_with_every_copy(home: str
     meter = session.turns.inputs.meter(None)
     parts = replay_parts(session.history, record, older.id, meter, session="work", agent="default")
     assert [message.text for message in parts.messages].count(LOG) == 4
+
+
+def test_a_repeat_after_a_compaction_leaves_the_index_as_a_rebuild_makes_it(home: str) -> None:
+    session = repeating(home)
+    session.append("assistant", "They pass.")
+    session.append("user", "And now?")
+    session.compact(keep_tokens=10)
+    for writer in (session, stage(home), session):
+        call(writer, "run", {"command": "pytest"}, LOG)
+        [record] = read_index(session.history)
+        assert len([ref for ref in record.refs if ref.startswith("swap:")]) == 4
+        place = Home(str(session.path.parents[5]), session.path.parts[-5])
+        assert verify(place, session.agent, session.name, session.history.config) == ()

@@ -113,14 +113,18 @@ def refresh(
 def catch_up(history: History, index: OccurrenceIndex | None = None) -> OccurrenceIndex:
     """Read what is new, and write the files only if something occurred again; `index`: the last answer.
 
-    Names of swapped outputs stay as they are: `refresh` knows better.
+    Names of swapped outputs stay as `refresh` wrote them.
     """
     if index is None or not _is_of(history, index):
         index = _load(history, None, None)
     known = index.repeats
     advance(history, index)
     if index.repeats != known:
-        _store(history, index)
+        with history.lock:
+            if (saved := _load(history, None, None)).messages:
+                index.swapped = saved.swapped  # a compaction since the last call knows more
+            advance(history, index)  # nor is anything overwritten that another process noted
+            _store(history, index)
     return index
 
 
