@@ -64,6 +64,13 @@ def test_a_rebuild_without_any_turn_gives_the_same_bytes(session: Session) -> No
     assert verify(session.layout.home, "default", "work", session.history.config) == ()
 
 
+def test_a_rebuild_writes_no_index_where_nothing_occurs_again(session: Session) -> None:
+    run(session, "t1", LOG)
+    rebuild(session.history, session.turns)
+    assert dedup_files(session) == {}
+    assert verify(session.layout.home, "default", "work", session.history.config) == ()
+
+
 def test_what_other_processes_and_threads_append_is_counted_too(session: Session, home: str) -> None:
     run(session, "t1", LOG)
     script = (

@@ -103,8 +103,8 @@ def refresh(
     known = index.messages
     index.swapped = _swap_refs(swapped)
     advance(history, index, upto, events=events)  # without the lock: other processes need not wait for a long read
-    if not index.places and not os.path.lexists(_folder(history)):
-        if index.messages - known >= REREAD_MESSAGES:
+    if not index.repeats and not os.path.lexists(_folder(history)):
+        if index.places or index.messages - known >= REREAD_MESSAGES:
             _save(history, index)
         return ()
     return _store(history, index)
