@@ -109,6 +109,28 @@ def test_a_changed_record_is_named_and_not_kept(
     assert not (talk.path / "blob").exists()
 
 
+@pytest.mark.requirement("X18")
+def test_what_was_removed_or_renamed_is_named_by_the_id_of_its_digest(command: Command, document: bytes) -> None:
+    good = json.loads(document)
+    context = good["context_id"]
+    renamed, removed, item = json.loads(document), json.loads(document), json.loads(document)
+    renamed["context_id"] = "ctx-other"
+    removed["budgets"] = []
+    item["surfaces"][0]["items"][0]["item_id"] = "messages:9"
+    for changed, named in (
+        (renamed, [f"object {context}"]),
+        (removed, [f"object {context}/budget", f"envelope {context}"]),
+        (item, [f"surfaces {context}/surface", f"object {good['item_refs'][0]}"]),
+    ):
+        done = command("import-envelope", "-", "--json", stdin=json.dumps(changed).encode())
+        assert done.returncode == 3
+        assert [found["object"] for found in json.loads(done.stdout)["differences"]] == named
+    unsealed = {**good, "digests": {name: digest for name, digest in good["digests"].items() if name != context}}
+    done = command("import-envelope", "-", stdin=json.dumps(unsealed).encode())
+    assert done.returncode == 0
+    assert f"1 without a digest: {context}" in done.stdout
+
+
 def test_an_export_without_the_form_of_its_digests_is_kept_with_a_warning(
     command: Command, talk: Session, document: bytes
 ) -> None:

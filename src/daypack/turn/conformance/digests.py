@@ -4,7 +4,7 @@
 own `digest` is that of its content.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import NamedTuple, cast
 
 from daypack.errors import BadSource
@@ -20,7 +20,7 @@ _OURS = ("sha256:", "sha256-")
 class Comparison(NamedTuple):
     """A digest of the document beside the one computed here."""
 
-    rule: str  # "digest.content", "digest.record" or "digest.envelope"
+    rule: str  # "digest.content", "digest.record", "digest.envelope", or "digest.complete" for an object that is gone
     object: str  # its list and id: "budgets ctx-1/budget"
     path: str  # where the digest is
     stated: str
@@ -34,7 +34,8 @@ class Comparison(NamedTuple):
     @property
     def problem(self) -> str:
         """What is wrong, for a comparison that is not the same."""
-        return "content does not match its digest" if self.rule == "digest.content" else "does not match its digest"
+        gone = {"digest.content": "content does not match its digest", "digest.complete": "is not in the document"}
+        return gone.get(self.rule, "does not match its digest")
 
 
 class Verification(NamedTuple):
@@ -83,10 +84,11 @@ def verify(document: Json) -> Verification:
     if not entries or document.get("digest_form") != RFC_8785:
         unverified += _unstated_form(document, entries)
         return Verification(tuple(comparisons), tuple(unverified))
-    if without := [found.id or found.path for found in objects if found.id not in entries]:
-        unverified.append(f"{len(without):,} objects have no digest: {', '.join(without[:5])}")
-    changed = {comparison.path.rpartition(".")[0] for comparison in comparisons if not comparison.same}
     context_id = str(document.get("context_id"))
+    envelope = Object("envelope", "$", context_id, document)
+    if without := [found.id or found.path for found in (*objects, envelope) if found.id not in entries]:
+        unverified.append(f"{len(without):,} without a digest: {', '.join(without[:5])}")
+    changed = {comparison.path.rpartition(".")[0] for comparison in comparisons if not comparison.same}
     computed: dict[str, set[str]] = {}
     for found in objects:
         computed.setdefault(found.id, set()).add(digest_json(found.value))
@@ -98,11 +100,19 @@ def verify(document: Json) -> Verification:
             comparisons.append(_comparison("digest.record", found, entries, same, own=not changed & inside))
             if not same:
                 changed.add(found.path)
-    envelope = Object("envelope", "$", context_id, document)
-    if envelope.id in entries:
-        same = is_same(entries[envelope.id], digest_envelope(document, envelope.id))
+    same = is_same(entries.get(context_id), digest_envelope(document, context_id))
+    if not same:
+        comparisons += _gone(entries, {context_id, *computed})
+    if context_id in entries:
         comparisons.append(_comparison("digest.envelope", envelope, entries, same, own=not changed))
     return Verification(tuple(comparisons), tuple(unverified))
+
+
+def _gone(entries: Json, ids: Set[str]) -> Iterator[Comparison]:
+    """Yield the digests of objects that were removed or got another id; an intact envelope never had those."""
+    for name, stated in entries.items():
+        if name not in ids:
+            yield Comparison("digest.complete", f"object {name}", f"$.digests[{name!r}]", str(stated), same=False)
 
 
 def _comparison(rule: str, found: Object, entries: Json, same: bool, *, own: bool) -> Comparison:  # noqa: FBT001
