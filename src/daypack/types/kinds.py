@@ -276,6 +276,8 @@ REPLACEMENT_POLICIES = ("window_only",)
 SEVERITIES = ("info", "low", "medium", "high", "blocking")
 MISSING_STATUSES = ("open", "requested", "waiting", "resolved", "declined", "blocked", "expired")
 REDACTION_STATES = ("none", "masked", "removed", "summarized", "encrypted_ref", "policy_blocked", "unknown")
+# Those in which the content itself is withheld.
+WITHHELD_STATES = ("removed", "encrypted_ref", "policy_blocked")
 EVENT_TYPES = (
     "context.surface.created",
     "context.surface.updated",

@@ -4,11 +4,13 @@ from math import inf, nan
 from typing import Any
 
 import pytest
-from turn.scenes import Clock, append_raw, item, logs, outputs, reasons, sent, stage, turn_events
+from turn.scenes import Clock, append_raw, given_out, item, logs, outputs, reasons, sent, stage, turn_events
 
 from daypack.errors import BadInput
 from daypack.session import Session
 from daypack.turn.caller.items import read_items
+from daypack.turn.conformance.report import conform
+from daypack.turn.evidence.export import encode
 from daypack.turn.items import Item
 from daypack.types.context import ContextItem, ContextSourceRef
 from daypack.types.kinds import OMISSION_REASONS
@@ -251,6 +253,21 @@ def test_every_reason_to_leave_something_out_can_occur(home: str, tmp_path: Any)
     # A summary that stands for something comes with compaction.
     assert {one.reason for one in turn.omitted} == set(OMISSION_REASONS) - {"superseded_by_summary"}
     assert outputs(session.replay(turn.event_id or "")) == outputs(turn)
+
+
+@pytest.mark.parametrize("state", ["removed", "encrypted_ref", "policy_blocked"])
+def test_content_that_its_owner_withholds_is_in_no_pack_and_no_envelope(home: str, state: str) -> None:
+    session = opened(home)
+    given = [
+        item(content="open sesame", item_id="inline", redaction_state=state),
+        item(content=None, content_ref="messages:1", item_id="ours", redaction_state=state),
+    ]
+    turn = session.prepare(items=given)
+    assert "open sesame" not in given_out(turn)
+    assert reasons(turn)["item:inline"] == reasons(turn)["item:ours"] == "policy_blocked"
+    notes = {omission.note for omission in turn.omitted if omission.reason == "policy_blocked"}
+    assert notes == {"blocked by its owner's policy" if state == "policy_blocked" else f"its owner states {state}"}
+    assert conform(encode(turn.envelope)).conforms
 
 
 def test_a_secret_item_is_for_tools_and_the_runtime(home: str) -> None:

@@ -15,7 +15,7 @@ from daypack.history.session import History
 from daypack.turn.caller.references import REFERENCE_MODES, Recall, is_reference, own_source, read_reference
 from daypack.turn.items import SEEN_BY_DEFAULT, Item, lowest
 from daypack.types.context import ContextItem, ContextSourceRef
-from daypack.types.kinds import AUTHORITIES, Authority, ContextKind, PackKind, Target, known_kind
+from daypack.types.kinds import AUTHORITIES, WITHHELD_STATES, Authority, ContextKind, PackKind, Target, known_kind
 
 _PACK_KINDS: dict[str, PackKind] = {
     "system_prompt": "system",
@@ -77,7 +77,9 @@ def read_items(
         hidden = target is not None and target not in value.visibility
         if is_reference(value, local=history is not None):
             reference = read_reference(value, None if hidden else recall)
-            items.append(replace(_item(value, ""), reference=reference, stated=_stated(value, by_reference=True)))
+            blocked = value.redaction_state == "policy_blocked"  # other states withhold the content, not its address
+            stated = _stated(value, by_reference=True)
+            items.append(replace(_item(value, ""), reference=reference, stated=stated, blocked=blocked))
             continue
         text, problem = _text(value, None if hidden and value.content is None else history)
         stated = _stated(value, by_reference=False)
@@ -150,7 +152,7 @@ def _item(value: ContextItem, text: str) -> Item:
         priority=min(max(own, 0.0), 1.0) if own is not None else _PRIORITIES.get(kind, 0.6),
         sensitivity=value.sensitivity,
         expires=_expiry(value),
-        blocked=value.redaction_state == "policy_blocked",
+        blocked=value.redaction_state in WITHHELD_STATES,
         metadata=_metadata(value),
     )
 

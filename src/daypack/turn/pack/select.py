@@ -68,7 +68,9 @@ def objection(item: Item, surface: Surface) -> tuple[OmissionReason | Literal[""
     if surface.target not in item.visibility:
         return "not_visible_to_target", None
     if item.blocked:
-        return "policy_blocked", "blocked by its owner's policy"
+        withheld = item.stated.get("redaction_state", "policy_blocked")
+        note = "blocked by its owner's policy" if withheld == "policy_blocked" else f"its owner states {withheld}"
+        return "policy_blocked", note
     targets = _ALLOWED_TARGETS.get(item.sensitivity or "")
     if targets is not None and surface.target not in targets:
         return "sensitive", f"{item.sensitivity} items are not shown to {surface.target}"

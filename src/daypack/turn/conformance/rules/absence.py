@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from daypack.turn.conformance.objects import strings
-from daypack.turn.conformance.rules.schema import WITHHELD
 from daypack.turn.conformance.subject import Finding, Subject, text
+from daypack.types.kinds import WITHHELD_STATES
 
-_REDACTED = ("masked", "summarized", *WITHHELD)
+_REDACTED = ("masked", "summarized", *WITHHELD_STATES)
 _ANSWERS = {
     "resolved": ("resolution_refs",),
     "requested": ("requested_from", "candidate_sources"),
@@ -18,7 +18,7 @@ def content(subject: Subject) -> Iterator[Finding]:
     """Look at items whose content was withheld."""
     for item in subject.records("items"):
         stated = text(item.value, "redaction_state")
-        if stated in WITHHELD:
+        if stated in WITHHELD_STATES:
             problem = f"redaction_state is {stated}, and the content is there"
             yield Finding(f"{item.path}.content", problem if item.value.get("content") is not None else "")
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 
 from daypack.turn.conformance.subject import Finding, Subject, text
+from daypack.types.kinds import WITHHELD_STATES
 
 _BY_REFERENCE = ("ref", "resource_link", "artifact_ref", "tool_result_ref")
-# States in which the content is meant to be absent.
-WITHHELD = ("removed", "encrypted_ref", "policy_blocked")
 
 
 def required(subject: Subject) -> Iterator[Finding]:
@@ -29,7 +28,7 @@ def content(subject: Subject) -> Iterator[Finding]:
     for item in subject.records("items"):
         mode, state = text(item.value, "content_mode"), text(item.value, "redaction_state")
         field = "content" if mode == "inline" else "content_ref" if mode in _BY_REFERENCE else ""
-        if field and state not in WITHHELD:
+        if field and state not in WITHHELD_STATES:
             there = item.value.get(field) is not None
             problem = "" if there else f"content_mode is {mode}, and there is no {field}"
             yield Finding(f"{item.path}.{field}", problem)
