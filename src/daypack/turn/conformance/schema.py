@@ -4,6 +4,7 @@ The types are those that `schemas/*.json` is written from, so that both always a
 of it.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
@@ -12,6 +13,11 @@ from typing import Any, NamedTuple, cast
 from msgspec import inspect
 
 from daypack.types.context import OBJECTS
+
+_TIME = re.compile(
+    r"(?P<minute>\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d):(?P<second>\d\d)(?P<fraction>(?:\.\d+)?)(?P<offset>[Zz]|[+-]\d\d:\d\d)",
+    re.ASCII,
+)
 
 
 class Field(NamedTuple):
@@ -27,12 +33,16 @@ def examine(kind: str, value: object, path: str = "$") -> Iterator[Field]:
     yield from _examine(_type(kind), value, path)
 
 
-def is_time(text: str) -> bool:
-    """Return True for a date and time of RFC 3339, with its offset."""
+def read_time(text: str) -> datetime | None:
+    """Return a date and time of RFC 3339; None for anything else, also for other forms of ISO 8601."""
+    match = _TIME.fullmatch(text)
+    if not match:
+        return None
+    second = match["second"].replace("60", "59")  # Python knows no leap seconds
     try:
-        return datetime.fromisoformat(text).tzinfo is not None and len(text) > 16
+        return datetime.fromisoformat(f"{match['minute']}:{second}{match['fraction']}{match['offset']}".upper())
     except ValueError:
-        return False
+        return None
 
 
 @cache
@@ -44,7 +54,7 @@ def _examine(type_: inspect.Type, value: object, path: str) -> Iterator[Field]:
     while isinstance(type_, inspect.Metadata):
         schema = cast("dict[str, object]", type_.extra_json_schema or {})
         if schema.get("format") == "date-time" and isinstance(value, str):
-            yield Field("schema.time", path, "" if is_time(value) else f"{value[:40]!r} is not a date and time")
+            yield Field("schema.time", path, "" if read_time(value) else f"{value[:40]!r} is not a date and time")
         type_ = type_.type
     if isinstance(type_, inspect.UnionType) and (member := _member(type_, value)):
         yield from _examine(member, value, path)

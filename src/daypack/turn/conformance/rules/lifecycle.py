@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from daypack.turn.conformance.objects import Object
-from daypack.turn.conformance.schema import is_time
+from daypack.turn.conformance.schema import read_time
 from daypack.turn.conformance.subject import Finding, Subject, text
 
 # The lists that a state implies.
@@ -99,8 +99,7 @@ def _expected(subject: Subject) -> Iterator[tuple[tuple[str, str], tuple[str, st
 
 
 def _moment(record: Object, field: str) -> datetime | None:
-    stated = text(record.value, field)
-    return datetime.fromisoformat(stated) if is_time(stated) else None
+    return read_time(text(record.value, field))
 
 
 def _blocks(assembly: Object) -> bool:
