@@ -61,7 +61,14 @@ class Subject:
 
     def records(self, name: str) -> list[Object]:
         """Return the records of a list, in order."""
-        return [each for each in self.objects if each.list == name]
+        return self._lists.get(name, [])
+
+    @cached_property
+    def _lists(self) -> dict[str, list[Object]]:
+        found: dict[str, list[Object]] = {}
+        for each in self.objects:
+            found.setdefault(each.list, []).append(each)
+        return found
 
     def linked(self, record: Object, field: str, name: str) -> Object | None:
         """Return the record of another list that a field refers to; None if there is none."""

@@ -26,10 +26,12 @@ def content(subject: Subject) -> Iterator[Finding]:
 def state(subject: Subject) -> Iterator[Finding]:
     """Look at assemblies and blocks that show redacted items and state something about it."""
     for assembly in subject.records("assemblies"):
-        shown = [(path, item) for path, item in subject.shown(assembly) if _is_redacted(item.value)]
-        parts = [(assembly.path, assembly.value), *subject.blocks(assembly)]
-        for path, value in parts:
-            inside = [item.id for place, item in shown if place.startswith(f"{path}.")]
+        blocks = [
+            (path, block, [ref for ref in strings(block, "item_refs") if _is_shown_redacted(subject, ref)])
+            for path, block in subject.blocks(assembly)
+        ]
+        shown = [ref for _, _, refs in blocks for ref in refs]
+        for path, value, inside in ((assembly.path, assembly.value, shown), *blocks):
             if inside and (stated := text(value, "redaction_state")):
                 problem = f"none, and {', '.join(inside[:5])} is redacted"
                 yield Finding(f"{path}.redaction_state", problem if stated == "none" else "")
@@ -62,6 +64,10 @@ def missing(subject: Subject) -> Iterator[Finding]:
             there = any(found.value.get(field) for field in fields)
             problem = f"status is {stated}, and there is no {' or '.join(fields)}"
             yield Finding(f"{found.path}.status", "" if there else problem)
+
+
+def _is_shown_redacted(subject: Subject, ref: str) -> bool:
+    return ref in subject.items and _is_redacted(subject.items[ref].value)
 
 
 def _is_redacted(item: dict[str, object]) -> bool:

@@ -55,14 +55,16 @@ def window(subject: Subject) -> Iterator[Finding]:
 
 def items(subject: Subject) -> Iterator[Finding]:
     """Look at budgets that selections refer to."""
+    selected: dict[str, set[str]] = {}
+    for selection in subject.records("selections"):
+        refs = selected.setdefault(text(selection.value, "budget_ref"), set())
+        refs.update(strings(selection.value, "selected_item_refs"))
     for budget in subject.records("budgets"):
         used = number(budget.value, "actual_items")
-        chosen = [s for s in subject.records("selections") if text(s.value, "budget_ref") == budget.id]
-        if used is None or not chosen:
-            continue
-        selected = {ref for selection in chosen for ref in strings(selection.value, "selected_item_refs")}
-        problem = f"states {used:,} items, {len(selected):,} are selected"
-        yield Finding(f"{budget.path}.actual_items", "" if used == len(selected) else problem)
+        if used is not None and budget.id in selected:
+            count = len(selected[budget.id])
+            problem = f"states {used:,} items, {count:,} are selected"
+            yield Finding(f"{budget.path}.actual_items", "" if used == count else problem)
 
 
 def _windows(subject: Subject) -> Iterator[tuple[Object, list[dict[str, object]]]]:

@@ -45,17 +45,15 @@ def reason(subject: Subject) -> Iterator[Finding]:
 
 def assembled(subject: Subject) -> Iterator[Finding]:
     """Look at the items that assemblies show, if something was selected for their target."""
+    chosen: dict[str, set[str]] = {}
+    for selection in subject.records("selections"):
+        refs = chosen.setdefault(text(selection.value, "target"), set())
+        refs.update(ref for _, ref in _selected(selection))
     for assembly in subject.records("assemblies"):
         target = text(assembly.value, "target")
-        chosen = [
-            frozenset(ref for _, ref in _selected(selection))
-            for selection in subject.records("selections")
-            if text(selection.value, "target") in (target, "")
-        ]
-        if not chosen:
-            continue
-        for path, item in subject.shown(assembly):
-            there = any(item.id in refs for refs in chosen)
+        selections = [chosen[name] for name in {target, ""} if name in chosen]  # one without a target is for all
+        for path, item in subject.shown(assembly) if selections else ():
+            there = any(item.id in refs for refs in selections)
             yield Finding(path, "" if there else f"{item.id!r} was not selected for {target}")
 
 
