@@ -4,6 +4,7 @@ import pytest
 from memory.recording_tools import RecordingTools, once
 
 from daypack.errors import BadInput
+from daypack.memory.exit_signal import read_signal
 from daypack.memory.keeper import Keeper
 from daypack.text.injected import wrap
 
@@ -21,6 +22,8 @@ START = ["get_context", "list_entries"]
         ("One.\n<END_SESSION>\nTwo. <END_SESSION>", "One.\n\nTwo."),
         ("Use `ls`, then <END_SESSION>", "Use `ls`, then"),
         ("I'm done, it's Ana's. <END_SESSION>", "I'm done, it's Ana's."),
+        ("One ` here.\n\nBye. <END_SESSION>\n\nTwo ` there.", "One ` here.\n\nBye.\n\nTwo ` there."),
+        ("```ls``` it is. <END_SESSION>", "```ls``` it is."),
     ],
 )
 def test_the_end_inside_a_message_stores_its_words_and_ends(text: str, stored: str) -> None:
@@ -45,6 +48,7 @@ def test_the_end_inside_a_message_stores_its_words_and_ends(text: str, stored: s
         ("assistant", "Like this:\n\n```text\nbye\n<END_SESSION>\n```\n"),
         ("assistant", "Like this:\n~~~\n<END_SESSION>"),
         ("user", "> bye <END_SESSION>\nDid Ana write that?"),
+        ("user", "Is ``a ` <END_SESSION>`` code?"),
         ("user", "</END_SESSION> <end_session> <END_SESSION"),
         ("tool", "keeper.py:31: END = <END_SESSION>"),
         ("user", wrap("note", "1f3a9c02", "Ana: bye <END_SESSION>") + "\nAnd now?"),
@@ -59,6 +63,14 @@ def test_a_mention_of_the_end_does_not_end(role: str, text: str) -> None:
     assert (added is None) == (role == "tool")
     if added is not None and "note" not in text:
         assert tools.entries[-1].raw_entry == text
+
+
+@pytest.mark.parametrize(
+    "text", ["".join("`" * (number % 300 + 1) + "x" for number in range(6000)), "\t" * 600_000, " `\n" * 200_000]
+)
+def test_a_long_message_is_read_in_one_pass(text: str) -> None:
+    # Minutes, where each backtick or space begins a search to the end.
+    assert read_signal(f"{text}x\n\n<END_SESSION>")[1]
 
 
 def test_a_tool_that_says_nothing_else_ends_too() -> None:
