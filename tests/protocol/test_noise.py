@@ -70,6 +70,7 @@ def test_the_fence_that_noise_opened_is_closed_and_the_words_after_it_are_text()
 @modest
 @example('{"memory":{}} and ', "")
 @example("//", "")
+@example('0{"version"}', ', "more": 1}')
 @example('{""}0', ', "more": 1}')
 @example('{"x":"<<<CONTEXT>>>"} <!--', "\n---")
 @given(noises, st.sampled_from(["", "\n", "\n```", "\n---", "\nEND", BYE, "]", ', "more": 1}']))

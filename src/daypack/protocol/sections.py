@@ -127,9 +127,8 @@ class _Finder:
                 continue  # in a string of its JSON
             if section := self._mended(start):
                 mended, torn = section, None
-            elif opened := self._begun(start):
-                broken = self._no_object(start) or self._torn(start, opened)
-                torn = self._extend(broken) if broken else torn
+            elif broken := self._broken(start):
+                torn = self._extend(broken)
         if torn or mended:
             return torn or mended
         found = (self._unusable(start) for start in reversed(starts))
@@ -194,7 +193,7 @@ class _Finder:
     def _extend(self, section: Section, after: int = 0) -> Section:
         """Include broken snapshots that begin near the same separator, after another object."""
         start, at = section.start, after or section.stop
-        while (begun := self._begun(start, at)) and (torn := self._torn(start, begun)):
+        while torn := self._broken(start, at):
             section = section._replace(stop=torn.stop, violations=section.violations + torn.violations)
             at = torn.stop
         return section
@@ -213,17 +212,23 @@ class _Finder:
             at = verdict.end if verdict.end >= 0 else at + 1
         return self._behind_noise(start, found) if found >= 0 else None
 
-    def _begun(self, start: int, after: int = 0) -> _Opened | None:
-        """Find where an object begins that is no JSON, or not closed: at a separator or, for a snapshot, near it."""
+    def _broken(self, start: int, after: int = 0) -> Section | None:
+        """Find the first section that is no JSON, or not closed: at a separator or, for a snapshot, near it."""
+        for opened in self._beginnings(start, after):
+            if section := (None if after else self._no_object(start)) or self._torn(start, opened):
+                return section
+        return None
+
+    def _beginnings(self, start: int, after: int) -> Iterator[_Opened]:
         reply, opened = self._reply, self._open(start)
-        if not after and _LIKE_JSON.match(reply, opened.at):
-            return opened
+        direct = not after and _LIKE_JSON.match(reply, opened.at)
+        if direct:
+            yield opened
         at, limit = max(after, start + _LENGTH), self._limit(start, after)
         while (at := reply.find("{", at, limit)) >= 0:
-            if torn_snapshot(reply, at):
-                return self._behind_noise(start, at)
+            if torn_snapshot(reply, at) and not (direct and at == opened.at):
+                yield self._behind_noise(start, at)
             at += 1
-        return None
 
     def _limit(self, start: int, after: int) -> int:
         """Return where the JSON of a separator has begun at the latest: before the next separator."""
