@@ -79,7 +79,7 @@ def _weigh(text: str, at: int, verdict: Verdict, max_chars: int) -> Verdict:
     end = verdict.end
     if end - at > max_chars:
         return Verdict(None, end, refused=f"it is larger than {max_chars >> 20} Mi characters")
-    if text.count("{", at, end) + text.count("[", at, end) > MAX_DEPTH and _is_deep(verdict.value):
+    if text.count("{", at, end) + text.count("[", at, end) > MAX_DEPTH and is_deep(verdict.value):
         return Verdict(None, end, refused=_TOO_DEEP)
     if (text.find("\\u", at, end) >= 0 or not _is_spelled(text)) and _HALVES.search(text, at, end):
         whole = well_formed(verdict.value)
@@ -96,9 +96,10 @@ def _is_spelled(text: str) -> bool:
     return True
 
 
-def _is_deep(value: object) -> bool:
+def is_deep(value: object, most: int = MAX_DEPTH) -> bool:
+    """Return True if a JSON value has more than that many levels of objects and lists."""
     level = [value]
-    for _ in range(MAX_DEPTH):
+    for _ in range(most):
         level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, (dict, list))]
         if not level:
             return False

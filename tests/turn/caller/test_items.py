@@ -300,3 +300,59 @@ def test_an_item_nested_beyond_reason_is_refused(home: str) -> None:
         deep = [deep]
     with pytest.raises(BadInput, match="items\\[0\\]"):
         session.prepare(items=[item("custom", {"a": deep})])
+
+
+def nested(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"metadata": {"n": nan}},
+        {"metadata": {"n": 1 << 64}},
+        {"metadata": {"n": 10**400}},
+        {"byte_size": 1 << 70, "content": None, "content_ref": "x://y"},
+        {"content": {"n": inf}},
+        {"metadata": {"deep": nested(59)}},
+        {"policy_refs": [{"deep": nested(58)}]},
+        {"title": "\ud800"},
+    ],
+    ids=str,
+)
+def test_what_a_reader_of_the_envelope_would_refuse_or_change_is_refused(home: str, fields: dict[str, Any]) -> None:
+    session = opened(home)
+    before = logs(session)
+    with pytest.raises(BadInput) as caught:
+        session.prepare(items=[item(), item(**{"content": "x", **fields})])
+    assert caught.value.place == "items[1]"
+    assert logs(session) == before
+
+
+def test_as_many_levels_as_an_envelope_may_have_are_taken(home: str) -> None:
+    given = item(metadata={"deep": nested(58)}, policy_refs=[{"deep": nested(57)}])
+    ids: Any = {"native_ids": {"deep": nested(59)}, "policy_refs": [{"deep": nested(58)}]}
+    turn = opened(home).prepare(items=[given], ids=ids)
+    assert conform(encode(turn.envelope)).conforms
+    assert turn.envelope.metadata["ids"] == ids
+
+
+@pytest.mark.parametrize("values", [5, "text", {"context_kind": "manual_note"}])
+def test_items_that_are_no_list_are_refused(home: str, values: Any) -> None:
+    with pytest.raises(BadInput, match="must be a list of items"):
+        opened(home).prepare(items=values)
+
+
+def test_the_content_mode_of_another_runtime_stays(home: str) -> None:
+    given = item(content=None, content_ref="x://y", content_mode="stream", item_id="s")
+    [found] = [one for one in opened(home).prepare(items=[given]).envelope.surfaces[0].items if one.item_id == "item:s"]
+    assert (found.content_mode, found.content_ref) == ("stream", "x://y")
+
+
+def test_the_size_of_an_item_in_an_envelope_is_that_of_its_content(home: str) -> None:
+    envelope = opened(home).prepare(items=[item(content="Ebb – flow")]).envelope
+    [found] = [one for one in envelope.surfaces[0].items if one.item_id == "item:item-1"]
+    assert found.byte_size == len("Ebb – flow".encode())

@@ -7,12 +7,14 @@ import msgspec
 
 from daypack.errors import BadInput, DaypackError
 from daypack.history.draft import plain
+from daypack.protocol.verdict import MAX_DEPTH, is_deep
 from daypack.text.redact.redact import redact_value
 from daypack.types.names import did_you_mean
 from daypack.types.shapes import Link
 
 MAX_ID_CHARS = 512
 MAX_BYTES = 16_384  # of all ids of a turn, as JSON: they are in its event
+MAX_LEVELS = MAX_DEPTH - 3  # they are the metadata of an event, the fourth level of an envelope document
 _EVENT_IDS = ("thread_id", "task_id", "run_id", "attempt_id", "step_id", "tool_call_id")  # an event has fields for them
 _TEXTS = (*_EVENT_IDS, "parent_id")
 _REFS = ("policy_refs", "actor_refs")
@@ -51,6 +53,8 @@ def read_ids(given: Mapping[str, Any], *, redacting: bool) -> dict[str, Any]:
         raise _bad("a lone surrogate cannot be stored as UTF-8", "ids", "pass valid text") from None
     if size > MAX_BYTES:
         raise _bad(f"{size:,} bytes of ids, at most {MAX_BYTES:,}", "ids", "pass references instead of contents")
+    if is_deep(ids, MAX_LEVELS):
+        raise _bad(f"nested deeper than {MAX_LEVELS} levels", "ids", "pass references instead of contents")
     return redact_value(ids)[0] if redacting else ids
 
 

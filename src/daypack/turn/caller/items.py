@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from math import isfinite
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from daypack.errors import BadInput, DaypackError
 from daypack.history import resolve
+from daypack.history.draft import plain
 from daypack.history.session import History
+from daypack.protocol.verdict import MAX_DEPTH, is_deep
 from daypack.turn.caller.references import REFERENCE_MODES, Recall, is_reference, own_source, read_reference
 from daypack.turn.items import SEEN_BY_DEFAULT, Item, lowest
 from daypack.types.context import ContextItem, ContextSourceRef
@@ -48,6 +49,7 @@ _AUTHORITIES: dict[str, Authority] = {
 _PLACES = ("tool_argument", "tool_visible_resource")
 _STATED = ("language", "source_refs", "freshness", "redaction_state", "policy_refs", "created_at", "metadata")
 _STATED_INLINE = ("content_mode", "content_ref", "mime_type")  # an item by reference has its own
+MAX_ITEM_LEVELS = MAX_DEPTH - 4  # an item is the fifth level of an envelope document
 _LONG_AGO = "0001-01-01T00:00:00.000Z"
 _PREFIX = frozenset({"system", "core_blocks", "memory_document"})
 _ORDERS: dict[PackKind, int] = {"system": 15, "memory_document": 50, "core_blocks": 60}
@@ -65,6 +67,9 @@ def read_items(
     Without a history no reference is looked up: those of an imported document refer to another session. Neither is one
     whose item the target may not see. Items by reference are not expanded; `recall` finds what is in this session.
     """
+    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] — the edge
+        problem = f"must be a list of items, not {type(cast(object, values)).__name__}"
+        raise BadInput(problem, operation="prepare", place="items", hint="items=[{'context_kind': …, 'content': …}]")
     items: list[Item] = []
     ids: set[str] = set()
     for number, given in enumerate(values, 1):
@@ -91,18 +96,35 @@ def _checked(given: ContextItem | Mapping[str, Any], number: int) -> ContextItem
     """Return a valid item: a value built in Python can hold anything."""
     place = f"items[{number - 1}]"
     hint = "an item has context_kind and content (or content_ref); see schemas/context_item.json"
+    if not isinstance(given, ContextItem | Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] — the edge
+        problem = f"an item must be an object, not {type(given).__name__}"
+        raise BadInput(problem, operation="prepare", place=place, hint=hint)
     try:
         if isinstance(given, ContextItem):
             value: dict[str, Any] = msgspec.to_builtins(given)
         else:
             value = {"item_id": f"item-{number}", "visibility": SEEN_BY_DEFAULT, "content_mode": "inline", **given}
         item = msgspec.convert(value, ContextItem)
-        if item.priority is not None and not isfinite(item.priority):
-            raise ValueError(f"priority is {item.priority}")
+        _check_json(item)
         item = _DECODER.decode(msgspec.json.encode(item))  # as it is recorded: what is in it is JSON
+    except UnicodeEncodeError as error:
+        raise BadInput("a lone surrogate is no text", operation="prepare", place=place, hint=hint) from error
     except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
         raise BadInput(str(error), operation="prepare", place=place, hint=hint) from error
     return item
+
+
+def _check_json(item: ContextItem) -> None:
+    """Refuse numbers that JSON lacks or a reader would change, and more levels than an envelope may have."""
+    stated: dict[str, Any] = msgspec.to_builtins(item)
+    content = stated.pop("content", None)  # it is written as text
+    try:
+        plain(content, "content", sized=False)
+        stated = plain(stated, "item")
+    except DaypackError as error:
+        raise ValueError(f"{(error.place or '')[:80]}: {error.problem}") from error
+    if is_deep(stated, MAX_ITEM_LEVELS):
+        raise ValueError(f"nested deeper than {MAX_ITEM_LEVELS} levels")
 
 
 def _text(value: ContextItem, history: History | None) -> tuple[str, str]:

@@ -54,7 +54,7 @@ def read_reference(value: ContextItem, recall: Recall | None) -> Reference:
     address = address_of(ref)
     reference = Reference(
         ref=ref,
-        mode=value.content_mode if value.content_mode in REFERENCE_MODES else "ref",
+        mode="ref" if value.content_mode == "inline" else value.content_mode,  # modes of other runtimes stay
         access="file" if "path" in fields and fields["path"] == address else _access(address),
         size=value.byte_size if value.byte_size is not None else _number(fields),
         digest=value.digest or _text(fields, _DIGESTS) or _source_digest(value, address) or _own_digest(address),

@@ -47,7 +47,7 @@ def _item(turn: TurnView, item: Item) -> ContextItem:
         mime_type=(reference.mime_type or None) if reference else "text/markdown",
         source_refs=(source,),
         token_estimate=item.tokens,
-        byte_size=reference.size if reference else item.bytes,
+        byte_size=reference.size if reference else len(item.text.encode()),
         trust_level=item.authority,
         sensitivity=item.sensitivity,
         redaction_state=item.redaction_state,
