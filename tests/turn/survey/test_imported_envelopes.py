@@ -295,6 +295,14 @@ def test_an_id_that_names_two_things_refuses_the_document() -> None:
         read_envelope(document(one(), budgets=[budget, {**budget, "max_tokens": 5}]))
 
 
+def test_whole_numbers_may_be_written_with_a_fraction_of_zero(home: str) -> None:
+    source = {"source_id": "s", "uri": "x://y", "source_kind": "web", "selector": {"type": "range", "start": 3.0}}
+    given = one(token_estimate=12.0, byte_size=48120.0, priority=1.0, source_refs=[source])
+    checked = read_envelope(document(given))
+    assert (checked.items[0].token_estimate, checked.items[0].byte_size) == (12, 48120)
+    assert imported(take_in(stage(home), document(given)))
+
+
 def test_a_document_beyond_every_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("daypack.turn.conformance.document.MAX_CHARS", 1 << 20)
     with pytest.raises(BadInput, match="larger than 1 Mi characters"):

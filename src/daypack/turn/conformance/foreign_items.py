@@ -105,7 +105,16 @@ def _usable(kind: str, value: Json, path: str, place: str, warnings: list[str]) 
 
 
 def _without_null(value: Json) -> Json:
-    return {name: inner for name, inner in value.items() if inner is not None}
+    return {name: _whole(inner) for name, inner in value.items() if inner is not None}
+
+
+def _whole(value: object) -> object:
+    """Return a value with whole numbers as integers: 5.0 and 5 are one number in JSON, and two in Python."""
+    if isinstance(value, dict):
+        return {name: _whole(inner) for name, inner in cast("Json", value).items()}
+    if isinstance(value, list):
+        return [_whole(inner) for inner in cast("list[object]", value)]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) <= 1 << 64 else value
 
 
 def _refuse(problem: str, place: str) -> NoReturn:
