@@ -2,7 +2,7 @@
 
 import re
 
-NAME = r"[A-Z][A-Za-zÀ-ɏ'’-]+"
+NAME = r"[A-Z](?:[A-Za-zÀ-ɏ-]|['’](?!s\b))+"  # without a possessive "'s"
 # Lead-ins before the content of a sentence.
 _LEADS = """
 hi|hello|hey|dear|good (?:morning|afternoon|evening)|thanks(?: so much| a lot)?|thank you|well|so|also|oh|ok|okay|yeah

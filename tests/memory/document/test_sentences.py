@@ -45,6 +45,24 @@ def test_a_plain_statement_is_kept_in_its_own_words() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Every change request needs a ticket.",
+        "The guarantee covers theft and fire.",
+        "Each guest brings a dish.",
+        "The bell of the chapel rings at seven.",
+    ],
+)
+def test_verbs_that_look_like_nouns_and_rules_for_all_of_a_kind_are_recognised(text: str) -> None:
+    assert learnt(text) == {"Facts": [f"- {text.rstrip('.')}"]}
+
+
+def test_a_person_is_not_listed_by_a_possessive() -> None:
+    document = merge(initial_document(), [RawEntry("My daughter Sara's school is in Porto.", role="user")])
+    assert "Sara's (" not in document
+
+
 def test_a_label_decides_where_a_sentence_goes() -> None:
     assert learnt("TODO: write the release notes.", "Decision: my logo stays green.") == {
         "Decisions": ["- User's logo stays green"],

@@ -61,7 +61,8 @@ _AFTER_BARE = PREPOSITIONS | ADVERBS | {"and"}
 # "s" at the end of a noun or an adverb.
 _NOUN_ENDINGS = ("ss", "us", "is", "ings", "ness", "ways", "wards", "'s", "ments", "tions", "ers", "ors", "ists")
 _GENERIC_ENDINGS = ("ing", "tion", "sion", "ness", "ment", "ity", "ism", "ship", "ance", "ence", "thing", "body")
-_BARE_VERBS = PRESENT | IMPERATIVES
+_BARE_VERBS = PRESENT | IMPERATIVES | {"cover", "offer", "deliver", "order", "enter", "differ", "trigger", "alter"}
+_GERUND = re.compile(r".*[aeiouy].*ing")  # not "bring" and "sing"
 
 
 class _Clause(NamedTuple):
@@ -182,7 +183,7 @@ def _find_verb(words: list[str], written: list[str], start: int) -> int | None:
 def _is_plain_form(word: str) -> bool:
     if word in _BARE_VERBS:
         return True
-    return len(irregular_forms(word)) > 1 and not is_past(word) and not word.endswith(("s", "ing"))
+    return len(irregular_forms(word)) > 1 and not is_past(word) and not word.endswith("s") and not _GERUND.match(word)
 
 
 def _is_known_verb(word: str) -> bool:
@@ -231,7 +232,8 @@ def _lasts(clause: _Clause) -> bool:
 def _says_something(clause: _Clause) -> bool:
     """Return True if the subject is named and the predicate is more than an opinion of it."""
     head, predicate = clause.head, clause.predicate[:_OPINION_WORDS]
-    if not head or head[-1] in SHELL_NOUNS or not {"best", "worst", "only", "same", "other"}.isdisjoint(head):
+    shell = bool(head) and head[-1] in SHELL_NOUNS and head[0] not in _QUANTIFIERS  # "Every pull request needs …"
+    if not head or shell or not {"best", "worst", "only", "same", "other"}.isdisjoint(head):
         return False
     described = predicate[: next((at for at, word in enumerate(predicate) if word in PREPOSITIONS), len(predicate))]
     if not EMOTIVE.isdisjoint(clause.words) or not OPINIONS.isdisjoint(described):
