@@ -50,6 +50,44 @@ FORCE_WORDS = _words(
     """
 )
 
+# Opposites: "kept shut" is "not opened". The first word of a group stands for all of it, and `|` begins its opposites.
+_OPPOSITES = """
+on enable activate | off disable deactivate
+open | close shut
+start begin | stop end
+increase raise | decrease reduce
+include | exclude omit
+accept | reject refuse decline
+show | hide
+add | remove
+early | late
+first | last final
+high | low
+long | short
+large big | small
+fast quick | slow
+inside internal | outside external
+public | private
+push | pull
+same | different
+true | false
+succeed pass | fail
+new | old
+buy | sell
+"""
+NEGATING_PREFIXES = ("un", "dis", "de", "in", "im", "non")
+
+
+@cache
+def opposites() -> dict[str, tuple[str, bool]]:
+    """Return each word that has an opposite with the word it is compared by, and True if it denies that word."""
+    found: dict[str, tuple[str, bool]] = {}
+    for group in _OPPOSITES.strip().splitlines():
+        words, denied = (half.split() for half in group.split(" | "))
+        found |= {word: (words[0], word in denied) for word in (*words, *denied)}
+    return found
+
+
 # A value that was known before is different now; as parts of a regular expression.
 CHANGE_VERBS = (
     "moved", "changed", "switched", "rescheduled", "postponed", "renamed", "updated", "delayed", "extended",
@@ -115,8 +153,10 @@ def irregular_forms(word: str) -> tuple[str, ...]:
 
 _INFLECTIONS = (("ing", ""), ("ed", ""))
 _DERIVATIONS = (
-    ("ification", "ify"), ("umption", "um"), ("ation", "at"), ("ing", ""), ("ion", ""), ("ed", ""), ("ment", ""),
-    ("ly", ""), ("er", ""),
+    ("ification", "ify"), ("umption", "um"), ("ription", "rib"), ("ission", "it"), ("nsion", "nd"), ("ision", "id"),
+    ("ication", ""), ("icate", ""), ("lish", "l"), ("ation", ""), ("ating", ""), ("ated", ""), ("ate", ""),
+    ("ative", ""), ("ible", ""), ("able", ""), ("ing", ""), ("ion", ""), ("ed", ""), ("ment", ""), ("ance", ""),
+    ("erence", "er"), ("val", "v"), ("sal", "s"), ("ly", ""), ("er", ""),
 )  # fmt: skip
 
 
@@ -150,7 +190,9 @@ def _strip(word: str, endings: tuple[tuple[str, str], ...]) -> str:
 
 
 # Words that end like a past form and are none.
-_NOT_PAST = _words("need feed heed bleed breed seed weed speed proceed exceed succeed embed shed wed bed red indeed")
+_NOT_PAST = _words(
+    "need feed heed bleed breed seed weed speed proceed exceed succeed embed shed wed bed red indeed relent"
+)
 MODALS = _words(
     "can could will would should must might may shall cannot can't couldn't won't wouldn't shouldn't mustn't"
 )
@@ -201,7 +243,8 @@ _FINITE = (
 
 def is_past(verb: str) -> bool:
     """Return True for a past form in lower case."""
-    return verb in PAST or (len(verb) > 3 and verb.endswith("ed") and verb not in _NOT_PAST)
+    irregular = verb in PAST or verb.removeprefix("re") in PAST  # rewrote
+    return verb not in _NOT_PAST and (irregular or (len(verb) > 3 and verb.endswith("ed")))
 
 
 def is_finite(word: str) -> bool:

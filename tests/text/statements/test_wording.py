@@ -15,6 +15,11 @@ from daypack.text.statements.wording import terms_of, wording_of
         ("She wrote the letters.", "Letters are written."),
         ("**Never** push to `main`.", "Pushing to main is forbidden!"),
         ("Use [the index](a.md).", "The index is used."),
+        ("Label the source of every photo.", "Every photo needs a label of its source."),
+        ("Cancel the order.", "Cancellation of the order."),
+        ("Publish the guidance.", "The guide needs publication."),
+        ("Decide on the extension.", "Extend the decision."),
+        ("Keep the lid shut.", "Do not open the lid, keep it."),
     ],
 )
 def test_the_same_words_in_other_forms_have_the_same_terms(one: str, two: str) -> None:
@@ -39,6 +44,15 @@ def test_the_same_words_in_other_forms_have_the_same_terms(one: str, two: str) -
         ("Ask Anna about rent.", "Ask Ben about rent.", "number, path or name"),
         ("Post it to #sales.", "Post it to #ops.", "number, path or name"),
         ("Lock the door.", "Lock the door if the alarm rings.", "condition"),
+        ("Play music while a guest is in.", "Music is off while no guest is in.", "negation"),
+        ("Raise the rent.", "Reduce the rent.", "negation"),
+        ("Keep it locked.", "Keep it unlocked.", "negation"),
+        ("Ring if you know the way.", "Ring if you do not know the way.", "condition"),
+        ("Ring while the door is open.", "Ring while the door is closed.", "condition"),
+        ("Ada likes tea better than milk.", "Ada prefers milk over tea.", "order"),
+        ("Sweep, then mop.", "Mop, then sweep.", "order"),
+        ("Use tabs, not spaces.", "Use spaces, not tabs.", "order"),
+        ("Never send more than two letters.", "Send at most two letters.", ""),
     ],
 )
 def test_what_makes_similar_statements_different(one: str, two: str, difference: str) -> None:

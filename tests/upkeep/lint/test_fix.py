@@ -175,3 +175,18 @@ def test_vectors_confirm_what_shares_few_words_and_are_not_needed() -> None:
     assert [row.kind for row in alike.duplicates] == ["near"]
     unlike = examine(own, counter, similarity=lambda texts: [[0.1] * len(texts)] * len(texts))
     assert unlike.duplicates == ()
+
+
+@pytest.mark.requirement("S1-L1.3")
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("The fan must run while the oven is in use.", "Keep the fan off while no oven is in use."),
+        ("Deploy on Friday.", "Do not deploy on Friday."),
+        ("Accept parcels for the neighbours.", "Refuse parcels for the neighbours."),
+    ],
+)
+def test_a_rule_is_never_removed_for_its_opposite(one: str, two: str) -> None:
+    report = lint({"AGENTS.md": f"# A\n\n- {one}\n", "MEMORY.md": f"# M\n\n- {two}\n"})
+    assert (report.duplicates, report.texts) == ((), {})
+    assert [row.kind for row in report.conflicts] == ["negation"]

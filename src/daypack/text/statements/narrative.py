@@ -13,6 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from daypack.text.english import MODALS, is_past
 from daypack.text.statements.passages import Document, Lines
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -48,6 +49,14 @@ _NARRATED = re.compile(
     r")",
     re.IGNORECASE,
 )
+# "On Tuesday we started": about a single day, if its first verb is in the past.
+_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_ON_A_DAY = re.compile(
+    rf"{_LEAD}(?:(?:on |last |this )?{_WEEKDAY}\b|in the (?:morning|afternoon|evening)\b|earlier\b|later\b)"
+    r"|\b(?:last (?:night|week)|this (?:morning|afternoon|evening|week)|(?:days?|hours?|weeks?) ago)\b",
+    re.IGNORECASE,
+)
+_NOT_PAST = MODALS | frozenset(["is", "are", "be", "has", "have", "been", "to"])
 _STATE = re.compile(
     rf"{_LEAD}(?:\[[ x~]\]|todo\b|to do:|pending\b|next(?: steps?)?:|in progress\b|blocked\b|wip\b|working on\b|status:"
     r"|currently\b|right now\b|at the moment\b|today\b|yesterday\b|this morning\b|this session\b|last session\b)",
@@ -100,7 +109,13 @@ def session_reason(text: str) -> SessionReason | None:
         return "dated"
     if _STATE.match(text) or _STATE_WITHIN.search(text):
         return "state"
-    return "narrative" if _NARRATED.match(text) else None
+    return "narrative" if _NARRATED.match(text) or (_ON_A_DAY.search(text) and _is_past(text)) else None
+
+
+def _is_past(text: str) -> bool:
+    """Return True if the first verb of a sentence that shows its tense is in the past."""
+    words = re.findall(r"[a-z']+", text.lower())
+    return next((word not in _NOT_PAST for word in words if word in _NOT_PAST or is_past(word)), False)
 
 
 def _thinking(document: Document) -> Iterator[Lines]:

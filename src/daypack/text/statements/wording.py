@@ -4,46 +4,58 @@
     Never deploy to `prod` after 17:00.     ->  terms {deploy, prod}, negated, specifics {prod, 17:00}
 
 Terms are stems without function words, in no order; how strong a rule is (always, must) is no term. Two statements with
-the same terms are different if one is negated, has another number, path or name, or holds under another condition.
+the same terms are different if one is negated, has another number, path or name, or holds under another condition. A
+word and its opposite are one term: "kept shut" is "not opened", and "open" beside "shut" is a negation.
 """
 
 import re
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from typing import Literal, NamedTuple
 
-from daypack.text.english import FORCE_WORDS, INSTRUCTION_STOP_WORDS, irregular_forms, root
+from daypack.text.english import (
+    FORCE_WORDS,
+    IMPERATIVES,
+    INSTRUCTION_STOP_WORDS,
+    NEGATING_PREFIXES,
+    PRESENT,
+    irregular_forms,
+    opposites,
+    root,
+)
 from daypack.text.literals import literals
 from daypack.text.words import content_words
 
+_COUNTS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+_NUMBER_WORDS = {word: str(value) for value, word in enumerate(_COUNTS)} | {"twice": "2"}
+_ACTIONS = IMPERATIVES - PRESENT  # without "use", "keep" and "make", which many verbs can replace
 _FILLER = frozenset(["a", "an", "the", "is", "are", "be", "to", "please", "that", "of", "it", "its", "this"])
 _NOT = (
     r"(?:not|never|no|none|nothing|nobody|neither|cannot|forbidden|forbids?|prohibited|banned|avoid|refrain)\b"
     r"|\w+n['’]t\b"
 )
-_NEGATION = re.compile(rf"\b(?:{_NOT})|\b(?:without|instead of|rather than)\b|[不没別别勿无無]", re.IGNORECASE)
+_NEGATION = re.compile(
+    rf"\b(?:{_NOT})|\b(?:without|instead of|rather than|stop \w+ing)\b|[不没別别勿无無]", re.IGNORECASE
+)
 # "Never delete without asking" and "do not use what you have not read" say when to do it: they deny nothing.
 _EXCEPTION = re.compile(
     rf"\b(?:{_NOT})(?:(?!\b(?:and|or|nor)\b)[^,;:.])*,?\s(?:without\b|unless\b|until\b|except\b|before\b|{_NOT})",
     re.IGNORECASE,
 )
-_AT_MOST = re.compile(
-    r"\b(?:(?:not|never) exceed(?:ing)?|(?:not|no) (?:more|longer|later|larger|greater|higher) than|at most|up to|under"
-    r"|below|within|less than|fewer than|maximum|max)\b",
-    re.IGNORECASE,
-)
-_AT_LEAST = re.compile(
-    r"\b(?:(?:not|no) (?:less|fewer|shorter|smaller|lower) than|at least|over|above|more than|exceed(?:s|ing)?|minimum"
-    r"|min)\b",
+_BOUND = re.compile(
+    r"\b(?:(at most|up to|under|below|within|(?:less|fewer|shorter|smaller|lower) than|max(?:imum)?)|at least|over"
+    r"|above|exceed(?:s|ing)?|(?:more|longer|later|larger|greater|higher) than|min(?:imum)?)\b"
+    rf"(?=(?:\W+\w+)?\W+(?:\d|(?:{'|'.join(_NUMBER_WORDS)})\b))",
     re.IGNORECASE,
 )
 _CLAUSE = r"([^,;:.—()]*)"
 _CONDITION = re.compile(
-    r"\b(?:if|when|whenever|while|during|once|as (?:soon|long) as|before|after|unless|until|except|without)\b"
-    rf"{_CLAUSE}",
+    rf"\b(?:if|when|whenever|while|during|(?<!at )once|before|after|unless|until|except|without)\b{_CLAUSE}",
     re.IGNORECASE,
 )
-_SUPPOSED = re.compile(rf"\b(?:if|when|whenever|while|once)\b{_CLAUSE}", re.IGNORECASE)
-_BEFORE, _AFTER = (re.compile(rf"\b{word}\b{_CLAUSE}", re.IGNORECASE) for word in ("before", "after"))
+_SUPPOSED = re.compile(rf"\b(?:if|when|whenever|while|(?<!at )once)\b{_CLAUSE}", re.IGNORECASE)
+_AS_LONG_AS = re.compile(r"\bas (?:long|soon) as\b", re.IGNORECASE)
+_FIRST = re.compile(rf"\bafter\b{_CLAUSE}", re.IGNORECASE)
+_SECOND = re.compile(rf"(?:\b(?:before|then|over|than|instead of)|, not)\b{_CLAUSE}", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[:;,]\s|\s[-—–→]\s|[—–→]|\*\*|[()]|\sand\s")
 _MARKUP = re.compile(r"[*_`~]+|<!--|-->|!?\[([^\]]*)\]\([^)]*\)")
 _FILE = re.compile(r"\b([\w-]+)\.(md|json|jsonl|toml|py|rs|txt|ya?ml)\b")
@@ -51,10 +63,11 @@ _SHORT = re.compile(r"(['’]s\b)|\b\w+n['’]t\b")
 _NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z][a-z]+\b")
 _TAG = re.compile(r"(?<![\w&])[#@][A-Za-z][\w-]+")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,:]\d+)*")
-_COUNTS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-_NUMBER_WORDS = {word: str(value) for value, word in enumerate(_COUNTS)} | {"twice": "2"}
 _FEW_WORDS, _LONG_CLAUSE = 3, 3
 _STEM_CHARS = 6  # longer stems are compared by their beginning: respond, response
+
+
+Bound = Literal["at most", "at least"] | None
 
 
 class Wording(NamedTuple):
@@ -66,25 +79,41 @@ class Wording(NamedTuple):
     negated: bool
     specifics: frozenset[str]
     condition: frozenset[str]
-    before: frozenset[str]
-    after: frozenset[str]
-    bound: str
+    second: frozenset[str]  # terms of what comes later, or is liked less
+    denied: frozenset[str]  # terms that stand for their opposites
+    supposed: bool  # True if a condition is negated
+    bound: Bound
 
     def differs(self, other: "Wording") -> str:
         """Return what makes this another statement than a similar one, else ""."""
-        if self.negated != other.negated:
+        # What is not "off" is on, whether it says so or not.
+        opposed = (self.denied ^ other.denied) & (self.terms & other.terms | {"on"})
+        opposed |= (self.terms - self.against(other)) | (other.terms - other.against(self))
+        stated = opposed - self.condition - other.condition
+        if self.negated ^ other.negated ^ len(stated) % 2:
             return "negation"
         mine, theirs = self.specifics - other.specifics, other.specifics - self.specifics
         if mine - other.terms and theirs - self.terms:
             return "number, path or name"
-        if (self.bound and other.bound and self.bound != other.bound) or self.before & other.after:
+        crossed = self.second & other.terms - other.second and other.second & self.terms - self.second
+        if crossed or (self.bound and other.bound and self.bound != other.bound):
             return "order"
-        if other.before & self.after:
-            return "order"
+        if self.supposed ^ other.supposed ^ len(opposed - stated) % 2:
+            return "condition"
         for here, there in ((self, other), (other, self)):
             if len(here.condition & there.terms) * 2 < len(here.condition):
                 return "condition"
         return ""
+
+    @property
+    def action(self) -> frozenset[str]:
+        """The verb that an instruction begins with."""
+        return terms_of(self.words[0]) if self.words and self.words[0] in _ACTIONS else frozenset()
+
+    def against(self, other: "Wording") -> frozenset[str]:
+        """Return the terms, with those of the other statement for what it denies by a prefix: locked for unlocked."""
+        prefixed = {(prefix + term)[:_STEM_CHARS]: term for prefix in NEGATING_PREFIXES for term in other.terms}
+        return frozenset(term if term in other.terms else prefixed.get(term, term) for term in self.terms)
 
     def quotes(self, other: "Wording") -> bool:
         """Return True if one statement is a clause of the other, or both have a long clause in the same words."""
@@ -97,27 +126,41 @@ class Wording(NamedTuple):
 
 
 def _has_run(words: tuple[str, ...], run: tuple[str, ...]) -> bool:
-    few = len(run) < _FEW_WORDS or len(terms_of(" ".join(run))) < 2
-    return not few and any(words[at : at + len(run)] == run for at in range(len(words) - len(run) + 1))
+    """Return True if some words contain others in their order; after a negation they say the opposite."""
+    if len(run) < _FEW_WORDS or len(terms_of(" ".join(run))) < 2:
+        return False
+    starts = [at for at in range(len(words) - len(run) + 1) if words[at : at + len(run)] == run]
+    return any(not _NEGATION.search(" ".join(words[max(0, at - 2) : at])) for at in starts)
 
 
 @lru_cache(1 << 13)
 def wording_of(text: str) -> Wording:
     """Return the wording of a sentence or of a longer text."""
     words = _words(text)
-    flat = _AT_LEAST.sub(" ", _AT_MOST.sub(" ", text))
+    flat = _AS_LONG_AS.sub("while", _BOUND.sub(" ", text))
     excepted = _EXCEPTION.search(flat) is not None
-    before, after = (terms_of(" ".join(found.findall(plain(flat)))) for found in (_BEFORE, _AFTER))
+    terms = terms_of(flat)
+    supposed = " ".join(_SUPPOSED.findall(flat))
+    negation = None if excepted else _NEGATION.search(_SUPPOSED.sub(" ", flat))
+    bound = _BOUND.search(text)
+    # "Never more than five" is "at most five".
+    reversed_bound = bound is not None and negation is not None and _NEGATION.search(text, 0, bound.start()) is not None
+    first, second = (terms_of(" ".join(found.findall(plain(flat)))) for found in (_FIRST, _SECOND))
+    if first and not excepted:
+        second |= terms - first
+    elif excepted and second:  # "never before" is "only after"
+        second = terms - second
     return Wording(
         words=words,
         clauses=frozenset(found for clause in _CLAUSE_END.split(text) if (found := _words(clause))) | {words},
-        terms=terms_of(flat),
-        negated=not excepted and _NEGATION.search(_SUPPOSED.sub(" ", flat)) is not None,
+        terms=terms,
+        negated=negation is not None and not reversed_bound,
         specifics=_specifics(text),
         condition=terms_of(" ".join(_CONDITION.findall(plain(flat)))),
-        before=after if excepted else before,  # "never before" is "only after"
-        after=before if excepted else after,
-        bound="at most" if _AT_MOST.search(text) else "at least" if _AT_LEAST.search(text) else "",
+        second=second,
+        denied=frozenset(_term(word) for word in _split(flat) if _opposites().get(_stem(word), ("", False))[1]),
+        supposed=_NEGATION.search(supposed) is not None,
+        bound=None if bound is None else "at most" if (bound[1] is not None) ^ reversed_bound else "at least",
     )
 
 
@@ -132,8 +175,18 @@ def terms_of(text: str) -> frozenset[str]:
     return frozenset(_term(word) for word in _split(text) if word not in left_out and len(word) > 1)
 
 
-@lru_cache(20_000)
 def _term(word: str) -> str:
+    stem = _stem(word)
+    return _opposites().get(stem, (stem, False))[0]
+
+
+@cache
+def _opposites() -> dict[str, tuple[str, bool]]:
+    return {_stem(word): (_stem(stands_for), denies) for word, (stands_for, denies) in opposites().items()}
+
+
+@lru_cache(20_000)
+def _stem(word: str) -> str:
     if word in ("uses", "used", "using"):  # too short for the rules of stems
         word = "use"
     forms = irregular_forms(word)
@@ -142,8 +195,6 @@ def _term(word: str) -> str:
     word = min(forms) if len(forms) > 1 else word
     while (shorter := root(word)) != word:  # preferred, prefer
         word = shorter
-    if len(word) > _STEM_CHARS - 1 and word.isascii():
-        word = word.removesuffix("abl").removesuffix("at")  # playable, quotation
     word = word.removesuffix("e") if len(word) > 2 else word  # cite, cited
     return word[:_STEM_CHARS] if word.isalpha() else word
 

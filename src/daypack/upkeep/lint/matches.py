@@ -22,6 +22,7 @@ Class = Literal["exact", "near", "cross-reference"]
 _NEAR = 0.6  # similarity of two statements from which they are one rule
 _NEAR_CONTRAST = 0.7  # the same if each names something that the other does not
 _NEAR_FEW = 0.8  # the same if few terms are shared, or both are in one file
+_NEAR_ACTION = 0.9  # the same if they begin with different verbs
 _NEAR_NEGATED = 0.6  # the same if they only share what both forbid
 _MOST, _LIKE = 0.88, 0.4  # of the shorter statement's terms, if the longer one says more; and their similarity
 _NOT_NAMES = 0.3  # of the shared terms, by weight
@@ -119,7 +120,7 @@ class Finder:
         if self._share(shared, shared - a.specifics - b.specifics) < _NOT_NAMES:
             return None  # two facts about the same person or thing
         specific = terms_of(" ".join(a.specifics ^ b.specifics)) if differs else frozenset[str]()
-        likeness = self._rarity.similarity(a.terms - specific, b.terms - specific)
+        likeness = self._rarity.similarity(a.against(b) - specific, b.against(a) - specific)
         if differs:  # is the rest the same?
             return Match("near", left, right, differs) if likeness >= _NEAR and len(shared) > 1 else None
         less, more = sorted((a.terms, b.terms), key=len)
@@ -192,6 +193,8 @@ def _enough(left: Wording, right: Wording, *, own: bool) -> float:
         return 2.0
     if len(shared) == 1 and left.negated and right.negated:
         return _NEAR_NEGATED
+    if left.action - right.terms and right.action - left.terms:
+        return _NEAR_ACTION
     if len(shared) < 3 or own:
         return _NEAR_FEW
     contrast = left.terms - right.terms - GENERIC and right.terms - left.terms - GENERIC
