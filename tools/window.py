@@ -29,7 +29,7 @@ NAMES = {
     "context/refs.jsonl": "refs: files and outputs by id",
     "names": "names in messages that left",
     "tiers/working": "working blocks (this task)",
-    "prompts/protocol.md": "instructions of the protocol",
+    "prompts:protocol.md": "instructions of the protocol",
     "daypack:runtime": "date and runtime",
 }
 

@@ -213,10 +213,13 @@ def test_all_22_kinds_are_taken_and_shown(home: str) -> None:
     assert session.replay(turn.event_id or "").messages() == turn.messages()
 
 
-def test_an_unknown_kind_is_refused(session: Session) -> None:
+@pytest.mark.requirement("S3-K0")
+def test_a_kind_of_others_is_kept_and_shown_with_the_authority_of_a_tool(session: Session) -> None:
     session.append("user", "Hi")
-    with pytest.raises(BadInput, match="context_kind"):
-        session.prepare(items=[item("gossip")])
+    turn = session.prepare(items=[item("gossip", "They say it rains.")])
+    [kept] = [one for one in turn.envelope.surfaces[0].items if one.item_id == "item:item-1"]
+    assert kept.context_kind == "gossip"
+    assert 'authority="tool"' in sent(turn).replace("\\", "")
 
 
 @pytest.mark.parametrize("authority", AUTHORITIES)

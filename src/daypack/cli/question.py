@@ -61,15 +61,16 @@ def run(args: argparse.Namespace) -> int:
             ended = next(question for question in session.turns.questions.ended() if question.id == args.value)
             print(json_text(_as_json(ended)) if args.json else f"{safe_line(ended.id)} is {ended.status}")
             return 0
-        questions = (*session.turns.questions.open(), *(session.turns.questions.ended() if args.all else ()))
+        still_open = session.turns.questions.open()
+        questions = (*still_open, *(session.turns.questions.ended() if args.all else ()))
     if args.json:
         print(json_text([_as_json(question) for question in questions]))
         return 0
     for question in questions:
         _print(question)
     name = shell_word(args.session)
-    if questions:
-        print_note(f"{counted(len(questions), 'question')}; answer one with `daypack question {name} resolve ID`")
+    if still_open:
+        print_note(f"{counted(len(still_open), 'open question')}; answer one with `daypack question {name} resolve ID`")
     else:
         print_note(f"no open questions; ask one with `daypack question {name} add TEXT`")
     return 0
