@@ -121,7 +121,7 @@ def test_a_bare_word_is_no_source_ref(home: str, word: str, place: str) -> None:
 @pytest.mark.parametrize(
     "ref",
     [
-        *("messages:12", "messages:3-9", "tail:4", "events:ev-9", "tool:call 7", "swap:sha256-1", "user:anna"),
+        *("messages:12", "messages:3-9", "events:ev-9", "tool:call 7", "swap:sha256-1", "user:anna"),
         *("https://example.org/a", "mailto:anna@example.org", "docs/plan.md", "plan.md", "/etc/hosts", "./Makefile"),
     ],
 )
@@ -208,3 +208,35 @@ def test_whatever_daypack_misses_itself_has_source_refs(home: str) -> None:
     sources = [ref for missing in envelope.missing_contexts for ref in missing.candidate_sources]
     assert len(sources) >= 5
     assert [ref for ref in sources if not (isinstance(ref, str) and is_source_ref(ref))] == []
+
+
+@pytest.mark.parametrize("ref", ["user:latest", "messages:tail:1", "tail:1"])
+def test_a_ref_keeps_its_meaning_when_more_messages_come(home: str, ref: str) -> None:
+    session = stage(home)
+    session.append("user", "The northern one.")
+    question = session.add_question("Which reef?", candidate_sources=[ref])
+    session.resolve_question(question, answer_ref=ref)
+    session.append("user", "Never mind.")
+    [found] = [
+        missing for missing in export(session.turns, "session").missing_contexts if missing.missing_id == question
+    ]
+    assert (found.candidate_sources, found.resolution_refs) == (("messages:1",), ("messages:1",))
+
+
+@pytest.mark.parametrize("ref", ["messages:0", "messages:9-2", "messages:x", "swap:"])
+def test_a_ref_that_our_grammar_does_not_have_is_no_uri_of_others(home: str, ref: str) -> None:
+    with pytest.raises(BadInput, match="not a source ref"):
+        stage(home).add_question("Which reef?", candidate_sources=[ref])
+
+
+@pytest.mark.parametrize("value", ["", 0, [], {}])
+def test_an_empty_value_is_no_severity_no_status_and_no_id(home: str, value: Any) -> None:
+    session = stage(home)
+    with pytest.raises(BadInput, match="severity"):
+        session.add_question("Which reef?", severity=value)
+    question = session.add_question("Which reef?")
+    with pytest.raises(BadInput, match="status"):
+        session.resolve_question(question, status=value)
+    with pytest.raises(BadInput, match="missing_id"):
+        session.resolve_question(value)
+    assert [asked.id for asked in session.turns.questions.open()] == [question]

@@ -9,8 +9,9 @@ from typing import Any, TypedDict, Unpack, cast
 
 import msgspec
 
-from daypack.errors import BadInput, NotFound
+from daypack.errors import BadInput, DaypackError, NotFound
 from daypack.history.draft import draft_event, plain
+from daypack.history.resolve import settle
 from daypack.turn.items import Missing
 from daypack.turn.ledger import ASKED, RESOLVED
 from daypack.turn.survey.inputs import TurnInputs
@@ -18,7 +19,7 @@ from daypack.turn.survey.missing import may_know, redact_missing
 from daypack.types.kinds import SEVERITIES, Target
 from daypack.types.names import did_you_mean
 from daypack.types.shapes import Link
-from daypack.types.source import is_source_ref
+from daypack.types.source import is_source_ref, own_source
 
 ENDINGS = ("resolved", "declined", "expired")
 MAX_LISTED = 100  # blocked actions, or candidate sources
@@ -60,7 +61,7 @@ class Questions:
         needed_for, asked = details.get("needed_for"), details.get("requested_from")
         sources = _listed(details.get("candidate_sources"), "candidate_sources")
         actions = _listed(details.get("blocked_actions"), "blocked_actions")
-        severity = details.get("severity") or "medium"
+        severity = "medium" if details.get("severity") is None else details.get("severity")
         _require(severity, SEVERITIES, "severity", _ADD)
         missing_id = f"q-{sha256(text.encode('utf-8', 'replace')).hexdigest()[:12]}"
         data: dict[str, Any] = {
@@ -69,8 +70,8 @@ class Questions:
             "severity": severity,
             "needed_for": None if needed_for is None else _words(needed_for, "needed_for", _ADD),
             "blocked_actions": [_words(action, f"blocked_actions[{at}]", _ADD) for at, action in enumerate(actions)],
-            "candidate_sources": [_ref(ref, f"candidate_sources[{at}]", _ADD) for at, ref in enumerate(sources)],
-            "requested_from": None if asked is None else _ref(asked, "requested_from", _ADD),
+            "candidate_sources": [self._ref(ref, f"candidate_sources[{at}]", _ADD) for at, ref in enumerate(sources)],
+            "requested_from": None if asked is None else self._ref(asked, "requested_from", _ADD),
         }
         self._append(ASKED, {name: value for name, value in data.items() if value})
         return missing_id
@@ -78,11 +79,13 @@ class Questions:
     def resolve(self, missing_id: str, **answer: Unpack[Answer]) -> None:
         """Record how an open question ended."""
         _refuse_unknown(answer, Answer, _RESOLVE)
-        status, words, ref = answer.get("status") or "resolved", answer.get("answer"), answer.get("answer_ref")
+        status = "resolved" if answer.get("status") is None else answer.get("status")
+        words, ref = answer.get("answer"), answer.get("answer_ref")
+        _words(missing_id, "missing_id", _RESOLVE)
         _require(status, ENDINGS, "status", _RESOLVE)
         data: dict[str, Any] = {"missing_id": missing_id, "status": status}
         if ref is not None:
-            data["resolution_refs"] = [_ref(ref, "answer_ref", _RESOLVE)]
+            data["resolution_refs"] = [self._ref(ref, "answer_ref", _RESOLVE)]
         text = None if words is None else _words(words, "answer", _RESOLVE)
         folded = self._inputs.ledger.read()
         if missing_id not in folded.questions:
@@ -103,6 +106,16 @@ class Questions:
         """Return the ended questions that an export for a target has, redacted."""
         ended = (question for question in self.ended() if may_know(question, target))
         return tuple(redact_missing(question) if self._inputs.redacting else question for question in ended)
+
+    def _ref(self, value: object, place: str, operation: str) -> Link:
+        """Return a source ref whose meaning does not change with the next message."""
+        ref = _ref(value, place, operation)
+        if not isinstance(ref, str) or not (source := own_source(ref)):
+            return ref
+        try:
+            return str(settle(self._inputs.history, source))
+        except DaypackError as error:
+            raise BadInput(error.problem, operation=operation, place=place, hint=error.hint) from error
 
     def _append(self, kind: str, data: Mapping[str, Any]) -> None:
         self._inputs.history.append_event(draft_event(kind, data))

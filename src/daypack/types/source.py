@@ -19,6 +19,7 @@ _MESSAGES = re.compile(
 )
 _NAMED = re.compile(r"(events|swap|tool):([\x21-\x7e][\x20-\x7e]{0,254})")
 
+_OWN = re.compile(r"(?:messages|events|swap|tool):")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s]\S{0,4095}|(?:events|swap|tool):[\x21-\x7e][\x20-\x7e]{0,254}")
 _PATH = re.compile(r"(?=.*[/\\]|[^\s.]+(?:\.[^\s.]+)+$)[^\x00-\x1f]{1,4096}")
 
@@ -97,8 +98,18 @@ def parse_source(text: str) -> Source:
     raise _bad(text, "is not a source reference")
 
 
+def own_source(ref: object) -> Source | None:
+    """Return a reference in this grammar; None for anything else."""
+    try:
+        return parse_source(ref) if isinstance(ref, str) else None
+    except BadSource:
+        return None
+
+
 def is_source_ref(text: str) -> bool:
     """Return True for a reference in this grammar, a URI or a path; a bare word names no place."""
+    if _OWN.match(text):  # messages:0 is no URI of another system
+        return own_source(text) is not None
     return bool(_MESSAGES.fullmatch(text) or _URI.fullmatch(text) or _PATH.fullmatch(text))
 
 

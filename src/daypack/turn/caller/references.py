@@ -12,7 +12,7 @@ from daypack.turn.pack.select import objection
 from daypack.turn.surface import Surface
 from daypack.types.context import ContextItem, ContextSourceRef
 from daypack.types.digest import digest_of, digest_text, file_name_of
-from daypack.types.source import Source, Tail, UserLatest, parse_source
+from daypack.types.source import Source, Tail, UserLatest, own_source
 
 Recall = Callable[[str], tuple[str, str]]  # from a name to its source reference and its text
 
@@ -36,14 +36,6 @@ def is_reference(value: ContextItem, *, local: bool) -> bool:
     if value.content_mode in REFERENCE_MODES:
         return True
     return value.content is None and not (local and own_source(value.content_ref))
-
-
-def own_source(ref: object) -> Source | None:
-    """Return a reference of our own grammar; None if it is another system's."""
-    try:
-        return parse_source(ref) if isinstance(ref, str) else None
-    except DaypackError:
-        return None
 
 
 def read_reference(value: ContextItem, recall: Recall | None) -> Reference:
