@@ -15,6 +15,7 @@ from daypack.memory.store.port import Rewritten, Store
 from daypack.text.sentences import sentences
 from daypack.types.history import Message
 from daypack.types.memory import Entry, Memory
+from daypack.upkeep.erase.copies import spellings_of
 from daypack.upkeep.erase.log_lines import read_lines
 from daypack.upkeep.erase.marker import Key, marker_of
 from daypack.upkeep.erase.scope import (
@@ -27,7 +28,6 @@ from daypack.upkeep.erase.scope import (
     sessions_of,
 )
 from daypack.upkeep.erase.session_rewrite import SessionPlan, SessionRewrite
-from daypack.upkeep.erase.spellings import Spellings
 from daypack.upkeep.erase.target import COPIED_CHARS, Target, literal_target, message_target
 
 _ID_DIGITS = 12
@@ -190,7 +190,7 @@ class Erasure:
         copied = sorted(part for part in parts if len(part) >= COPIED_CHARS)
         digest = self.key.digest(entry.raw_entry.encode())
         marker = marker_of(digest)
-        spellings = Spellings(copied or (f"\0{digest}",))
+        spellings = spellings_of(copied or (f"\0{digest}",))
         self.places, self._memory_ids = [], frozenset((entry.memory_id,))
         self.target = Target("entry", digest, marker, spellings)
         self.change = lambda text: marker if text in said else spellings.replace(text, marker)

@@ -13,6 +13,7 @@ from daypack.history.layout import Home, Layout
 from daypack.history.session import absent
 from daypack.history.sessions import find_session
 from daypack.turn.memory_binding import read_binding
+from daypack.upkeep.erase.copies import Copies
 from daypack.upkeep.erase.log_lines import read_lines
 from daypack.upkeep.erase.spellings import Spellings
 
@@ -82,7 +83,7 @@ def bound_memories(places: Iterable[Place]) -> tuple[frozenset[str], tuple[Elsew
     return frozenset(here), tuple(sorted(remote, key=lambda found: found.path))
 
 
-def check_names(places: Iterable[Place], spellings: Spellings) -> None:
+def check_names(places: Iterable[Place], spellings: Spellings | Copies) -> None:
     """Refuse a literal that is part of a name: names are in paths, and other files refer to them."""
     for place in places:
         names = [("agent", place.agent), ("session", place.layout.name)]
@@ -95,7 +96,7 @@ def check_names(places: Iterable[Place], spellings: Spellings) -> None:
                 raise BadInput(problem, operation="erase", place=f"{place.layout.folder}: {name}", hint=hint)
 
 
-def files_holding(home: Home, spellings: Spellings, reached: frozenset[str]) -> Iterator[Elsewhere]:
+def files_holding(home: Home, spellings: Spellings | Copies, reached: frozenset[str]) -> Iterator[Elsewhere]:
     """Yield the files of a home that hold a spelling, but for those in folders that are `reached`."""
     for folder, folders, names in os.walk(home.folder):
         if folder == home.folder:
@@ -109,7 +110,7 @@ def files_holding(home: Home, spellings: Spellings, reached: frozenset[str]) -> 
                 yield Elsewhere(path, spelled)
 
 
-def _spelled_in(path: str, spellings: Spellings) -> str:
+def _spelled_in(path: str, spellings: Spellings | Copies) -> str:
     """Return how a file holds a spelling; "" if it does not."""
     encoded = ""
     try:

@@ -15,6 +15,7 @@ from urllib.parse import quote
 _CONTROL = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f"}
 _DIGEST = r"sha256[:-][0-9a-f]{64}"
 _HEX = re.compile(r"[0-9a-f]+\Z")
+_LONG = 1000  # characters of a text in which only what JSON must escape is expected as an escape
 _LEAST_ENCODED = 6  # characters of an encoded spelling that is no coincidence
 
 
@@ -24,7 +25,7 @@ class Spellings:
     def __init__(self, texts: Sequence[str]) -> None:
         forms = {unicodedata.normalize(form, text) for text in texts for form in ("NFC", "NFD")} | set(texts)
         ordered = sorted(forms, key=lambda text: (-len(text), text))
-        pattern = "|".join("".join(map(_spell, text)) for text in ordered)
+        pattern = "|".join("".join(map(_spell_plain if len(text) > _LONG else _spell, text)) for text in ordered)
         self._bytes = re.compile(pattern.encode())
         # Digits of a secret may occur in a digest by chance: those are not replaced.
         kept = f"({_DIGEST})|" if any(map(_HEX.match, ordered)) else "(?P<none>(?!))|"
@@ -63,6 +64,11 @@ def _spell(character: str) -> str:
     if character in _CONTROL:
         return rf"(?:{re.escape(character)}|\\+{_CONTROL[character]}|{escaped})"
     return f"(?:{re.escape(character)}|{escaped})"
+
+
+def _spell_plain(character: str) -> str:
+    """Return a pattern for one character of a long text: an alternative for each would take seconds to compile."""
+    return character if character.isascii() and character.isalnum() else _spell(character)
 
 
 def _any_case(digits: str) -> str:

@@ -15,6 +15,7 @@ from daypack.types import kinds
 from daypack.types.compaction import Compaction, Records
 from daypack.types.history import INCOMPLETE, Event, Image, Message, Thinking, ToolCall
 from daypack.types.records import Ref, SwapRecord
+from daypack.upkeep.erase.copies import Copies, spellings_of
 from daypack.upkeep.erase.marker import Key, marker_of
 from daypack.upkeep.erase.spellings import Spellings
 
@@ -29,7 +30,7 @@ class Target(Struct, frozen=True):
     kind: Literal["literal", "message", "entry"]
     digest: str
     marker: str
-    spellings: Spellings
+    spellings: Spellings | Copies
     seq: int = 0  # of the message
 
     @property
@@ -64,7 +65,7 @@ def message_target(message: Message, key: Key) -> Target:
     said = (message.role, message.content, message.tool_calls, message.tool_call_id, message.name)
     digest = key.digest(msgspec.json.encode(said))
     texts = {text for text in _texts(message) if len(text) >= COPIED_CHARS}
-    return Target("message", digest, marker_of(digest), Spellings(sorted(texts) or (_unused(digest),)), message.seq)
+    return Target("message", digest, marker_of(digest), spellings_of(sorted(texts) or (_unused(digest),)), message.seq)
 
 
 def without_content(fields: dict[str, Any], marker: str) -> dict[str, Any]:

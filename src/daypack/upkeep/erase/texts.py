@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from daypack.history.lines import UNREADABLE
+from daypack.upkeep.erase.copies import Copies
 from daypack.upkeep.erase.spellings import Spellings
 
 _DIGITS = re.compile(r"[0-9a-f]{24,64}")
@@ -22,7 +23,7 @@ _SAID = ("text", "decision", "error", "cause", "resolution", "purpose", "summary
 class Texts:
     """Replaces spellings by a marker; `digests` maps those of changed texts (hexadecimal digits) to the new ones."""
 
-    def __init__(self, spellings: Spellings, marker: str, sources: frozenset[str] = frozenset()) -> None:
+    def __init__(self, spellings: Spellings | Copies, marker: str, sources: frozenset[str] = frozenset()) -> None:
         self.spellings = spellings
         self.marker = marker
         self.digests: dict[str, str] = {}
