@@ -350,3 +350,17 @@ def test_an_inline_item_of_the_same_turn_is_not_changed(home: str) -> None:
     turn = opened(home).prepare(items=[LOG, item(content="Whole text.")])
     found = surface_item(turn.envelope, "item:item-2")
     assert (found["content_mode"], found["content"]) == ("inline", "Whole text.")
+
+
+@pytest.mark.parametrize("ref", ["1", "1-2", {"id": "1", "size": 48120, "digest": "md5:7"}])
+@pytest.mark.parametrize("mode", ["ref", "inline"])
+def test_a_number_is_an_id_of_another_system_and_no_message(home: str, ref: Any, mode: str) -> None:
+    session = stage(home)
+    converse(session, 1)
+    given = item("artifact_ref", None, content_mode=mode, content_ref=ref, item_id="a")
+    turn = session.prepare(items=[given])
+    [found] = [one for one in turn.envelope.surfaces[0].items if one.item_id == "item:a"]
+    stated = (48120, "md5:7") if isinstance(ref, dict) else (None, None)
+    assert (found.content_ref, found.content, found.byte_size, found.digest) == (ref, None, *stated)
+    assert "its owner keeps it under this id" in sent(turn)
+    assert turn.missing == ()

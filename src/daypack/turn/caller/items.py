@@ -13,11 +13,10 @@ from daypack.history import resolve
 from daypack.history.draft import plain
 from daypack.history.session import History
 from daypack.protocol.verdict import MAX_DEPTH, is_deep
-from daypack.turn.caller.references import REFERENCE_MODES, Recall, is_reference, read_reference
+from daypack.turn.caller.references import REFERENCE_MODES, Recall, is_reference, own_source, read_reference
 from daypack.turn.items import SEEN_BY_DEFAULT, Item, lowest
 from daypack.types.context import ContextItem, ContextSourceRef
 from daypack.types.kinds import AUTHORITIES, WITHHELD_STATES, Authority, ContextKind, PackKind, Target, known_kind
-from daypack.types.source import own_source
 
 _PACK_KINDS: dict[str, PackKind] = {
     "system_prompt": "system",

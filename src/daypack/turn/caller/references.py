@@ -10,9 +10,10 @@ from daypack.turn.items import Access, Missing, Reference
 from daypack.turn.pack.reference import address_of
 from daypack.turn.pack.select import objection
 from daypack.turn.surface import Surface
+from daypack.types import source as grammar
 from daypack.types.context import ContextItem, ContextSourceRef
 from daypack.types.digest import digest_of, digest_text, file_name_of
-from daypack.types.source import Source, Tail, UserLatest, own_source
+from daypack.types.source import Source, Tail, UserLatest
 
 Recall = Callable[[str], tuple[str, str]]  # from a name to its source reference and its text
 
@@ -36,6 +37,11 @@ def is_reference(value: ContextItem, *, local: bool) -> bool:
     if value.content_mode in REFERENCE_MODES:
         return True
     return value.content is None and not (local and own_source(value.content_ref))
+
+
+def own_source(ref: object) -> Source | None:
+    """Return a reference of our own grammar that names its kind; 7 and 1-3 are ids of other systems as well."""
+    return grammar.own_source(ref) if isinstance(ref, str) and ":" in ref else None
 
 
 def read_reference(value: ContextItem, recall: Recall | None) -> Reference:
