@@ -131,6 +131,11 @@ def test_a_model_goes_first_and_what_it_leaves_empty_is_filled_without_it(home: 
         "We decided to keep the {topic} lamp in src/{topic}_11.py because it is cheap.",
         "Fix the {topic}.",  # the request without what makes it exact
         "Fix the {topic} of part 11.",
+        "Part 11 of the {topic}: fix its lamp, which should burn 14 hours.",  # the same words, something else asked for
+        "Fixed the {topic} of part 11: its lamp should burn 14 hours.",
+        "Fix the {topic} of part 11: its lamp should burn 14 hours, then delete it.",
+        "Stop: fix the {topic} of part 11: its lamp should burn 14 hours.",
+        "Should we fix the {topic} of part 11, whose lamp should burn 14 hours?",
     ],
 )
 def test_a_models_task_that_is_not_the_newest_request_does_not_replace_the_users_words(home: str, task: str) -> None:
@@ -143,6 +148,27 @@ def test_a_models_task_that_is_not_the_newest_request_does_not_replace_the_users
     assert made.records.facts[0].text == "Its lamp should burn 4 hours."
     [loss] = [one for one in made.losses if one.what == said]
     assert (loss.reason, loss.detail) == ("ungrounded", "not what the user asked for")
+
+
+@pytest.mark.requirement("S1-C2")
+@pytest.mark.parametrize(
+    ("task", "taken"),
+    [
+        ("Move the invoices from the inbox to the archive, and rename them by date", True),
+        ("Move the invoices from the archive to the inbox and rename them by date.", False),
+        ("Move the invoices from the inbox to the archive.", False),
+        ("Move the invoices from the inbox to the archive and rename them by customer.", False),
+    ],
+)
+def test_a_models_task_reverses_omits_and_adds_nothing(home: str, task: str, taken: bool) -> None:
+    session = stage(home)
+    filler = "The weather over the bay has been changing a lot during these last long and quiet weeks of the autumn. "
+    asked = "Move the invoices from the inbox to the archive and rename them by date."
+    session.append("user", asked)
+    session.append("assistant", f"The customer has the archive. {filler * 12}")
+    made = run(session, None, Scripted(f"# Context\n\n## Task\n{task}\n")).records.task
+    assert made is not None
+    assert made.text == (task if taken else asked)
 
 
 @pytest.mark.requirement("S1-C2")

@@ -264,13 +264,14 @@ class _Reading:
     def _without_other_task(self, filled: FilledTemplate) -> FilledTemplate:
         """Drop a task that is not what the user asked for: words from history do not make a line the task."""
         found = next((bullet for bullet in self.bullets if bullet.section == "task"), None)
-        users = {message.seq for message in self.last.messages if message.role == "user"} if self.last else set[int]()
+        messages = self.last.messages if self.last else ()
+        user_texts = {message.seq: message.text for message in messages if message.role == "user"}
         kept: list[Bullet] = []
         losses = list(filled.losses)
         for bullet in filled.bullets:
             if bullet.section != "task":
                 kept.append(bullet)
-            elif is_task(bullet, found, users):
+            elif is_task(bullet, found, user_texts):
                 kept.append(replace(bullet, weight=found.weight) if found else bullet)
             else:
                 losses.append(Loss(bullet.text, "ungrounded", "not what the user asked for"))

@@ -1,18 +1,19 @@
 """The task: what the newest request of substance asks for."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from daypack.derived.compaction.candidates import LANGUAGE_CHARS, shorten, tidy
 from daypack.derived.compaction.utterances import Utterance
 from daypack.derived.template import MAX_BULLET_CHARS
 from daypack.text.cues import commands, find_cues, is_acknowledgement, words_of
+from daypack.text.english import is_past, stem
 from daypack.text.extract import literal_density
 from daypack.text.language import language_of
 from daypack.text.literals import literals, occurs
 from daypack.text.sentences import sentences
-from daypack.text.words import content_words, stems_of
+from daypack.text.words import content_words, is_negation, stems_of
 from daypack.types.compaction import Bullet
 from daypack.types.source import Messages, parse_source
 
@@ -35,6 +36,7 @@ _CHECKING = re.compile(
 _GENERIC = frozenset(
     ["let's", "lets", "let", "give", "try", "go", "ahead", "start", "continue", "proceed", "please", "now", "yes", "ok"]
 )
+_JOINING = frozenset(["whose", "whom", "which", "where", "via", "using", "also"])  # words that join what is asked
 _LEAST_WORDS = 4  # of a sentence that asks for nothing
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
 _SPEC_CHARS = 1_000
@@ -94,28 +96,49 @@ def find_task(utterances: Sequence[Utterance], is_completed: Callable[[Bullet, i
     return max(newest, key=lambda weighed: weighed.bullet.weight).task if newest else None
 
 
-def is_task(offered: Bullet, found: Bullet | None, users: Collection[int]) -> bool:
-    """Return True if a model's line may be the task: it says what the newest request says, no less exactly.
+def is_task(offered: Bullet, found: Bullet | None, user_texts: Mapping[int, str]) -> bool:
+    """Return True if a model's line may be the task: it says what the newest request says, no less and no more.
 
-    `found` is that request, read without a model; `users` are the seqs of the user's messages. Where nothing plainly
-    asks, the line has to be the user's own, and no older than the sentence that would take its place.
+    `found` is that request, read without a model; `user_texts` are the user's messages by seq. Where nothing
+    plainly asks, the line has to be the user's own, and no older than the sentence that would take its place.
     """
     source = parse_source(offered.source)
     assert isinstance(source, Messages)
-    by_user = source.start in users and source.stop in users
+    by_user = source.start in user_texts and source.stop in user_texts
     if found is None:
         return by_user
-    if found.weight <= QUESTION_WEIGHT:
-        return (by_user and source.start >= seq_of(found.source)) or _says(offered.text, found.text)
-    return _says(offered.text, found.text)
+    asked = seq_of(found.source)
+    if found.weight <= QUESTION_WEIGHT and by_user and source.start >= asked:
+        return True
+    return _says(offered.text, found.text, user_texts.get(asked, ""))
 
 
-def _says(text: str, request: str) -> bool:
-    """Return True if a text has the names and numbers of a request and most of its words, and is about little else."""
-    words, asked = stems_of(text), stems_of(request)
-    shared = len(words & asked)
-    exact = all(occurs(literal.text, text) for literal in literals(request))
-    return exact and 2 * shared >= len(asked) and 2 * shared >= len(words) and bool(shared)
+def _says(text: str, request: str, message: str) -> bool:
+    """Return True if a text says what a request says.
+
+    It has the names and numbers of the request and most of its words, in their order and tense ("Replace Postgres by
+    SQLite" and "Fixed the bug" say something else), and no word that is not in the user's message.
+    """
+    words, asked = _stems(text), _stems(request)
+    shared = [root for root in words if root in asked]
+    return (
+        all(occurs(literal.text, text) for literal in literals(request))
+        and 4 * len(shared) >= 3 * len(set(asked.values()) - _GENERIC)
+        and 2 * len(shared) >= len(words) > 0
+        and words.keys() <= asked.keys() | stems_of(message)
+        and shared == [root for root in asked if root in words]
+        and not any(is_past(words[root]) and not is_past(asked[root]) for root in shared)
+        and (not text.rstrip().endswith("?") or request.rstrip().endswith("?"))
+    )
+
+
+def _stems(text: str) -> dict[str, str]:
+    """Return the stems of a text's content words, each with its first word, in order."""
+    found: dict[str, str] = {}
+    for word in content_words(text):
+        if not is_negation(word) and word not in _JOINING:
+            found.setdefault(stem(word), word)
+    return found
 
 
 def seq_of(source: str) -> int:
