@@ -5,9 +5,9 @@ import random
 from typing import Any
 
 import pytest
-from turn.scenes import outputs, sent, stage
+from turn.scenes import close_all, outputs, sent, stage
 
-from daypack.derived.dedup import read_index
+from daypack.derived.dedup import REREAD_CONTENTS, read_index
 from daypack.history.layout import Home
 from daypack.session import Session
 from daypack.turn.dialects import NAMES
@@ -130,3 +130,17 @@ def test_a_repeat_after_a_compaction_leaves_the_index_as_a_rebuild_makes_it(home
         assert len([ref for ref in record.refs if ref.startswith("swap:")]) == 4
         place = Home(str(session.path.parents[5]), session.path.parts[-5])
         assert verify(place, session.agent, session.name, session.history.config) == ()
+
+
+def test_a_process_for_each_output_does_not_read_all_of_them_each_time(home: str) -> None:
+    for number in range(80):
+        session = stage(home)
+        call(session, "run", {"n": number}, f"{number}: {LOG}")
+        close_all()
+    session = stage(home)
+    noted = json.loads((session.path / "context" / "offsets" / "dedup.idx").read_bytes())
+    assert noted["messages"] >= 2 * (80 - REREAD_CONTENTS)
+    assert not (session.path / "context" / "dedup").exists()
+    call(session, "run", {"n": 80}, f"7: {LOG}")
+    [record] = read_index(session.history)
+    assert len(record.refs) == 2

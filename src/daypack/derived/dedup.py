@@ -38,6 +38,7 @@ from daypack.types.records import DedupRecord, SwapRecord
 from daypack.types.source import Source, ToolRef, parse_source
 
 INDEX, BLOBS = "index.jsonl", "blob"
+REREAD_CONTENTS = 32  # so many contents that occur once, or one of so many, are rather read again than noted
 REREAD_MESSAGES = 1000  # where nothing is large, so many are rather read again than noted in a file
 
 # Fold
@@ -119,12 +120,17 @@ def catch_up(history: History, index: OccurrenceIndex | None = None) -> Occurren
         index = _load(history, None, None)
     known = index.repeats
     advance(history, index)
-    if index.repeats != known:
+    repeated = index.repeats != known
+    # Contents that occur once are noted now and then, so that the next process need not read them all again.
+    if repeated or len(index.places) - index.noted >= max(REREAD_CONTENTS, index.noted // REREAD_CONTENTS):
         with history.lock:
             if (saved := _load(history, None, None)).messages:
                 index.swapped = saved.swapped  # a compaction since the last call knows more
             advance(history, index)  # nor is anything overwritten that another process noted
-            _store(history, index)
+            if index.repeats:
+                _store(history, index)
+            else:
+                _save(history, index)
     return index
 
 
@@ -138,6 +144,7 @@ def _store(history: History, index: OccurrenceIndex) -> tuple[DedupRecord, ...]:
 def _save(history: History, index: OccurrenceIndex) -> None:
     atomic.make_folders(history.layout.offsets, durable=False)
     _replace(history.layout.index("dedup"), _encode(index))
+    index.noted = len(index.places)
 
 
 def write(
@@ -208,6 +215,7 @@ def _load(history: History, upto: int | None, events: int | None) -> OccurrenceI
     try:
         data = atomic.read(history.layout.index("dedup"))
         index = OccurrenceIndex() if data is None else msgspec.json.decode(data, type=OccurrenceIndex)
+        index.noted = len(index.places)
     except (DaypackError, msgspec.DecodeError, UnicodeError):
         return OccurrenceIndex()
     too_far = (upto is not None and upto < index.messages) or (events is not None and events < index.events)

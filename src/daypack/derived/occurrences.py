@@ -33,6 +33,7 @@ class OccurrenceIndex(Struct):
     calls: dict[str, int] = {}  # `tool:` ref -> the number of its message
     sizes: dict[str, tuple[int, int]] = {}  # hash -> bytes and tokens of what occurs more than once
     swapped: dict[str, list[str]] = {}  # ref of a message -> `swap:` refs of its output
+    noted: int = 0  # how many contents the file has
 
     @property
     def repeats(self) -> int:
