@@ -19,6 +19,7 @@ LISTS = {
     "events": ("context_event", "event_id"),
 }
 ITEMS = "items"  # the list of a surface, named like those of the envelope
+ID_FIELDS = {ITEMS: "item_id", **{name: field for name, (_, field) in LISTS.items()}}
 
 
 class Object(NamedTuple):

@@ -97,3 +97,8 @@ def text(value: Json, field: str) -> str:
     """Return a text field; empty if it is absent or something else."""
     found = value.get(field)
     return found if isinstance(found, str) else ""
+
+
+def is_stated(value: object) -> bool:
+    """Return True for a value that is not empty; blanks alone are empty."""
+    return bool(value.strip() if isinstance(value, str) else value)

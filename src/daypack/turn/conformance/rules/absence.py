@@ -1,9 +1,10 @@
 """Rules about what is not there: redacted content, compacted content, missing context."""
 
 from collections.abc import Iterator
+from itertools import chain
 
-from daypack.turn.conformance.objects import strings
-from daypack.turn.conformance.subject import Finding, Subject, text
+from daypack.turn.conformance.objects import Json, listed, strings
+from daypack.turn.conformance.subject import Finding, Subject, is_stated, text
 from daypack.types.kinds import WITHHELD_STATES
 
 _REDACTED = ("masked", "summarized", *WITHHELD_STATES)
@@ -61,9 +62,13 @@ def missing(subject: Subject) -> Iterator[Finding]:
     for found in subject.records("missing_contexts"):
         stated = text(found.value, "status")
         if fields := _ANSWERS.get(stated):
-            there = any(found.value.get(field) for field in fields)
+            there = any(map(is_stated, chain.from_iterable(_values(found.value, field) for field in fields)))
             problem = f"status is {stated}, and there is no {' or '.join(fields)}"
             yield Finding(f"{found.path}.status", "" if there else problem)
+
+
+def _values(record: Json, field: str) -> list[object]:
+    return listed(record, field) or [record.get(field)]
 
 
 def _is_shown_redacted(subject: Subject, ref: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import cast
 
-from daypack.turn.conformance.objects import Json, Object, elements, listed, strings
+from daypack.turn.conformance.objects import ID_FIELDS, Json, Object, elements, listed, strings
 from daypack.turn.conformance.subject import Finding, Subject, text
 from daypack.types.canonical import canonical
 
@@ -51,6 +51,8 @@ def unique(subject: Subject) -> Iterator[Finding]:
     context_id = text(subject.document, "context_id")
     for found in subject.objects:
         if not found.id:
+            if found.value.get(ID_FIELDS[found.list]) == "":
+                yield Finding(found.path, "the id is empty")
             continue
         first = seen.setdefault(found.id, found)
         same = first is found or (first.list == found.list == "items" and _equal(first.value, found.value))

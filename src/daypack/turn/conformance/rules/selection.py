@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from itertools import chain
 
 from daypack.turn.conformance.objects import Object, elements, strings
-from daypack.turn.conformance.subject import Finding, Subject, number, text
+from daypack.turn.conformance.subject import Finding, Subject, is_stated, number, text
 
 
 def candidates(subject: Subject) -> Iterator[Finding]:
     """Look at what is selected, omitted and a candidate."""
     for selection in subject.records("selections"):
         offered = frozenset(strings(selection.value, "candidate_item_refs"))
-        if offered:
+        if "candidate_item_refs" in selection.value:
             for path, ref in chain(_selected(selection), _omitted(selection)):
                 yield Finding(path, "" if ref in offered else f"{ref!r} is not in candidate_item_refs")
         surface = subject.linked(selection, "surface_id", "surfaces")
@@ -40,7 +40,7 @@ def reason(subject: Subject) -> Iterator[Finding]:
     for selection in subject.records("selections"):
         for path, omission in elements(selection.value, "omitted_item_refs", selection.path):
             if "reason" in omission:  # its absence breaks schema.required
-                yield Finding(f"{path}.reason", "" if omission["reason"] else "the reason is empty")
+                yield Finding(f"{path}.reason", "" if is_stated(omission["reason"]) else "the reason is empty")
 
 
 def assembled(subject: Subject) -> Iterator[Finding]:
@@ -52,9 +52,12 @@ def assembled(subject: Subject) -> Iterator[Finding]:
     for assembly in subject.records("assemblies"):
         target = text(assembly.value, "target")
         selections = [chosen[name] for name in {target, ""} if name in chosen]  # one without a target is for all
-        for path, item in subject.shown(assembly) if selections else ():
-            there = any(item.id in refs for refs in selections)
-            yield Finding(path, "" if there else f"{item.id!r} was not selected for {target}")
+        for path, block in subject.blocks(assembly) if selections else ():
+            for at, ref in enumerate(strings(block, "item_refs")):
+                if ref in subject.known_items:  # what is unknown breaks refs.item
+                    there = any(ref in refs for refs in selections)
+                    problem = "" if there else f"{ref!r} was not selected for {target}"
+                    yield Finding(f"{path}.item_refs[{at}]", problem)
 
 
 def sources(subject: Subject) -> Iterator[Finding]:
