@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -15,8 +15,10 @@ from daypack.files.rewrite import STAGING, Rewrite
 from daypack.history.facets import moment
 from daypack.history.layout import Layout
 from daypack.history.lines import UNREADABLE
+from daypack.history.message_events import message_of
 from daypack.history.reader import decoder_of
 from daypack.turn.ledger import ERASED, EXPORTED, TURN
+from daypack.types.digest import digest_text
 from daypack.types.history import Event, Message
 from daypack.types.records import SwapRecord
 from daypack.upkeep.erase.log_lines import Line, read_lines, sealed_like, with_body
@@ -53,6 +55,7 @@ class SessionRewrite:
         self._target = target
         self._key = key
         self._texts = Texts(target.spellings, target.marker, target.sources)
+        self._calls: list[str] = []  # of an erased message: the new arguments
         self._messages = tuple(read_lines(atomic.read(layout.messages) or b""))
         self._events = tuple(read_lines(atomic.read(layout.events) or b""))
         self._new_messages = [self._new_message(line) for line in self._messages]
@@ -127,9 +130,13 @@ class SessionRewrite:
             if fields is None or line.seq != self._target.seq:
                 return line.data
             new = without_content(fields, self._target.marker)
-            self._texts.replace_value({key: value for key, value in fields.items() if key not in _STRUCTURE})
+            said = {key: value for key, value in fields.items() if key not in _STRUCTURE}
+            self._calls = [call["arguments"] for call in new.get("tool_calls", ())]
+            self._texts.replace_value(said)
             return sealed_like(line, new)
-        return self._replaced(line, fields, structured=False)
+        replaced = self._replaced(line, fields, structured=False)
+        # A reply has the digest of a section that was cut from it.
+        return replaced if replaced == line.data else self._with_digests(line, replaced)
 
     def _replaced(self, line: Line, fields: dict[str, Any] | None, *, structured: bool) -> bytes:
         """Return a line with the marker in its texts."""
@@ -219,12 +226,27 @@ class SessionRewrite:
         fields = line.fields
         new = self._replaced(line, fields, structured=True)
         name = f"ev-{line.seq}"
-        if name in self._turns and fields is not None:
-            data = Line(new, line.seq, new).fields or fields
-            return self._with_digests(line, sealed_like(line, self._as_erased(data, prefix=self._turns[name])))
-        if fields is not None and fields.get("type") == EXPORTED and (self._turns or self.changed_seqs):
-            new = sealed_like(line, self._as_hidden(Line(new, line.seq, new).fields or fields))
+        if fields is None:
+            return self._with_digests(line, new)
+        data = Line(new, line.seq, new).fields or fields
+        try:
+            if name in self._turns:
+                new = sealed_like(line, self._as_erased(data, prefix=self._turns[name]))
+            elif data.get("type") == EXPORTED and (self._turns or self.changed_seqs):
+                new = sealed_like(line, self._as_hidden(data))
+            elif self._calls and (event := _event_of(line)) and message_of(event) == self._target.seq:
+                new = sealed_like(line, {**data, "data": self._with_calls(data["data"])})
+        except (KeyError, TypeError, AttributeError):
+            pass  # of another program, which only shares the type
         return self._with_digests(line, new)
+
+    def _with_calls(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return the event of the erased calls with the digests of their new arguments: short ones can be guessed."""
+        calls = [
+            {**call, "arguments": digest_text(arguments)}
+            for call, arguments in zip(data["calls"], self._calls, strict=False)
+        ]
+        return {**data, "calls": calls}
 
     def _as_hidden(self, fields: dict[str, Any]) -> dict[str, Any]:
         data: dict[str, Any] = fields.get("data") or {}
@@ -236,6 +258,10 @@ class SessionRewrite:
         data["sha256"] = {name: self._hide(digest) for name, digest in data.get("sha256", {}).items()}
         if prefix:
             data["stable"] = {**data["stable"], "prefix_sha256": self._hide(data["stable"]["prefix_sha256"])}
+        opening: dict[str, Any] = data.get("opening") or {}
+        if skipped := cast("dict[str, str]", opening.get("skipped")):  # items that did not fit: no file has their texts
+            hidden = {name: self._hide(digest) for name, digest in skipped.items()}
+            data["opening"] = {**opening, "skipped": hidden}
         if str(data.get("context_id", "")).startswith("ctx-"):
             digits = data["context_id"][4:]
             self._texts.digests[digits] = self._key.hide(digits.encode(), len(digits))

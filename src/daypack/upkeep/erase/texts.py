@@ -11,7 +11,8 @@ from daypack.history.lines import UNREADABLE
 from daypack.upkeep.erase.copies import Copies
 from daypack.upkeep.erase.spellings import Spellings
 
-_DIGITS = re.compile(r"[0-9a-f]{24,64}")
+_DIGITS = re.compile(r"[0-9a-f]{12,64}")
+_SHORTENED = (12, 16, 24)  # digits of a digest in the ids of questions, ranges, keys and turns
 # Values that only look like the digits of a secret: numbers of records, digests, times.
 _STRUCTURE = re.compile(
     r"(?:msg|ev)-\d+|(?:messages|events):[\w-]+|ctx-[0-9a-f]{24}|\d{4}-\d\d-\d\dT[\d:.]+Z|[0-9a-f]{64}"
@@ -72,7 +73,9 @@ class Texts:
     def note(self, old: bytes, new: bytes) -> None:
         """Note that a text with a digest changed."""
         if old != new:
-            self.digests[sha256(old).hexdigest()] = sha256(new).hexdigest()
+            before, after = sha256(old).hexdigest(), sha256(new).hexdigest()
+            self.digests[before] = after
+            self.digests.update({before[:digits]: after[:digits] for digits in _SHORTENED})
 
     def replace_digests(self, data: bytes) -> bytes:
         """Return bytes with the new digests of texts that changed."""
