@@ -107,7 +107,8 @@ class Turns:
         with self._threads:
             if not dry_run and (self._replies.unrecorded or self.inputs.ledger.read().protocol_used):
                 self._replies.settle()  # records what could not be recorded when replies arrived
-            turn = self._prepare(request, tools, recording=not dry_run)
+            while (turn := self._prepare(request, tools, recording=not dry_run)) is None:
+                continue  # something was erased in the meantime
         if self.inputs.history_search.index.requested:
             self.inputs.history_search.index.start_requested()
         if not dry_run and request.target == "model":
@@ -117,10 +118,14 @@ class Turns:
             self.compactions.start_in_background(turn.parts.epoch.event, filling_up=filling_up)
         return turn
 
-    def _prepare(self, request: Request, tools: "Tools | None", *, recording: bool) -> Turn:
-        """Pass a request through the six stages; an overflow compacts what leaves the window and fits again."""
+    def _prepare(self, request: Request, tools: "Tools | None", *, recording: bool) -> Turn | None:
+        """Pass a request through the six stages; an overflow compacts what leaves the window and fits again.
+
+        Return None if something was erased in the meantime: the turn would bring it back.
+        """
         compacting = recording and request.target == "model"
-        recorded = self.inputs.ledger.read().turns.get(request.target)
+        ledger = self.inputs.ledger.read()
+        recorded, erased = ledger.turns.get(request.target), ledger.erased
         surface = survey(self.inputs, request, self._last_turn(recorded, request.target))
         selection = select(surface)
         fitted = fit(surface, selection, compacting=compacting)
@@ -152,7 +157,10 @@ class Turns:
             cache_lost="tools_changed" if tools_changed else "",
             ids=request.ids,
         )
-        return self._record(packed, recording=recording)
+        if not recording:
+            return self._record(packed, recording=False)
+        with self._history.lock:  # an erasure waits until the texts of this turn can be found
+            return self._record(packed, recording=True) if self.inputs.ledger.read().erased == erased else None
 
     def _with_rules(
         self, request: Request, surface: Surface, fitted: Fitted, *, recording: bool

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import faults as faulty
 import pytest
@@ -16,6 +17,8 @@ import daypack
 from daypack.errors import DaypackError, Erased
 from daypack.files.rewrite import STAGING
 from daypack.session import Session
+from daypack.turn import prepare
+from daypack.turn.pack.assemble import assemble
 from daypack.upkeep.doctor import examine_session
 from daypack.upkeep.erase.apply import apply
 from daypack.upkeep.erase.plan import Request
@@ -214,4 +217,27 @@ def test_writers_in_other_processes_lose_nothing_while_sessions_are_erased(home:
         assert [message.seq for message in session.messages()] == list(range(1, len(messages) + 1))
         assert sum("The word is [erased:" in text for text in messages) == erased
     assert erased > 1
+    assert [finding for finding in examine_session(layout) if finding.severity == "damage"] == []
+
+
+def test_a_turn_that_is_prepared_during_an_erasure_does_not_bring_it_back(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = leaky(home)
+    session.append("user", "What was the password of the port?")
+    calls = iter((True,))
+
+    def erase_first(*args: Any) -> Any:
+        if next(calls, False):  # all texts have been read by now
+            apply(place(home), WORK)
+        return assemble(*args)
+
+    monkeypatch.setattr(prepare, "assemble", erase_first)
+    turn = session.prepare(budget=8000)
+    assert next(calls, None) is None
+    assert "[erased:" in str(turn.messages("openai"))
+    assert holding(home) == []
+    session.replay(turn.event_id or "")
+    layout = session.history.layout
+    session.close()
     assert [finding for finding in examine_session(layout) if finding.severity == "damage"] == []
