@@ -158,7 +158,7 @@ def test_a_memory_that_fails_is_missed_and_the_turn_goes_on(home: str, error: Ex
     session.memory = FakeMemory(error=error)
     turn = session.prepare()
     assert {one.severity for one in turn.missing} == {"medium"}
-    assert {one.requested for one in turn.missing} == {"memory:document"}
+    assert [one.requested for one in turn.missing] == ["memory:document"] * len(turn.missing)
     assert session.replay(turn.event_id or "").missing == turn.missing
 
 

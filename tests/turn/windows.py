@@ -18,6 +18,7 @@ from daypack.text.tokens import counter_named
 from daypack.turn.budget import Limits
 from daypack.turn.dialects import NAMES, dialect
 from daypack.turn.items import CHANGED
+from daypack.turn.pack.shorter import SHORTER
 from daypack.turn.turn import Turn
 from daypack.types.history import Message
 from daypack.types.memory import Remembered
@@ -224,7 +225,8 @@ def check_left(turn: Turn) -> None:
     """Everything that was available is in the pack or left out with a reason, not both."""
     numbers = [(one, _span(one.item)) for one in turn.omitted if one.item.startswith("messages:")]
     shown = {message.seq for message in turn.parts.messages if message.id}
-    shown |= {int(item.id[9:]) for item in turn.parts.epoch.prefix if item.id.startswith("messages:")}
+    whole = [item.id for item in turn.parts.epoch.prefix if not item.id.endswith(SHORTER)]
+    shown |= {int(item[9:]) for item in whole if item.startswith("messages:")}
     for seq in range(1, turn.record.last + 1):
         told = [one for one, (start, stop) in numbers if start <= seq <= stop]
         assert bool(told) == (seq not in shown), (seq, told)

@@ -92,7 +92,7 @@ def test_an_index_that_cannot_be_made_is_missed_and_the_turn_goes_on(home: str, 
     turn = ask(session, "What is my cat called?")
     [missing] = turn.missing
     assert (missing.id, missing.severity) == ("excerpts", "low")
-    assert (missing.requested or "").startswith("messages:1-")
+    assert str(missing.requested).startswith("messages:1-")
     assert quoted(turn) == []
     assert not (tmp_path / "elsewhere").exists()
 

@@ -259,7 +259,7 @@ class _Reader:
 
     def _run(self, call: _Call, settled: SettledCall, result: Message | None) -> None:
         read, done = call.read, call.read.done
-        outcome, verdict, count = settled.outcome, settled.tests, settled.count
+        outcome, verdict, count = settled.outcome, settled.tests, settled.test_count
         text, seq, failed = outcome.text, result.seq if result else 0, bool(settled.failed)
         for test in done.tests:
             numbers = (count.passed, count.failed) if count else (None, None)

@@ -20,7 +20,7 @@ class SettledCall(NamedTuple):
     failed: bool | None  # None: unknown
     tried: bool = False  # it ran to an end
     tests: TestOutcome = "unknown"
-    count: Count | None = None  # of the tests it ran
+    test_count: Count | None = None
 
     @property
     def error_class(self) -> str | None:

@@ -159,6 +159,8 @@ def may_begin_epoch(surface: Surface) -> bool:
     tail = _epoch_tail(surface, epoch, surface.tail)
     room, prefix = surface.limits.room_beside(surface.tools), cost_of(epoch.prefix)
     following = cost_of((*surface.volatile, *surface.notes))
+    if surface.notes:
+        following = following.plus(MESSAGES_AROUND)
     hides = epoch.start > surface.first or epoch.stubbed
     if hides and surface.user and surface.user.message.seq > surface.searched:
         following = following.at_least(free_space(room, surface.policy))
