@@ -84,6 +84,7 @@ class Epoch(Struct, frozen=True, kw_only=True):
     prefix: tuple[Item, ...]
     prefix_sha256: str
     skipped: dict[str, str] = {}  # id -> digest of items that did not fit into the prefix
+    omitted: tuple[Omission, ...] = ()  # what its first turn recorded about these and others
     stubbed: frozenset[int] = frozenset()  # tool outputs of the tail that are shown as stubs
     refer_after: int = 0  # repeated outputs after this message refer to the first copy
     compaction: CompactionInfo | None = None

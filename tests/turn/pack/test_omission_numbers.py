@@ -75,6 +75,26 @@ def test_a_result_too_large_for_the_window_enters_as_a_line_that_says_how_to_rea
     assert session.replay(turn.event_id or "").request("openai") == turn.request("openai")
 
 
+@pytest.mark.parametrize("reopened", [False, True])
+@pytest.mark.requirement("S4-DD6", "S3-O5")
+def test_every_turn_of_an_epoch_states_the_reason_and_the_numbers_of_its_first(home: str, *, reopened: bool) -> None:
+    session = opened(home)
+    session.put_child("rev", handoff="Review it.", result=RESULT)
+    first = session.prepare()
+    session.append("assistant", "It is broken.")
+    session.append("user", "Where?")
+    if reopened:
+        session.close()
+        session = stage(home)
+    second = session.prepare()
+    assert not second.new_epoch
+    of_result = [omission for turn in (first, second) for omission in turn.omitted if "child_result:" in omission.item]
+    assert of_result[0].shortage is not None
+    assert of_result == [of_result[0]] * 2
+    assert second.explain("child_result:rev") == first.explain("child_result:rev")
+    assert check_numbers(second) == 1
+
+
 @pytest.mark.requirement("S4-DD6")
 def test_the_newest_result_is_not_absent_either_whatever_the_epoch_holds(home: str) -> None:
     session = opened(home)

@@ -201,6 +201,7 @@ def _new_epoch(packed: Packed) -> Epoch:
         prefix=fitted.prefix,
         prefix_sha256=packed.assembly.prefix_sha256,
         skipped=fitted.skipped,
+        omitted=fitted.omitted if fitted.skipped else (),
         stubbed=fitted.stubbed,
         compaction=surface.compaction,
         memory=surface.memory,

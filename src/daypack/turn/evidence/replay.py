@@ -76,6 +76,7 @@ def read_epoch(history: History, event_id: str) -> Epoch:
         prefix=restore(history, opening.items),
         prefix_sha256=record.stable.prefix_sha256,
         skipped=opening.skipped,
+        omitted=record.omitted if opening.skipped else (),
         stubbed=frozenset(opening.stubbed),
         refer_after=0 if opening.refers else record.last,
         compaction=_compaction(history, opening.compaction),

@@ -49,16 +49,7 @@ def changes(
         elif not before and (item.digest, item.kind) in unchanged:
             continue  # a duplicate: the selection records it
         elif not before and not note and epoch.skipped.get(item.id) == item.digest:
-            impact = item.kind == "system"
-            waiting.append(
-                Omission(
-                    item=name,
-                    reason="budget_limit",
-                    tokens=item.tokens,
-                    note="did not fit the epoch",
-                    high_impact=impact,
-                )
-            )
+            waiting.append(_skipped(epoch, item))
         elif at_once:
             title = item.title or item.source
             notes.append(measure(_as_note(item, f"{title} (in place of the text above)" if before or note else title)))
@@ -71,6 +62,13 @@ def changes(
         elif item.kind == "system":
             notes += _withdrawal(replace(item, id=name), noted.get(name), measure)
     return tuple(notes), tuple(waiting)
+
+
+def _skipped(epoch: Epoch, item: Item) -> Omission:
+    """Return what the first turn of an epoch recorded about an item that did not fit: its prefix is frozen since."""
+    recorded = (omission for omission in epoch.omitted if omission.item == item.id)
+    unknown = Omission(item=item.id, reason="budget_limit", tokens=item.tokens, high_impact=item.kind == "system")
+    return next(recorded, unknown)
 
 
 def _withdrawal(item: Item, noted: Item | None, measure: Measure) -> list[Item]:
