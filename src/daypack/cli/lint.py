@@ -2,30 +2,21 @@
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from daypack.cli.main import EXIT_FAILED
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe, safe_line, table
-from daypack.errors import BadInput
 from daypack.files import atomic
 from daypack.history.layout import Layout, find_home
-from daypack.text.statements.passages import Document, Lines
+from daypack.text.statements.passages import Document
 from daypack.text.tokens import Counter, counter_for, counter_named
 from daypack.upkeep.lint.duplicates import Row
 from daypack.upkeep.lint.edits import diff
-from daypack.upkeep.lint.prompt_texts import (
-    BLOCKS,
-    MEMORY,
-    injected,
-    read_others,
-    read_state,
-    read_text,
-    read_workspace,
-)
+from daypack.upkeep.lint.prompt_texts import BLOCKS, MEMORY, injected, read_others, read_text, read_workspace
 from daypack.upkeep.lint.report import Report, examine
 from daypack.upkeep.lint.similarity import open_similarity
-from daypack.upkeep.lint.stale_references import Declared, read_declared
+from daypack.upkeep.lint.stale_references import read_declared
 from daypack.upkeep.reflect.reflector import Reflector, Written
 
 PATCH = "daypack-lint.patch"
@@ -47,10 +38,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report, and fix if asked; exit code 1 if there are findings that were not fixed."""
+    others = read_others(args.others)
     folder, documents, unused, counter = _texts(args)
     home = find_home(args.home, args.uid)
-    declared = _declared(args.declares)
-    report = examine(documents, counter, declared=declared, unused=unused, similarity=open_similarity(home))
+    declared = read_declared(read_text(args.declares), args.declares) if args.declares else None
+    similarity = open_similarity(home)
+    report = examine(documents + others, counter, declared=declared, unused=unused, similarity=similarity)
     written = patch = None
     if args.fix and MEMORY in report.texts:
         written = Reflector(folder, home).rewrite(*report.texts[MEMORY])
@@ -66,41 +59,28 @@ def run(args: argparse.Namespace) -> int:
     return 0 if report.clean or args.fix else EXIT_FAILED
 
 
-def _texts(args: argparse.Namespace) -> tuple[str, list[Document], list[str], Counter]:
+def _texts(args: argparse.Namespace) -> tuple[str, list[Document], Sequence[str], Counter]:
     """Return the folder, its texts, the names of unused blocks, and the token counter."""
-    others = read_others(args.others)
     if args.session is None:
         folder = os.path.abspath(args.workspace or os.curdir)
         nowhere = Layout(folder, os.path.join(folder, *("-",) * 5))
-        texts = read_workspace(folder) + injected(folder, nowhere, None, {})
-        return folder, texts + others, list(BLOCKS), counter_for(None)
+        return folder, read_workspace(folder) + injected(folder, nowhere, None, {}), BLOCKS, counter_for(None)
     with open_named(args) as session:
         folder = os.path.abspath(args.workspace) if args.workspace else session.turns.inputs.workspace
         layout, switches = session.history.layout, session.turns.inputs.ledger.read().switches
-        texts = read_workspace(folder) if folder else []
-        if state := read_state(layout):
-            texts = [text for text in texts if text.name != state.name] + [state]
-        texts += injected(folder, layout, session.history.config.model, switches)
+        texts = read_workspace(folder, layout) + injected(folder, layout, session.history.config.model, switches)
         unused = [name for name in BLOCKS if not switches.get(name)]
-        return folder, texts + others, unused, counter_named(session.history.tokenizer)
-
-
-def _declared(path: str | None) -> Declared | None:
-    text = read_text(path) if path else None
-    if path and text is None:
-        raise BadInput("no such file", operation="lint", place=path, hint="name a readable file after --declares")
-    return read_declared(text, path) if path and text is not None else None
+        return folder, texts, unused, counter_named(session.history.tokenizer)
 
 
 def _as_json(folder: str, report: Report, written: Written | None, patch: str | None) -> dict[str, object]:
-    saved = report.before - report.after
-    findings = {name: getattr(report, name) for name in ("duplicates", "conflicts", "history", "stale", "examples")}
+    findings = ("duplicates", "conflicts", "history", "stale", "examples", "removals")
+    before, after = report.before, report.after
     return {
         "workspace": folder,
         "clean": report.clean,
-        **findings,
-        "removals": report.removals,
-        "tokens": {"components": report.costs, "before": report.before, "after": report.after, "saved": saved},
+        **{name: getattr(report, name) for name in findings},
+        "tokens": {"components": report.costs, "before": before, "after": after, "saved": before - after},
         "changes": {name: diff(name, *texts) for name, texts in report.texts.items()},
         "written": written,
         "patch": patch,
@@ -109,19 +89,19 @@ def _as_json(folder: str, report: Report, written: Written | None, patch: str | 
 
 def _lines(folder: str, report: Report, *, declared: bool) -> list[str]:
     lines = [safe_line(folder)]
-    lines += _table("duplicates", ("concept", "class", "where"), list(map(_row, report.duplicates)))
+    lines += _table("duplicates", ("concept", "class", "where"), map(_row, report.duplicates))
     if report.conflicts:
         lines += _table("may contradict each other", ("statements", "differ in", "where"), map(_row, report.conflicts))
-    history = [(str(Lines(found.first, found.last)), found.reason) for found in report.history]
+    history = [(str(entry.lines), entry.reason) for entry in report.history]
     lines += _table("session history in MEMORY.md", ("lines", "why"), history)
-    stale = [(f"{f.source} {f.lines}", f"no {f.sort} {f.name}") for f in report.stale]
+    stale = [(str(entry), f"no {entry.sort} {entry.name}") for entry in report.stale]
     unknown = "" if declared else "not checked: pass --declares FILE with the existing tools and layers"
     lines += _table("stale", ("lines", "what"), stale, unknown or "nothing")
-    examples = [(f"{f.source} {Lines(f.first, f.last)}", f.short or "too long for one line") for f in report.examples]
+    examples = [(str(example), example.short or "too long for one line") for example in report.examples]
     lines += _table("examples that can be shortened", ("lines", "short form"), examples)
-    costs = [(f"{cost.before:,}", f"{cost.after:,}", cost.component) for cost in report.costs]
-    total = (f"{report.before:,}", f"{report.after:,}", "total")
-    lines += _table("tokens per turn", ("before", "after", "component"), [*costs, total], right=2)
+    costs = [(cost.before, cost.after, cost.component) for cost in report.costs]
+    costs = [(f"{b:,}", f"{a:,}", name) for b, a, name in (*costs, (report.before, report.after, "total"))]
+    lines += _table("tokens per turn", ("before", "after", "component"), costs, right=2)
     return [*lines, f"  {counted(report.before - report.after, 'token')} per turn can be saved"]
 
 
@@ -133,20 +113,15 @@ def _table(
     title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]], empty: str = "nothing", right: int = 0
 ) -> list[str]:
     found = list(rows)
-    return [
-        "",
-        colour(title, "dim"),
-        *(f"  {line}" for line in (table(head, found, right=right) if found else [empty])),
-    ]
+    lines = table(head, found, right=right) if found else [empty]
+    return ["", colour(title, "dim"), *(f"  {line}" for line in lines)]
 
 
 def _print_fix(report: Report, written: Written | None, patch: str | None) -> None:
-    removed = [(f"{r.source} {Lines(r.first, r.last)}", r.reason) for r in report.removals]
+    removed = [(str(removal), removal.reason) for removal in report.removals]
     print("\n".join(_table("removed", ("lines", "why"), removed)), end="\n\n")
     print(safe((written.diff if written else "") + report.patch()), end="")
-    if written:
-        print_note(f"rewrote {safe_line(written.path)}; backup: {safe_line(str(written.backup))}")
-    else:
-        print_note("MEMORY.md is unchanged")
+    backup = f"; backup: {safe_line(str(written.backup))}" if written else ""
+    print_note(f"rewrote {safe_line(written.path)}{backup}" if written else "MEMORY.md is unchanged")
     if patch:
         print_note(f"wrote {safe_line(patch)} for the other files: review it, then run `patch -p1 < {PATCH}`")

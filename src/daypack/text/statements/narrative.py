@@ -11,10 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from msgspec import Struct
-
 from daypack.text.english import MODALS, is_past
-from daypack.text.statements.passages import Document, Lines
+from daypack.text.statements.passages import Document, Lines, Span
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DAY = (
@@ -74,12 +72,9 @@ _STATE_WITHIN = re.compile(
 SessionReason = Literal["dated", "headed", "thinking", "narrative", "state"]
 
 
-class SessionEntry(Struct, frozen=True):
+class SessionEntry(Span, frozen=True):
     """Lines that belong to a session, and the reason for that judgement."""
 
-    source: str
-    first: int
-    last: int
     reason: SessionReason
 
 

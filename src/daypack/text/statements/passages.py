@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Literal, NamedTuple
 
+from msgspec import Struct
+
 from daypack.text.statements.wording import Wording, plain, wording_of
 
 Role = Literal["instruction", "memory", "state", "injected"]
@@ -50,6 +52,22 @@ class Lines(NamedTuple):
     def within(self, other: "Lines") -> bool:
         """Return True if the other lines include all of these."""
         return other.first <= self.first and self.last <= other.last
+
+
+class Span(Struct, frozen=True):
+    """Lines of a text that something is found in."""
+
+    source: str
+    first: int
+    last: int
+
+    @property
+    def lines(self) -> Lines:
+        """The lines without the text."""
+        return Lines(self.first, self.last)
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.lines}"
 
 
 class Part:

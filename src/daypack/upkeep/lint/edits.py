@@ -1,35 +1,32 @@
 """Apply removals to texts, and return the difference as a patch.
 
-Remaining lines are unchanged, with their line ends. A heading whose lines are all removed is removed too, and blank
-lines do not pile up.
+Remaining lines are unchanged, with their line ends. A heading or an introduction whose lines are all removed is removed
+too, and blank lines do not pile up.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 
-from daypack.text.statements.passages import BULLET, Document
+from daypack.text.statements.passages import BULLET, Document, Lines
 from daypack.upkeep.lint.examples import Example
 from daypack.upkeep.lint.removals import Removal
 
 
 def edited(document: Document, removals: Sequence[Removal], examples: Sequence[Example] = ()) -> str:
     """Return a text after the removals, with each example shortened to one line."""
-    if not removals and not any(example.short for example in examples):
-        return document.text
     rows = dict(enumerate(document.rows, 1))
-    for example in examples:
-        if example.short:
-            rows[example.first] = _label(document, example) + example.short
-            for number in range(example.first + 1, example.last + 1):
-                rows.pop(number, None)
+    for example in filter(lambda example: example.short, examples):
+        _drop(rows, example.lines)
+        rows[example.first] = f"{_label(document, example)}{example.short}"
     for removal in sorted(removals, key=lambda removal: len(removal.words)):
         _remove(rows, removal)
-    for section in reversed(document.sections):
-        inside = range(section.lines.first + 1, section.lines.last + 1)
+    if rows == dict(enumerate(document.rows, 1)):
+        return document.text
+    for head, inside in _heads(document):
         had = any(document.row(number).strip() for number in inside)
         if had and not any(rows.get(number, "").strip() for number in inside):
-            rows.pop(section.lines.first, None)
-    _remove_leads(document, rows)
+            _drop(rows, head)
     return document.joined(_without_gaps(document, rows))
 
 
@@ -38,13 +35,12 @@ def flattened(text: str) -> str:
     document = Document("", text)
     rows = dict(enumerate(document.rows, 1))
     for item in document.items:
-        match = BULLET.match(document.row(item.lines.first))
-        numbers = range(item.lines.first, item.lines.last + 1)
+        match = BULLET.match(item.text)
         if match:
-            rows |= {number: rows[number].removeprefix(match[1]) for number in numbers}
-        elif not document.row(item.lines.first).lstrip().startswith("|"):
-            joined = " ".join(rows.pop(number).strip() for number in numbers)
-            rows[item.lines.first] = f"- {joined}"
+            rows |= {number: rows[number].removeprefix(match[1]) for number in item.lines.numbers}
+        elif not item.text.lstrip().startswith("|"):
+            _drop(rows, item.lines)
+            rows[item.lines.first] = f"- {' '.join(item.text.split())}"
     return document.joined(rows[number] for number in sorted(rows))
 
 
@@ -57,46 +53,38 @@ def diff(name: str, before: str, after: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def diff_all(changes: Mapping[str, tuple[str, str]]) -> str:
-    """Return one patch for several files."""
-    return "".join(diff(name, before, after) for name, (before, after) in changes.items())
+def _drop(rows: dict[int, str], lines: Lines) -> None:
+    for number in lines.numbers:
+        rows.pop(number, None)
 
 
 def _remove(rows: dict[int, str], removal: Removal) -> None:
-    numbers = [number for number in range(removal.first, removal.last + 1) if number in rows]
     if not removal.words:
-        for number in numbers:
-            del rows[number]
+        _drop(rows, removal.lines)
         return
+    numbers = [number for number in removal.lines.numbers if number in rows]
     for number, words in zip(numbers, removal.words.split("\n"), strict=False):
-        row = rows[number]
-        left = row.replace(words.strip(), "", 1)
-        bullet = BULLET.match(f"{left} ")
-        if not left.strip() or (bullet and not left[bullet.end() - 1 :].strip()):
+        left = rows[number].replace(words.strip(), "", 1)
+        rows[number] = re.sub(r"(?<=\S)  +", " ", left).rstrip(" ")
+        if not BULLET.sub("", f"{left} ", count=1).strip():
             del rows[number]
-        else:
-            rows[number] = re.sub(r"(?<=\S)  +", " ", left).rstrip(" ")
 
 
-def _remove_leads(document: Document, rows: dict[int, str]) -> None:
-    """Remove a line that introduces a list of which nothing is left."""
+def _heads(document: Document) -> Iterator[tuple[Lines, range]]:
+    """Yield headings, and lines that introduce a list, each with the numbers of the lines below it."""
+    for section in reversed(document.sections):
+        yield Lines(section.lines.first, section.lines.first), section.lines.numbers[1:]
     for at, item in enumerate(document.items):
-        listed: list[int] = []
-        for other in document.items[at + 1 :]:
-            if not item.is_lead or not BULLET.match(other.text):
-                break
-            listed.append(other.lines.first)
-        if listed and not any(number in rows for number in listed):
-            for number in range(item.lines.first, item.lines.last + 1):
-                rows.pop(number, None)
+        listed = list(takewhile(lambda other: BULLET.match(other.text), document.items[at + 1 :]))
+        if item.is_lead and listed:
+            yield item.lines, range(listed[0].lines.first, listed[-1].lines.last + 1)
 
 
 def _label(document: Document, example: Example) -> str:
     """Return the indentation of an example, and "Example:" unless the line before ends in a colon."""
-    above = next((row for row in reversed(document.rows[: example.first - 1]) if row.strip()), "")
+    above = "\n".join(document.rows[: example.first - 1]).rstrip()
     row = document.row(example.first)
-    indent = row[: len(row) - len(row.lstrip())]
-    return indent if above.rstrip().endswith(":") else f"{indent}Example: "
+    return row[: len(row) - len(row.lstrip())] + ("" if above.endswith(":") else "Example: ")
 
 
 def _without_gaps(document: Document, rows: Mapping[int, str]) -> Iterator[str]:

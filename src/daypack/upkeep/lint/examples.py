@@ -12,9 +12,8 @@ import re
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import Struct
 
-from daypack.text.statements.passages import Document
+from daypack.text.statements.passages import Document, Span
 
 _MAX_CHARS = 200
 _OUTPUT = re.compile(r"\s*(?:#\s*)?(?:(?:output|results?|returns?|response)\b|→|=>)", re.IGNORECASE)
@@ -24,12 +23,9 @@ _PROGRAM = re.compile(r"(?:if|for|while|function|case|cat <<)\b")
 _SHELLS = ("bash", "sh", "shell", "console", "zsh")
 
 
-class Example(Struct, frozen=True, omit_defaults=True):
+class Example(Span, frozen=True, omit_defaults=True):
     """An example of several lines; `short` is the same in one line, None if that is not possible."""
 
-    source: str
-    first: int
-    last: int
     short: str | None = None
 
 

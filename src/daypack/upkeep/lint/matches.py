@@ -162,8 +162,7 @@ class Finder:
             for at, section in enumerate(self._sections(document)):
                 lines = [statement.wording.terms & terms for item in section.parts for statement in item.parts]
                 about = sum(map(bool, lines)) >= max(2, _ABOUT * len(lines)) and section.wording.terms & set(rarest)
-                title = BLOCK_TITLES.get(block.name)
-                named = title is not None and title.search(section.title)
+                named = terms_of(section.title) & terms_of(BLOCK_TITLES.get(block.name, ""))
                 share = self._share(terms, section.wording.terms)
                 if share >= (_BLOCK_NAMED if named else _BLOCK) and (named or about):
                     found.append((share, -at, section))

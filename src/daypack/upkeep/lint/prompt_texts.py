@@ -5,7 +5,6 @@ and TOOLS.md, and all of them before MEMORY.md and CONTEXT.md.
 """
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 
 from daypack.errors import BadInput, NotFound
@@ -18,27 +17,22 @@ from daypack.turn.survey.sources import WORKSPACE, identity, switched
 STATE = "CONTEXT.md"
 MEMORY = "MEMORY.md"
 BLOCKS = ("provenance", "voice")  # shipped with daypack, switched on per session
-# Titles under which a file gives the rules of a block itself.
-BLOCK_TITLES = {
-    "provenance": re.compile(r"\b(?:verif\w+|provenance|evidence|proofs?|fact[ -]check\w*)\b", re.IGNORECASE),
-    "voice": re.compile(r"\b(?:voice|speech|spoken)\b", re.IGNORECASE),
-}
+# What a section of a file that gives the rules of a block itself is called.
+BLOCK_TITLES = {"provenance": "verification provenance evidence proof fact checking", "voice": "voice speech spoken"}
 _ROLES: dict[str, Role] = {MEMORY: "memory", STATE: "state"}
 _MAX_BYTES = 1 << 20
 
 
-def read_workspace(folder: str) -> list[Document]:
-    """Return the prompt files of a workspace, complete and unchanged."""
-    if not os.path.isdir(folder):
+def read_workspace(folder: str, layout: Layout | None = None) -> list[Document]:
+    """Return the prompt files of a workspace, unchanged; the CONTEXT.md of a session replaces the one of the folder."""
+    if folder and not os.path.isdir(folder):
         raise NotFound("no such folder", operation="lint", place=folder, hint="give the folder of the workspace")
-    texts = [(name, read_text(os.path.join(folder, name))) for name in (*WORKSPACE, STATE)]
-    return [Document(name, text, _ROLES.get(name, "instruction")) for name, text in texts if text and text.strip()]
-
-
-def read_state(layout: Layout) -> Document | None:
-    """Return the CONTEXT.md of a session."""
-    text = read_text(layout.derived("context_doc"))
-    return Document(STATE, text, "state") if text and text.strip() else None
+    texts = {name: find_text(os.path.join(folder, name)) for name in (*WORKSPACE, STATE)} if folder else {}
+    if layout and (state := find_text(layout.derived("context_doc"))):
+        texts[STATE] = state
+    return [
+        Document(name, text, _ROLES.get(name, "instruction")) for name, text in texts.items() if text and text.strip()
+    ]
 
 
 def injected(folder: str, layout: Layout, model: str | None, switches: Mapping[str, bool]) -> list[Document]:
@@ -46,33 +40,34 @@ def injected(folder: str, layout: Layout, model: str | None, switches: Mapping[s
     own = identity(model, folder, layout) if switches.get("identity", True) else ()
     blocks = {**dict.fromkeys(BLOCKS, True), **dict.fromkeys((name for name, on in switches.items() if on), True)}
     items = [item for item in (*own, *switched(blocks, layout)) if isinstance(item, Item)]
-    ids = [item.id.removeprefix("block:") for item in items]
-    return [
-        Document(name, item.text, "injected", by_line=name == "identity") for name, item in zip(ids, items, strict=True)
-    ]
+    texts = {item.id.removeprefix("block:"): item.text for item in items}
+    return [Document(name, text, "injected", by_line=name == "identity") for name, text in texts.items()]
 
 
 def read_others(paths: Sequence[str]) -> list[Document]:
     """Return other prompt texts; in a file that is not Markdown each line is an item."""
-    documents: list[Document] = []
+    documents: dict[str, Document] = {}
     for path in paths:
-        text = read_text(os.path.realpath(path))
-        if text is None:
-            raise BadInput("no such file", operation="lint", place=path, hint="give a readable file after --with")
-        taken = {*WORKSPACE, STATE, "identity", *BLOCKS, *(document.name for document in documents)}
         absolute = os.path.abspath(path)
-        name = os.path.basename(path)
-        if name in taken:
-            name = os.path.join(os.path.basename(os.path.dirname(absolute)), name)
-        name = absolute if name in taken else name
-        documents.append(Document(name, text, "injected", by_line=not path.endswith((".md", ".markdown"))))
-    return documents
+        names = [os.path.basename(path), os.path.join(*absolute.split(os.sep)[-2:]), absolute]
+        taken = {*WORKSPACE, STATE, "identity", *BLOCKS, *documents}
+        name = next((name for name in names if name not in taken), absolute)
+        by_line = not path.endswith((".md", ".markdown"))
+        documents[name] = Document(name, read_text(path), "injected", by_line=by_line)
+    return list(documents.values())
 
 
-def read_text(path: str) -> str | None:
+def read_text(path: str) -> str:
+    """Return the text of a file that must exist."""
+    text = find_text(path)
+    if text is None:
+        raise BadInput("no such file", operation="lint", place=path, hint="give a readable file")
+    return text
+
+
+def find_text(path: str) -> str | None:
     """Return the text of a file, None if it does not exist."""
-    real = os.path.realpath(path)
-    data = atomic.read(real)
+    data = atomic.read(os.path.realpath(path))
     if data is None:
         return None
     if len(data) > _MAX_BYTES:

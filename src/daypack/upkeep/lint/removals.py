@@ -8,10 +8,8 @@ the reason. What cannot be decided stays.
 import re
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
-
 from daypack.text.statements.narrative import SessionEntry
-from daypack.text.statements.passages import Document, Part
+from daypack.text.statements.passages import Document, Part, Span
 from daypack.text.statements.rarity import Rarity
 from daypack.text.statements.wording import terms_of
 from daypack.upkeep.lint.matches import Match, file_names, is_pointer
@@ -24,12 +22,9 @@ _ID_TERMS = 3  # of a line that only lists ids, beside them
 _MEMORY_FILES = {"MEMORY.MD", "CONTEXT.MD"}
 
 
-class Removal(Struct, frozen=True):
+class Removal(Span, frozen=True):
     """Lines to remove from a text; `words` is set if only a part of the line is removed."""
 
-    source: str
-    first: int
-    last: int
     reason: str
     words: str = ""
 

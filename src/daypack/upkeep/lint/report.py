@@ -12,7 +12,7 @@ from daypack.text.statements.passages import Document
 from daypack.text.tokens import Counter
 from daypack.upkeep.lint.context_md import tidy_state
 from daypack.upkeep.lint.duplicates import Row, find_conflicts, find_duplicates
-from daypack.upkeep.lint.edits import diff_all, edited, flattened
+from daypack.upkeep.lint.edits import diff, edited, flattened
 from daypack.upkeep.lint.examples import Example, find_examples
 from daypack.upkeep.lint.matches import Finder
 from daypack.upkeep.lint.prompt_texts import MEMORY, STATE
@@ -59,7 +59,7 @@ class Report(Struct, frozen=True):
 
     def patch(self) -> str:
         """Return the patch for the files a person owns: all but MEMORY.md and CONTEXT.md."""
-        return diff_all({name: texts for name, texts in self.texts.items() if name not in (MEMORY, STATE)})
+        return "".join(diff(name, *texts) for name, texts in self.texts.items() if name not in (MEMORY, STATE))
 
 
 def examine(

@@ -17,7 +17,7 @@ from typing import Literal
 from msgspec import Struct
 
 from daypack.errors import BadInput
-from daypack.text.statements.passages import TITLE_LEVEL, Document, Lines, Part
+from daypack.text.statements.passages import TITLE_LEVEL, Document, Part, Span
 from daypack.text.statements.wording import terms_of
 
 Sort = Literal["tool", "layer"]
@@ -41,20 +41,12 @@ class Declared(Struct, frozen=True):
     layers: tuple[str, ...] = ()
 
 
-class Stale(Struct, frozen=True, omit_defaults=True):
+class Stale(Span, frozen=True, omit_defaults=True):
     """Lines of a text about a tool or layer that is not declared; `mixed`: they are about a declared one too."""
 
-    source: str
-    first: int
-    last: int
     name: str
     sort: Sort
     mixed: bool = False
-
-    @property
-    def lines(self) -> Lines:
-        """Where it is."""
-        return Lines(self.first, self.last)
 
 
 def read_declared(text: str, place: str = "") -> Declared:

@@ -21,7 +21,7 @@ from daypack.history.layout import Home
 from daypack.history.session import History
 from daypack.text.statements.passages import Document
 from daypack.upkeep.lint.edits import diff
-from daypack.upkeep.lint.prompt_texts import MEMORY, read_text, read_workspace
+from daypack.upkeep.lint.prompt_texts import MEMORY, find_text, read_workspace
 from daypack.upkeep.reflect.promotion import Candidate, Refused, choose, find_candidates
 
 MAX_BULLETS = 200
@@ -87,7 +87,7 @@ class Reflector:
         return Reflected(tuple(chosen), tuple(refused), written)
 
     def _read(self) -> str | None:
-        return read_text(self.path)
+        return find_text(self.path)
 
     def _write(self, before: str | None, after: str) -> Written:
         if before == after:
