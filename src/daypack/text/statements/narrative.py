@@ -8,11 +8,10 @@ Only a date at the start of a line or heading counts: a date in a fact ("the lea
 """
 
 import re
-from collections.abc import Iterator
 from typing import Literal
 
 from daypack.text.english import MODALS, is_past
-from daypack.text.statements.passages import Document, Lines, Span
+from daypack.text.statements.passages import Document, Span
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DAY = (
@@ -29,7 +28,10 @@ _HEADED = re.compile(
     r"|^(?:current |active )?(?:task|todo|to-do|in progress|next steps?|pending)s?\b",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"<\s*(/?)\s*(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad)\s*>", re.IGNORECASE)
+_THINKING = r"\s*(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad)\s*>"
+_TAG = re.compile(rf"</?{_THINKING}", re.IGNORECASE)
+# A tag that is never closed reaches to the next blank line or heading.
+_THOUGHT = re.compile(rf"<{_THINKING}(?:.*?</{_THINKING}|.*?(?=\n\s*\n|\n#|\s*\Z))", re.IGNORECASE | re.DOTALL)
 # Actions. Decisions and preferences may be facts, so their verbs are excluded.
 _DID = (
     r"(?:(?!need|decided|agreed|preferred|used|named|based|owned|hired)[a-z]{2,}ed|read|ran|made|wrote|found|sent"
@@ -80,14 +82,15 @@ class SessionEntry(Span, frozen=True):
 
 def find_session_entries(document: Document) -> tuple[SessionEntry, ...]:
     """Return the lines of a text that belong to single sessions."""
-    found = [SessionEntry(document.name, *lines, "thinking") for lines in _thinking(document)]
+    text = "\n".join(document.rows)
+    ends = [(text.count("\n", 0, match.start()), text.count("\n", 0, match.end())) for match in _THOUGHT.finditer(text)]
+    found = [SessionEntry(document.name, first + 1, last + 1, "thinking") for first, last in ends]
     for section in document.sections:
         if _HEADED.search(section.title.strip("*_` :")):
             day = re.search(_DAY, section.title, re.IGNORECASE)
             found += [SessionEntry(document.name, *section.lines, "dated" if day else "headed")]
-    spans = [Lines(entry.first, entry.last) for entry in found]
-    pairs = zip(found, spans, strict=True)
-    found = [entry for entry, lines in pairs if not any(lines != span and lines.within(span) for span in spans)]
+    spans = [entry.lines for entry in found]
+    found = [e for e in found if not any(e.lines != span and e.lines.within(span) for span in spans)]
     taken = {number for lines in spans for number in lines.numbers}
     for item in document.items:
         rows = [number for number in item.lines.numbers if number not in taken]
@@ -111,18 +114,3 @@ def _is_past(text: str) -> bool:
     """Return True if the first verb of a sentence that shows its tense is in the past."""
     words = re.findall(r"[a-z']+", text.lower())
     return next((word not in _NOT_PAST for word in words if word in _NOT_PAST or is_past(word)), False)
-
-
-def _thinking(document: Document) -> Iterator[Lines]:
-    opened = 0
-    for number, row in enumerate(document.rows, 1):
-        for match in _TAG.finditer(row):
-            if match[1]:
-                yield Lines(opened or number, number)
-                opened = 0
-            elif not opened:
-                opened = number
-    if opened:  # never closed: up to the next blank line or heading
-        starts = {number for number, _, _ in document.headings}
-        ends = (n for n in range(opened + 1, len(document.rows) + 1) if n in starts or not document.row(n).strip())
-        yield Lines(opened, next(ends, len(document.rows) + 1) - 1)

@@ -23,17 +23,13 @@ _NEAR = 0.6  # similarity of two statements from which they are one rule
 _NEAR_CONTRAST = 0.7  # the same if each names something that the other does not
 _NEAR_FEW = 0.8  # the same if few terms are shared, or both are in one file
 _NEAR_ACTION = 0.9  # the same if they begin with different verbs
-_NEAR_NEGATED = 0.6  # the same if they only share what both forbid
-_MOST, _LIKE = 0.88, 0.4  # of the shorter statement's terms, if the longer one says more; and their similarity
 _NOT_NAMES = 0.3  # of the shared terms, by weight
 _DOUBTFUL, _VECTORS = 0.3, 0.8  # similarity of terms that vectors may confirm, and their cosine
 _SPREAD, _SPREAD_TERMS = 0.72, 5  # of a line's terms that a section has, and how many terms the line must have
 _BLOCK, _BLOCK_NAMED = 0.55, 0.3  # of an injected block's terms that a section has, and if its title names the block
 _ABOUT = 0.65  # of the statements of a section that repeats a block
-_AS_MUCH = 0.93  # of the best section's terms: a smaller section is preferred
 _TITLE_SHARE = 0.33  # of a section's title that a reference to its file must have
 _LONG_REFERENCE = 15  # terms: a longer statement says more than where to look
-_MAX_LINES = 60  # longer sections have several subjects
 _FILE = re.compile(r"\b([A-Za-z]+\.md)\b")
 # "by the narration rules": a reference without a file
 _REFERENCE = re.compile(
@@ -63,22 +59,12 @@ class Finder:
 
     def find(self) -> list[Match]:
         """Return all matches, similar statements that are different rules included."""
-        pairs = list(self._pairs())
-        same = [pair for pair in pairs if not pair.differs]
-        ends = [(pair.left, pair.right) for pair in same] + [(pair.right, pair.left) for pair in same]
-        said = {(a.source, a.lines.first) for a, b in ends if self._share(a.wording.terms, b.wording.terms) >= _SPREAD}
         spread: dict[int, list[Match]] = defaultdict(list)
         for match in self._spread():
-            if (match.left.source, match.left.lines.first) not in said:
-                spread[id(match.left)].append(match)
+            spread[id(match.left)].append(match)
+        smallest = [min(matches, key=lambda match: len(match.right.lines.numbers)) for matches in spread.values()]
         blocks = [match for document in self._documents.values() for match in self._repeated_blocks(document)]
-        return [*pairs, *map(self._innermost, spread.values()), *blocks, *self._references()]
-
-    def _innermost(self, matches: Sequence[Match]) -> Match:
-        """Return the smallest section that has about as many of a line's terms as any."""
-        shares = [(self._share(match.left.wording.terms, match.right.wording.terms), match) for match in matches]
-        good = [match for share, match in shares if share >= _AS_MUCH * max(share for share, _ in shares)]
-        return min(good, key=lambda match: len(match.right.lines.numbers))
+        return [*self._pairs(), *smallest, *blocks, *self._references()]
 
     def _pairs(self) -> Iterator[Match]:
         found = [match for left, right in self._candidates() if (match := self._compare(left, right))]
@@ -112,10 +98,8 @@ class Finder:
         refers = right.source.upper() in file_names(left.text) or left.source.upper() in file_names(right.text)
         if refers or (own and len(shared) <= 2):
             return None
-        if a.words == b.words:
-            return Match("exact", left, right) if max(len(a.words), len(left.text.split())) > 1 else None
         differs = a.differs(b)
-        if differs in ("", "negation") and a.quotes(b):  # a clause has its own negation
+        if a.words == b.words or (differs in ("", "negation") and a.quotes(b)):  # a clause has its own negation
             return Match("exact", left, right)
         if self._share(shared, shared - a.specifics - b.specifics) < _NOT_NAMES:
             return None  # two facts about the same person or thing
@@ -123,9 +107,7 @@ class Finder:
         likeness = self._rarity.similarity(a.against(b) - specific, b.against(a) - specific)
         if differs:  # is the rest the same?
             return Match("near", left, right, differs) if likeness >= _NEAR and len(shared) > 1 else None
-        less, more = sorted((a.terms, b.terms), key=len)
-        part = not own and len(shared) > 2 and likeness > _LIKE and self._share(less, more) >= _MOST
-        if part or likeness >= _enough(a, b, own=own):
+        if likeness >= _enough(a, b, own=own):
             return Match("near", left, right)
         return Match("near", left, right, "doubtful") if likeness >= _DOUBTFUL and not own else None
 
@@ -133,20 +115,16 @@ class Finder:
         """Find lines whose terms are spread over a section, or over a block of daypack."""
         for document in self._documents.values():
             own = document.role == "injected"
-            sections = [document.whole] if own else self._sections(document)
+            sections = [document.whole] if own else document.sections if document.role == "instruction" else []
             items = [item for other in self._files(document) for item in other.items]
             for section, item in [(section, item) for section in sections for item in items]:
-                terms, memory = item.wording.terms, self._documents[item.source].role == "memory"
-                if len(terms) < _SPREAD_TERMS or self._share(terms, section.wording.terms) < _SPREAD:
-                    continue
-                shares = [self._share(terms, part.wording.terms) for part in section.parts]
-                about = own or (sum(map(bool, shares)) > 1 and (memory or terms & terms_of(section.title)))
-                if about and max(shares) < _SPREAD:
-                    yield Match("near", item, section)
-
-    def _sections(self, document: Document) -> list[Part]:
-        short = [section for section in document.sections if len(section.lines.numbers) <= _MAX_LINES]
-        return short if document.role == "instruction" else []
+                terms = item.wording.terms
+                if len(terms) >= _SPREAD_TERMS and self._share(terms, section.wording.terms) >= _SPREAD:
+                    shares = [self._share(terms, part.wording.terms) for part in section.parts]
+                    memory = self._documents[item.source].role == "memory"
+                    about = own or (sum(map(bool, shares)) > 1 and (memory or terms & terms_of(section.title)))
+                    if about and max(shares, default=1.0) < _SPREAD:
+                        yield Match("near", item, section)
 
     def _files(self, document: Document) -> list[Document]:
         return [other for other in self._documents.values() if other is not document and other.role != "injected"]
@@ -159,7 +137,7 @@ class Finder:
             return
         for document in self._files(block):
             found: list[tuple[float, int, Part]] = []
-            for at, section in enumerate(self._sections(document)):
+            for at, section in enumerate(document.sections):
                 lines = [statement.wording.terms & terms for item in section.parts for statement in item.parts]
                 about = sum(map(bool, lines)) >= max(2, _ABOUT * len(lines)) and section.wording.terms & set(rarest)
                 named = terms_of(section.title) & terms_of(BLOCK_TITLES.get(block.name, ""))
@@ -190,8 +168,6 @@ def _enough(left: Wording, right: Wording, *, own: bool) -> float:
     shared = left.terms & right.terms
     if len(shared) == 1 and left.terms != right.terms and shared <= GENERIC:
         return 2.0
-    if len(shared) == 1 and left.negated and right.negated:
-        return _NEAR_NEGATED
     if left.action - right.terms and right.action - left.terms:
         return _NEAR_ACTION
     if len(shared) < 3 or own:
