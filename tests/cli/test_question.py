@@ -74,3 +74,28 @@ def test_wrong_use_is_refused(command: Command, talk: str, arguments: tuple[str,
     done = command("question", talk, *arguments)
     assert said in done.stderr
     assert (done.returncode, done.stdout) == (code, "")
+
+
+def test_asking_again_keeps_the_details_and_says_so(command: Command, talk: str) -> None:
+    options = ("--needed-for", "the plan", "--requested-from", "user:anna", "--severity", "blocking")
+    asked = command("question", talk, "add", "Which port?", *options)
+    assert asked.stdout.startswith("asked q-")
+    before = command("question", talk, "--json").stdout
+    again = command("question", talk, "add", "Which port?")
+    assert again.stdout == asked.stdout.replace("asked", "already open")
+    assert command("question", talk, "--json").stdout == before
+    changed = command("question", talk, "add", "Which port?", "--severity", "low")
+    assert changed.stdout == asked.stdout.replace("asked", "changed")
+    (listed,) = json.loads(command("question", talk, "--json").stdout)
+    assert (listed["severity"], listed["needed_for"], listed["requested_from"]) == ("low", "the plan", "user:anna")
+
+
+def test_resolving_needs_an_answer_or_another_status(command: Command, talk: str) -> None:
+    asked = json.loads(command("question", talk, "add", "Which port?", "--json").stdout)["id"]
+    refused = command("question", talk, "resolve", asked)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "no answer" in refused.stderr
+    assert "--answer" in refused.stderr
+    assert command("question", talk, "resolve", asked, "--status", "declined").stdout == f"{asked} is declined\n"
+    listed = command("question", talk, "list", "--all").stdout.splitlines()
+    assert next(line for line in listed if "events:" in line).startswith("  declined in events:ev-")

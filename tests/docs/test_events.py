@@ -34,7 +34,7 @@ def story(home: str) -> Iterator[Event]:
         session.set_budget(9_000)
         session.switch("voice", on=True)
         question = session.add_question("Which port?")
-        session.resolve_question(question)
+        session.resolve_question(question, answer="8080")
         (session.path / "context" / "gc.policy").write_text("swap_ttl=2w\n")
         proofs.collect(session)
         session.undo()

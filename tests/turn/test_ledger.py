@@ -45,7 +45,7 @@ def test_it_says_what_the_events_say(home: str) -> None:
     assert [one["question"] for one in found["questions"].values()] == ["Who pays?"]
     session.unpin("system")
     session.switch("voice", on=False)
-    session.resolve_question(next(iter(found["questions"])))
+    session.resolve_question(next(iter(found["questions"])), answer="Anna.")
     later = folded(session)
     assert "pins" not in later
     assert "questions" not in later

@@ -207,7 +207,7 @@ def test_an_open_question_is_missed_until_it_is_resolved(home: str) -> None:
     ]
     states = {one.missing_id: one.status for one in turn.envelope.missing_contexts}
     assert states == {first: "requested", second: "open"}
-    session.resolve_question(first)
+    session.resolve_question(first, answer="Anna.")
     assert [one.id for one in session.prepare().missing] == [second]
     with pytest.raises(NotFound, match="no open question"):
         session.resolve_question(first)

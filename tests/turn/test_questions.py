@@ -81,9 +81,48 @@ def test_asking_again_opens_a_question_again(home: str) -> None:
         (asked, "high", "open")
     ]
     assert question_in(export(session.turns, "session"), asked).status == "open"
-    session.resolve_question(asked)
+    session.resolve_question(asked, status="expired")
     ended = question_in(export(session.turns, "session"), asked)
     assert ended.resolution_refs == (f"events:{session.events()[-1].id}",)
+
+
+def test_asking_again_keeps_what_is_not_given_again(home: str) -> None:
+    session = opened(home)
+    asked = session.add_question("Which port?", **DETAILS)
+    (before,) = session.turns.questions.open()
+    events = len(session.events())
+    assert session.add_question("Which port?") == asked
+    assert session.add_question("Which port?", needed_for=None, severity=DETAILS["severity"]) == asked
+    assert session.turns.questions.open() == (before,)
+    assert len(session.events()) == events  # nothing changed, nothing is recorded
+    session.add_question("Which port?", severity="low", blocked_actions=[])
+    (after,) = session.turns.questions.open()
+    assert (after.severity, after.blocked_actions) == ("low", ())
+    assert (after.needed_for, after.candidate_sources) == (before.needed_for, before.candidate_sources)
+    session.resolve_question(asked, status="declined")
+    session.add_question("Which port?")
+    (reopened,) = session.turns.questions.open()
+    assert (reopened.needed_for, reopened.severity, reopened.resolution_refs) == (before.needed_for, "low", ())
+
+
+def test_a_question_is_not_resolved_without_an_answer(home: str) -> None:
+    session = opened(home)
+    asked = session.add_question("Which port?")
+    with pytest.raises(BadInput, match="no answer to") as refused:
+        session.resolve_question(asked)
+    assert "answer_ref" in str(refused.value)
+    with pytest.raises(BadInput, match="no answer to"):
+        session.resolve_question(asked, status="resolved")
+    assert [question.id for question in session.turns.questions.open()] == [asked]
+
+
+def test_an_open_question_is_evidence_and_not_in_the_request(home: str) -> None:
+    session = opened(home)
+    asked = session.add_question("Which port?")
+    turn = session.prepare(budget=8000)
+    assert [gap.id for gap in turn.missing] == [asked]
+    assert question_in(turn.envelope, asked).status == "open"
+    assert "Which port?" not in json.dumps(turn.request("openai"))
 
 
 def test_questions_survive_a_new_process_and_a_lost_ledger(home: str) -> None:

@@ -70,25 +70,29 @@ def run(args: argparse.Namespace) -> int:
         _print(question)
     name = shell_word(args.session)
     if still_open:
-        print_note(f"{counted(len(still_open), 'open question')}; answer one with `daypack question {name} resolve ID`")
+        answer = f"answer one with `daypack question {name} resolve ID --answer TEXT`"
+        print_note(f"{counted(len(still_open), 'open question')}; {answer}")
     else:
         print_note(f"no open questions; ask one with `daypack question {name} add TEXT`")
     return 0
 
 
 def _add(session: Session, args: argparse.Namespace) -> int:
+    before = session.turns.questions.open()
     missing_id = session.add_question(args.value, **_given(args, _ASKING))
+    asked = next(question for question in session.turns.questions.open() if question.id == missing_id)
     if args.json:
-        asked = next(question for question in session.turns.questions.open() if question.id == missing_id)
         print(json_text(_as_json(asked)))
     else:
-        print(f"asked {missing_id}: {safe_line(args.value)}")
+        again = missing_id in (question.id for question in before)
+        done = "already open" if asked in before else "changed" if again else "asked"
+        print(f"{done} {missing_id}: {safe_line(args.value)}")
     return 0
 
 
 def _check(args: argparse.Namespace) -> None:
     if args.action in ("add", "resolve") and args.value is None:
-        hint = "question SESSION add TEXT, or question SESSION resolve ID"
+        hint = "question SESSION add TEXT, or question SESSION resolve ID --answer TEXT"
         raise _bad(f"{args.action} needs a value", "arguments", hint)
     if args.action not in ("add", "resolve") and args.value is not None:
         raise _bad("list takes no value", "arguments", "question SESSION list")
@@ -113,7 +117,8 @@ def _print(question: Missing) -> None:
     facts += [("blocks", action) for action in question.blocked_actions]
     facts += [("may be in", _ref(ref)) for ref in question.candidate_sources]
     facts += [("asked", _ref(question.requested) if question.requested else None)]
-    facts += [("answer", _ref(ref)) for ref in question.resolution_refs]
+    end = "answer" if question.status == "resolved" else f"{question.status} in"
+    facts += [(end, _ref(ref)) for ref in question.resolution_refs]
     for name, value in facts:
         if value:
             print(f"  {name} {safe_line(value)}")

@@ -1,6 +1,7 @@
 """Questions: events that request missing context, and events that answer, decline or withdraw the request.
 
-An answered question stays on record with its status and where its answer is. Asking it again reopens it.
+An answered question stays on record with its status and where its answer is. Asking it again reopens it; what is not
+given again stays as it was.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,23 +59,30 @@ class Questions:
         """Record an open question and return its id, which is the same for the same words."""
         text = _words(question, "question", _ADD)
         _refuse_unknown(details, QuestionDetails, _ADD)
-        needed_for, asked = details.get("needed_for"), details.get("requested_from")
-        sources = _listed(details.get("candidate_sources"), "candidate_sources")
-        actions = _listed(details.get("blocked_actions"), "blocked_actions")
-        severity = "medium" if details.get("severity") is None else details.get("severity")
-        _require(severity, SEVERITIES, "severity", _ADD)
         missing_id = f"q-{sha256(text.encode('utf-8', 'replace')).hexdigest()[:12]}"
-        data: dict[str, Any] = {
-            "missing_id": missing_id,
-            "question": text,
-            "severity": severity,
-            "needed_for": None if needed_for is None else _words(needed_for, "needed_for", _ADD),
-            "blocked_actions": [_words(action, f"blocked_actions[{at}]", _ADD) for at, action in enumerate(actions)],
-            "candidate_sources": [self._ref(ref, f"candidate_sources[{at}]", _ADD) for at, ref in enumerate(sources)],
-            "requested_from": None if asked is None else self._ref(asked, "requested_from", _ADD),
-        }
-        self._append(ASKED, {name: value for name, value in data.items() if value})
+        given = self._details(details)
+        folded = self._inputs.ledger.read()
+        before = folded.questions.get(missing_id) or folded.answered.get(missing_id)
+        known = _known(before) if before else {"severity": "medium"}
+        data = {name: value for name, value in {**known, **given}.items() if value}
+        if missing_id not in folded.questions or data != known:
+            self._append(ASKED, {"missing_id": missing_id, "question": text, **data})
         return missing_id
+
+    def _details(self, details: QuestionDetails) -> dict[str, Any]:
+        """Return the details that are given, checked; None is not given, an empty list is."""
+        given: dict[str, Any] = {name: value for name, value in details.items() if value is not None}
+        if "severity" in given:
+            _require(given["severity"], SEVERITIES, "severity", _ADD)
+        if "needed_for" in given:
+            _words(given["needed_for"], "needed_for", _ADD)
+        if "requested_from" in given:
+            given["requested_from"] = self._ref(given["requested_from"], "requested_from", _ADD)
+        for name, check in (("blocked_actions", _words), ("candidate_sources", self._ref)):
+            if name in given:
+                listed = enumerate(_listed(given[name], name))
+                given[name] = [check(value, f"{name}[{at}]", _ADD) for at, value in listed]
+        return given
 
     def resolve(self, missing_id: str, **answer: Unpack[Answer]) -> None:
         """Record how an open question ended."""
@@ -90,6 +98,9 @@ class Questions:
         folded = self._inputs.ledger.read()
         if missing_id not in folded.questions:
             raise self._not_open(missing_id, folded.questions, folded.answered)
+        if status == "resolved" and words is None and ref is None:
+            hint = "give answer or answer_ref (--answer, --answer-ref); without one the status is declined or expired"
+            raise BadInput(f"no answer to {missing_id!r}", operation=_RESOLVE, place="answer", hint=hint)
         if text is not None:
             data |= self._inputs.history.capture(_encoded(text))
         self._append(RESOLVED, data)
@@ -126,6 +137,18 @@ class Questions:
             problem = f"no open question {missing_id!r}: it is {former.status}"
             hint = "ask it again to open it again"
         return NotFound(problem, operation=_RESOLVE, place=self._inputs.history.layout.name, hint=hint)
+
+
+def _known(question: Missing) -> dict[str, Any]:
+    """Return the details of a question, as an event has them."""
+    known = {
+        "severity": question.severity,
+        "needed_for": question.needed_for,
+        "requested_from": question.requested,
+        "blocked_actions": list(question.blocked_actions),
+        "candidate_sources": list(question.candidate_sources),
+    }
+    return {name: value for name, value in known.items() if value}
 
 
 # What is given

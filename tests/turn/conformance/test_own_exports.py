@@ -40,7 +40,7 @@ def eventful(home: str) -> Session:
     session.pin("system", f"You are a pilot. Use {SECRET}.")
     session.put_child("rev-123", result="The reef is charted.")
     session.add_question("Who pays?", requested_from="user:anna")
-    session.resolve_question(session.add_question("Which boat?"))
+    session.resolve_question(session.add_question("Which boat?"), status="expired")
     session.resolve_question(session.add_question("Which reef?"), answer="The northern one.")
     session.resolve_question(session.add_question("Which crew?"), status="declined")
     data = FOREIGN.read_bytes()
