@@ -105,8 +105,10 @@ class Erasure:
 
     def remaining(self) -> tuple[Elsewhere, ...]:
         """Return the files that hold a literal now; the sentences of an erased message may be said elsewhere."""
-        literal = self.target.kind == "literal"
-        return tuple(files_holding(self.home, self.target.spellings, frozenset())) if literal else ()
+        if self.target.kind != "literal":
+            return ()
+        erased = [place.layout.folder for place in self.places]
+        return tuple(files_holding(self.home, self.target.spellings, frozenset(), erased))
 
     def rewrite_memories(self) -> tuple[Rewritten, ...]:
         """Erase from the memories; their search indexes are removed before and after, and made again when searched."""

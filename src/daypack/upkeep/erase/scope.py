@@ -20,6 +20,8 @@ from daypack.upkeep.erase.spellings import Spellings
 _CHILD = "child.updated"
 _CHUNK = 16 << 20
 _MOST_SPELLED = 1 << 12  # bytes of a spelling that may cross the border of two chunks
+_OUTSIDE = "outside the scope"
+_STAYS = "only in times, numbers, ids or settings, which stay as they are"
 _SKIPPED = ("model",)  # downloaded files
 
 
@@ -96,8 +98,14 @@ def check_names(places: Iterable[Place], spellings: Spellings | Copies) -> None:
                 raise BadInput(problem, operation="erase", place=f"{place.layout.folder}: {name}", hint=hint)
 
 
-def files_holding(home: Home, spellings: Spellings | Copies, reached: frozenset[str]) -> Iterator[Elsewhere]:
-    """Yield the files of a home that hold a spelling, but for those in folders that are `reached`."""
+def files_holding(
+    home: Home, spellings: Spellings | Copies, reached: frozenset[str], erased: Iterable[str] = ()
+) -> Iterator[Elsewhere]:
+    """Yield the files of a home that hold a spelling, but for those in folders that are `reached`.
+
+    What is still in a folder that was `erased` is part of the format.
+    """
+    inside = tuple(os.path.join(folder, "") for folder in erased)
     for folder, folders, names in os.walk(home.folder):
         if folder == home.folder:
             folders[:] = [name for name in folders if name not in _SKIPPED]
@@ -107,7 +115,7 @@ def files_holding(home: Home, spellings: Spellings | Copies, reached: frozenset[
             if path in reached or os.path.islink(path):
                 continue
             if spelled := _spelled_in(path, spellings):
-                yield Elsewhere(path, spelled)
+                yield Elsewhere(path, _STAYS if spelled == _OUTSIDE and path.startswith(inside) else spelled)
 
 
 def _spelled_in(path: str, spellings: Spellings | Copies) -> str:
@@ -118,7 +126,7 @@ def _spelled_in(path: str, spellings: Spellings | Copies) -> str:
             before = b""
             while data := file.read(_CHUNK):
                 if spellings.found_in(before + data):
-                    return "outside the scope"
+                    return _OUTSIDE
                 if spellings.encoded_in(before + data):
                     encoded = "encoded (base64, hexadecimal or percent)"
                 before = data[-_MOST_SPELLED:]

@@ -1,6 +1,7 @@
 """The new files of one session from which something is erased, and what differs from the old ones."""
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from daypack.history.layout import Layout
 from daypack.history.lines import UNREADABLE
 from daypack.history.message_events import message_of
 from daypack.history.reader import decoder_of
-from daypack.turn.ledger import ERASED, EXPORTED, TURN
+from daypack.turn.ledger import BUDGET, ERASED, EXPORTED, TURN
 from daypack.types.digest import digest_text
 from daypack.types.history import Event, Message
 from daypack.types.records import SwapRecord
@@ -30,6 +31,10 @@ from daypack.upkeep.erase.turns import ShownParts
 # Of context/, what people write; everything else is made again from the logs.
 _WRITTEN = ("pinned", "child", "budget", "gc.policy")
 _STRUCTURE = ("seq", "id", "ts", "role", "type", "crc")
+# Files and events with a time, a word of the format or a number that must be read again.
+_SETTINGS = ("created_at", "updated_at", "state", os.path.join("context", "budget"), BUDGET)
+# Events of daypack begin with these words. Numbers in them count something; in those of others they may be a secret.
+_OWN = re.compile(r"(?:context|tool|provider|pin|session|log|rules?|child|history|gc|import|memory|fact)\.")
 
 
 class SessionPlan(Struct, frozen=True):
@@ -134,7 +139,11 @@ class SessionRewrite:
             self._calls = [call["arguments"] for call in new.get("tool_calls", ())]
             self._texts.replace_value(said)
             return sealed_like(line, new)
+        matches = self._texts.matches
         replaced = self._replaced(line, fields, structured=False)
+        if _is_message(line) and not _is_message(Line(replaced, line.seq, replaced)):  # a number of the format
+            self._texts.matches = matches
+            replaced = self._replaced(line, fields, structured=True)
         # A reply has the digest of a section that was cut from it.
         return replaced if replaced == line.data else self._with_digests(line, replaced)
 
@@ -224,7 +233,10 @@ class SessionRewrite:
 
     def _new_event(self, line: Line) -> bytes:
         fields = line.fields
-        new = self._replaced(line, fields, structured=True)
+        kind = str((fields or {}).get("type"))
+        if kind in _SETTINGS:
+            return line.data
+        new = self._replaced(line, fields, structured=_OWN.match(kind) is not None)
         name = f"ev-{line.seq}"
         if fields is None:
             return self._with_digests(line, new)
@@ -232,7 +244,7 @@ class SessionRewrite:
         try:
             if name in self._turns:
                 new = sealed_like(line, self._as_erased(data, prefix=self._turns[name]))
-            elif data.get("type") == EXPORTED and (self._turns or self.changed_seqs):
+            elif kind == EXPORTED and (self._turns or self.changed_seqs):
                 new = sealed_like(line, self._as_hidden(data))
             elif self._calls and (event := _event_of(line)) and message_of(event) == self._target.seq:
                 new = sealed_like(line, {**data, "data": self._with_calls(data["data"])})
@@ -283,7 +295,7 @@ class SessionRewrite:
         for path in _files_in(layout.folder):
             name = os.path.relpath(path, layout.folder)
             first = name.split(os.sep)[0]
-            if path in own or first in ("blob", STAGING) or self._is_derived(name):
+            if path in own or first in ("blob", STAGING) or name in _SETTINGS or self._is_derived(name):
                 continue
             try:
                 data = atomic.read(path) or b""
@@ -292,12 +304,21 @@ class SessionRewrite:
             if os.path.basename(path).startswith(atomic.TEMPORARY):
                 if self._target.spellings.found_in(data):
                     yield name, None
-            elif (new := self._texts.replace_bytes(data)) != data:
+            elif (new := self._new_meta(data) if path == layout.meta else self._texts.replace_bytes(data)) != data:
                 yield name, new
         for name in _names_in(layout.blob):
             path = os.path.join(layout.blob, name)
             if name.startswith(atomic.TEMPORARY) and self._target.spellings.found_in(atomic.read(path) or b""):
                 yield os.path.join("blob", name), None
+
+    def _new_meta(self, data: bytes) -> bytes:
+        """Return the new meta.json; numbers in it are settings."""
+        try:
+            meta = msgspec.json.decode(data) if self._target.spellings.found_in(data) else None
+        except UNREADABLE:
+            return self._texts.replace_bytes(data)
+        new = self._texts.replace_value(meta, structured=True)
+        return data if new == meta else msgspec.json.format(msgspec.json.encode(new), indent=2) + b"\n"
 
     def _derived_holding(self) -> Iterator[str]:
         for path in _files_in(self._layout.context):
@@ -320,6 +341,14 @@ def _messages_of(lines: list[bytes]) -> dict[int, Message]:
         except UNREADABLE:
             continue
     return found
+
+
+def _is_message(line: Line) -> bool:
+    try:
+        decoder_of(Message).decode(line.record)
+    except UNREADABLE:
+        return False
+    return True
 
 
 def _event_of(line: Line) -> Event | None:

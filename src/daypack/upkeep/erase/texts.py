@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, cast
 
@@ -35,7 +36,7 @@ class Texts:
         """Return a text without what is erased; a structured one may be a number or digest that only looks like it."""
         if structured and _STRUCTURE.fullmatch(text) and not self.spellings.is_whole(text):
             return text
-        changed = self.spellings.replace(text, self.marker)
+        changed = self._valid(text, self.spellings.replace(text, self.marker))
         if changed != text:
             self.matches += self.spellings.count(text)
             self.note(text.encode("utf-8", "surrogatepass"), changed.encode("utf-8", "surrogatepass"))
@@ -47,7 +48,7 @@ class Texts:
         if not self.spellings.found_in(data):
             return data
         text = data.decode("utf-8", "surrogateescape")
-        changed = self.spellings.replace(text, self.marker)
+        changed = self._valid(text, self.spellings.replace(text, self.marker))
         self.matches += self.spellings.count(text)
         self._note_nested(text)  # an envelope has the digests of its items
         return changed.encode("utf-8", "surrogateescape")
@@ -65,10 +66,25 @@ class Texts:
                 self.replace(key): self._whole(key, part) if whole else self.replace_value(part, structured=structured)
                 for key, part in fields.items()
             }
-        if isinstance(value, int) and not structured and self.spellings.is_whole(str(value)):
+        if isinstance(value, int | float) and not structured and self.spellings.found_in(msgspec.json.encode(value)):
             self.matches += 1
             return self.marker
         return value
+
+    def _valid(self, text: str, changed: str) -> str:
+        """Return the new text; JSON stays JSON where a number was erased."""
+        if changed == text or text[:1] not in ("{", "["):
+            return changed
+        with suppress(*UNREADABLE):
+            value = msgspec.json.decode(text)
+            try:
+                msgspec.json.decode(changed)
+            except UNREADABLE:
+                matches = self.matches
+                whole = msgspec.json.encode(self.replace_value(value)).decode()
+                self.matches = matches
+                return changed if self.spellings.found_in(whole.encode()) else whole
+        return changed
 
     def note(self, old: bytes, new: bytes) -> None:
         """Note that a text with a digest changed."""
