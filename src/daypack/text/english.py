@@ -52,7 +52,7 @@ FORCE_WORDS = _words(
 
 # Opposites: "kept shut" is "not opened". The first word of a group stands for all of it, and `|` begins its opposites.
 _OPPOSITES = """
-on enable activate | off disable deactivate
+on enable activate | off disable disabled deactivate
 open | close shut
 start begin | stop end
 increase raise | decrease reduce
@@ -154,9 +154,9 @@ def irregular_forms(word: str) -> tuple[str, ...]:
 _INFLECTIONS = (("ing", ""), ("ed", ""))
 _DERIVATIONS = (
     ("ification", "ify"), ("umption", "um"), ("ription", "rib"), ("ission", "it"), ("nsion", "nd"), ("ision", "id"),
-    ("ication", ""), ("icate", ""), ("lish", "l"), ("ation", ""), ("ating", ""), ("ated", ""), ("ate", ""),
-    ("ative", ""), ("ible", ""), ("able", ""), ("ing", ""), ("ion", ""), ("ed", ""), ("ment", ""), ("ance", ""),
-    ("erence", "er"), ("val", "v"), ("sal", "s"), ("ly", ""), ("er", ""),
+    ("lication", "l"), ("lish", "l"), ("ation", "at"), ("ative", "at"), ("ature", ""), ("ible", ""), ("able", ""),
+    ("ing", ""), ("ion", ""), ("ed", ""), ("ment", ""), ("ance", ""), ("erence", "er"), ("val", "v"), ("sal", "s"),
+    ("ly", ""), ("er", ""),
 )  # fmt: skip
 
 
@@ -350,6 +350,8 @@ SUPPOSING = _words(
     suppose supposes appear appears wonder wonders doubt doubts expect expects assume assumes suggest suggests
     """
 )
+# Verbs that say little without their object, and that many others can replace.
+LIGHT_VERBS = PRESENT | _words("be do go have leave let put set stay switch turn")
 # Something is from then on what it was not before.
 BECOMING = _words(
     """

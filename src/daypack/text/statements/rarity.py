@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterable
 from math import log
 
-from daypack.text.english import ASKING_WORDS, IMPERATIVES, PRESENT
+from daypack.text.english import ASKING_WORDS, IMPERATIVES, LIGHT_VERBS, PRESENT
 from daypack.text.statements.wording import terms_of
 
+LIGHT = terms_of(" ".join(LIGHT_VERBS | (ASKING_WORDS - IMPERATIVES)))  # words that many others can replace
 GENERIC = terms_of(" ".join(IMPERATIVES | PRESENT | ASKING_WORDS))  # verbs and nouns of any instruction
 
 

@@ -14,10 +14,8 @@ from typing import Literal, NamedTuple
 
 from daypack.text.english import (
     FORCE_WORDS,
-    IMPERATIVES,
     INSTRUCTION_STOP_WORDS,
     NEGATING_PREFIXES,
-    PRESENT,
     irregular_forms,
     opposites,
     root,
@@ -27,7 +25,6 @@ from daypack.text.words import content_words
 
 _COUNTS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _NUMBER_WORDS = {word: str(value) for value, word in enumerate(_COUNTS)} | {"twice": "2"}
-_ACTIONS = IMPERATIVES - PRESENT  # without "use", "keep" and "make", which many verbs can replace
 _FILLER = frozenset(["a", "an", "the", "is", "are", "be", "to", "please", "that", "of", "it", "its", "this"])
 _NOT = (
     r"(?:not|never|no|none|nothing|nobody|neither|cannot|forbidden|forbids?|prohibited|banned|avoid|refrain)\b"
@@ -64,6 +61,7 @@ _NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z][a-z]+\b")
 _TAG = re.compile(r"(?<![\w&])[#@][A-Za-z][\w-]+")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,:]\d+)*")
 _FEW_WORDS, _LONG_CLAUSE = 3, 3
+_VERB_END = re.compile(r"(?<=\w{3})(?<![eo])at$")
 _STEM_CHARS = 6  # longer stems are compared by their beginning: respond, response
 
 
@@ -104,11 +102,6 @@ class Wording(NamedTuple):
             if len(here.condition & there.terms) * 2 < len(here.condition):
                 return "condition"
         return ""
-
-    @property
-    def action(self) -> frozenset[str]:
-        """The verb that an instruction begins with."""
-        return terms_of(self.words[0]) if self.words and self.words[0] in _ACTIONS else frozenset()
 
     def against(self, other: "Wording") -> frozenset[str]:
         """Return the terms, with those of the other statement for what it denies by a prefix: locked for unlocked."""
@@ -193,7 +186,7 @@ def _stem(word: str) -> str:
     if len(forms) == 1:
         forms = irregular_forms(root(word))
     word = min(forms) if len(forms) > 1 else word
-    while (shorter := root(word)) != word:  # preferred, prefer
+    while (shorter := _VERB_END.sub("", root(word))) != word:  # preferred, prefer; citation, cit
         word = shorter
     word = word.removesuffix("e") if len(word) > 2 else word  # cite, cited
     return word[:_STEM_CHARS] if word.isalpha() else word

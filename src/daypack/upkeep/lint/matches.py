@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Literal, NamedTuple
 
 from daypack.text.statements.passages import Document, Part
-from daypack.text.statements.rarity import GENERIC, Rarity
+from daypack.text.statements.rarity import GENERIC, LIGHT, Rarity
 from daypack.text.statements.wording import Wording, terms_of
 from daypack.upkeep.lint.prompt_texts import BLOCK_TITLES
 from daypack.upkeep.lint.similarity import Similarity
@@ -22,7 +22,8 @@ Class = Literal["exact", "near", "cross-reference"]
 _NEAR = 0.6  # similarity of two statements from which they are one rule
 _NEAR_CONTRAST = 0.7  # the same if each names something that the other does not
 _NEAR_FEW = 0.8  # the same if few terms are shared, or both are in one file
-_NEAR_ACTION = 0.9  # the same if they begin with different verbs
+_NEAR_SUBSTITUTED = 0.95  # the same if they differ in a single word: a synonym, or another thing
+_MANY_TERMS = 6  # from this many shared terms on, a single word decides less
 _NOT_NAMES = 0.3  # of the shared terms, by weight
 _DOUBTFUL, _VECTORS = 0.3, 0.8  # similarity of terms that vectors may confirm, and their cosine
 _SPREAD, _SPREAD_TERMS = 0.72, 5  # of a line's terms that a section has, and how many terms the line must have
@@ -165,15 +166,15 @@ class Finder:
 
 def _enough(left: Wording, right: Wording, *, own: bool) -> float:
     """Return the similarity from which two statements are one rule; more than 1 if they never are."""
-    shared = left.terms & right.terms
+    shared = left.against(right) & right.terms
     if len(shared) == 1 and left.terms != right.terms and shared <= GENERIC:
         return 2.0
-    if left.action - right.terms and right.action - left.terms:
-        return _NEAR_ACTION
+    mine, theirs = left.against(right) - right.terms - LIGHT, right.against(left) - left.terms - LIGHT
+    if len(mine) == len(theirs) == 1 and len(shared) < _MANY_TERMS:
+        return _NEAR_SUBSTITUTED
     if len(shared) < 3 or own:
         return _NEAR_FEW
-    contrast = left.terms - right.terms - GENERIC and right.terms - left.terms - GENERIC
-    return _NEAR_CONTRAST if contrast else _NEAR
+    return _NEAR_CONTRAST if mine and theirs else _NEAR
 
 
 def file_names(text: str) -> set[str]:
