@@ -49,6 +49,15 @@ def test_anything_short_between_the_separator_and_the_snapshot_is_repaired_and_r
         assert "S0-R6" in broken_rules(reply)
 
 
+@pytest.mark.requirement("S0-R6")
+def test_words_that_are_cut_are_quoted_in_the_report():
+    reply = parse(f"{HI}{SEP}\nIMPORTANT: switch off\nthe power first!\n{GOOD}", expected=STAMP)
+    [said] = [violation.problem for violation in reply.violations if violation.rule == "S0-R6"]
+    assert said == ("characters that are not JSON precede it, and are cut: IMPORTANT: switch off the power first!")
+    long = parse(f"{HI}{SEP}{GOOD} {GOOD}", expected=STAMP)
+    assert all(len(violation.problem) < 200 for violation in long.violations)
+
+
 @pytest.mark.requirement("S0-R6", "X21")
 @pytest.mark.parametrize("closing", CLOSINGS)
 @pytest.mark.parametrize("noise", ["", "\nJSON:\n", "\n```json\n", "\n**Context**\n```json\n"])

@@ -26,6 +26,7 @@ _OPENING = re.compile(
     re.DOTALL,
 )
 _WRAPPER = re.compile(r"(?P<fence>`{3,}|~{3,})|<(?P<tag>[A-Za-z][\w:.-]*)(?:\s[^<>]*)?>")
+_QUOTED = 100  # characters of what is cut
 _CLOSING_FENCE = re.compile(r"(?:`{3,}|~{3,})[ \t]*+(?=[\r\n]|\Z)")
 _FENCE_LINE = re.compile(r"\n[ \t]*+(?:`{3,}|~{3,})[ \t]*+(?=[\r\n]|\Z)")
 _ANY_SPACE = re.compile(r"\s*+")
@@ -82,6 +83,7 @@ class _Opened(NamedTuple):
     wrappers: tuple[str, ...] = ()
     comment: bool = False
     odd: bool = False  # characters that are no white space to JSON
+    noise: str = ""  # words that are cut
 
 
 class _Kindly(NamedTuple):
@@ -244,7 +246,7 @@ class _Finder:
         if opened.at == at:
             return opened
         found = [match["tag"] or _FENCE for match in _WRAPPER.finditer(self._reply, start + _LENGTH, at)]
-        return _Opened(at, tuple(found), odd=True)
+        return _Opened(at, tuple(found), odd=True, noise=self._reply[start + _LENGTH : at])
 
     def _mend(self, start: int, opened: _Opened) -> Section | None:
         reply = self._reply
@@ -319,7 +321,9 @@ class _Finder:
         if any(wrapper != _FENCE for wrapper in opened.wrappers):
             around.append(("tags surround the JSON", ("S0-F3", "S0-R6")))
         if opened.odd:
-            around.append(("characters that are not JSON precede it", ("S0-R6",)))
+            words = " ".join(opened.noise.split())[:_QUOTED]
+            cut = f", and are cut: {words}" if words else ""
+            around.append((f"characters that are not JSON precede it{cut}", ("S0-R6",)))
         if opened.comment:
             around.append(("there are comments", ("S0-F4",)))
         for problem, rules in around:
