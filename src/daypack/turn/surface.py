@@ -151,6 +151,7 @@ class Surface(Struct, frozen=True, kw_only=True):
     last: int = 0  # newest message
     user: Entry | None = None
     compaction: CompactionInfo | None = None  # the newest: the messages it covers stay out of the tail
+    summarized: CompactionInfo | None = None  # the newest: CONTEXT.md is its document, for every target
     seen: int = 0  # newest message of the last turn
     searched: int = 0  # newest message that history was searched for
     last_tail: tuple[int, int] = (0, 0)  # length of the last turn's tail, and the seq of its last message

@@ -12,6 +12,7 @@ from turn.scenes import MARKER, SECRET, FakeMemory, converse, item, outputs, rea
 
 from daypack.session import Session
 from daypack.turn.conformance.objects import LISTS
+from daypack.turn.conformance.report import conform
 from daypack.turn.pack.additions import added_items
 from daypack.turn.turn import Turn
 from daypack.types.context import SCHEMA_VERSION, ContextEnvelope
@@ -213,6 +214,26 @@ def test_every_turn_of_an_epoch_names_the_compaction_it_rests_on(home: str) -> N
     assert set(compaction["source_item_refs"]) <= set(later["surfaces"][0]["available_item_refs"])
     completed = [event for event in later["events"] if event["event_type"] == "context.compaction.completed"]
     assert completed == []
+    assert outputs(session.replay(turn.event_id or "")) == outputs(turn)
+
+
+@pytest.mark.requirement("S3-O10", "S3-O11")
+@pytest.mark.parametrize("target", TARGETS)
+def test_whoever_sees_the_summary_learns_which_compaction_it_is_from(home: str, target: str) -> None:
+    session = stage(home)
+    converse(session, 12)
+    session.append("user", "Where were we?")
+    session.compact()
+    session.prepare(target=target)
+    session.append("assistant", "At the harbour.")
+    turn = session.prepare(target=target)
+    found = document(turn)
+    shown = "context_doc" in {one.get("metadata", {}).get("kind") for one in found["surfaces"][0].get("items", ())}
+    assert shown == (target in ("model", "reviewer", "ui", "user", "peer_agent", "evidence_export"))
+    if shown:
+        assert found["compaction_refs"] == [session.compactions[-1].id]
+        assert [one["summary_id"] for one in found["summaries"]] == [found["compactions"][0]["summary_ref"]]
+    assert conform(msgspec.json.encode(found)).failed == ()
     assert outputs(session.replay(turn.event_id or "")) == outputs(turn)
 
 

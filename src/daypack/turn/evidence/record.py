@@ -191,6 +191,7 @@ def _added(addition: Addition) -> AdditionRef:
 
 def _new_epoch(packed: Packed) -> Epoch:
     surface, fitted = packed.surface, packed.fitted
+    summary = any(item.kind == "context_doc" for item in fitted.prefix)
     return Epoch(
         event="",
         reason=fitted.reason or "first",
@@ -203,7 +204,7 @@ def _new_epoch(packed: Packed) -> Epoch:
         skipped=fitted.skipped,
         omitted=fitted.omitted if fitted.skipped else (),
         stubbed=fitted.stubbed,
-        compaction=surface.compaction,
+        compaction=surface.compaction or (surface.summarized if summary else None),
         memory=surface.memory,
     )
 

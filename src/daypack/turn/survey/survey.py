@@ -60,7 +60,7 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
     measure = measurer(meter, redacting=inputs.redacting, target=request.target)
     folded = inputs.ledger.read()
     inside = request.target in SEEN_BY_DEFAULT
-    compaction = inputs.working_state.info() if inside and folded.compactions else None  # writes missing files
+    newest = inputs.working_state.info() if folded.compactions else None  # writes missing files
     conversation = Conversation(inputs, meter, request.target)
     searching = searching and inside and conversation.user is not None
     pins = inputs.history.pins()
@@ -102,7 +102,8 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
         first=conversation.first,
         last=conversation.last,
         user=conversation.user,
-        compaction=compaction,
+        compaction=newest if inside else None,
+        summarized=newest,
         seen=last_turn.last,
         searched=0 if last_turn.unsearched else last_turn.last,
         last_tail=last_turn.tail,
@@ -144,6 +145,7 @@ def after_compaction(inputs: TurnInputs, request: Request, surface: Surface, rea
         prefix=(*kept, *items),
         window=messages_after(surface.window, compaction.through) if surface.window and compaction else surface.window,
         compaction=compaction,
+        summarized=compaction,
         working_missing=_missing(found, request.target),
     )
     surface = _with_shorter(surface, measure)
