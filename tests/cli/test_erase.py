@@ -9,6 +9,8 @@ from cli.conftest import Command
 from upkeep.erase.secrets import SECRET, holding, leaky, place
 
 import daypack
+from daypack.cli.event_words import describe_event
+from daypack.session import Session
 
 
 @pytest.mark.requirement("X43")
@@ -133,3 +135,65 @@ def test_replay_all_counts_erased_turns_and_is_no_failure(home: str, command: Co
     assert command("doctor", "work").returncode == 0
     assert command("rebuild", "work").returncode == 0
     assert "erased a literal from messages 5-8" in command("log", "work", "--events").stdout
+
+
+def test_events_that_hold_the_text_are_named_apart_from_those_that_only_refer_to_it(
+    command: Command, talk: Session
+) -> None:
+    for number in range(3):
+        talk.append("user", f"Code {number}: hunter2-hunter2.")
+        talk.prepare()
+    done = command("erase", "talk", "--literal", "hunter2-hunter2")
+    assert "hunter2" not in (talk.path / "events.jsonl").read_text()
+    [marked] = [line.split(": ")[1] for line in done.stdout.splitlines() if "marked" in line]
+    assert "  events " not in done.stdout
+    turns = [event.id for event in talk.events() if event.type == "context.turn"]
+    assert marked == f"{turns[0]} to {turns[-1]}"
+    assert f"replays   {turns[0]} to {turns[-1]} would no longer verify" in done.stdout
+    assert command("erase", "talk", "--literal", "hunter2-hunter2", "--apply").returncode == 0
+    line = describe_event(talk.events()[-1], len)
+    assert "erased a literal from messages 2-4, now [erased:" in line
+    assert f"turns {turns[0][3:]}-{turns[-1][3:]} no longer verify" in line
+
+
+def test_one_turn_is_named_in_the_singular(command: Command, talk: Session) -> None:
+    talk.append("user", "The code is hunter2-hunter2.")
+    turn = talk.prepare().event_id or ""
+    done = command("erase", "talk", "--literal", "hunter2-hunter2", "--apply")
+    assert f"replays   {turn} no longer verifies\n" in done.stdout
+    line = describe_event(talk.events()[-1], len)
+    assert "from message 2, now [erased:" in line
+    assert f"; turn {turn.removeprefix('ev-')} no longer verifies" in line
+
+
+def test_what_is_outside_the_scope_comes_with_the_option_that_reaches_it(home: str, command: Command) -> None:
+    leaky(home, "one").close()
+    leaky(home, "two").close()
+    done = command("erase", "one", "--literal", SECRET)
+    assert "outside the scope" in done.stdout
+    assert "`daypack erase --all …` covers all sessions" in done.stderr
+    assert "--all" not in command("erase", "one", "--message", "5").stderr.replace("erase one", "")
+
+
+def test_turns_that_showed_what_was_erased_are_marked_and_not_recommended(command: Command, talk: Session) -> None:
+    talk.prepare()
+    intact = talk.prepare().event_id or ""
+    talk.append("user", "The code is hunter2-hunter2.")
+    erased = talk.prepare().event_id or ""
+    command("erase", "talk", "--literal", "hunter2-hunter2", "--apply")
+    tombstone = talk.events()[-1].id
+    done = command("turns", "talk")
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert lines[erased].endswith(f"; erased in part by {tombstone}")
+    assert "erased" not in lines[intact]
+    assert f"explain talk --event {intact}`" in done.stderr
+    assert "daypack diff" not in done.stderr
+    assert json.loads(command("turns", "talk", "--json").stdout)[-1]["erased"] == tombstone
+    for arguments in (("explain", "talk", "--event", erased), ("diff", "talk")):
+        done = command(*arguments)
+        assert done.returncode == 0, done.stderr
+        assert f"not verified: {erased} no longer verifies" in done.stderr
+        assert "hunter2" not in done.stdout
+    assert "pin:rules" in command("explain", "talk").stdout
+    refused = command("replay", "talk", erased)
+    assert "`daypack log talk --events`" in refused.stderr

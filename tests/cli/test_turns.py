@@ -58,6 +58,7 @@ def test_json_has_all_facts_of_a_turn(command: Command, talk: Session) -> None:
         "input_tokens": 30,
         "cached_tokens": None,
         "output_tokens": 2,
+        "erased": None,
     }
 
 

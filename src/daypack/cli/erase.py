@@ -4,7 +4,7 @@ Without --apply only the plan is shown: what would change, which replays would n
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from daypack.cli.input import read_text
 from daypack.cli.main import EXIT_FAILED
@@ -87,9 +87,10 @@ def _print_planned(planned: Plan, args: argparse.Namespace) -> int:
         print(json_text({"plan": planned, "applied": None}))
         return EXIT_FAILED if planned.is_empty else 0
     for session in planned.sessions:
-        _print_session(session, "would no longer verify")
+        _print_session(session, lambda _: "would no longer verify")
     _print_memories(planned.memories)
     _print_elsewhere(planned.elsewhere, "not reached")
+    _mention_all(planned.elsewhere, args)
     if planned.is_empty:
         print("nothing found; nothing to erase")
         return EXIT_FAILED
@@ -105,7 +106,7 @@ def _print_applied(applied: Applied, args: argparse.Namespace) -> int:
         print(json_text({"plan": applied.plan, "applied": applied}))
         return EXIT_FAILED if empty or applied.remaining else 0
     for done in applied.sessions:
-        _print_session(done.plan, "no longer verify")
+        _print_session(done.plan, lambda turns: "no longer verifies" if turns == 1 else "no longer verify")
         if done.changed:
             print_note(
                 f"{safe_line(done.plan.session)} has changed since the plan was made: what is there now was erased"
@@ -121,20 +122,23 @@ def _print_applied(applied: Applied, args: argparse.Namespace) -> int:
     total = _total([done.plan for done in applied.sessions], applied.memories)
     print(f"{colour('erased', 'green')} {total}, replaced by {applied.marker}{recorded}")
     if applied.remaining:
+        _mention_all(applied.remaining, args)
         print_note("some files still hold it: see above; backups and other copies are never reached")
         return EXIT_FAILED
     return 0
 
 
-def _print_session(found: SessionPlan, verdict: str) -> None:
+def _print_session(found: SessionPlan, verdict: Callable[[int], str]) -> None:
     print(f"{safe_line(found.agent)}/{safe_line(found.session)}: {counted(found.matches, 'match', 'matches')}")
+    marked = _numbers(found.marked) if found.marked else ""
     rows = [
         ("messages", f"{counted(len(found.messages), 'line')}: {ranges(found.messages)}" if found.messages else ""),
         ("events", f"{counted(len(found.events), 'line')}: {_numbers(found.events)}" if found.events else ""),
+        ("marked", f"{counted(len(found.marked), 'event')} without the text: {marked}" if marked else ""),
         ("blobs", str(found.blobs or "")),
         ("files", _paths(found.files)),
         ("derived", f"{_paths(found.derived)} (all of context/ is made again)" if found.derived else ""),
-        ("replays", f"{_numbers(found.turns)} {verdict}" if found.turns else ""),
+        ("replays", f"{_numbers(found.turns)} {verdict(len(found.turns))}" if found.turns else ""),
     ]
     for name, text in rows:
         if text:
@@ -155,6 +159,11 @@ def _print_elsewhere(found: Sequence[Elsewhere], label: str) -> None:
         print(f"… and {len(found) - _MOST_PATHS:,} more; --json lists all")
 
 
+def _mention_all(found: Sequence[Elsewhere], args: argparse.Namespace) -> None:
+    if not (args.all or args.message or args.entry) and any(not file.is_remote for file in found):
+        print_note("`daypack erase --all …` covers all sessions and all memories of your home")
+
+
 def _total(sessions: Sequence[SessionPlan], memories: Sequence[Rewritten]) -> str:
     matches = sum(found.matches for found in sessions)
     parts = [f"{counted(matches, 'match', 'matches')} in {counted(len(sessions), 'session')}"] if sessions else []
@@ -164,7 +173,9 @@ def _total(sessions: Sequence[SessionPlan], memories: Sequence[Rewritten]) -> st
 
 
 def _numbers(events: Sequence[str]) -> str:
-    return "ev-" + ranges(int(event.removeprefix("ev-")) for event in events).replace(",", ", ev-")
+    """Return the ids of events in short: ev-1 to ev-3, ev-7."""
+    spans = ranges(int(event.removeprefix("ev-")) for event in events).split(",")
+    return ", ".join(f"ev-{span.replace('-', ' to ev-')}" for span in spans)
 
 
 def _paths(paths: Sequence[str]) -> str:

@@ -193,9 +193,16 @@ def _overflow(data: Data) -> str:
 
 
 def _erased(data: Data) -> str:
-    places = [f"{part} {data[part]}" for part in ("messages", "events") if part in data]
-    turns = f"; the turns {data['turns']} no longer verify" if "turns" in data else ""
-    return f"erased a {data['kind']} from {', '.join(places) or 'derived files'}, now {data['marker']}{turns}"
+    places = [_numbered(noun, data[f"{noun}s"]) for noun in ("message", "event") if f"{noun}s" in data]
+    lost = ""
+    if turns := data.get("turns"):
+        lost = f"; {_numbered('turn', turns)} no longer {'verifies' if turns.isdecimal() else 'verify'}"
+    return f"erased a {data['kind']} from {', '.join(places) or 'derived files'}, now {data['marker']}{lost}"
+
+
+def _numbered(noun: str, numbers: str) -> str:
+    """Return numbers with their noun: message 3, messages 3,7-9."""
+    return f"{noun} {numbers}" if numbers.isdecimal() else f"{noun}s {numbers}"
 
 
 def _gc_policy(data: Data) -> str:
@@ -254,8 +261,7 @@ def _confirmed(data: Data) -> str:
 
 def _messages(source: str) -> str:
     """Return words for a range such as messages:1-210."""
-    numbers = source.removeprefix("messages:")
-    return f"messages {numbers}" if "-" in numbers else f"message {numbers}"
+    return _numbered("message", source.removeprefix("messages:"))
 
 
 def _span(first: int, last: int) -> str:

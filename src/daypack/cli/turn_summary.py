@@ -12,7 +12,7 @@ from daypack.cli.options import read_budget, report_damage, work_in_background
 from daypack.cli.terminal import json_text, print_note, safe_line, shell_word, table
 from daypack.cli.turn_inputs import add_items, check_standard_input, naming_items, read_given, read_tools
 from daypack.cli.window_bar import draw, terminal_look, window_of
-from daypack.errors import BadInput, ReplayMismatch
+from daypack.errors import BadInput, Erased, ReplayMismatch
 from daypack.session import Session
 from daypack.turn.dialects import NAMES, encode
 from daypack.turn.evidence.diff import ranges
@@ -96,12 +96,12 @@ def event_named(session: Session, name: str | None) -> str:
 
 
 def read_turn(session: Session, event: str) -> tuple[Turn, bool]:
-    """Return a recorded turn, and True if its bytes were verified; print a note if they differ."""
+    """Return a recorded turn, and False if its bytes differ; print a note if they do, or if a part was erased."""
     try:
         return session.replay(event), True
-    except ReplayMismatch as error:
+    except (ReplayMismatch, Erased) as error:
         print_note(f"not verified: {safe_line(error.problem)}")
-        return session.turns.replay(event, verify_digests=False), False
+        return session.turns.replay(event, verify_digests=False), isinstance(error, Erased)
 
 
 def print_turn(turn: Turn, args: argparse.Namespace, **more: object) -> None:

@@ -65,16 +65,23 @@ def _reported(turn: ListedTurn) -> str:
 
 
 def _epoch(turn: ListedTurn) -> str:
+    erased = f"; erased in part by {turn.erased}" if turn.erased else ""
     if turn.new_epoch is None:
-        return f"continues {turn.epoch}"
-    return f"new: {EPOCH_REASONS.get(turn.new_epoch, turn.new_epoch)}"
+        return f"continues {turn.epoch}{erased}"
+    return f"new: {EPOCH_REASONS.get(turn.new_epoch, turn.new_epoch)}{erased}"
 
 
 def _print_hints(session: str, turns: list[ListedTurn], *, earlier: bool) -> None:
     name = shell_word(session)
     if earlier:
         print_note("earlier turns are not shown; -n 0 shows all")
-    hint = f"`daypack explain {name} --event {turns[-1].event}` lists what is in it"
-    if len(turns) > 1:
+    whole = [turn.event for turn in turns if not turn.erased]
+    if len(whole) < len(turns):
+        print_note("turns that showed what was erased no longer verify: `replay` and `export` refuse them")
+    if not whole:
+        print_note(f"`daypack prepare {name}` records the next turn")
+        return
+    hint = f"`daypack explain {name} --event {whole[-1]}` lists what is in it"
+    if len(turns) > 1 and not any(turn.erased for turn in turns[-2:]):
         hint += f"; `daypack diff {name}` compares the newest two"
     print_note(hint)

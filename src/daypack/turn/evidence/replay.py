@@ -139,11 +139,14 @@ def read_additions(history: History, record: TurnRecord, meter: TokenMeter) -> t
 def check_version(history: History, record: TurnRecord, event_id: str) -> None:
     """Raise ReplayMismatch for a turn of another version of daypack, Erased if something that it showed was erased."""
     if record.erased:
+        from shlex import quote  # noqa: PLC0415 — only for errors
+
+        log = f"daypack log {quote(history.layout.name)} --events"
         raise Erased(
             f"{event_id} no longer verifies: something that it showed was erased ({record.erased})",
             operation="replay",
             place=history.layout.folder,
-            hint=f"nothing is damaged; {record.erased} records what was erased: `daypack log SESSION --events`",
+            hint=f"nothing is damaged; {record.erased} records what was erased: `{log}`",
         )
     if not is_current(record.renderer):
         raise ReplayMismatch(

@@ -37,6 +37,7 @@ class ListedTurn(Struct, frozen=True, kw_only=True):
     input_tokens: int | None = None  # as the provider reported them
     cached_tokens: int | None = None
     output_tokens: int | None = None
+    erased: str | None = None  # the event that erased something it showed: it no longer verifies
 
 
 def newest_turns(history: History, target: str | None = None) -> Iterator[ListedTurn]:
@@ -73,6 +74,7 @@ class _Turn(Struct):
     missing: tuple[object, ...] = ()
     epoch: str | None = None
     opening: _Opening | None = None
+    erased: str = ""
 
 
 class _Usage(Struct):
@@ -106,6 +108,7 @@ def _read(event: Event, usage: Mapping[str, Any]) -> ListedTurn | None:
         input_tokens=spent.input_tokens,
         cached_tokens=spent.cached_tokens,
         output_tokens=spent.output_tokens,
+        erased=turn.erased or None,
     )
 
 

@@ -103,12 +103,17 @@ def _tombstone(erasure: Erasure, found: SessionPlan) -> dict[str, object]:
         "digest": erasure.target.digest,
         "marker": erasure.target.marker,
         "messages": ranges(found.messages),
-        "events": ranges(int(event.removeprefix("ev-")) for event in found.events),
+        "events": _event_ranges(found.events),
+        "marked": _event_ranges(found.marked),
         "blobs": found.blobs,
         "files": list(found.files),
-        "turns": ranges(int(event.removeprefix("ev-")) for event in found.turns),
+        "turns": _event_ranges(found.turns),
     }
     return {name: value for name, value in data.items() if value}
+
+
+def _event_ranges(events: Iterable[str]) -> str:
+    return ranges(int(event.removeprefix("ev-")) for event in events)
 
 
 def ranges(numbers: Iterable[int]) -> str:

@@ -221,7 +221,7 @@ def plan(home: Home, request: Request) -> Plan:
 
 def is_nothing(found: SessionPlan) -> bool:
     """Return True if nothing of a session changes."""
-    return not any(getattr(found, name) for name in ("messages", "events", "blobs", "files", "derived"))
+    return not any(getattr(found, name) for name in ("messages", "events", "marked", "blobs", "files", "derived"))
 
 
 def _check(request: Request) -> None:

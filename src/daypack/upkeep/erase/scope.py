@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from shlex import quote
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -94,7 +95,8 @@ def check_names(places: Iterable[Place], spellings: Spellings | Copies) -> None:
         for kind, name in names:
             if spellings.found_in(name.encode("utf-8", "surrogateescape")):
                 problem = f"the literal is part of the name of a {kind}, and names cannot be erased"
-                hint = "remove or delete what has the name (`daypack gc SESSION --delete`), or erase a longer text"
+                delete = f"daypack gc {quote(place.layout.name)} --delete"
+                hint = f"remove or delete what has the name (`{delete}`), or erase a longer text"
                 raise BadInput(problem, operation="erase", place=f"{place.layout.folder}: {name}", hint=hint)
 
 

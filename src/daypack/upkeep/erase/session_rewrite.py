@@ -45,7 +45,8 @@ class SessionPlan(Struct, frozen=True):
     path: str
     matches: int
     messages: tuple[int, ...]
-    events: tuple[str, ...]
+    events: tuple[str, ...]  # that hold it
+    marked: tuple[str, ...]  # that only have digests of it, or are marked as turns that showed it
     blobs: int
     files: tuple[str, ...]  # others that are rewritten or removed
     derived: tuple[str, ...]  # under context/, with what is erased in them: all of context/ is made again
@@ -69,6 +70,7 @@ class SessionRewrite:
         )
         self._blobs = self._rewrite_blobs()
         self._turns = self._affected_turns()
+        self._holding: set[int] = set()  # events that hold what is erased
         self._new_events = [self._new_event(line) for line in self._events]
         self._files = dict(self._other_files())
 
@@ -79,14 +81,16 @@ class SessionRewrite:
 
     def plan(self, agent: str) -> SessionPlan:
         """Return what changes."""
-        changed = zip(self._events, self._new_events, strict=True)
+        events = zip(self._events, self._new_events, strict=True)
+        changed = [line.seq for line, new in events if line.data != new]
         return SessionPlan(
             agent=agent,
             session=self._layout.name,
             path=self._layout.folder,
             matches=self._texts.matches,
             messages=self.changed_seqs,
-            events=tuple(f"ev-{line.seq}" for line, new in changed if line.data != new),
+            events=tuple(f"ev-{seq}" for seq in changed if seq in self._holding),
+            marked=tuple(f"ev-{seq}" for seq in changed if seq not in self._holding),
             blobs=len(self._blobs),
             files=tuple(sorted(self._files)),
             derived=tuple(sorted(self._derived_holding())),
@@ -237,6 +241,8 @@ class SessionRewrite:
         if kind in _SETTINGS:
             return line.data
         new = self._replaced(line, fields, structured=_OWN.match(kind) is not None)
+        if new != line.data:
+            self._holding.add(line.seq)
         name = f"ev-{line.seq}"
         if fields is None:
             return self._with_digests(line, new)
