@@ -127,7 +127,7 @@ def good() -> dict[str, Any]:
         ("injection.applied", "c/injection"),
         ("exported", "c"),
     ]
-    events = [
+    events: list[dict[str, Any]] = [
         {
             "schema_version": "0.1.1",
             "event_id": f"c/event-{number}",
@@ -139,6 +139,7 @@ def good() -> dict[str, Any]:
         }
         for number, (kind, subject) in enumerate(happened)
     ]
+    events[0]["data"], events[5]["data"] = {"items": len(items)}, {"tokens": 70.0}
     return seal(
         {
             "schema_version": "0.1.1",

@@ -102,6 +102,13 @@ def test_turns_with_tools_limits_and_recorded_events_conform(home: str) -> None:
         session.append("user", f"Question {number}. " + "word " * 150)
 
 
+def test_the_event_of_a_surface_counts_the_items_it_holds(home: str) -> None:
+    session = eventful(home)
+    for _, envelope in envelopes(session, budget=2400):
+        [made] = [event for event in envelope.events if event.event_type == "context.surface.created"]
+        assert made.data == {"items": len(envelope.surfaces[0].items)}
+
+
 def test_an_empty_session_conforms(home: str) -> None:
     session = stage(home)
     for target in ("user", "tool", "evidence_export"):

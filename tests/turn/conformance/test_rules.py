@@ -82,3 +82,34 @@ def test_every_form_of_a_time_that_rfc_3339_has_is_accepted(time: str) -> None:
 )
 def test_forms_of_iso_8601_that_rfc_3339_lacks_are_no_times(time: str) -> None:
     assert judged(time) == ("schema.time",)
+
+
+def test_a_version_and_a_field_that_are_unknown_are_warnings() -> None:
+    document = good()
+    document["schema_version"], document["surfaces"][0]["schema_version"] = "9.9", "8"
+    document["selections"][0]["omitted_items"] = document["selections"][0].pop("omitted_item_refs")
+    document["budgets"][0]["euros"] = document["missing_contexts"][0]["schema_versions"] = 5
+    found = report(seal(document))
+    assert found.warnings == (
+        "schema_version '9.9' is unknown: $.schema_version",
+        "schema_version '8' is unknown: $.surfaces[0].schema_version",
+        "field 'omitted_items' of a context_selection is unknown, did you mean omitted_item_refs? $.selections[0]",
+    )
+
+
+def test_problems_name_objects_as_the_specification_does() -> None:
+    document = good()
+    del document["surfaces"][0]["scope"], document["selections"][0]["omitted_item_refs"][0]["reason"]
+    [verdict] = [verdict for verdict in report(seal(document)).verdicts if verdict.rule == "schema.required"]
+    assert [failure.problem for failure in verdict.failures] == [
+        "context_surface requires scope",
+        "omission requires reason",
+    ]
+
+
+def test_data_of_events_that_repeats_nothing_is_free() -> None:
+    document = good()
+    document["events"][0]["data"] = {"items": ["plain"], "count": 99}
+    document["events"][5]["data"] = {"tokens": None}
+    document["events"][8]["data"] = {"hash": "sha256:0"}  # the assembly states none
+    assert report(seal(document)).failed == ()

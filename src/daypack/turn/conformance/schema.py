@@ -82,8 +82,13 @@ def _fields(type_: inspect.StructType, value: dict[str, Any], path: str) -> Iter
             yield from _examine(field.type, value[field.encode_name], f"{path}.{field.encode_name}")
         # What daypack reads may lack the version; what a runtime writes may not.
         if field.required or field.encode_name == "schema_version":
-            problem = "" if field.encode_name in value else f"{type_.cls.__name__} requires {field.encode_name}"
+            problem = "" if field.encode_name in value else f"{_object_name(type_)} requires {field.encode_name}"
             yield Field("schema.required", f"{path}.{field.encode_name}", problem)
+
+
+def _object_name(type_: inspect.StructType) -> str:
+    """Return the name of an object as docs/envelope.md and the schemas spell it: ContextItem is context_item."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type_.cls.__name__).lower()
 
 
 def _member(type_: inspect.UnionType, value: object) -> inspect.Type | None:

@@ -49,7 +49,7 @@ def envelope_of(
     assembly = _assembly(turn)
     injections = _injections(turn)
     missing = _missing(turn, scope, ended)
-    events = _events(turn, compactions, exported=exported)
+    events = _events(turn, surface, compactions, exported=exported)
     envelope = ContextEnvelope(
         context_id=ids,
         scope=scope,
@@ -351,10 +351,12 @@ def _redacted_by_owner(turn: TurnView) -> list[str]:
     return [item.id for item in turn.inserted if not item.redacted and item.redaction_state not in ("none", "unknown")]
 
 
-def _events(turn: TurnView, compactions: tuple[ContextCompaction, ...], *, exported: bool) -> tuple[ContextEvent, ...]:
+def _events(
+    turn: TurnView, surface: ContextSurface, compactions: tuple[ContextCompaction, ...], *, exported: bool
+) -> tuple[ContextEvent, ...]:
     record, ids = turn.record, turn.record.context_id
     found: list[tuple[str, str, dict[str, Any]]] = [
-        ("context.surface.created", f"{ids}/surface", {"items": len(turn.items)}),
+        ("context.surface.created", surface.surface_id, {"items": len(surface.items)}),
         ("context.selection.completed", f"{ids}/selection", {"omitted": len(turn.omitted)}),
         ("context.budget.applied", f"{ids}/budget", {"tokens": record.used.tokens}),
         ("context.assembly.created", f"{ids}/assembly", {"hash": turn.assembly.sha256}),

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import cast
 
-from daypack.turn.conformance.objects import Object
+from daypack.turn.conformance.objects import Json, Object
 from daypack.turn.conformance.schema import read_time
 from daypack.turn.conformance.subject import Finding, Subject, text
 
@@ -27,6 +28,13 @@ _MADE = {
     "budgets": "context.budget.applied",
     "assemblies": "context.assembly.created",
     "injections": "context.injection.applied",
+}
+# What the data of an event may repeat: the list of its subject, the member, and the field that it repeats or counts.
+_FIGURES = {
+    "context.surface.created": ("surfaces", "items", "items"),
+    "context.selection.completed": ("selections", "omitted", "omitted_item_refs"),
+    "context.budget.applied": ("budgets", "tokens", "actual_tokens"),
+    "context.assembly.created": ("assemblies", "hash", "hash"),
 }
 # Pairs of events about one subject: the first cannot come after the second.
 _STEPS = (
@@ -78,6 +86,23 @@ def clock(subject: Subject) -> Iterator[Finding]:
             problem = "" if latest is None or moment >= latest else "earlier than the event before it"
             yield Finding(f"{event.path}.time", problem)
             latest = moment
+
+
+def figures(subject: Subject) -> Iterator[Finding]:
+    """Look at the members of `data` that repeat something of the subject."""
+    for event in subject.records("events"):
+        data: object = event.value.get("data")
+        found = _FIGURES.get(text(event.value, "event_type"))
+        if not found or not isinstance(data, dict):
+            continue
+        name, member, field = found
+        subject_of = subject.by_list[name].get(text(event.value, "subject"))
+        there = subject_of.value.get(field) if subject_of else None
+        repeated: object = cast("Json", data).get(member)
+        held: object = len(cast("list[object]", there)) if isinstance(there, list) else there
+        if subject_of and held is not None and isinstance(repeated, (int, float, str)):
+            problem = f"states {repeated!r}, {subject_of} has {held!r}"
+            yield Finding(f"{event.path}.data.{member}", "" if repeated == held else problem)
 
 
 def _pairs(subject: Subject) -> Iterator[tuple[Object, Object]]:

@@ -60,6 +60,11 @@ RULES = (
     Rule("lifecycle.time", "No record is older than the record it was made from.", lifecycle.time),
     Rule("lifecycle.clock", "Events are listed in the order of their times.", lifecycle.clock),
     Rule(
+        "lifecycle.figures",
+        "What an event repeats of its subject in `data` is the same there.",
+        lifecycle.figures,
+    ),
+    Rule(
         "selection.candidates",
         "What is selected or omitted was a candidate, and every candidate was available.",
         selection.candidates,
