@@ -241,3 +241,13 @@ def test_a_turn_that_is_prepared_during_an_erasure_does_not_bring_it_back(
     layout = session.history.layout
     session.close()
     assert [finding for finding in examine_session(layout) if finding.severity == "damage"] == []
+
+
+def test_rules_that_were_read_before_an_erasure_do_not_bring_it_back(home: str) -> None:
+    with daypack.open_session("work", home=home, durability="os", workspace="") as session:
+        session.append("user", f"Always answer in English. Never use the word {SECRET} in a commit message.")
+        session.append("assistant", "Understood.")
+        assert SECRET in "".join(rule.text for rule in session.rules())
+        apply(place(home), WORK)
+        assert "[erased:" in "".join(rule.text for rule in session.rules())
+    assert holding(home) == []

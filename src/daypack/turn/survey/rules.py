@@ -31,36 +31,48 @@ class StandingRules:
         self._examined: RuleBook | None = None  # the recorded book and what was found after it
         self._recorded: RuleBook | None = None  # the book that it was made from
         self._found: Finding | None = None
+        self._erased = 0  # the newest erasure before it was found
 
     def examine(self, through: int, *, recording: bool) -> RuleBook:
         """Return the book with the rules of the messages up to `through`; `recording` appends what is new.
 
         After a long import only the newest part is examined: `examine_rest` examines the others.
         """
-        recorded = self._ledger.read().rules
+        ledger = self._ledger.read()
+        recorded, known = ledger.rules, (ledger.rules, ledger.erased)
         if recorded.through >= through:
             return recorded
-        if self._examined is None or self._recorded != recorded or self._examined.through != through:
+        if self._examined is None or (self._recorded, self._erased) != known or self._examined.through != through:
             from daypack.derived.rules.examination import examine  # noqa: PLC0415 — only when messages leave the window
 
-            self._recorded, self._examined = deepcopy(recorded), deepcopy(recorded)
+            self._recorded, self._examined, self._erased = deepcopy(recorded), deepcopy(recorded), ledger.erased
             messages = (recorded.through + 1, through)
             self._found = examine(
                 self._history, self._examined, messages, MAX_INLINE_RULE_BYTES, redacting=self.redacting
             )
         if not recording or self._found is None:
             return self._examined
-        self._history.append_event(draft_event(FOUND, to_builtins(self._found)))
+        if not self._record(self._found, self._erased):
+            return self.examine(through, recording=True)
         return self._ledger.read().rules
 
     def examine_rest(self) -> None:
         """Examine the messages that turns left unread, newest first, and record what is found."""
         from daypack.derived.rules.examination import examine  # noqa: PLC0415
 
-        while (recorded := self._ledger.read().rules).since > 1:
+        while (recorded := (ledger := self._ledger.read()).rules).since > 1:
+            erased = ledger.erased
             book, messages = deepcopy(recorded), (1, recorded.since - 1)
             found = examine(self._history, book, messages, MAX_INLINE_RULE_BYTES, redacting=self.redacting)
+            self._record(found, erased)
+
+    def _record(self, found: Finding, erased: int) -> bool:
+        """Record what was found; not if something was erased since then: it may hold that."""
+        with self._history.lock:
+            if self._ledger.read().erased != erased:
+                return False
             self._history.append_event(draft_event(FOUND, to_builtins(found)))
+        return True
 
     @property
     def unread(self) -> int:
