@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from memory_server import start_server
 
+from daypack.history.layout import find_home
+
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 SAID = "Hi Sam, our Q3 launch date moved to 17 Aug 2025. Please update the tracker."
@@ -34,7 +36,9 @@ def test_a_memory_is_made_listed_and_shown(command: Command) -> None:
     assert command("memory", "list").stderr == "local has no memories; create one with `daypack memory new TITLE`\n"
     made = command("memory", "new", "launch", "--type", "project", "--description", "of Q3")
     (memory_id,) = ids(made.stdout)
-    assert command("memory", "list").stdout == f"{memory_id}  project     0 entries  launch\n"
+    head, line = command("memory", "list").stdout.splitlines()
+    assert head.split() == ["memory", "type", "entries", "title"]
+    assert line.split() == [memory_id, "project", "0", "launch"]
     shown = command("memory", "show", "launch").stdout
     assert [line.split(None, 1) for line in shown.splitlines()][:4] == [
         ["memory", memory_id],
@@ -47,7 +51,7 @@ def test_a_memory_is_made_listed_and_shown(command: Command) -> None:
 
 def test_an_entry_is_added_and_found_with_the_parts_of_its_score(command: Command, memory_id: str) -> None:
     added = command("memory", "add", "launch", SAID, "--role", "user", "--tag", "date")
-    assert added.stderr == f"summary: {TOLD}\n"
+    assert added.stderr == f"added to launch; summary: {TOLD}\n"
     found = command("memory", "search", "launch", "when", "is", "the", "launch", "--explain")
     first, text, parts = found.stdout.splitlines()
     assert first.startswith(added.stdout.strip())
@@ -77,7 +81,7 @@ def test_an_entry_comes_from_standard_input_and_its_key_makes_it_one(command: Co
     first = command("memory", "add", "launch", "--client-key", "k", stdin=SAID.encode())
     again = command("memory", "add", "launch", "--client-key", "k", stdin=SAID.encode())
     assert first.stdout == again.stdout
-    assert again.stderr == "already stored\n"
+    assert again.stderr == "already in launch\n"
     other = command("memory", "add", "launch", "another text", "--client-key", "k")
     assert (other.returncode, other.stdout) == (2, "")
 
@@ -171,7 +175,7 @@ def test_a_memory_is_hidden_and_comes_back(command: Command, memory_id: str) -> 
     assert command("memory", "show", memory_id).returncode == 1
     assert command("memory", "erase", memory_id, "--restore").stdout == f"{memory_id} is visible again\n"
     assert command("memory", "erase", "launch", "--entry", entry, "--yes").returncode == 0
-    assert "0 entries" in command("memory", "list").stdout
+    assert command("memory", "list").stdout.splitlines()[1].split()[2] == "0"
 
 
 def test_what_an_entry_says_does_not_reach_the_terminal_as_a_command(command: Command, memory_id: str) -> None:
@@ -224,7 +228,8 @@ def test_show_says_how_many_older_entries_it_does_not_show(command: Command) -> 
 
 def test_memories_on_a_server_are_listed(command: Command, home: str, memory_id: str) -> None:
     with start_server(home) as server:
-        assert command("memory", "list", "--url", server.url).stdout == f"{memory_id}  chat        0 entries  launch\n"
+        listing = command("memory", "list", "--url", server.url).stdout
+        assert listing.splitlines()[1].split() == [memory_id, "chat", "0", "launch"]
         listed = json.loads(command("memory", "list", "--url", server.url, "--json").stdout)
         assert [one["memory_id"] for one in listed] == [memory_id]
 
@@ -288,3 +293,51 @@ def test_capturing_a_message_that_ends_the_session_writes_the_document(command: 
     command("memory", "bind", "work", memory_id)
     assert command("memory", "capture", "work").stdout == "1 entry added\n"
     assert "- Maria is the new project manager" in command("memory", "context", memory_id).stdout
+
+
+def test_a_default_memory_that_does_not_exist_is_named_with_its_setting(
+    home: str, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        command("memory", "new", "boat")
+    config = Path(find_home(home).config)
+    config.write_text('[memory]\ndefault = "boat"\n')
+    done = command("memory", "add", "The keel is red.")
+    assert done.returncode == 2
+    assert f"2 memories have this title [boat, the default memory from {config}]" in done.stderr
+    monkeypatch.setenv("DAYPACK_MEMORY", "nonsuch")
+    done = command("memory", "add", "The keel is red.")
+    assert done.returncode == 1
+    assert "no such memory [nonsuch, the default memory from DAYPACK_MEMORY]" in done.stderr
+
+
+def test_an_entry_says_which_memory_it_is_in_and_a_text_that_is_also_a_title_is_mentioned(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("memory", "new", "garden")
+    command("memory", "new", "boat")
+    monkeypatch.setenv("DAYPACK_MEMORY", "garden")
+    added = command("memory", "add", "boat")
+    assert "added to garden; " in added.stderr
+    assert "a memory is called 'boat' too: `daypack memory add MEMORY TEXT` adds to it" in added.stderr
+    assert "is called" not in command("memory", "add", "The roses are white.").stderr
+    titles = [line.split()[3:] for line in command("memory", "list").stdout.splitlines()]
+    assert titles == [["title"], ["garden", "(default)"], ["boat"]]
+
+
+def test_a_title_that_is_taken_is_mentioned(command: Command) -> None:
+    assert command("memory", "new", "boat").stderr == ""
+    assert command("memory", "new", "boat").stderr == "2 memories have the title 'boat'; name them by their ids\n"
+
+
+def test_a_text_or_query_that_was_read_as_a_memory_is_explained(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("memory", "new", "garden")
+    done = command("memory", "add", "Freya lies in Kiel.")
+    assert done.returncode == 1
+    assert "→ a text alone needs a default memory: pass --memory, or set DAYPACK_MEMORY" in done.stderr
+    assert "the first argument is the memory" in command("memory", "search", "when", "tomatoes").stderr
+    monkeypatch.setenv("DAYPACK_MEMORY", "garden")
+    done = command("memory", "search", "when", "tomatoes")
+    assert "→ quote a query of several words, or pass --memory" in done.stderr

@@ -8,8 +8,8 @@ from typing import Any
 
 from daypack.cli.input import read_bytes, read_text
 from daypack.cli.options import add_place, natural, open_named
-from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe, safe_line
-from daypack.errors import BadInput, EntryMissing
+from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe, safe_line, table
+from daypack.errors import BadInput, EntryMissing, MemoryMissing
 from daypack.memory.port import MemoryTools
 from daypack.memory.store.port import is_id
 from daypack.memory.tools import Memories, open_memory
@@ -143,7 +143,11 @@ def _sort_arguments(args: argparse.Namespace, default: str) -> None:
 def _named_memory(memories: MemoryTools, args: argparse.Namespace) -> str:
     """Return the id of the memory the arguments name, or of the default memory."""
     if args.memory is not None:
-        return memories.find_memory(args.memory)
+        try:
+            return memories.find_memory(args.memory)
+        except MemoryMissing as error:
+            error.hint = "; ".join(filter(None, (_other_reading(args, memories.default_memory), error.hint)))
+            raise
     if not memories.default_memory and isinstance(memories, Memories):
         hint = (
             "name it, or set a default: --memory, DAYPACK_MEMORY, or `default` in the [memory] table of config.toml; "
@@ -151,6 +155,15 @@ def _named_memory(memories: MemoryTools, args: argparse.Namespace) -> str:
         )
         raise BadInput("no memory named", operation=f"memory {args.action}", place="arguments", hint=hint)
     return memories.get_memory().memory_id  # a server may have a default of its own
+
+
+def _other_reading(args: argparse.Namespace, default: str) -> str:
+    """Return what to do if the argument that was read as a memory is a text or a part of a query."""
+    if args.action == "add" and args.text is None:
+        return "a text alone needs a default memory: pass --memory, or set DAYPACK_MEMORY"
+    if args.action == "search" and default:
+        return "quote a query of several words, or pass --memory"
+    return "the first argument is the memory" if args.action == "search" else ""
 
 
 def _find_entry(memories: Memories, memory_id: str, name: str) -> str:
@@ -172,6 +185,9 @@ def _find_entry(memories: Memories, memory_id: str, name: str) -> str:
 def _new(memories: MemoryTools, args: argparse.Namespace) -> int:
     memory = memories.create_memory(args.title, args.type, args.description)
     print(json_text(memory) if args.json else memory.memory_id)
+    same = [other for other in memories.memories() if other.title == memory.title]
+    if len(same) > 1 and not args.json:
+        print_note(f"{len(same):,} memories have the title {safe_line(memory.title)!r}; name them by their ids")
     return 0
 
 
@@ -180,12 +196,29 @@ def _list(memories: MemoryTools, args: argparse.Namespace) -> int:
     if args.json:
         print(json_text(found))
         return 0
-    for memory in found:
-        entries = counted(memory.stats.entries, "entry", "entries")
-        print(f"{memory.memory_id}  {memory.memory_type:<7}  {entries:>12}  {safe_line(memory.title)}")
-    if not found:
+    if found:
+        default = _default_id(memories, found)
+        rows = [
+            (
+                memory.memory_id,
+                safe_line(memory.memory_type),
+                f"{memory.stats.entries:,}".rjust(len("entries")),
+                safe_line(memory.title) + (" (default)" if memory.memory_id == default else ""),
+            )
+            for memory in found
+        ]
+        print("\n".join(table(("memory", "type", "entries", "title"), rows)))
+    else:
         print_note(f"{safe_line(args.user)} has no memories; create one with `daypack memory new TITLE`")
     return 0
+
+
+def _default_id(memories: MemoryTools, known: Iterable[Memory]) -> str:
+    """Return the id of the default memory; "" if there is none, or its name fits several."""
+    default = memories.default_memory
+    titled = [memory.memory_id for memory in known if memory.title == default]
+    found = titled or [memory.memory_id for memory in known if default and memory.memory_id.startswith(default)]
+    return found[0] if len(found) == 1 else ""
 
 
 def _show(memories: MemoryTools, args: argparse.Namespace) -> int:
@@ -226,7 +259,10 @@ def _add(memories: MemoryTools, args: argparse.Namespace) -> int:
         print(json_text(added))
         return 0
     print(added.entry_id)
-    print_note("already stored" if added.replayed else f"summary: {safe_line(added.summary)}")
+    title = safe_line(memories.get_memory(memory_id).title)
+    print_note(f"already in {title}" if added.replayed else f"added to {title}; summary: {safe_line(added.summary)}")
+    if args.memory is None and any(memory.title == text for memory in memories.memories()):
+        print_note(f"a memory is called {safe_line(text)!r} too: `daypack memory add MEMORY TEXT` adds to it")
     for note in added.notes:
         print_note(f"  → {note}")
     return 0

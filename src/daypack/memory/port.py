@@ -50,10 +50,12 @@ _PAGE_MEMORIES = 50
 class MemoryTools(ABC):
     """The memories of one user. Every tool becomes a request, which a subclass carries out in `call`.
 
-    `default_memory` is the id, the start of the id or the title of the memory that a request without one means.
+    `default_memory` is the id, the start of the id or the title of the memory that a request without one means,
+    `default_origin` the setting it is from, or "" for an argument.
     """
 
     default_memory: str = ""
+    default_origin: str = ""
     _default_id: str = ""
 
     @abstractmethod
@@ -109,7 +111,12 @@ class MemoryTools(ABC):
             return request
         if not self._default_id:
             default = self.default_memory
-            self._default_id = default if is_id(default) else self.find_memory(default)
+            try:
+                self._default_id = default if is_id(default) else self.find_memory(default)
+            except (MemoryMissing, BadInput) as error:
+                if self.default_origin:
+                    error.place = f"{default}, the default memory from {self.default_origin}"
+                raise
         return replace(request, memory_id=self._default_id)
 
     def create_memory(self, title: str, memory_type: str = "chat", description: str = "") -> Memory:

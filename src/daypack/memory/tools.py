@@ -89,13 +89,22 @@ def open_memory(
     A server identifies the user by the token in DAYPACK_TOKEN. `memory` is the memory of a call without a memory_id: an
     id, the start of one, or a title (default: DAYPACK_MEMORY, else `default` in the [memory] table of config.toml).
     """
-    default = memory or os.environ.get("DAYPACK_MEMORY", "")
+    default, origin = memory or "", ""
+    if not default:
+        default, origin = os.environ.get("DAYPACK_MEMORY", ""), "DAYPACK_MEMORY"
     if url is not None:
         from daypack.memory.remote import RemoteMemories  # noqa: PLC0415 — HTTP costs 30 ms
 
-        return RemoteMemories(url, user=user, memory=default)
-    backend = open_backend(find_home(home, uid))
-    return Memories(backend, user, default or backend.limits.default_memory)
+        remote = RemoteMemories(url, user=user, memory=default)
+        remote.default_origin = origin
+        return remote
+    found = find_home(home, uid)
+    backend = open_backend(found)
+    if not default:
+        default, origin = backend.limits.default_memory, found.config
+    memories = Memories(backend, user, default)
+    memories.default_origin = origin
+    return memories
 
 
 class Memories(MemoryTools):
