@@ -138,8 +138,55 @@ def test_an_export_without_the_form_of_its_digests_is_kept_with_a_warning(
     del old["digest_form"]
     done = command("import-envelope", "-", "--session", "talk", stdin=json.dumps(old).encode())
     assert done.returncode == 0
-    assert "verified  3 of 3 digests" in done.stdout
+    assert "verified  3 of 18 digests; 15 cannot be verified" in done.stdout
     assert "15 digests of records cannot be verified: the document states no digest_form" in done.stdout
+    assert len(talk.events()) == 1
+
+
+def test_another_document_with_a_known_id_is_refused_unless_it_is_to_replace_it(
+    command: Command, talk: Session, document: bytes
+) -> None:
+    first = command("import-envelope", "in.json", "--session", "talk")
+    assert first.returncode == 0
+    again = command("import-envelope", "in.json", "--session", "talk")
+    assert again.returncode == 0
+    assert again.stdout.splitlines()[-1] == f"known     talk has it already, as {talk.events()[-1].id}"
+    assert len(talk.events()) == 1
+    forged = json.loads(document.replace(b"Under the mat.", b"Under my hat."))
+    forged["digests"], forged["surfaces"][0]["items"] = {}, forged["surfaces"][0]["items"][1:]
+    del forged["surfaces"][0]["items"][0]["digest"]
+    other = json.dumps(forged).encode()
+    refused = command("import-envelope", "-", "--session", "talk", stdin=other)
+    assert refused.returncode == 2
+    assert "has another document with this context_id, imported as ev-1" in refused.stderr
+    assert "--replace" in refused.stderr
+    assert len(talk.events()) == 1
+    assert "Under the mat." in command("pack", "talk", "--dialect", "openai").stdout
+    replaced = command("import-envelope", "-", "--session", "talk", "--replace", "--json", stdin=other)
+    assert (replaced.returncode, json.loads(replaced.stdout)["added"]) == (0, True)
+    shown = command("pack", "talk", "--dialect", "openai").stdout
+    assert "Under my hat." in shown
+    assert "Under the mat." not in shown
+    assert "Where are the keys?" not in shown  # an item that only the former document has
+    wrong = command("import-envelope", "in.json", "--replace")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+
+
+def test_the_rules_that_a_document_breaks_are_named(command: Command, talk: Session, document: bytes) -> None:
+    value = json.loads(document)
+    value["created_at"], value["surfaces"], value["surface_refs"] = "yesterday", [], []
+    del value["digest_form"], value["digests"]
+    done = command("import-envelope", "-", "--session", "talk", stdin=json.dumps(value).encode())
+    assert done.returncode == 0
+    assert "rules: schema.time, " in done.stdout
+    assert "`daypack conform FILE` shows where" in done.stdout
+    assert done.stdout.splitlines()[-1].endswith("; it has no items that turns could use")
+    assert (
+        "schema.time"
+        in json.loads(command("import-envelope", "-", "--json", stdin=json.dumps(value).encode()).stdout)[
+            "broken_rules"
+        ]
+    )
     assert len(talk.events()) == 1
 
 

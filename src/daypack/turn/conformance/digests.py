@@ -43,11 +43,17 @@ class Verification(NamedTuple):
 
     comparisons: tuple[Comparison, ...]
     unverified: tuple[str, ...]  # warnings: what could not be compared, and why
+    stated: int  # digests of the document: its entries, and those of contents in it
 
     @property
     def verified(self) -> int:
-        """How many digests are right."""
-        return sum(comparison.same for comparison in self.comparisons)
+        """How many digests are right; that of an item on two surfaces is one."""
+        return len({comparison.path for comparison in self.comparisons if comparison.same})
+
+    @property
+    def unverifiable(self) -> int:
+        """How many digests could not be compared."""
+        return self.stated - len({comparison.path for comparison in self.comparisons})
 
     @property
     def differences(self) -> tuple[Comparison, ...]:
@@ -81,9 +87,10 @@ def verify(document: Json) -> Verification:
     unverified = [*_foreign_contents(objects)]
     comparisons = [_compare_content(found) for found in objects if _has_content_digest(found)]
     entries = entries_of(document)
+    stated = len(entries) + sum(_states_content_digest(found) for found in objects)
     if not entries or document.get("digest_form") != RFC_8785:
         unverified += _unstated_form(document, entries)
-        return Verification(tuple(comparisons), tuple(unverified))
+        return Verification(tuple(comparisons), tuple(unverified), stated)
     context_id = str(document.get("context_id"))
     envelope = Object("envelope", "$", context_id, document)
     if without := [found.id or found.path for found in (*objects, envelope) if found.id not in entries]:
@@ -105,7 +112,7 @@ def verify(document: Json) -> Verification:
         comparisons += _gone(entries, {context_id, *computed})
     if context_id in entries:
         comparisons.append(_comparison("digest.envelope", envelope, entries, same, own=not changed))
-    return Verification(tuple(comparisons), tuple(unverified))
+    return Verification(tuple(comparisons), tuple(unverified), stated)
 
 
 def _gone(entries: Json, ids: Set[str]) -> Iterator[Comparison]:
@@ -139,9 +146,13 @@ def entries_of(document: Json) -> Json:
     return cast("Json", entries) if isinstance(entries, dict) else {}
 
 
+def _states_content_digest(item: Object) -> bool:
+    """Return True for an item with content and a digest of it, by any algorithm."""
+    return item.list == "items" and isinstance(item.value.get("digest"), str) and item.value.get("content") is not None
+
+
 def _has_content_digest(item: Object) -> bool:
-    digest = item.value.get("digest") if item.list == "items" else None
-    return isinstance(digest, str) and digest.startswith(_OURS) and item.value.get("content") is not None
+    return _states_content_digest(item) and item.value["digest"].startswith(_OURS)
 
 
 def _foreign_contents(objects: tuple[Object, ...]) -> Iterator[str]:

@@ -54,7 +54,11 @@ class Report(Struct, frozen=True):
 
 def conform(data: bytes | str, place: str = "envelope") -> Report:
     """Check an envelope document of any runtime; raise BadInput if it cannot be read."""
-    subject = Subject(read_document(data, place))
+    return judge(Subject(read_document(data, place)))
+
+
+def judge(subject: Subject) -> Report:
+    """Return the verdict of every rule about a document."""
     return Report(
         context_id=str(subject.document["context_id"]),
         verdicts=tuple(_verdict(rule, subject) for rule in RULES),

@@ -29,10 +29,19 @@ _PRIORITY = 0.35
 class Checked(Struct, frozen=True):
     """A document as it was written, its items, and what is noteworthy about it."""
 
-    document: Json
+    subject: Subject
     items: tuple[ContextItem, ...]
-    verification: Verification
     warnings: tuple[str, ...]
+
+    @property
+    def document(self) -> Json:
+        """The document as plain JSON values."""
+        return self.subject.document
+
+    @property
+    def verification(self) -> Verification:
+        """Its digests, compared."""
+        return self.subject.verification
 
     @property
     def context_id(self) -> str:
@@ -51,7 +60,7 @@ def read_envelope(data: bytes | str, place: str = "envelope") -> Checked:
     referenced = set(strings(document, "item_refs"))
     if elsewhere := sorted(referenced - {item.item_id for item in items}):
         noted += (f"{len(elsewhere)} referenced items are not in the document: {', '.join(elsewhere[:5])}",)
-    return Checked(document, items, verification, (*noted, *unknown_terms(subject)))
+    return Checked(subject, items, (*noted, *unknown_terms(subject)))
 
 
 def keep_envelope(history: History, data: bytes, checked: Checked) -> dict[str, Any]:
@@ -67,7 +76,7 @@ def keep_envelope(history: History, data: bytes, checked: Checked) -> dict[str, 
 
 def imported_items(history: History, digests: Sequence[str]) -> "Iterator[Found]":
     """Return the items of imported envelopes. Their authority is at most that of an agent."""
-    found: dict[str, Item] = {}
+    found: dict[str, tuple[Item, ...]] = {}
     for digest in digests:
         try:
             data = blobs.get(history.layout.blob, file_name_of(digest))
@@ -77,8 +86,10 @@ def imported_items(history: History, digests: Sequence[str]) -> "Iterator[Found]
             question = f"What did the imported envelope {digest} say? {error.problem}."
             yield Missing(id=f"import:{digest[7:15]}", question=question, severity="medium", requested=digest)
         else:
-            found |= {item.id: item for item in items}  # of a document imported twice, the newest
-    yield from reversed(found.values())  # the newest first
+            context_id = str(document["context_id"])
+            found.pop(context_id, None)  # a document replaces the former one with its id, and is the newest
+            found[context_id] = items
+    yield from reversed([item for items in found.values() for item in items])  # the newest first
 
 
 def within_share(items: Sequence[Item], target: Target, most_tokens: int) -> tuple[list[Item], list[Omission]]:
