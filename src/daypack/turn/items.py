@@ -82,6 +82,7 @@ class Reference(Struct, frozen=True, kw_only=True, omit_defaults=True):
     digest: str = ""
     mime_type: str = ""
     problem: str = ""  # why it was not found in this session
+    title: str = ""  # of the content, where the title of the item says more
 
 
 class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):

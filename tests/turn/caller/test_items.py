@@ -69,7 +69,8 @@ def test_what_is_no_item_is_refused_and_nothing_is_recorded(home: str, given: An
     with pytest.raises(BadInput, match=match) as caught:
         session.prepare(items=[item(), given])
     assert caught.value.place == "items[1]"
-    assert "context_item.json" in caught.value.hint
+    assert "context_kind and content" in caught.value.hint
+    assert "`" not in caught.value.problem  # the words of a library
     assert logs(session) == before
     assert session.prepare().event_id
 
@@ -139,16 +140,54 @@ def test_a_reference_to_what_is_not_there_is_left_out_and_says_so(home: str) -> 
 @pytest.mark.parametrize(
     "given",
     [
-        {"context_kind": "artifact_ref"},
-        {"context_kind": "artifact_ref", "content_mode": "ref"},
-        {"context_kind": "artifact_ref", "content_mode": "ref", "content_ref": ""},
-        {"context_kind": "artifact_ref", "content_mode": "ref", "content_ref": {}},
-        {"context_kind": "artifact_ref", "content": ""},
+        {},
+        {"content_mode": "ref"},
+        {"content_mode": "ref", "content_ref": ""},
+        {"content_mode": "resource_link", "content_ref": {}},
+        {"content_mode": "ref", "content": "hello"},
+        {"content_mode": "ref", "content": "hello", "content_ref": "https://example.org"},
+        {"content_mode": "stream"},
     ],
 )
-def test_what_has_no_words_is_left_out(home: str, given: dict[str, Any]) -> None:
-    turn = opened(home).prepare(items=[given])
+def test_content_that_is_not_where_its_mode_says_is_refused(home: str, given: dict[str, Any]) -> None:
+    session = opened(home)
+    before = logs(session)
+    with pytest.raises(BadInput, match=r"there is (no )?content") as caught:
+        session.prepare(items=[item(), {"context_kind": "artifact_ref", **given}])
+    assert caught.value.place == "items[1]"
+    assert logs(session) == before
+    withheld = {"context_kind": "artifact_ref", **given, "redaction_state": "removed"}
+    assert session.prepare(items=[withheld]).event_id  # its owner says why there is none
+
+
+def test_what_has_no_words_is_left_out(home: str) -> None:
+    turn = opened(home).prepare(items=[{"context_kind": "artifact_ref", "content": ""}])
     assert reasons(turn)["item:item-1"] == "unsupported_media"
+
+
+def test_content_with_a_reference_beside_it_is_shown_and_the_reference_stays(home: str) -> None:
+    turn = opened(home).prepare(items=[item(content="hello", content_ref="https://example.org/a")])
+    [found] = [one for one in turn.envelope.surfaces[0].items if one.item_id == "item:item-1"]
+    assert (found.content, found.content_ref) == ("hello", "https://example.org/a")
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"context_kind": None}, "context_kind: expected a text, got null"),
+        ({"visibility": "model"}, "visibility: expected a list that is not empty, got the text 'model'"),
+        ({"visibility": ()}, "visibility: expected a list that is not empty, got an empty list"),
+        ({"priority": "high"}, "priority: expected a number or null, got the text 'high'"),
+        ({"source_refs": [{"uri": "a"}]}, "source_refs[0].source_id is missing"),
+        ({"byte_size": -1}, "byte_size: expected a whole number of at least 0 or null, got -1"),
+    ],
+)
+def test_a_wrong_field_is_named_with_what_is_expected(home: str, fields: dict[str, Any], problem: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        opened(home).prepare(items=[item(**fields)])
+    assert caught.value.problem == problem
+    with pytest.raises(BadInput, match="context_kind is missing"):
+        opened(home).prepare(items=[{"content": "x"}])
 
 
 @pytest.mark.requirement("X31")
@@ -235,7 +274,7 @@ def test_every_reason_to_leave_something_out_can_occur(home: str, tmp_path: Any)
             item(content="fits alone " * 180, item_id="big", priority=0.2),
             item(content="no", item_id="blocked", redaction_state="policy_blocked"),
             item(content="pin", item_id="secret", sensitivity="secret"),
-            item("artifact_ref", None, item_id="film"),
+            item("artifact_ref", "", item_id="film"),
         ],
     )
     found = reasons(turn)

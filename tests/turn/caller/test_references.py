@@ -138,7 +138,7 @@ def test_a_line_that_does_not_fit_is_omitted_for_its_size(home: str) -> None:
         ("C:\\logs\\build.log", "read the file at this path to see it"),
         ({"path": "Makefile"}, "read the file at this path to see it"),
         ("artifact:build-17", "its owner keeps it under this id"),
-        ("s3://bucket/key", "its owner keeps it under this id"),
+        ("s3://bucket/key", "a tool for s3:// addresses can open it"),
         (f"blob:{DIGEST}", "its owner keeps it under this id"),
         (DIGEST, "its owner keeps it under this id"),
         ({"bucket": "b", "key": "k"}, "its owner keeps it under this id"),

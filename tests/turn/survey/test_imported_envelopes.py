@@ -182,6 +182,14 @@ def test_a_kept_document_that_is_lost_is_missed(home: str) -> None:
     assert outputs(session.replay(turn.event_id or "")) == outputs(turn)
 
 
+def test_the_line_about_an_imported_reference_has_its_title_once(home: str) -> None:
+    fields: dict[str, Any] = {"content": None, "content_mode": "ref", "content_ref": "s3://docs/kiel.pdf"}
+    turn = take_in(stage(home), document(one(title="Guide to Kiel", **fields)))
+    [found] = imported(turn)
+    assert found.text.startswith("Guide to Kiel (document_excerpt): s3://docs/kiel.pdf")
+    assert str(turn.request("openai")).count("imported from") == 1
+
+
 @pytest.mark.requirement("S3-O1", "S3-H1")
 def test_a_handoff_of_one_session_is_read_by_another(home: str) -> None:
     giver, taker = stage(home), stage(home, "taker")

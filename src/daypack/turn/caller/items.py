@@ -46,6 +46,7 @@ _AUTHORITIES: dict[str, Authority] = {
     "retrieval_result": "tool",
     "custom": "tool",
 }
+_HINT = "an item has context_kind and content, or content_mode ref and content_ref; docs/cli.md has the other fields"
 _PLACES = ("tool_argument", "tool_visible_resource")
 _STATED = ("language", "source_refs", "freshness", "redaction_state", "policy_refs", "created_at", "metadata")
 _STATED_INLINE = ("content_mode", "content_ref", "mime_type")  # an item by reference has its own
@@ -79,6 +80,8 @@ def read_items(
             hint = "give each item its own id, or none"
             raise BadInput(f"item id {value.item_id!r} is used twice", operation="prepare", place=place, hint=hint)
         ids.add(value.item_id)
+        if history is not None:  # the documents of others are taken as they are
+            _check_content(value, place)
         hidden = target is not None and target not in value.visibility
         if is_reference(value, local=history is not None):
             reference = read_reference(value, None if hidden else recall)
@@ -95,13 +98,14 @@ def read_items(
 def _checked(given: ContextItem | Mapping[str, Any], number: int) -> ContextItem:
     """Return a valid item: a value built in Python can hold anything."""
     place = f"items[{number - 1}]"
-    hint = "an item has context_kind and content (or content_ref); see schemas/context_item.json"
+    hint = _HINT
     if not isinstance(given, ContextItem | Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] — the edge
         problem = f"an item must be an object, not {type(given).__name__}"
         raise BadInput(problem, operation="prepare", place=place, hint=hint)
+    value: dict[str, Any] = {}
     try:
         if isinstance(given, ContextItem):
-            value: dict[str, Any] = msgspec.to_builtins(given)
+            value = msgspec.to_builtins(given)
         else:
             value = {"item_id": f"item-{number}", "visibility": SEEN_BY_DEFAULT, "content_mode": "inline", **given}
         item = msgspec.convert(value, ContextItem)
@@ -109,9 +113,42 @@ def _checked(given: ContextItem | Mapping[str, Any], number: int) -> ContextItem
         item = _DECODER.decode(msgspec.json.encode(item))  # as it is recorded: what is in it is JSON
     except UnicodeEncodeError as error:
         raise BadInput("a lone surrogate is no text", operation="prepare", place=place, hint=hint) from error
-    except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
+    except msgspec.ValidationError as error:
+        raise BadInput(_problem(value) or str(error), operation="prepare", place=place, hint=hint) from error
+    except (TypeError, ValueError, RecursionError) as error:
         raise BadInput(str(error), operation="prepare", place=place, hint=hint) from error
     return item
+
+
+def _problem(value: dict[str, Any]) -> str:
+    """Return the first field that is missing or of a wrong type, and what is expected; empty if none is found."""
+    from daypack.turn.conformance.schema import examine  # noqa: PLC0415 — only after a mistake
+
+    try:
+        stated = plain(msgspec.to_builtins(value), "item", sized=False)
+    except (DaypackError, TypeError, ValueError, RecursionError):
+        return ""
+    for field in examine("context_item", stated, ""):
+        path = field.path.removeprefix(".")
+        if field.rule == "schema.required" and field.problem and not path.endswith("schema_version"):
+            return f"{path} is missing"
+        if field.rule == "schema.type" and field.problem:
+            return f"{path}: {field.problem}"
+    return ""
+
+
+def _check_content(value: ContextItem, place: str) -> None:
+    """Refuse an item whose content is not where its mode says, or in two places."""
+    mode, ref, inline = value.content_mode, bool(value.content_ref), value.content is not None
+    problem = ""
+    if mode in REFERENCE_MODES and not ref:
+        problem = f"content_mode is {mode}, and there is no content_ref"
+    elif mode in REFERENCE_MODES and inline:
+        problem = f"content_mode is {mode}, and there is content as well"
+    elif not ref and not inline:
+        problem = "there is no content"
+    if problem and value.redaction_state not in WITHHELD_STATES:
+        raise BadInput(problem, operation="prepare", place=place, hint=_HINT)
 
 
 def _check_json(item: ContextItem) -> None:

@@ -23,7 +23,7 @@ def show_reference(item: Item, reference: Reference, target: Target) -> str:
         return msgspec.json.encode({"title": item.title, **value}).decode()
     ref = address_of(reference.ref)
     shown = ref if ref else msgspec.json.encode(reference.ref).decode()
-    title = _title(item.title)
+    title = _title(reference.title or item.title)
     name = f"{title} ({item.context_kind})" if title else item.context_kind
     facts = [
         f"{name}: {_escaped(shown)}",
@@ -71,7 +71,8 @@ def _how(reference: Reference, address: str) -> str:
         return "read the file at this path to see it"
     if reference.access == "url":
         return "open the URL to see it"
-    return "its owner keeps it under this id"
+    scheme, found, _ = address.partition("://")
+    return f"a tool for {scheme}:// addresses can open it" if found else "its owner keeps it under this id"
 
 
 def _title(text: str) -> str:

@@ -131,9 +131,12 @@ def items_of(document: Json, contents: Sequence[ContextItem]) -> tuple[Item, ...
         }
         # Of an item that was imported before, the first origin stays.
         metadata = {"imported": origin, **item.stated.get("metadata", {})}
+        # The name of the item says where it is from; the line about its content need not say it again.
+        reference = replace(item.reference, title=item.title) if item.reference else None
         found.append(
             replace(
                 item,
+                reference=reference,
                 id=name,
                 title=title,
                 source=source,
