@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -98,7 +99,7 @@ def test_what_the_turn_did_not_know_is_told(command: Command, talk: Session) -> 
 def test_a_turn_of_messages_only_names_them(command: Command, home: str) -> None:
     with daypack.open_session("talk", home=home) as session:
         session.append("user", "hello")
-    assert command("explain", "talk", "pin:other.md").stderr.splitlines()[-1] == "  → available: messages:1-1"
+    assert command("explain", "talk", "pin:other.md").stderr.splitlines()[-1] == "  → available: messages:1"
 
 
 def test_the_start_of_an_items_id_is_enough(command: Command, home: str) -> None:
@@ -107,3 +108,24 @@ def test_the_start_of_an_items_id_is_enough(command: Command, home: str) -> None
         asked = session.add_question("Which harbour?")
     assert command("explain", "talk", asked[:6]).stdout == command("explain", "talk", asked).stdout
     assert command("explain", "talk", asked[:3]).returncode == 1
+
+
+def test_an_item_of_the_caller_has_one_name_everywhere(command: Command, home: str, tmp_path: Path) -> None:
+    with daypack.open_session("short", home=home, durability="os") as session:
+        session.append("user", "Where is the harbour?")
+    items = tmp_path / "items.json"
+    items.write_text('[{"context_kind": "artifact_ref", "content": "The guide of Kiel."}]')
+    done = command("prepare", "short", "--items", str(items))
+    assert done.returncode == 0, done.stderr
+    assert "item:item-1" in done.stdout
+    assert "caller:" not in done.stdout
+    listed = command("explain", "short").stdout
+    assert "messages:1 " in listed
+    assert "messages:1-1" not in listed
+    assert "; passed by the caller: " in listed
+    explained = command("explain", "short", "item:item-1").stdout
+    assert explained.startswith("included: item:item-1, ")
+    assert " tokens after the tail; " in explained
+    for name in ("item-1", "caller:item-1"):
+        assert command("explain", "short", name).stdout == explained
+    assert ", messages:1\n" in command("explain", "short", "nothing").stderr

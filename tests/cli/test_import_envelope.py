@@ -232,3 +232,15 @@ def test_a_file_or_session_that_is_not_there_is_told(command: Command) -> None:
     done = command("import-envelope", "in.json", "--session", "none")
     assert done.returncode == 1
     assert "no such session" in done.stderr
+
+
+def test_a_session_that_does_not_exist_is_reported_first_with_the_command_that_creates_it(
+    command: Command, tmp_path: Path, talk: Session
+) -> None:
+    talk.prepare()
+    document = tmp_path / "envelope.json"
+    document.write_text(command("export", "talk").stdout)
+    done = command("import-envelope", str(document), "--session", "fresh")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "or create it with `daypack session new fresh`" in done.stderr

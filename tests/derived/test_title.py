@@ -35,3 +35,12 @@ def test_a_long_message_is_cut_and_foreign_lines_are_read(home: str) -> None:
         title = title_of(session.history)
         assert title.startswith("word word")
         assert len(title) == MAX_CHARS
+
+
+def test_a_title_shows_no_secret(home: str) -> None:
+    with open_empty(home) as session:
+        session.append("user", "Deploy with sk-proj-Zx81kQpLm93vTbNc47RwYh20 and\nreport.")
+        title = title_of(session.history)
+        assert "sk-proj" not in title
+        assert title.startswith("Deploy with [")
+        assert title.endswith(" and report.")

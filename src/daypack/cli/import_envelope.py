@@ -8,8 +8,8 @@ from daypack.cli.input import read_bytes
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
 from daypack.cli.parser import EXIT_USAGE
-from daypack.cli.terminal import colour, counted, json_text, print_error, safe_line
-from daypack.errors import BadInput
+from daypack.cli.terminal import colour, counted, json_text, print_error, safe_line, shell_word
+from daypack.errors import BadInput, SessionMissing
 from daypack.turn.conformance.report import judge
 from daypack.turn.conformance.subject import text
 from daypack.turn.ledger import IMPORTED
@@ -35,6 +35,8 @@ def run(args: argparse.Namespace) -> int:
     """Verify, print and store; exit code 3 if something does not match its digest."""
     if args.replace and args.session is None:
         raise BadInput("--replace needs --session", operation=_IMPORT, place="arguments", hint="add --session NAME")
+    if args.session is not None:
+        _require_session(args)
     data = read_bytes(args.file, "read envelope")
     checked = read_envelope(data, args.file)
     broken = judge(checked.subject).failed
@@ -76,6 +78,15 @@ def _other(context_id: str, former: Event) -> BadInput:
     problem = f"the session has another document with this context_id, imported as {former.id}"
     hint = "add --replace to use this one in its place; nothing was stored"
     return BadInput(problem, operation=_IMPORT, place=context_id, hint=hint)
+
+
+def _require_session(args: argparse.Namespace) -> None:
+    """Fail before anything is printed if there is no such session."""
+    try:
+        open_named(args).close()
+    except SessionMissing as error:
+        error.hint = f"{error.hint}, or create it with `daypack session new {shell_word(args.session)}`"
+        raise
 
 
 def _kinds(checked: Checked) -> dict[str, int]:

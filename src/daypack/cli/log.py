@@ -66,8 +66,8 @@ def _count_tokens(history: History, text: str) -> int:
 
 def _message(message: Message) -> str:
     head = f"{safe_line(message.id)}  {_time(message.ts)}  {colour(message.role, _ROLE_COLOURS[message.role])}"
-    if message.name:
-        head += f" ({safe_line(message.name)})"
+    if who := ", ".join(filter(None, (message.name, message.tool_call_id))):
+        head += f" ({safe_line(who)})"
     if message.incomplete:
         head += f" (incomplete: {safe_line(message.incomplete)})"
     parts = (Text(message.content),) if isinstance(message.content, str) else message.content

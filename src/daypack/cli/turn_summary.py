@@ -16,6 +16,7 @@ from daypack.errors import BadInput, Erased, ReplayMismatch
 from daypack.session import Session
 from daypack.turn.dialects import NAMES, encode
 from daypack.turn.evidence.diff import ranges
+from daypack.turn.items import CALLER
 from daypack.turn.turn import Turn
 from daypack.types.kinds import TARGETS
 
@@ -262,6 +263,8 @@ def _rows(turn: Turn) -> list[tuple[str, str, str]]:
     for name, members in group([item.item_ref or item.source for item in turn.items]):
         items = [turn.items[at] for at in members]
         source = f"{items[0].source} {items[0].range}" if items[0].range else items[0].source
+        if source.startswith(CALLER):
+            source = items[0].item_ref or source  # the name that `explain` and the omissions use
         rows.append((f"{sum(item.tokens for item in items):,}", items[0].kind, name if len(items) > 1 else source))
     if around := turn.tokens - sum(item.tokens for item in turn.items):
         rows.append((f"{around:,}", "", "text around the excerpts"))

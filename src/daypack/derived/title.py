@@ -3,6 +3,7 @@
 from daypack.derived.compaction.utterances import user_words
 from daypack.history.lines import ROLE_SHIFT
 from daypack.history.session import History
+from daypack.text.redact.redact import redact
 from daypack.types.kinds import ROLES
 
 MAX_CHARS = 200
@@ -12,7 +13,7 @@ _USER_OR_UNKNOWN = (0, ROLES.index("user") + 1)  # the role in the flags of a sl
 
 
 def title_of(history: History) -> str:
-    """Return the first words that the user wrote, as one line; "" if there are none.
+    """Return the first words that the user wrote, as one line without secrets; "" if there are none.
 
     Messages that a harness or a tool wrote in the user's name are used only if there is no other.
     """
@@ -33,4 +34,4 @@ def title_of(history: History) -> str:
 
 
 def _line(text: str) -> str:
-    return " ".join(text[: 8 * MAX_CHARS].split())[:MAX_CHARS]
+    return " ".join(redact(text[: 8 * MAX_CHARS]).text.split())[:MAX_CHARS]

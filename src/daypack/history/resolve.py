@@ -70,7 +70,7 @@ def _swapped(history: History, source: SwapRef) -> Messages:
 def _messages(history: History, source: Messages) -> tuple[Message, ...]:
     found = tuple(history.messages.records(source.start, source.stop))
     if not found:
-        raise _missing(history, source, f"the session has {history.messages.reader.count()} messages")
+        raise _missing(history, source, f"the session has {_counted(history.messages.reader.count(), 'message')}")
     return found
 
 
@@ -79,8 +79,11 @@ def _event(history: History, source: EventRef) -> Event:
     if number.isdecimal():
         for event in history.events.records(int(number), int(number)):
             return event
-    count = history.events.reader.count()
-    raise _missing(history, source, f"the session has {count:,} {'event' if count == 1 else 'events'}")
+    raise _missing(history, source, f"the session has {_counted(history.events.reader.count(), 'event')}")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun if count == 1 else f'{noun}s'}"
 
 
 def _newest(history: History, wanted: Callable[[Message], bool]) -> Message | None:

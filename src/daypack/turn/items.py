@@ -220,6 +220,9 @@ def lowest(authorities: Sequence[Authority]) -> Authority:
     return AUTHORITIES[max(map(AUTHORITIES.index, authorities), default=len(AUTHORITIES) - 1)]
 
 
+CALLER = "caller:"  # start of the source of an item that the caller passed
+
+
 def message_range(first: int, last: int) -> str:
     """Return the reference to a range of messages: `messages:3`, or `messages:3-9`."""
     return f"messages:{first}-{last}" if last > first else f"messages:{first}"

@@ -134,7 +134,7 @@ def test_a_reference_to_what_is_not_there_is_left_out_and_says_so(home: str) -> 
     assert left.reason == "custom"
     assert left.high_impact
     assert "messages:99" in (left.note or "")
-    assert "has 1 messages" in (left.note or "")
+    assert "has 1 message" in (left.note or "")
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,9 @@ def test_everything_that_is_added_is_listed_with_its_tokens_and_its_cause(home: 
     verbatim = turn.tokens - sum(part.tokens for part in found)
     assert 0 < verbatim < turn.stable_tokens
     line = next(line for line in turn.explain().splitlines() if line.startswith("added by daypack: "))
-    assert line.startswith(f"added by daypack: {turn.tokens - verbatim:,} tokens (switched on ")
+    passed = sum(part.tokens for part in found if part.why == "passed by the caller")
+    assert line.startswith(f"added by daypack: {turn.tokens - verbatim - passed:,} tokens (switched on ")
+    assert line.endswith(f"; passed by the caller: {passed:,} tokens")
 
 
 @pytest.mark.requirement("G9")

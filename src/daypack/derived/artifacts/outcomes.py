@@ -269,6 +269,9 @@ def _failure_flag(meta: Mapping[str, Any] | None) -> bool | None:
         said = cast(dict[str, Any], result).get("is_error")
         if isinstance(said, bool):
             return said
+    for name in ("is_error", "isError", "error"):
+        if isinstance(said := meta.get(name), bool):
+            return said
     success = meta.get("success")
     if isinstance(success, bool):
         return not success

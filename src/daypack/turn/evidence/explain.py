@@ -9,7 +9,7 @@ from daypack.errors import BadSource, NotFound
 from daypack.turn.evidence.overhead import summarise
 from daypack.turn.evidence.record import ToolsRecord
 from daypack.turn.evidence.view import TOOLS, TurnView
-from daypack.turn.items import CHANGED, Item, Missing, Omission
+from daypack.turn.items import CALLER, CHANGED, Item, Missing, Omission, message_range
 from daypack.turn.pack.additions import added_items
 from daypack.types.names import complete
 from daypack.types.source import Messages, parse_source
@@ -17,6 +17,7 @@ from daypack.types.source import Messages, parse_source
 State = Literal["included", "omitted", "missing"]
 Part = Literal["prefix", "tail", "volatile", ""]
 
+_PLACES: Mapping[Part, str] = {"prefix": "in the prefix", "tail": "in the tail", "volatile": "after the tail"}
 _LOG = "messages.jsonl"
 _MAX_ITEM_COLUMN = 40  # characters; a longer id moves the rest of its line to the right
 
@@ -47,7 +48,7 @@ class Explanation(Struct, frozen=True):
 
     def __str__(self) -> str:
         size = f", {self.tokens:,} tokens" if self.tokens is not None else ""
-        place = f" in the {self.part}" if self.part and size else f", in the {self.part}" if self.part else ""
+        place = f"{' ' if size else ', '}{_PLACES[self.part]}" if self.part else ""
         return _one_line(f"{self.state}: {self.item}{size}{place}; {self.why}")
 
 
@@ -82,10 +83,11 @@ def explain_item(turn: TurnView, item: str) -> Explanation:
             return _missing(missing)
     ids = [*(inserted.id for inserted in turn.inserted), *(missing.id for missing in turn.missing)]
     ids += (omission.item for omission in turn.omitted)
-    whole = complete(item, dict.fromkeys(ids), what="items")
+    own = f"item:{item.removeprefix(CALLER)}"  # the caller's own id, or the source that packs name
+    whole = own if own in ids else complete(item, dict.fromkeys(ids), what="items")
     if whole is not None and whole != item:
         return explain_item(turn, whole)
-    known = ", ".join((*(inserted.id for inserted in turn.inserted), f"messages:1-{turn.record.last}"))
+    known = ", ".join((*(inserted.id for inserted in turn.inserted), message_range(1, turn.record.last)))
     raise NotFound(
         f"{item!r} was not available to this turn",
         operation="explain",
@@ -104,7 +106,9 @@ def explain_all(turn: TurnView) -> Iterator[Explanation]:
         is_head = len(tail) > 1 and number == 0
         count = len(turn.parts.messages) - len(tail) + 1
         why = "the user message that the tail continues" if is_head else _count_messages(count)
-        yield Explanation("included", item.item_ref or item.source, why, item.tokens, "tail")
+        seqs = [message.seq for message in turn.parts.messages]
+        seqs = seqs[:1] if is_head else seqs[len(tail) - 1 :]
+        yield Explanation("included", message_range(seqs[0], seqs[-1]), why, item.tokens, "tail")
     yield from (_included(turn, item) for item in (*added_items(turn.parts.additions), *turn.parts.volatile))
     yield from (_omitted(turn, omission) for omission in turn.omitted)
     yield from (_missing(missing) for missing in turn.missing)

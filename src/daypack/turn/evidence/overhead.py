@@ -9,6 +9,7 @@ from daypack.turn.items import CHANGED, CLOCK, RULES, STAMP, Excerpt, Item
 from daypack.turn.pack.tail import UNANSWERED
 from daypack.turn.survey.message_cost import message_cost
 
+_PASSED = "passed by the caller"
 # Start of an item's id -> why the item is there.
 _CAUSES = {
     "identity": "switched on",
@@ -20,7 +21,7 @@ _CAUSES = {
     "file:": "workspace file",
     "memory": "bound memory",
     "child": "child agent",
-    "item:": "passed by the caller",
+    "item:": _PASSED,
     "import:": "imported",
     "blocks:": "the model's own memory",
 }
@@ -56,12 +57,14 @@ def overhead(turn: TurnView) -> tuple[Overhead, ...]:
 
 
 def summarise(turn: TurnView) -> str:
-    """Return one line: how much daypack added, by cause."""
+    """Return one line: how much daypack added, by cause, and how much the caller passed."""
     tokens: dict[str, int] = {}
     for part in overhead(turn):
         tokens[part.why] = tokens.get(part.why, 0) + part.tokens
+    passed = tokens.pop(_PASSED, 0)
     causes = ", ".join(f"{why} {count:,}" for why, count in tokens.items())
-    return f"added by daypack: {sum(tokens.values()):,} tokens ({causes})" if tokens else "added by daypack: nothing"
+    added = f"added by daypack: {sum(tokens.values()):,} tokens ({causes})" if tokens else "added by daypack: nothing"
+    return f"{added}; {_PASSED}: {passed:,} tokens" if passed else added
 
 
 def _is_message(item: Item) -> bool:
