@@ -25,6 +25,7 @@ VARYING = {
     r"\b[0-9a-f]{32}\b": "<id>",
     r" +\d+ (?:s|min)(?=  )": " <age>",
     r", \d+\.\d s\b": ", <duration>",
+    r"(?<= bytes, sha256:)[0-9a-f]{64}\b": "<digest>",  # of an export, which has times
 }
 # What the model says to the examples of a page, in their order.
 SCRIPTS: dict[str, tuple[Step, ...]] = {
