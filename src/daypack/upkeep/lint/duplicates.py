@@ -19,17 +19,21 @@ from daypack.upkeep.lint.stale_references import Stale
 _CONCEPT_CHARS = 60
 _REPEATED = 0.6  # of a section's items that must be repeated for the whole section to count
 _NEIGHBOURS = 2  # items or lines apart
-_CLOSE_LINES = 12  # a part of at most this many lines has the same subject as each of its lines
 
 
 class Place(Struct, frozen=True):
     """A text and the lines of it that state a concept."""
 
     source: str
-    spans: tuple[tuple[int, int], ...]
+    spans: tuple[Lines, ...]
 
     def __str__(self) -> str:
-        return f"{self.source} {','.join(str(Lines(*span)) for span in self.spans)}"
+        return f"{self.source} {','.join(map(str, self.spans))}"
+
+    @property
+    def numbers(self) -> set[tuple[str, int]]:
+        """The lines, each with its text."""
+        return {(self.source, number) for span in self.spans for number in span.numbers}
 
 
 class Row(Struct, frozen=True, omit_defaults=True):
@@ -67,16 +71,15 @@ def find_duplicates(
 ) -> tuple[Row, ...]:
     """Return the duplication map; `stale` are known stale references, `matches` known matches."""
     matches = Finder(documents).find() if matches is None else matches
-    order = {document.name: at for at, document in enumerate(documents)}
-    drawn = _Map(documents, stale)
-    rows = [drawn.row(draft, order) for draft in drawn.drafts([match for match in matches if not match.differs])]
-    listed = {line for row in rows if row.stale for place in row.places for line in _lines(place)}
+    rows = _Map(documents, stale).rows([match for match in matches if not match.differs])
+    listed = {line for row in rows if row.stale for place in row.places for line in place.numbers}
     rows += [
         Row(found.name, "stale", (Place(found.source, (found.lines,)),), (found.source,))
         for found in stale
         if (found.source, found.first) not in listed
     ]
-    return tuple(sorted(rows, key=lambda row: [(order[place.source], place.spans) for place in row.places]))
+    order = [document.name for document in documents]
+    return tuple(sorted(rows, key=lambda row: [(order.index(place.source), place.spans) for place in row.places]))
 
 
 def find_conflicts(matches: Sequence[Match]) -> tuple[Row, ...]:
@@ -99,26 +102,19 @@ class _Map:
     def __init__(self, documents: Sequence[Document], stale: Sequence[Stale]) -> None:
         self._documents = {document.name: document for document in documents}
         self._stale = {(found.source, number) for found in stale for number in found.lines.numbers}
-        self._items = {document.name: self._active(document.items) for document in documents}
 
-    def _active(self, items: Iterable[Part]) -> list[Part]:
-        return [item for item in items if (item.source, item.lines.first) not in self._stale and not item.is_lead]
-
-    def drafts(self, matches: Sequence[Match]) -> list[_Draft]:
-        """Return the rows: matches of sections and of single statements, joined where they have the same subject."""
+    def rows(self, matches: Sequence[Match]) -> list[Row]:
+        """Return matches of sections and of single statements, joined where they have the same subject."""
         pairs = [match for match in matches if match.kind != "cross-reference" and not match.right.title]
-        pairs = [match for match in pairs if not is_pointer(match.left) and not is_pointer(match.right)]
         drafts = self._over_sections([match for match in matches if match.kind == "near" and match.right.title], pairs)
         groups: dict[tuple[str, str], list[Match]] = defaultdict(list)
         for match in pairs:
             groups[match.left.source, match.right.source].append(match)
         drafts += [draft for group in groups.values() for draft in self._by_section(group)]
-        references = [_Draft(match) for match in matches if match.kind == "cross-reference"]
-        drafts += [draft for draft in references if not any(other.contains(draft) for other in drafts)]
-        drafts = self._joined(drafts)
+        drafts = self._joined(drafts + [_Draft(match) for match in matches if match.kind == "cross-reference"])
         for draft in drafts:
             self._add_pointers(draft)
-        return [draft for draft in drafts if not any(self._is_part(draft, other) for other in drafts)]
+        return [self._row(draft) for draft in drafts if not any(self._is_part(draft, other) for other in drafts)]
 
     def _over_sections(self, matches: Sequence[Match], pairs: Sequence[Match]) -> list[_Draft]:
         """Return a row for each section that lines of a text summarize, with repeated lines beside them."""
@@ -134,32 +130,30 @@ class _Map:
 
     def _by_section(self, matches: list[Match]) -> list[_Draft]:
         """Return the rows of the matches of two texts; a section that is mostly repeated is one row."""
-        left, right = matches[0].left.source, matches[0].right.source
-        found: list[tuple[float, int, Part, list[Match]]] = []
-        for at, section in enumerate(self._documents[left].sections if left != right else ()):
-            inside = self._together([match for match in matches if match.left.lines.within(section.lines)])
-            found.append((self._repeated(section, [match.left for match in inside]), -at, section, inside))
-        share, _, section, inside = max(found, default=(0.0, 0, matches[0].left, matches))
-        if share < _REPEATED:
+        left, right = (self._documents[part.source] for part in (matches[0].left, matches[0].right))
+        groups = [(section, self._together(section, matches)) for section in left.sections if left is not right]
+        shares = [self._repeated(section, [match.left for match in inside]) for section, inside in groups]
+        if max(shares, default=0.0) < _REPEATED:
             return [_Draft(match) for match in matches]
+        section, inside = groups[shares.index(max(shares))]
         row = _Draft(Match("near", inside[0].right, section))
         others = [match.right for match in inside]
-        span = Lines(min(part.lines.first for part in others), max(part.lines.last for part in others))
-        whole = self._documents[right].section_at(span)
+        row.spans[right.name] = {part.lines for part in others}
+        whole = right.section_at(Lines(others[0].lines.first, others[-1].lines.last))
         if whole and self._repeated(whole, others) >= _REPEATED:
-            row.spans[right] = {whole.lines}
+            row.spans[right.name] = {whole.lines}
             row.title = min(section.title, whole.title, key=len)
-        else:
-            row.spans[right] = {part.lines for part in others}
         rest = [match for match in matches if match not in inside]
         return [row, *(self._by_section(rest) if rest else [])]
 
-    def _together(self, matches: Sequence[Match]) -> list[Match]:
-        """Return the largest group of matches whose lines are neighbours in the second text."""
+    def _together(self, section: Part, matches: Sequence[Match]) -> list[Match]:
+        """Return the largest group of a section's matches whose lines are neighbours in the second text."""
         groups: list[list[Match]] = [[]]
+        inside = [match for match in matches if match.left.lines.within(section.lines)]
         last = 0
-        for match in sorted(matches, key=lambda match: match.right.lines):
-            at = sum(item.lines.first <= match.right.lines.first for item in self._items[match.right.source])
+        for match in sorted(inside, key=lambda match: match.right.lines):
+            items = self._active(self._documents[match.right.source].items)
+            at = sum(item.lines.first <= match.right.lines.first for item in items)
             if groups[-1] and at - last > _NEIGHBOURS:
                 groups.append([])
             groups[-1].append(match)
@@ -167,21 +161,24 @@ class _Map:
         return max(groups, key=len)
 
     def _repeated(self, section: Part, parts: Sequence[Part]) -> float:
-        """Return the share of a section's items, without stale ones, that these parts are of; 0 for a single item."""
+        """Return the share of a section's items that these parts are of; 0 for a single item."""
         active = self._active(section.parts)
         repeated = [item for item in active if any(part.lines.within(item.lines) for part in parts)]
         return len(repeated) / len(active) if len(repeated) > 1 else 0.0
 
+    def _active(self, items: Iterable[Part]) -> list[Part]:
+        """Return the items that are neither stale nor introductions."""
+        return [item for item in items if (item.source, item.lines.first) not in self._stale and not item.is_lead]
+
     def _joined(self, drafts: Sequence[_Draft]) -> list[_Draft]:
         rows: list[_Draft] = []
         for draft in drafts:
-            joined = draft
-            for row in [row for row in rows if self._is_one_subject(row, joined)]:
-                rows.remove(row)
-                row.merge(joined)
-                joined = row
-            rows.append(joined)
-        return rows if len(rows) == len(drafts) else self._joined(rows)
+            same = [row for row in rows if self._is_one_subject(row, draft)]
+            *others, joined = [draft, *same]
+            for other in others:
+                joined.merge(other)
+            rows = [row for row in rows if row not in same] + [joined]
+        return rows
 
     def _is_one_subject(self, left: _Draft, right: _Draft) -> bool:
         """Return True if two rows of different texts are about the same lines of a text they share."""
@@ -190,11 +187,9 @@ class _Map:
         for source in left.spans.keys() & right.spans.keys():
             # Rules of behaviour that daypack injects in several places are together in a file.
             injected = all(map(self._is_injected, (left.spans.keys() | right.spans.keys()) - {source}))
-            for here, there in [(here, there) for here in left.spans[source] for there in right.spans[source]]:
-                larger, common = max(len(here.numbers), len(there.numbers)), here.overlap(there)
-                close = larger <= _CLOSE_LINES and (common or (injected and here.gap(there) <= _NEIGHBOURS))
-                if close or (common and 4 * common >= larger):
-                    return True
+            gaps = [here.gap(there) for here in left.spans[source] for there in right.spans[source]]
+            if min(gaps) <= (_NEIGHBOURS if injected else 0):
+                return True
         return False
 
     def _is_injected(self, source: str) -> bool:
@@ -204,7 +199,7 @@ class _Map:
         """Add the lines of the identity that point to a file this row explains."""
         lines = [(source, number) for source, spans in draft.spans.items() for span in spans for number in span.numbers]
         named = file_names("\n".join(self._documents[source].row(number) for source, number in lines))
-        for source in filter(self._is_injected, self._documents if len(lines) > 3 else ()):
+        for source in filter(self._is_injected, self._documents):
             for statement in self._documents[source].statements:
                 if is_pointer(statement) and file_names(statement.text) & named:
                     draft.spans[source].add(statement.lines)
@@ -216,14 +211,13 @@ class _Map:
         if draft.contains(other) and draft.kind == other.kind:
             return id(draft) > id(other)
         few = len(terms_of(draft.title)) < 3 or any(map(self._is_injected, draft.spans))
-        return draft.kind != "exact" or other.kind == "exact" or len(other.spans) > len(draft.spans) or few
+        return draft.kind != "exact" or other.kind == "exact" or few
 
-    def row(self, draft: _Draft, order: dict[str, int]) -> Row:
-        """Return a finished row, with its texts in order."""
+    def _row(self, draft: _Draft) -> Row:
         joined = any(map(self._is_injected, draft.spans))
-        sources = sorted(draft.spans, key=order.__getitem__)
+        sources = [name for name in self._documents if name in draft.spans]
         places = tuple(Place(source, _united(draft.spans[source], joined=joined)) for source in sources)
-        old = tuple(place.source for place in places if any(line in self._stale for line in _lines(place)))
+        old = tuple(place.source for place in places if place.numbers & self._stale)
         kind = "triple" if len(places) > 2 else draft.kind
         return Row(_shortened(draft.title), f"{kind}, stale" if old else kind, places, old, draft.deliberate)
 
@@ -247,7 +241,3 @@ def _united(spans: Iterable[Lines], *, joined: bool) -> tuple[Lines, ...]:
 def _shortened(text: str, limit: int = _CONCEPT_CHARS) -> str:
     text = " ".join(text.replace("*", "").replace("`", "").split()).lstrip("-+• ").rstrip(":. ")
     return text if len(text) <= limit else f"{text[:limit].rsplit(' ', 1)[0]} …"
-
-
-def _lines(place: Place) -> Iterable[tuple[str, int]]:
-    return ((place.source, number) for span in place.spans for number in Lines(*span).numbers)

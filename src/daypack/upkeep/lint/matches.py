@@ -82,7 +82,7 @@ class Finder:
         index: dict[str, list[tuple[Part, Part]]] = defaultdict(list)
         for document in self._documents.values():
             for item in document.items:
-                for statement in () if item.is_lead else item.parts:
+                for statement in () if item.is_lead or is_pointer(item) else item.parts:
                     for term in statement.wording.terms:
                         index[term].append((item, statement))
         seen: set[tuple[int, int]] = set()

@@ -12,7 +12,7 @@ from daypack.text.statements.narrative import SessionEntry
 from daypack.text.statements.passages import Document, Part, Span
 from daypack.text.statements.rarity import Rarity
 from daypack.text.statements.wording import terms_of
-from daypack.upkeep.lint.matches import Match, file_names, is_pointer
+from daypack.upkeep.lint.matches import Match, file_names
 from daypack.upkeep.lint.prompt_texts import BLOCKS, MEMORY
 from daypack.upkeep.lint.stale_references import Stale
 
@@ -82,7 +82,7 @@ class RemovalPlanner:
         rest = {id(keeps), *map(id, keeps.parts), *(id(part) for item in keeps.parts for part in item.parts)}
         rest |= self._within.get(id(keeps), set())
         both = ((part.source, part.lines.first) for part in (keeps, loses))
-        if loses.title or is_pointer(keeps) or is_pointer(loses) or not self._gone.isdisjoint(both):
+        if loses.title or not self._gone.isdisjoint(both):
             return
         if not self._repeated.keys().isdisjoint(rest) or {id(loses), *map(id, loses.parts)} & self._needed:
             return
