@@ -56,6 +56,8 @@ def test_memories_are_no_place_where_tools_are_declared() -> None:
         ("- Send bills with fax_out on Mondays.", "fax_out"),
         ("- Call `beam(place)` when you are late.", "beam"),
         ("- The `teleport` tool needs a licence.", "teleport"),
+        ("- Use `open_door` when it rings.", "open_door"),
+        ("- Call ring_bell(times) at noon.", "ring_bell"),
         ("- New insights go to the Dream layer.", "Dream"),
         ("- Dream log entries are read at dawn.", "Dream log"),
     ],

@@ -21,6 +21,7 @@ from daypack.text.english import (
     root,
 )
 from daypack.text.literals import literals
+from daypack.text.statements.roles import Roles, roles_of
 from daypack.text.words import content_words
 
 _COUNTS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
@@ -62,6 +63,7 @@ _TAG = re.compile(r"(?<![\w&])[#@][A-Za-z][\w-]+")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,:]\d+)*")
 _FEW_WORDS, _LONG_CLAUSE = 3, 3
 _VERB_END = re.compile(r"(?<=\w{3})(?<![eo])at$")
+_DOUBLED = re.compile(r"([bdglmnprt])\1$")
 _STEM_CHARS = 6  # longer stems are compared by their beginning: respond, response
 
 
@@ -81,6 +83,7 @@ class Wording(NamedTuple):
     denied: frozenset[str]  # terms that stand for their opposites
     supposed: bool  # True if a condition is negated
     bound: Bound
+    roles: Roles
 
     def differs(self, other: "Wording") -> str:
         """Return what makes this another statement than a similar one, else ""."""
@@ -94,6 +97,7 @@ class Wording(NamedTuple):
         if mine - other.terms and theirs - self.terms:
             return "number, path or name"
         crossed = self.second & other.terms - other.second and other.second & self.terms - self.second
+        crossed = crossed or self.roles.swapped(other.roles, self.terms & other.terms, self.specifics | other.specifics)
         if crossed or (self.bound and other.bound and self.bound != other.bound):
             return "order"
         if self.supposed ^ other.supposed ^ len(opposed - stated) % 2:
@@ -154,6 +158,7 @@ def wording_of(text: str) -> Wording:
         denied=frozenset(_term(word) for word in _split(flat) if _opposites().get(_stem(word), ("", False))[1]),
         supposed=_NEGATION.search(supposed) is not None,
         bound=None if bound is None else "at most" if (bound[1] is not None) ^ reversed_bound else "at least",
+        roles=roles_of(plain(flat), lambda word: next(iter(terms_of(word)), "")),
     )
 
 
@@ -188,7 +193,7 @@ def _stem(word: str) -> str:
     word = min(forms) if len(forms) > 1 else word
     while (shorter := _VERB_END.sub("", root(word))) != word:  # preferred, prefer; citation, cit
         word = shorter
-    word = word.removesuffix("e") if len(word) > 2 else word  # cite, cited
+    word = _DOUBLED.sub(r"\1", word.removesuffix("e") if len(word) > 2 else word)  # cite, cited; label, labelled
     return word[:_STEM_CHARS] if word.isalpha() else word
 
 

@@ -27,9 +27,12 @@ _NAME = re.compile(
 )
 _LAYERS = re.compile(r"\b(?:layer|tier)s?\b", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"`?[a-z][a-z0-9]*(?:[_.-][a-z0-9]+)*(?:\(.*\))?`?")
-# A call, or a name in backquotes that is called a tool; a name before "layer".
+# A call, or a name in backquotes that is used or called a tool; a name before "layer".
 _MENTIONS: dict[Sort, re.Pattern[str]] = {
-    "tool": re.compile(r"`(\w+)\([^`]*\)`|`(\w+)` tool\b|\btool `(\w+)`|^\s*(?:[-*+•]\s+)?`(\w+_\w+)`"),
+    "tool": re.compile(
+        r"`(\w+)\([^`]*\)`|`(\w+)` tool\b|\btool `(\w+)`|^\s*(?:[-*+•]\s+)?`(\w+_\w+)`"
+        r"|\b(?:[Uu]s(?:e|ing)|[Cc]all(?:ing)?|[Rr]un(?:ning)?|[Ii]nvok(?:e|ing)|[Vv]ia) (?:`(\w+_\w+)`|(\w+_\w+)\()"
+    ),
     "layer": re.compile(r"\b[Tt]he ((?:[A-Z][\w-]+ ?){1,3}) ?(?:layer|tier)\b"),
 }
 
