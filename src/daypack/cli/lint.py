@@ -13,9 +13,9 @@ from daypack.text.statements.passages import Document
 from daypack.text.tokens import Counter, counter_for, counter_named
 from daypack.upkeep.lint.duplicates import Row
 from daypack.upkeep.lint.edits import diff
+from daypack.upkeep.lint.matches import open_similarity
 from daypack.upkeep.lint.prompt_texts import BLOCKS, MEMORY, injected, read_others, read_text, read_workspace
 from daypack.upkeep.lint.report import Report, examine
-from daypack.upkeep.lint.similarity import open_similarity
 from daypack.upkeep.lint.stale_references import read_declared
 from daypack.upkeep.reflect.reflector import Reflector, Written
 

@@ -100,6 +100,4 @@ def _without_gaps(document: Document, rows: Mapping[int, str]) -> Iterator[str]:
     end = max((number for number, row in enumerate(document.rows, 1) if row.strip()), default=0)
     while end not in rows and len(lines) > 1 and not lines[-1].strip() and not lines[-2].strip():
         lines.pop()
-    if lines and lines[-1].strip() and not document.rows[-1].strip():
-        lines.append("")  # the final line end
     yield from lines

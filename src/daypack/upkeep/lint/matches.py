@@ -5,19 +5,27 @@ that summarizes a section is compared with all of its items together. Vectors, w
 that share fewer words.
 """
 
+import os
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
+from math import log
 from typing import Literal, NamedTuple
 
+from daypack.config import from_environment, from_file, settle
+from daypack.errors import DaypackError
+from daypack.history.layout import Home
+from daypack.text.english import ASKING_WORDS, IMPERATIVES, LIGHT_VERBS, PRESENT
 from daypack.text.statements.passages import Document, Part
-from daypack.text.statements.rarity import GENERIC, LIGHT, Rarity
 from daypack.text.statements.wording import Wording, terms_of
 from daypack.upkeep.lint.prompt_texts import BLOCK_TITLES
-from daypack.upkeep.lint.similarity import Similarity
 
 Class = Literal["exact", "near", "cross-reference"]
+Similarity = Callable[[Sequence[str]], Sequence[Sequence[float]] | None]  # texts -> the cosine of each with each
+
+_LIGHT = terms_of(" ".join(LIGHT_VERBS | (ASKING_WORDS - IMPERATIVES)))  # words that many others can replace
+_GENERIC = terms_of(" ".join(IMPERATIVES | PRESENT | ASKING_WORDS))  # verbs and nouns of any instruction
 
 _NEAR = 0.6  # similarity of two statements from which they are one rule
 _NEAR_CONTRAST = 0.7  # the same if each names something that the other does not
@@ -49,12 +57,36 @@ class Match(NamedTuple):
     differs: str = ""  # why similar statements are different rules
 
 
+class Rarity:
+    """Weights of terms among the statements of some texts: rare ones weigh more, generic ones less."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        statements = [statement.wording.terms for document in documents for statement in document.statements]
+        self._counts = Counter(term for terms in statements for term in terms)
+        self._size = len(statements) + 1
+
+    def weigh(self, terms: Iterable[str]) -> float:
+        """Return the weight of some terms together."""
+        weights = ((term, log(1 + self._size / (self._counts[term] + 0.5))) for term in terms)
+        return sum(weight / 2 if term in _GENERIC else weight for term, weight in weights)
+
+    def share(self, terms: frozenset[str], other: frozenset[str]) -> float:
+        """Return the share of some terms that others contain."""
+        whole = self.weigh(terms)
+        return self.weigh(terms & other) / whole if whole else 0.0
+
+    def similarity(self, terms: frozenset[str], other: frozenset[str]) -> float:
+        """Return how much two statements have in common, from 0 to 1."""
+        both = self.weigh(terms) + self.weigh(other)
+        return 2 * self.weigh(terms & other) / both if both else 0.0
+
+
 class Finder:
     """Finds what the texts of a prompt repeat."""
 
     def __init__(self, documents: Sequence[Document], similarity: Similarity | None = None) -> None:
         self._documents = {document.name: document for document in documents}
-        self._rarity = Rarity(part.wording.terms for document in documents for part in document.statements)
+        self._rarity = Rarity(documents)
         self._share = self._rarity.share
         self._similarity = similarity
 
@@ -133,7 +165,7 @@ class Finder:
     def _repeated_blocks(self, block: Document) -> Iterator[Match]:
         """Find the section that repeats a block: it has most terms, the rarest, and nearly all lines are about them."""
         terms = frozenset[str]().union(*(statement.wording.terms for statement in block.statements))
-        rarest = sorted(terms - GENERIC, key=lambda term: (-self._rarity.weigh([term]), term))[:2]
+        rarest = sorted(terms - _GENERIC, key=lambda term: (-self._rarity.weigh([term]), term))[:2]
         if block.role != "injected" or len(terms) <= _SPREAD_TERMS:
             return
         for document in self._files(block):
@@ -167,9 +199,9 @@ class Finder:
 def _enough(left: Wording, right: Wording, *, own: bool) -> float:
     """Return the similarity from which two statements are one rule; more than 1 if they never are."""
     shared = left.against(right) & right.terms
-    if len(shared) == 1 and left.terms != right.terms and shared <= GENERIC:
+    if len(shared) == 1 and left.terms != right.terms and shared <= _GENERIC:
         return 2.0
-    mine, theirs = left.against(right) - right.terms - LIGHT, right.against(left) - left.terms - LIGHT
+    mine, theirs = left.against(right) - right.terms - _LIGHT, right.against(left) - left.terms - _LIGHT
     if len(mine) == len(theirs) == 1 and len(shared) < _MANY_TERMS:
         return _NEAR_SUBSTITUTED
     if len(shared) < 3 or own:
@@ -185,3 +217,23 @@ def file_names(text: str) -> set[str]:
 def is_pointer(part: Part) -> bool:
     """Return True for a line of the identity that only says where something is."""
     return part.text.rstrip().endswith(".md below.")
+
+
+def open_similarity(home: Home) -> Similarity | None:
+    """Return the similarity by the best installed model, None if the settings want no model; it is loaded when used.
+
+    Prompt texts are never sent to a server.
+    """
+    settings = settle([("environment", from_environment(os.environ)), (home.config, from_file(home.config))])
+    return None if settings.embedding_model == "none" else lambda texts: _cosines(home.models, texts)
+
+
+def _cosines(models: str, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:
+    from daypack.llm.embedders import default_embedding_model, open_embedder  # noqa: PLC0415 — only in doubt
+
+    try:
+        embedder = open_embedder(default_embedding_model(models), models=models)
+        rows = embedder.encode(texts) if embedder else None
+    except DaypackError:
+        return None  # words alone decide
+    return (rows @ rows.T).tolist() if rows is not None else None

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from daypack.text.statements.narrative import SessionEntry
 from daypack.text.statements.passages import Document, Part, Span
-from daypack.text.statements.rarity import Rarity
 from daypack.text.statements.wording import terms_of
-from daypack.upkeep.lint.matches import Match, file_names
+from daypack.upkeep.lint.matches import Match, Rarity, file_names
 from daypack.upkeep.lint.prompt_texts import BLOCKS, MEMORY
 from daypack.upkeep.lint.stale_references import Stale
 
@@ -36,7 +35,7 @@ class RemovalPlanner:
         self._documents = {document.name: document for document in documents}
         self._matches = [match for match in matches if not match.differs]
         self._unused = unused
-        self._rarity = Rarity(part.wording.terms for document in documents for part in document.statements)
+        self._rarity = Rarity(documents)
         files = [document.name for document in documents if document.role != "injected"]
         self._rank: dict[str, float] = {name: at for at, name in enumerate(files)}
         self._gone: set[tuple[str, int]] = set()  # lines

@@ -3,22 +3,26 @@
 `examine` only reads. The reflector rewrites MEMORY.md; a person applies the patch for the other files.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from daypack.derived.compaction.template_reader import read_filled
+from daypack.derived.template import problems, render
+from daypack.text.clean import clean
 from daypack.text.statements.narrative import SessionEntry, find_session_entries
 from daypack.text.statements.passages import Document
 from daypack.text.tokens import Counter
-from daypack.upkeep.lint.context_md import tidy_state
 from daypack.upkeep.lint.duplicates import Row, find_conflicts, find_duplicates
 from daypack.upkeep.lint.edits import diff, edited, flattened
 from daypack.upkeep.lint.examples import Example, find_examples
-from daypack.upkeep.lint.matches import Finder
+from daypack.upkeep.lint.matches import Finder, Similarity
 from daypack.upkeep.lint.prompt_texts import MEMORY, STATE
 from daypack.upkeep.lint.removals import Removal, RemovalPlanner
-from daypack.upkeep.lint.similarity import Similarity
 from daypack.upkeep.lint.stale_references import Declared, Stale, find_stale
+
+_SUMMARY = re.compile(r"^#{1,3}\s+(?:Context|Compaction Summary\b.*)$", re.MULTILINE | re.IGNORECASE)
 
 
 class Cost(Struct, frozen=True):
@@ -90,7 +94,16 @@ def _text_after(document: Document, removals: Sequence[Removal], examples: Seque
     if document.role == "injected":
         return document.text
     if document.name == STATE:
-        return tidy_state(document.text)
+        return _newest_summary(document.text)
     own_removals = [removal for removal in removals if removal.source == document.name]
     text = edited(document, own_removals, [example for example in examples if example.source == document.name])
     return flattened(text) if document.name == MEMORY else text
+
+
+def _newest_summary(text: str) -> str:
+    """Return the newest summary of a CONTEXT.md in the template; a valid text is returned unchanged."""
+    if not problems(text):
+        return text
+    starts = [match.start() for match in _SUMMARY.finditer(text)]
+    filled, _ = read_filled(clean(text[starts[-1] :] if starts else text)[0])
+    return render(filled)
