@@ -45,10 +45,6 @@ class Lines(NamedTuple):
         """Return how many lines apart two spans are; 0 if they overlap."""
         return max(0, self.first - other.last, other.first - self.last)
 
-    def overlap(self, other: "Lines") -> int:
-        """Return the number of common lines."""
-        return max(0, min(self.last, other.last) - max(self.first, other.first) + 1)
-
     def within(self, other: "Lines") -> bool:
         """Return True if the other lines include all of these."""
         return other.first <= self.first and self.last <= other.last
@@ -113,7 +109,7 @@ class Document:
         self._newline = "\r\n" if "\r\n" in text and text.count("\r\n") == text.count("\n") else "\n"
         self.rows = text.removeprefix(self._mark).split(self._newline)
         self.fences = tuple(_fences(self.rows))
-        code = {number for fence in self.fences for number in range(fence.lines.first, fence.lines.last + 1)}
+        code = {number for fence in self.fences for number in fence.lines.numbers}
         self._prose = [n for n, row in enumerate(self.rows, 1) if n not in code and row.strip()]
         self.headings = [(n, len(match[1]), match[2]) for n in self._prose if (match := _HEADING.match(self.row(n)))]
         self.headings = sorted(self.headings + ([] if by_line else list(self._titles())))

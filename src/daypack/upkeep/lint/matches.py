@@ -92,12 +92,10 @@ class Finder:
 
     def find(self) -> list[Match]:
         """Return all matches, similar statements that are different rules included."""
-        spread: dict[int, list[Match]] = defaultdict(list)
-        for match in self._spread():
-            spread[id(match.left)].append(match)
-        smallest = [min(matches, key=lambda match: len(match.right.lines.numbers)) for matches in spread.values()]
+        largest_first = sorted(self._spread(), key=lambda match: -len(match.right.lines.numbers))
+        smallest = {id(match.left): match for match in largest_first}
         blocks = [match for document in self._documents.values() for match in self._repeated_blocks(document)]
-        return [*self._pairs(), *smallest, *blocks, *self._references()]
+        return [*self._pairs(), *smallest.values(), *blocks, *self._references()]
 
     def _pairs(self) -> Iterator[Match]:
         found = [match for left, right in self._candidates() if (match := self._compare(left, right))]
@@ -169,16 +167,16 @@ class Finder:
         if block.role != "injected" or len(terms) <= _SPREAD_TERMS:
             return
         for document in self._files(block):
-            found: list[tuple[float, int, Part]] = []
-            for at, section in enumerate(document.sections):
+            found: dict[float, Part] = {}
+            for section in document.sections:
                 lines = [statement.wording.terms & terms for item in section.parts for statement in item.parts]
                 about = sum(map(bool, lines)) >= max(2, _ABOUT * len(lines)) and section.wording.terms & set(rarest)
                 named = terms_of(section.title) & terms_of(BLOCK_TITLES.get(block.name, ""))
                 share = self._share(terms, section.wording.terms)
                 if share >= (_BLOCK_NAMED if named else _BLOCK) and (named or about):
-                    found.append((share, -at, section))
-            for _, _, section in [max(found)] if found else ():
-                yield from (Match("near", statement, section) for statement in block.statements)
+                    found.setdefault(share, section)
+            if found:
+                yield from (Match("near", statement, found[max(found)]) for statement in block.statements)
 
     def _references(self) -> Iterator[Match]:
         """Find lines that refer to a section of another text, as in "narrate as SOUL.md says"."""

@@ -58,7 +58,7 @@ class RemovalPlanner:
             found.append(
                 Removal(match.right.source, *match.right.lines, f"provided by the switch {match.left.source}{off}")
             )
-        self._gone = {(entry.source, number) for entry in found for number in range(entry.first, entry.last + 1)}
+        self._gone = {(entry.source, number) for entry in found for number in entry.lines.numbers}
         for match in self._matches:
             self._decide(match)
         documents = [document for document in self._documents.values() if document.role in ("instruction", "memory")]
@@ -86,9 +86,7 @@ class RemovalPlanner:
         if not self._repeated.keys().isdisjoint(rest) or {id(loses), *map(id, loses.parts)} & self._needed:
             return
         reference = match.kind == "cross-reference"
-        document = self._documents[keeps.source]
-        whole = document.whole if document.role == "injected" else keeps
-        if not file_names(loses.text) if reference else self._covers(whole, loses):
+        if not file_names(loses.text) if reference else self._covers(keeps, loses):
             self._repeated.setdefault(id(loses), f"{'refers to' if reference else 'stated in'} {keeps!r}")
             self._needed |= rest
 

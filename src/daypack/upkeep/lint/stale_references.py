@@ -131,6 +131,6 @@ def _spellings(name: str) -> set[frozenset[str]]:
 def _without_overlaps(found: Sequence[Stale]) -> Iterator[Stale]:
     kept: list[Stale] = []
     for stale in sorted(found, key=lambda stale: stale.first - stale.last):
-        if not any(other.source == stale.source and stale.lines.overlap(other.lines) for other in kept):
+        if not any(other.source == stale.source and stale.lines.gap(other.lines) == 0 for other in kept):
             kept.append(stale)
     yield from sorted(kept, key=lambda stale: (stale.source, stale.first))
