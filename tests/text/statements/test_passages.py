@@ -27,3 +27,9 @@ def test_the_rows_join_to_the_same_text(text: str) -> None:
 def test_line_ends_and_the_byte_order_mark_change_no_part() -> None:
     other = Document("T.md", "\ufeff" + TEXT.replace("\n", "\r\n"))
     assert [item.text for item in other.items] == [item.text for item in Document("T.md", TEXT).items]
+
+
+def test_a_title_may_be_the_last_line_without_a_line_end() -> None:
+    assert [(section.title, *section.lines) for section in Document("T.md", "One.\n\n**Notes**").sections] == [
+        ("Notes", 3, 3)
+    ]

@@ -168,7 +168,7 @@ class Document:
 
     def _end_of_list(self, number: int, last: int) -> int:
         """Return the last line of the first list or paragraph after a title; a loose list may have single gaps."""
-        end = number + 1 if not self.rows[number : number + 1] or not self.row(number + 1).strip() else number
+        end = number + 1 if number < last and not self.row(number + 1).strip() else number
         for n in range(end + 1, last + 1):
             blank, following = not self.row(n).strip(), self.rows[n : n + 1]
             if _HEADING.match(self.row(n)) or (blank and not (following and BULLET.match(following[0]))):
