@@ -31,7 +31,7 @@ def test_a_budget_that_is_set_holds_for_every_pack(command: Command) -> None:
     packed = json.loads(command("pack", "talk", "--json").stdout)
     assert packed["budget_tokens"] == 2000
     assert 0 < packed["tokens"] <= 1500
-    assert "messages:1-" in packed["omitted"][-1]["item"]
+    assert "messages:1-" in packed["omitted"][-1]["item_ref"]
 
 
 def test_a_target_can_have_its_own(command: Command) -> None:

@@ -164,7 +164,7 @@ def test_an_item_for_tools_only_is_neither_in_the_model_pack_nor_in_the_user_exp
     document = offer(tmp_path / "in.json", tool, shared)
     assert command("import-envelope", document, "--session", "talk").returncode == 0
     packed = command("prepare", "talk", "--json").stdout
-    (left,) = [one for one in json.loads(packed)["omitted"] if one["item"].endswith(":key")]
+    (left,) = [one for one in json.loads(packed)["omitted"] if one["item_ref"].endswith(":key")]
     assert left["reason"] == "not_visible_to_target"
     model = [(talk.path / "context" / name).read_text(encoding="utf-8") for name in ("pack.json", "pack.md")]
     model += [command("replay", "talk", "--dialect", name).stdout for name in ("openai", "responses", "anthropic")]

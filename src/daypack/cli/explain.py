@@ -60,7 +60,7 @@ def _as_json(turn: Turn, item: str | None) -> dict[str, Any]:
         "tokens": turn.tokens,
         "added": msgspec.to_builtins(overhead(turn)),
         "included": found,
-        "omitted": msgspec.to_builtins(turn.omitted),
+        "omitted": [msgspec.to_builtins(omission.recorded()) for omission in turn.omitted],
         "missing": msgspec.to_builtins(turn.missing),
     }
 

@@ -133,7 +133,7 @@ def as_json(turn: Turn) -> dict[str, Any]:
         "tokens": turn.tokens,
         "reserved_tokens": turn.record.limits.reserved_tokens,
         "new_epoch": turn.new_epoch or None,
-        "omitted": msgspec.to_builtins(turn.omitted),
+        "omitted": [msgspec.to_builtins(omission.recorded()) for omission in turn.omitted],
         "missing": msgspec.to_builtins(turn.missing),
         **({"tools": msgspec.to_builtins(turn.record.tools)} if turn.record.tools else {}),
         **({"cache_lost": turn.cache_lost} if turn.cache_lost else {}),

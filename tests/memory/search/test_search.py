@@ -38,8 +38,8 @@ def test_entries_come_by_rank_with_the_latest_and_the_best_document(memories: Me
     assert (found.latest_context, found.context_timestamp) == (latest.content, latest.created_at)
     assert (found.best_context, found.best_context_timestamp) == (bicycles.content, bicycles.created_at)
     assert found.best_context_score is not None
-    with pytest.raises(TypeError):
-        memories.search_memories(query="bicycle")  # type: ignore[call-arg]
+    with pytest.raises(BadInput, match="memory_id is missing"):
+        memories.search_memories(query="bicycle")
 
 
 def test_a_placeholder_is_no_document(memories: Memories, filled: str) -> None:

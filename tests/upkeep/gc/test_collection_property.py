@@ -222,3 +222,18 @@ def check(session: Session, policy: Policy, *, children: bool) -> None:
     assert removal_names(make_plan(session, Policy(10**9, 10**9, 0))) <= {
         os.path.basename(path) for path in after if ".tmp-" in path
     }
+
+
+@pytest.mark.requirement("S4-GC6")
+def test_a_child_that_an_earlier_turn_wrote_into_the_tail_is_still_referenced(home: str) -> None:
+    session = stage(home)
+    session.append("user", "Hi")
+    session.prepare(target="user")
+    session.put_child("c0", handoff="Look.", result="Seen.")
+    session.prepare(target="user")  # writes the result into the tail of the epoch
+    session.prepare(target="user")  # only carries it
+    set_ages(session, [40 * DAY])
+    check(
+        session, Policy(pack_ttl_seconds=0, swap_ttl_seconds=0, keep_messages=False, keep_events=False), children=True
+    )
+    assert (session.path / "context" / "child" / "c0" / "result.md").exists()

@@ -128,13 +128,11 @@ class Reachability:
 
     def _add_turn(self, references: References, target: str, newest: RecordedTurn) -> None:
         """Add the references in a turn's event, in its captured texts and in the messages of its window."""
-        for event_id in dict.fromkeys((newest.event, newest.opening)):
-            seq = int(event_id.removeprefix("ev-"))
-            for event in self.history.events.records(seq, seq):
-                referrer = f"the newest turn for {target} ({event_id})"
-                references.add_value(referrer, event.data)
-                for name in captured_by(event):
-                    self._add_captured(references, referrer, name)
+        for event in self._events_of(newest):
+            referrer = f"the newest turn for {target} ({event.id})"
+            references.add_value(referrer, event.data)
+            for name in captured_by(event):
+                self._add_captured(references, referrer, name)
         try:
             opening = read_turn(self.history, newest.opening).opening
         except (NotFound, Damaged):
@@ -145,6 +143,20 @@ class Reachability:
         for start, stop in ((opening.head, opening.head), (opening.start, None)):
             if start is not None:
                 self._add_window(references, start, stop)
+
+    def _events_of(self, newest: RecordedTurn) -> Iterator[Event]:
+        """Yield the events that describe a turn: its own, that of its epoch, and those whose additions it shows."""
+        waiting, seen = [newest.event, newest.opening], set[str]()
+        while waiting:
+            event_id = waiting.pop()
+            if event_id in seen:
+                continue
+            seen.add(event_id)
+            seq = int(event_id.removeprefix("ev-"))
+            for event in self.history.events.records(seq, seq):
+                yield event
+                if isinstance(carried := event.data.get("carries"), str):
+                    waiting.append(carried)
 
     def _add_window(self, references: References, start: int, stop: int | None) -> None:
         """Add the references in messages; a large tool output may be shown as a stub of its own chunk."""

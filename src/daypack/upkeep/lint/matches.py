@@ -27,6 +27,7 @@ Similarity = Callable[[Sequence[str]], Sequence[Sequence[float]] | None]  # text
 _LIGHT = terms_of(" ".join(LIGHT_VERBS | (ASKING_WORDS - IMPERATIVES)))  # words that many others can replace
 _GENERIC = terms_of(" ".join(IMPERATIVES | PRESENT | ASKING_WORDS))  # verbs and nouns of any instruction
 
+_FEW_SHARED = 4  # terms; statements with fewer and much else are not compared
 _NEAR = 0.6  # similarity of two statements from which they are one rule
 _NEAR_CONTRAST = 0.7  # the same if each names something that the other does not
 _NEAR_FEW = 0.8  # the same if few terms are shared, or both are in one file
@@ -113,7 +114,7 @@ class Finder:
         for document in self._documents.values():
             for item in document.items:
                 for statement in () if item.is_lead or is_pointer(item) else item.parts:
-                    for term in statement.wording.terms:
+                    for term in sorted(statement.wording.terms):
                         index[term].append((item, statement))
         seen: set[tuple[int, int]] = set()
         for statements in index.values():
@@ -127,7 +128,8 @@ class Finder:
         a, b = left.wording, right.wording
         shared, own = a.terms & b.terms, left.source == right.source
         refers = right.source.upper() in file_names(left.text) or left.source.upper() in file_names(right.text)
-        if refers or (own and len(shared) <= 2):
+        few = len(shared) < _FEW_SHARED and 3 * len(shared) < min(len(a.terms), len(b.terms))
+        if refers or few or (own and len(shared) <= 2):
             return None
         differs = a.differs(b)
         if a.words == b.words or (differs in ("", "negation") and a.quotes(b)):  # a clause has its own negation
