@@ -128,6 +128,16 @@ def test_a_childs_answer_is_there_and_its_messages_never(home: str) -> None:
     assert not any("messages.jsonl" in one.source and "child" in one.source for one in turn.items)
 
 
+@pytest.mark.requirement("S4-DD6")
+def test_two_children_with_the_same_result_are_both_named(home: str) -> None:
+    session = opened(home)
+    for name in ("first", "second"):
+        session.put_child(name, handoff="Look.", result="Nothing is wrong.")
+    said = sent(session.prepare())
+    assert "result of child first" in said
+    assert "result of child second" in said
+
+
 def test_a_child_that_has_not_answered_is_missed(home: str) -> None:
     session = opened(home)
     session.put_child("rev-1", handoff="Chart the reef.")

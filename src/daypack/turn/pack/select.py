@@ -48,7 +48,8 @@ def _allowed(items: Iterable[Item], surface: Surface, omitted: list[Omission]) -
     first_of: dict[tuple[str, str], str] = {}
     for item in items:
         reason, note = objection(item, surface)
-        if not reason and item.placement == "prefix" and item.digest:
+        # That two children came to the same result is news.
+        if not reason and item.placement == "prefix" and item.digest and item.kind != "child_result":
             first = first_of.setdefault((item.digest, item.kind), item.id)
             if first != item.id:
                 reason, note = "duplicate", f"same text as {first}"
