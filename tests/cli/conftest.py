@@ -16,6 +16,22 @@ from daypack.session import Session
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
+def _runner(
+    capture: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...] = ()
+) -> Command:
+    def command(*args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capture.readouterr()
+        try:
+            code = run([*args, *options])
+        except SystemExit as left:
+            code = left.code if isinstance(left.code, int) else 1
+        out, err = capture.readouterr()
+        return subprocess.CompletedProcess(args, code, out.decode(), err.decode())
+
+    return command
+
+
 @pytest.fixture
 def command(
     home: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
@@ -24,18 +40,17 @@ def command(
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     monkeypatch.chdir(workspace)
+    return _runner(capfdbinary, monkeypatch, ("--home", os.fspath(home)))
 
-    def command(*args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capfdbinary.readouterr()
-        try:
-            code = run([*args, "--home", os.fspath(home)])
-        except SystemExit as left:
-            code = left.code if isinstance(left.code, int) else 1
-        out, err = capfdbinary.readouterr()
-        return subprocess.CompletedProcess(args, code, out.decode(), err.decode())
 
-    return command
+@pytest.fixture
+def bare_command(
+    home: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    """Run `daypack …` in an empty folder, for commands that take no home."""
+    monkeypatch.setenv("DAYPACK_HOME", home)
+    monkeypatch.chdir(tmp_path)
+    return _runner(capfdbinary, monkeypatch)
 
 
 @pytest.fixture

@@ -1,17 +1,13 @@
 """`daypack check-reply`: which rules a reply breaks, one line for each thing that is wrong, and the exit code."""
 
-import io
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from turn.snapshot_replies import block, section
-
-from daypack.cli.main import run
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 STAMP: dict[str, Any] = {
@@ -26,18 +22,8 @@ BAD = (
 
 
 @pytest.fixture
-def command(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Run `daypack …` in an empty folder; this one needs no home."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capfdbinary.readouterr()
-        code = run(args)
-        out, err = capfdbinary.readouterr()
-        return subprocess.CompletedProcess(args, code, out.decode(), err.decode())
-
-    return command
+def command(bare_command: Command) -> Command:
+    return bare_command
 
 
 def written(name: str, text: str) -> str:

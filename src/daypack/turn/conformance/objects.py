@@ -18,6 +18,17 @@ LISTS = {
     "missing_contexts": ("missing_context", "missing_id"),
     "events": ("context_event", "event_id"),
 }
+# References between records: the list, the field, and the list that it leads to.
+RECORD_LINKS = (
+    ("selections", "surface_id", "surfaces"),
+    ("selections", "budget_ref", "budgets"),
+    ("budgets", "window_ref", "windows"),
+    ("windows", "budget_ref", "budgets"),
+    ("assemblies", "budget_ref", "budgets"),
+    ("assemblies", "window_ref", "windows"),
+    ("injections", "assembly_id", "assemblies"),
+    ("compactions", "summary_ref", "summaries"),
+)
 ITEMS = "items"  # the list of a surface, named like those of the envelope
 ID_FIELDS = {ITEMS: "item_id", **{name: field for name, (_, field) in LISTS.items()}}
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import cast
 
-from daypack.turn.conformance.objects import ID_FIELDS, Json, Object, elements, listed, strings
+from daypack.turn.conformance.objects import ID_FIELDS, RECORD_LINKS, Json, Object, elements, listed, strings
 from daypack.turn.conformance.subject import Finding, Subject, text
 from daypack.types.canonical import canonical
 
@@ -19,16 +19,6 @@ _ENVELOPE = {
     "compaction_refs": "compactions",
     "missing_context_refs": "missing_contexts",
 }
-_RECORDS = (
-    ("selections", "surface_id", "surfaces"),
-    ("selections", "budget_ref", "budgets"),
-    ("budgets", "window_ref", "windows"),
-    ("windows", "budget_ref", "budgets"),
-    ("assemblies", "budget_ref", "budgets"),
-    ("assemblies", "window_ref", "windows"),
-    ("injections", "assembly_id", "assemblies"),
-    ("compactions", "summary_ref", "summaries"),
-)
 _ITEMS = (
     ("selections", "candidate_item_refs"),
     ("selections", "selected_item_refs"),
@@ -82,7 +72,7 @@ def envelope(subject: Subject) -> Iterator[Finding]:
 
 def record(subject: Subject) -> Iterator[Finding]:
     """Look at the references between records."""
-    for name, field, other in _RECORDS:
+    for name, field, other in RECORD_LINKS:
         if not subject.by_list[other] and field != "summary_ref":
             continue  # that list is elsewhere
         for found in subject.records(name):

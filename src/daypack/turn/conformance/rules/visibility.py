@@ -2,17 +2,9 @@
 
 from collections.abc import Iterator
 
-from daypack.turn.conformance.objects import items, strings
+from daypack.turn.conformance.objects import RECORD_LINKS, items, strings
 from daypack.turn.conformance.subject import Finding, Subject, text
 
-_LINKS = (
-    ("selections", "budget_ref", "budgets"),
-    ("budgets", "window_ref", "windows"),
-    ("windows", "budget_ref", "budgets"),
-    ("assemblies", "budget_ref", "budgets"),
-    ("assemblies", "window_ref", "windows"),
-    ("injections", "assembly_id", "assemblies"),
-)
 # Who sees an injection point; those of other runtimes are free.
 POINTS = {
     "system_prompt": ("model",),
@@ -51,7 +43,7 @@ def surface(subject: Subject) -> Iterator[Finding]:
 
 def chain(subject: Subject) -> Iterator[Finding]:
     """Look at the targets of records that refer to each other."""
-    for name, field, other in _LINKS:
+    for name, field, other in RECORD_LINKS:
         for record in subject.records(name):
             linked = subject.linked(record, field, other)
             own, theirs = text(record.value, "target"), text(linked.value, "target") if linked else ""
