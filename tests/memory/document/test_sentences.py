@@ -63,6 +63,12 @@ def test_a_person_is_not_listed_by_a_possessive() -> None:
     assert "Sara's (" not in document
 
 
+def test_what_the_speaker_still_has_to_do_is_open_whatever_the_deed() -> None:
+    assert list(learnt("We still need to write the harvest report.")) == ["Open tasks"]
+    assert learnt("I need to write a poem.") == {}
+    assert learnt("Please write a poem.") == {}
+
+
 def test_a_label_decides_where_a_sentence_goes() -> None:
     assert learnt("TODO: write the release notes.", "Decision: my logo stays green.") == {
         "Decisions": ["- User's logo stays green"],

@@ -249,7 +249,8 @@ class _Reader:
             return self._line("Open tasks", sentence, named) if named and not cues.asks else None
         if " " not in deed or (cues.order >= 1.0 and not (self._commanding and REMINDED.match(sentence))):
             return None
-        if ANSWERED_AT_ONCE.match(deed) or RULE.match(deed) or ADVICE.search(deed):
+        at_once = ANSWERED_AT_ONCE.match(deed) and not (own and own["still"])  # what is still to be done is open
+        if at_once or RULE.match(deed) or ADVICE.search(deed):
             return None
         # A listener that no text can contain marks where the words of the request begin.
         named = report(f"Please {deed}", self._voices._replace(listener="\0"))

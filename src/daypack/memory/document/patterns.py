@@ -168,7 +168,7 @@ REQUESTED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 OWN_TASK = re.compile(
-    r"(?:i|we)(?: still| also| really)? (?:need to|have to|must)"
+    r"(?:i|we)(?:(?P<still> still)| also| really)? (?:need to|have to|must)"
     r" (?P<deed>(?!be\b|say\b|admit\b|know\b|think\b|get going\b|go\b|run\b|ask\b|see\b|have\b|do\b)[a-z].+)",
     re.IGNORECASE | re.DOTALL,
 )
