@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from daypack.cli.input import read_text
-from daypack.cli.options import add_place, open_named
+from daypack.cli.options import add_place, open_named, shown
 from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line, shell_word
 from daypack.derived.children import (
     STATUSES,
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     with open_named(args) as session:
         if recording:
             return _record(session, args)
-        children = read_children(session.history)
+        children = [shown(session, child) for child in read_children(session.history)]
         if args.name is not None:
             return _show([child for child in children if child.name == args.name], args)
         if args.json:
@@ -78,7 +78,7 @@ def _record(session: Session, args: argparse.Namespace) -> int:
         session=args.child_session,
     )
     notes = notes_of(put_child(session.history, args.name, update))
-    (child,) = (child for child in read_children(session.history) if child.name == args.name)
+    (child,) = (shown(session, child) for child in read_children(session.history) if child.name == args.name)
     print(json_text(_as_json(child)) if args.json else f"{safe_line(child.name)} is {child.status}")
     for note in notes:
         print_note(f"  → {note}")

@@ -8,7 +8,7 @@ from functools import partial
 from daypack.cli.columns import fit, terminal_width
 from daypack.cli.event_words import CountTokens, describe_event
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.options import add_place, natural, open_named, report_damage
+from daypack.cli.options import add_place, natural, open_named, report_damage, shown
 from daypack.cli.terminal import colour, json_text, print_note, safe, safe_line
 from daypack.history.session import History
 from daypack.types.history import Event, File, Image, Message, Other, Part, Text, Thinking
@@ -34,17 +34,21 @@ def run(args: argparse.Namespace) -> int:
     """Print records, and with --follow keep printing new ones."""
     with open_named(args) as session:
         log = session.history.events if args.events else session.history.messages
-        render = json_text if args.json else partial(_line, session.history)
-        shown = log.reader.count()
-        if not shown and not args.json:
+        show = json_text if args.json else partial(_line, session.history)
+
+        def render(record: Message | Event) -> str:
+            return show(shown(session, record))
+
+        done = log.reader.count()
+        if not done and not args.json:
             print_note(f"no {'events' if args.events else 'messages'} yet")
         _print(log.tail(args.n) if args.n else log.records(), render, flush=args.follow)
         report_damage(session, reported := set())
         while args.follow:
             time.sleep(_POLL_SECONDS)
             count = log.reader.count()
-            _print(log.reader.read(shown, count), render, flush=True)
-            shown = count
+            _print(log.reader.read(done, count), render, flush=True)
+            done = count
             report_damage(session, reported)
         return EXIT_DAMAGE if session.damage else 0
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from daypack.cli.input import read_bytes, read_text
-from daypack.cli.options import add_place, natural, open_named
+from daypack.cli.options import add_place, natural, open_named, shown
 from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe, safe_line, table
 from daypack.errors import BadInput, EntryMissing, MemoryMissing
+from daypack.memory.backend import Record
 from daypack.memory.port import MemoryTools
 from daypack.memory.store.port import is_id
 from daypack.memory.tools import Memories, open_memory
@@ -182,22 +183,29 @@ def _find_entry(memories: Memories, memory_id: str, name: str) -> str:
     raise EntryMissing("no such entry", operation="erase", place=name, hint=hint)
 
 
+def _shown(memories: MemoryTools, record: Record) -> Record:
+    """Return a record as a command may print it; a server has redacted its results."""
+    return memories.backend.shown(record) if isinstance(memories, Memories) else record
+
+
 def _new(memories: MemoryTools, args: argparse.Namespace) -> int:
     memory = memories.create_memory(args.title, args.type, args.description)
-    print(json_text(memory) if args.json else memory.memory_id)
     same = [other for other in memories.memories() if other.title == memory.title]
+    memory = _shown(memories, memory)
+    print(json_text(memory) if args.json else memory.memory_id)
     if len(same) > 1 and not args.json:
         print_note(f"{len(same):,} memories have the title {safe_line(memory.title)!r}; name them by their ids")
     return 0
 
 
 def _list(memories: MemoryTools, args: argparse.Namespace) -> int:
-    found = memories.memories()
+    known = memories.memories()
+    found = [_shown(memories, memory) for memory in known]
     if args.json:
         print(json_text(found))
         return 0
     if found:
-        default = _default_id(memories, found)
+        default = _default_id(memories, known)
         rows = [
             (
                 memory.memory_id,
@@ -222,8 +230,8 @@ def _default_id(memories: MemoryTools, known: Iterable[Memory]) -> str:
 
 
 def _show(memories: MemoryTools, args: argparse.Namespace) -> int:
-    memory = memories.get_memory(_named_memory(memories, args))
-    page = memories.list_entries(memory.memory_id, limit=_NEWEST)
+    memory = _shown(memories, memories.get_memory(_named_memory(memories, args)))
+    page = _shown(memories, memories.list_entries(memory.memory_id, limit=_NEWEST))
     if args.json:
         print(json_text({"memory": memory, "newest": page.entries}))
         return 0
@@ -255,11 +263,12 @@ def _add(memories: MemoryTools, args: argparse.Namespace) -> int:
     text = read_text("-", "add").rstrip("\n") if args.text in (None, "-") else args.text
     about = About(session=args.within, role=args.role, author=args.author, at=args.at, tags=tuple(args.tag))
     added = memories.add_entry(memory_id, text, args.summary, about=about, client_key=args.client_key)
+    added = _shown(memories, added)
     if args.json:
         print(json_text(added))
         return 0
     print(added.entry_id)
-    title = safe_line(memories.get_memory(memory_id).title)
+    title = safe_line(_shown(memories, memories.get_memory(memory_id)).title)
     print_note(f"already in {title}" if added.replayed else f"added to {title}; summary: {safe_line(added.summary)}")
     if args.memory is None and any(memory.title == text for memory in memories.memories()):
         print_note(f"a memory is called {safe_line(text)!r} too: `daypack memory add MEMORY TEXT` adds to it")
@@ -282,6 +291,7 @@ def _search(memories: MemoryTools, args: argparse.Namespace) -> int:
         raise BadInput("no query", operation="memory search", place="arguments", hint=hint)
     memory_id = _named_memory(memories, args)
     found = memories.search_memories(memory_id, " ".join(args.query), top_k=args.k, explain=args.explain, where=where)
+    found = _shown(memories, found)
     if args.json:
         print(json_text(found))
         return 0 if found.entries else 1
@@ -317,7 +327,7 @@ def _context(memories: MemoryTools, args: argparse.Namespace) -> int:
         document = memories.get_context(memory_id)
     else:
         document = memories.put_context(memory_id, read_text(args.put, "put context"))
-    _print_document(document, args)
+    _print_document(_shown(memories, document), args)
     return 0
 
 
@@ -333,24 +343,25 @@ def _print_document(document: ContextDocument, args: argparse.Namespace) -> None
 def _export(memories: Memories, args: argparse.Namespace) -> int:
     lines = memories.export_memory(_named_memory(memories, args))
     if args.file is None:
-        _write(lines, sys.stdout.buffer.write)
+        redacted = sum([_write(line, sys.stdout.buffer.write) for line in lines])
         sys.stdout.flush()
-        return 0
-    from daypack.files.atomic import replace  # noqa: PLC0415 — only for files
+    else:
+        from daypack.files.atomic import replace  # noqa: PLC0415 — only for files
 
-    gathered = bytearray()
-    count = _write(lines, gathered.extend)
-    replace(os.path.abspath(args.file), bytes(gathered))
-    print_note(f"{counted(count, 'line')} written to {safe_line(args.file)}")
+        gathered = bytearray()
+        written = [_write(line, gathered.extend) for line in lines]
+        replace(os.path.abspath(args.file), bytes(gathered))
+        print_note(f"{counted(len(written), 'line')} written to {safe_line(args.file)}")
+        redacted = sum(written)
+    if redacted and memories.backend.redacting:
+        print_note(f"  → {counted(redacted, 'line')} without secrets; DAYPACK_REDACTION=off exports them as stored")
     return 0
 
 
-def _write(lines: Iterable[bytes], write: Callable[[bytes], Any]) -> int:
-    count = 0
-    for line in lines:
-        write(line)
-        count += 1
-    return count
+def _write(line: bytes, write: Callable[[bytes], Any]) -> bool:
+    """Write a line; return True if a secret was removed from it."""
+    write(line)
+    return b"[redacted:" in line
 
 
 def _import(memories: Memories, args: argparse.Namespace) -> int:
@@ -383,7 +394,7 @@ def _erase(memories: Memories, args: argparse.Namespace) -> int:
         memory = memories.restore_memory(args.memory)
         print(json_text(memory) if args.json else f"{memory.memory_id} is visible again")
         return 0
-    memory = memories.get_memory(_named_memory(memories, args))
+    memory = _shown(memories, memories.get_memory(_named_memory(memories, args)))
     entry_id = _find_entry(memories, memory.memory_id, args.entry) if args.entry else None
     whole = f"{memory.memory_id} ({memory.title}, {memory.stats.entries} entries)"
     what = f"entry {entry_id}" if entry_id else whole
@@ -416,6 +427,7 @@ def _bind(args: argparse.Namespace) -> int:
 def _capture(args: argparse.Namespace) -> int:
     with open_named(args) as session:
         added = session.capture(end=args.end)
+        added = shown(session, added)
     print(json_text(added) if args.json else f"{counted(len(added), 'entry', 'entries')} added")
     return 0
 

@@ -3,7 +3,7 @@
 import argparse
 import os
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from daypack.cli.terminal import print_note, safe_line, shell_word
 from daypack.config import Settings
@@ -11,6 +11,8 @@ from daypack.errors import BadInput
 from daypack.history.layout import find_home
 from daypack.history.sessions import find_session
 from daypack.session import Session, open_session
+
+_Value = TypeVar("_Value")
 
 
 def add_place(parser: argparse.ArgumentParser, *, session: str | None = "name of the session") -> None:
@@ -69,6 +71,15 @@ def open_named(args: argparse.Namespace, **settings: Unpack[Settings]) -> Sessio
     """Open the existing session that the arguments name; from then on they have its whole name."""
     args.session = find_name(args, args.session)
     return open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False, **settings)
+
+
+def shown(session: Session, value: _Value) -> _Value:
+    """Return a value of a session as a command may print it: without secrets, unless redaction is off."""
+    if session.history.config.redaction == "off":
+        return value
+    from daypack.text.redact.records import redact_any  # noqa: PLC0415 — its patterns cost 20 ms
+
+    return redact_any(value)
 
 
 def report_damage(session: Session, reported: set[str]) -> None:

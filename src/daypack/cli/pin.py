@@ -3,7 +3,7 @@
 import argparse
 
 from daypack.cli.input import read_text
-from daypack.cli.options import add_place, open_named
+from daypack.cli.options import add_place, open_named, shown
 from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line, shell_word
 from daypack.errors import BadInput, NotFound
 
@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
         raise BadInput("these arguments cannot be combined", operation="pin", place="arguments", hint=hint)
     with open_named(args) as session:
         if args.name is None:
-            pins = session.pins
+            pins = shown(session, session.pins)
             if args.json:
                 print(json_text(pins))
             elif not pins:
@@ -40,7 +40,8 @@ def run(args: argparse.Namespace) -> int:
                 )
         else:
             session.pin(args.name, _text(args))
-        print(json_text(session.pins) if args.json else f"{'removed' if args.remove else 'pinned'} {safe(args.name)}")
+        done = f"{'removed' if args.remove else 'pinned'} {safe(args.name)}"
+        print(json_text(shown(session, session.pins)) if args.json else done)
     return 0
 
 

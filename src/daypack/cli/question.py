@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from daypack.cli.options import add_place, open_named
+from daypack.cli.options import add_place, open_named, shown
 from daypack.cli.terminal import counted, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadInput
 from daypack.session import Session
@@ -59,10 +59,11 @@ def run(args: argparse.Namespace) -> int:
         if args.action == "resolve":
             session.resolve_question(args.value, **_given(args, _ENDING))
             ended = next(question for question in session.turns.questions.ended() if question.id == args.value)
+            ended = shown(session, ended)
             print(json_text(_as_json(ended)) if args.json else f"{safe_line(ended.id)} is {ended.status}")
             return 0
         still_open = session.turns.questions.open()
-        questions = (*still_open, *(session.turns.questions.ended() if args.all else ()))
+        questions = shown(session, (*still_open, *(session.turns.questions.ended() if args.all else ())))
     if args.json:
         print(json_text([_as_json(question) for question in questions]))
         return 0
@@ -82,11 +83,11 @@ def _add(session: Session, args: argparse.Namespace) -> int:
     missing_id = session.add_question(args.value, **_given(args, _ASKING))
     asked = next(question for question in session.turns.questions.open() if question.id == missing_id)
     if args.json:
-        print(json_text(_as_json(asked)))
+        print(json_text(_as_json(shown(session, asked))))
     else:
         again = missing_id in (question.id for question in before)
         done = "already open" if asked in before else "changed" if again else "asked"
-        print(f"{done} {missing_id}: {safe_line(args.value)}")
+        print(f"{done} {missing_id}: {safe_line(shown(session, args.value))}")
     return 0
 
 

@@ -31,8 +31,10 @@ def moment(seconds: float) -> str:
 class Facets:
     """The small files of one session. None of them is needed to read its history."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, *, redacting: bool = True) -> None:
+        """`redacting`: latest.md is for others to read, so it has no secrets."""
         self._layout = layout
+        self._redacting = redacting
         self.second = 0  # of the newest append noted in updated_at
         self.stale = False  # latest.md does not have the newest text
         self._latest_at = float("-inf")
@@ -94,4 +96,11 @@ class Facets:
         self._latest_at = time.monotonic()
         for text in texts:
             with suppress(DaypackError):  # derived: the text is in the log
-                atomic.replace(self._layout.latest, text.encode("utf-8", "replace"), durable=False)
+                atomic.replace(self._layout.latest, self._shown(text).encode("utf-8", "replace"), durable=False)
+
+    def _shown(self, text: str) -> str:
+        if not self._redacting:
+            return text
+        from daypack.text.redact.redact import redact  # noqa: PLC0415 — its patterns cost 20 ms
+
+        return redact(text).text

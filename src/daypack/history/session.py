@@ -72,7 +72,7 @@ class History:
         layout.guard()
         self.layout = layout
         self.config = config
-        self.facets = Facets(layout)
+        self.facets = Facets(layout, redacting=config.redaction == "on")
         self.lock = Lock(layout.messages, flock=config.locking == "flock")
         self.clock = clock
         self._durable = config.durability == "sync"

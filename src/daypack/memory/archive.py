@@ -83,9 +83,15 @@ _LINE = msgspec.json.Decoder(_Line)
 _ENCODER = msgspec.json.Encoder()
 
 
-def export_memory(store: Store, user: str, memory_id: str) -> Iterator[bytes]:
-    """Yield the lines of a memory as of now; entries added during the export are not included."""
-    memory, newest = store.memory(user, memory_id), store.newest(user, memory_id)
+def export_memory(
+    store: Store, user: str, memory_id: str, shown: Callable[[Struct], Struct] = lambda record: record
+) -> Iterator[bytes]:
+    """Yield the lines of a memory as of now; entries added during the export are not included.
+
+    `shown` returns a record as it may leave the store.
+    """
+    newest = store.newest(user, memory_id)
+    memory = cast("Memory", shown(store.memory(user, memory_id)))
     header = _Header(
         daypack=_KIND,
         format=FORMAT,
@@ -100,14 +106,14 @@ def export_memory(store: Store, user: str, memory_id: str) -> Iterator[bytes]:
     while last < newest.documents and (batch := store.documents(user, memory_id, last, _BATCH)):
         for document in batch:
             if document.version <= newest.documents:
-                yield _encode(_Line(document=_fields(_Document, document)))
+                yield _encode(_Line(document=_fields(_Document, shown(document))))
                 documents += 1
         last = batch[-1].version
     last = 0
     while last < newest.entries and (entry_batch := store.after(user, memory_id, last, _BATCH)):
         for entry in entry_batch:
             if entry.seq <= newest.entries:
-                yield _encode(_Line(entry=_fields(_Entry, entry)))
+                yield _encode(_Line(entry=_fields(_Entry, shown(entry))))
                 entries += 1
         last = entry_batch[-1].seq
     yield _encode(_Line(end=_End(documents, entries)))

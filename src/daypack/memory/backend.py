@@ -1,7 +1,9 @@
 """The store, search indexes, limits and recent writes of one home, shared by all its users."""
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
 
 from daypack.config import from_environment, from_file, settle
 from daypack.history.layout import Home
@@ -10,9 +12,12 @@ from daypack.memory.recent_writes import RecentWrites
 from daypack.memory.search.index_cache import IndexCache
 from daypack.memory.store.port import Store
 from daypack.memory.store.sqlite import SqliteStore
+from daypack.types.memory import MAX_CHARS
 
 if TYPE_CHECKING:
     from daypack.llm.embedding.port import Embedder
+
+Record = TypeVar("Record", bound=Struct)
 
 
 class Backend:
@@ -21,11 +26,19 @@ class Backend:
     def __init__(
         self, store: Store, indexes: IndexCache, limits: Limits | None = None, *, redacting: bool = True
     ) -> None:
-        self.redacting = redacting  # servers remove secrets from what models read
+        self.redacting = redacting
         self.store = store
         self.indexes = indexes
         self.limits = limits or Limits()
         self.writes = RecentWrites(self.limits.failures)
+
+    def shown(self, record: Record) -> Record:
+        """Return a record as it may leave the store: without secrets, unless redaction is off."""
+        if not self.redacting:
+            return record
+        from daypack.text.redact.records import redact_record  # noqa: PLC0415 — its patterns cost 20 ms
+
+        return redact_record(record, MAX_CHARS)
 
     def close(self) -> None:
         """Close all files; the next call opens them again."""

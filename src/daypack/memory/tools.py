@@ -273,9 +273,9 @@ class Memories(MemoryTools):
             self._store.erase_entry(self.user, memory_id, entry_id)
 
     def export_memory(self, memory_id: str) -> Iterator[bytes]:
-        """Return the lines of a memory as JSONL, read lazily."""
+        """Return the lines of a memory as JSONL, read lazily; without secrets, unless redaction is off."""
         self.get_memory(memory_id)
-        return export_memory(self._store, self.user, memory_id)
+        return export_memory(self._store, self.user, memory_id, self.backend.shown)
 
     def import_memory(self, lines: Iterable[bytes | str], title: str | None = None) -> Memory:
         """Store the lines of an export, all or none; it keeps its id unless a title is given or the id is taken.

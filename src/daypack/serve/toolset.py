@@ -125,9 +125,6 @@ _NINE: dict[str, _Definition] = {
     ),
 }
 NAMES = tuple(_NINE)
-_REDACTED_FIELDS = frozenset(
-    {"raw_entry", "summary", "content", "latest_context", "best_context", "title", "description"}
-)
 
 
 class Toolset:
@@ -156,8 +153,8 @@ class Toolset:
         self.writing = frozenset(tool.name for tool in self.tools if not tool.reads)
 
     def call(self, memories: "Memories", name: str, values: Mapping[str, Any] | None = None) -> Struct:
-        """Call one of the nine tools and return its result; raise BadInput for invalid arguments."""
-        return memories.call(_read_request(name, self._nine[name].request, values or {}))
+        """Call one of the nine tools and return its result, redacted; raise BadInput for invalid arguments."""
+        return memories.backend.shown(memories.call(_read_request(name, self._nine[name].request, values or {})))
 
     def answer(self, memories: "Callable[[], Memories]", name: str, values: Mapping[str, Any] | None = None) -> Answer:
         """Call any tool; return errors as text, so that the model can correct its call.
@@ -170,7 +167,7 @@ class Toolset:
             request = _read_request(name, self._nine[name].request, values or {})
             opened = memories()
             value = opened.call(request)
-            value = redact_result(value) if opened.backend.redacting else value
+            value = opened.backend.shown(value)
         except Exception as error:  # a failing call must not end the server
             return Answer(describe_in_text(name, error), failed=True)
         return Answer(msgspec.json.encode(value).decode(), value)
@@ -214,24 +211,6 @@ class Toolset:
         for entry in self._nine.values():
             msgspec.json.Decoder(entry.request, strict=False)
             msgspec.json.Decoder(entry.request.result)
-
-
-def redact_result(value: Struct) -> Struct:
-    """Return a result with secrets in its texts redacted: what a model reads may be stored elsewhere."""
-    from daypack.text.redact.redact import redact  # noqa: PLC0415 — its patterns cost 20 ms
-
-    changes: dict[str, Any] = {}
-    for name in value.__struct_fields__:
-        part = getattr(value, name)
-        if isinstance(part, str) and name in _REDACTED_FIELDS:
-            redacted = redact(part).text
-        elif name in ("entries", "memories") and isinstance(part, tuple):
-            redacted = tuple(redact_result(entry) for entry in cast("tuple[Struct, ...]", part))
-        else:
-            continue
-        if redacted != part:
-            changes[name] = redacted
-    return msgspec.structs.replace(value, **changes) if changes else value
 
 
 def _read_request(name: str, kind: type[requests.Request[Any]], values: Mapping[str, Any]) -> requests.Request[Any]:

@@ -16,6 +16,14 @@ LIST_MAX_ENTRIES = 50
 LIST_MAX_MEMORIES = 100
 SEARCH_MAX_ENTRIES = 100
 
+# The longest texts of the records below, by field.
+MAX_CHARS = {
+    "title": TITLE_MAX_CHARS,
+    "description": DESCRIPTION_MAX_CHARS,
+    "summary": SUMMARY_MAX_CHARS,
+    "content": DOCUMENT_MAX_CHARS,
+}
+
 Title = Annotated[str, Meta(min_length=1, max_length=TITLE_MAX_CHARS)]
 Description = Annotated[str, Meta(max_length=DESCRIPTION_MAX_CHARS)]
 EntrySummary = Annotated[str, Meta(max_length=SUMMARY_MAX_CHARS)]

@@ -42,6 +42,31 @@ def new_memory(server: Server, title: str = "work") -> str:
     return answered.json()["memory_id"]
 
 
+@pytest.mark.requirement("G18")
+def test_results_have_no_secrets(server: Server) -> None:
+    secret = "ghp_" + "0aB1" * 9
+    memory_id = new_memory(server, "keys")
+    about = {"author": secret, "tags": [secret, "plain"], "session": secret}
+    added = server.call("add_entry", memory_id=memory_id, raw_entry=f"the key: {secret}", metadata=about)
+    assert added.status_code == 200, added.text
+    server.call("put_context", memory_id=memory_id, content=f"- the key: {secret}")
+    titled = server.call("create_memory", title=secret)
+    with server.client() as client:
+        answers = [
+            added,
+            titled,
+            server.call("list_entries", memory_id=memory_id),
+            server.call("search_memories", memory_id=memory_id, query="the key"),
+            server.call("get_context", memory_id=memory_id),
+            server.call("get_memory", memory_id=titled.json()["memory_id"]),
+            client.get("/api/memories"),
+        ]
+    for answered in answers:
+        assert answered.status_code == 200
+        assert secret not in answered.text
+    assert answers[2].json()["entries"][0]["tags"] == ["[redacted:github-token]", "plain"]
+
+
 @pytest.mark.requirement("S2-T1", "S2-T2", "S2-T3", "S2-T4", "S2-T5", "S2-T6", "S2-T7", "S2-T8", "S2-T9")
 def test_each_of_the_nine_answers_with_its_type_and_its_schema(server: Server, described: dict[str, Any]) -> None:
     seen: set[str] = set()

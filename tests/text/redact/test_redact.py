@@ -30,6 +30,8 @@ TEMPLATES = [
     ("aws-access-key", "«ASIA{16:U}»"),
     ("aws-secret-key", "aws_secret_access_key = «{40:B}»"),
     ("aws-secret-key", '"SecretAccessKey": "«{40:B}»"'),
+    ("daypack-token", "«dp_{43:T}»"),
+    ("daypack-token", "DAYPACK_TOKEN=«dp_{43:T}» daypack memory list"),
     ("github-token", "«ghp_{36:W}»"),
     ("github-token", "«gho_{36:W}»"),
     ("github-token", "«ghu_{36:W}»"),
@@ -371,4 +373,4 @@ def test_the_number_of_steps_grows_no_faster_than_hostile_text(unit: str) -> Non
 
 
 def test_a_result_can_say_by_which_rules_it_was_made() -> None:
-    assert RULES_VERSION == "1"
+    assert RULES_VERSION == "2"

@@ -45,7 +45,8 @@ class Api:
         caller, asked = _caller(request), dict(request.query_params)
 
         def work() -> object:
-            return self._tenants.memories(caller.user).list_memories(**asked)
+            memories = self._tenants.memories(caller.user)
+            return memories.backend.shown(memories.list_memories(**asked))
 
         try:
             if unknown := asked.keys() - {"limit", "after"}:

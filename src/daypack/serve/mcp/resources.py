@@ -116,11 +116,12 @@ class Resources:
             _resource(f"{_PROMPTS}{kind}/{name}", f"{kind}/{name}", _title(kind, name), _describe(kind, name))
             for kind, name in self._prompt_names()
         ]
+        opened = self._memories()
         memories = [
             _resource(
                 f"{_MEMORY}{memory.memory_id}{_CONTEXT}", memory.memory_id, memory.title, _describe_memory(memory)
             )
-            for memory in self._memories().memories()
+            for memory in (opened.backend.shown(found) for found in opened.memories())
         ]
         about = "The user's memories: ids, titles, types and sizes."
         listing = _resource(MEMORIES, "memories", "Memories", about) | {"mimeType": _JSON}
@@ -131,28 +132,23 @@ class Resources:
 
         import msgspec  # noqa: PLC0415
 
-        from daypack.serve.toolset import redact_result  # noqa: PLC0415
-
         memories = self._memories()
         try:
             page = memories.list_memories(PAGE, unquote(uri.removeprefix(_AFTER)) if uri != MEMORIES else None)
         except MemoryMissing:
             return None
-        return msgspec.json.encode(redact_result(page) if memories.backend.redacting else page).decode()
+        return msgspec.json.encode(memories.backend.shown(page)).decode()
 
     def _find_text(self, uri: str) -> str | None:
         if uri.startswith(_MEMORY) and uri.endswith(_CONTEXT):
             memory_id = uri[len(_MEMORY) : -len(_CONTEXT)]
             if not memory_id:  # a resource always names its memory
                 return None
-            from daypack.text.redact.redact import redact  # noqa: PLC0415 — its patterns cost 20 ms
-
             memories = self._memories()
             try:
-                content = memories.get_context(memory_id).content
+                return memories.backend.shown(memories.get_context(memory_id)).content
             except MemoryMissing:
                 return None
-            return redact(content).text if memories.backend.redacting else content
         kind, _, name = uri.removeprefix(_PROMPTS).partition("/")
         known = uri.startswith(_PROMPTS) and (kind, name) in self._prompt_names()
         return self._read_prompt(kind, name) if known else None

@@ -44,6 +44,11 @@ FORMATS: tuple[tuple[str, tuple[bytes, ...], bytes], ...] = (
         + _T
         + rb"{20,300}+|(?=[A-Za-z]{0,40}[0-9])[A-Za-z0-9]{32,128}+)",
     ),
+    (
+        "daypack-token",  # of a memory server; letters of both cases, since a long name may begin with "dp_" too
+        (b"dp_",),
+        _free(rb"dp_") + rb"(?=[a-z0-9_-]{0,42}+[A-Z])(?=[A-Z0-9_-]{0,42}+[a-z])" + _T + rb"{43,64}+",
+    ),
     ("github-token", (b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"), rb"gh[pousr]_[A-Za-z0-9_]{36,251}+"),
     ("github-token", (b"github_pat_",), rb"github_pat_[A-Za-z0-9_]{36,251}+"),
     (

@@ -40,7 +40,7 @@ from daypack.text.redact.formats import (
 )
 from daypack.types.history import Message, Other, Part, Text, Thinking, ToolCall
 
-RULES_VERSION = "1"
+RULES_VERSION = "2"
 
 
 class Redacted(NamedTuple):

@@ -1,0 +1,46 @@
+"""Redaction of records and other values: every text in them, except what identifies a record."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from daypack.text.redact.redact import redact, redact_value
+
+_Record = TypeVar("_Record", bound=Struct)
+
+# Callers send these back as they are; none holds words of a person or a model.
+_KEPT = frozenset({"id", "token", "client_key", "next_before", "next_after", "superseded_by"})
+_KEPT_ENDS = ("_id", "_at", "_timestamp")
+
+
+def redact_record(record: _Record, max_chars: Mapping[str, int] | None = None) -> _Record:
+    """Return a record without secrets in its texts, also in the records it contains; ids, cursors and times stay.
+
+    A marker can be longer than the secret was: `max_chars` names the fields whose texts are cut to a limit then.
+    """
+    limits = max_chars or {}
+    changes = {
+        name: shown[: limits.get(name)] if isinstance(shown, str) else shown
+        for name in record.__struct_fields__
+        if name not in _KEPT and not name.endswith(_KEPT_ENDS)
+        if (value := getattr(record, name)) and (shown := redact_any(value, limits)) is not value
+    }
+    return replace(record, **changes) if changes else record
+
+
+def redact_any(value: Any, limits: Mapping[str, int] | None = None) -> Any:  # noqa: ANN401 — of any type
+    """Return a value without secrets in its texts; the same object if there are none."""
+    if isinstance(value, str):
+        return redact(value).text
+    if isinstance(value, Struct):
+        return redact_record(value, limits)
+    if isinstance(value, dict | list):
+        shown, kinds = redact_value(value)
+        return shown if kinds else cast("Any", value)
+    if isinstance(value, tuple):
+        items = cast("tuple[Any, ...]", value)
+        shown = tuple(redact_any(item, limits) for item in items)
+        return items if all(new is old for new, old in zip(shown, items, strict=True)) else shown
+    return value
