@@ -14,6 +14,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 from memory_server import Server
 
+from daypack.memory.positions import Position
+from daypack.memory.tools import open_memory
+
 TOOL_NAMES = [
     "create_memory",
     "get_memory",
@@ -46,11 +49,16 @@ class TenantServer(NamedTuple):
     server: Server
     tenants: list[Tenant]
     reader: str  # a token of the first tenant that may only read
-    store_id: str
 
     @property
     def owner(self) -> Tenant:
         return self.tenants[0]
+
+    def never(self, memory_id: str) -> str:
+        """Return a token of the owner for a write that nobody has made."""
+        with open_memory(home=self.server.home) as memories:
+            position = Position(memories.backend.store.store_id, memory_id, 1_000_000, 0)
+            return memories.backend.positions.write_token(self.owner.name, position)
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from daypack.errors import BadInput, DaypackError, MemoryMissing, StorageFailed, TooLong
-from daypack.memory.consistency import Position, read_token, write_token
+from daypack.memory.positions import Position
 from daypack.memory.search.index import IndexProgress
 from daypack.memory.store.port import NewEntry
 from daypack.memory.tools import Memories
@@ -28,7 +28,8 @@ def test_writes_are_durable_visible_and_searchable(memories: Memories, memory_id
 def test_the_token_of_a_barrier_can_be_waited_for(memories: Memories, memory_id: str) -> None:
     memories.add_entry(memory_id, "one", "one")
     token = memories.await_consistency(memory_id).token
-    assert read_token(token, memories.backend.store.store_id)[1:] == (memory_id, 1, 1)
+    backend = memories.backend
+    assert backend.positions.read_token("local", token, backend.store.store_id)[1:] == (memory_id, 1, 1)
     assert memories.await_consistency(token=token, timeout_ms=0).status == "consistent"
     assert memories.await_consistency(token=memories.await_consistency().token).status == "consistent"
 
@@ -114,13 +115,16 @@ def test_a_barrier_that_is_refused_forgets_nothing(memories: Memories, memory_id
 def test_a_write_the_store_does_not_hold_is_a_timeout(memories: Memories, memory_id: str) -> None:
     store_id = memories.backend.store.store_id
     for position in (Position(store_id, memory_id, 5, 0), Position(store_id, memory_id, 0, 9)):
-        found = memories.await_consistency(token=write_token(position), timeout_ms=30, level="durable")
+        found = memories.await_consistency(
+            token=memories.backend.positions.write_token("local", position), timeout_ms=30, level="durable"
+        )
         assert (found.status, found.search_index) == ("timeout", False)
         assert found.problem
 
 
 def test_a_write_that_comes_in_time_is_waited_for(memories: Memories, memory_id: str) -> None:
-    token = write_token(Position(memories.backend.store.store_id, memory_id, 1, 0))
+    position = Position(memories.backend.store.store_id, memory_id, 1, 0)
+    token = memories.backend.positions.write_token("local", position)
     found: list[str] = []
     waiting = threading.Thread(target=lambda: found.append(memories.await_consistency(token=token).status))
     waiting.start()
@@ -212,7 +216,7 @@ def test_a_token_that_is_none_is_refused(memories: Memories, token: str) -> None
 
 def test_a_token_that_was_changed_in_any_character_is_refused(memories: Memories, memory_id: str) -> None:
     token = memories.add_entry(memory_id, "one", "one").token
-    for place in range(len(token) - 1):  # the last one has bits that stand for nothing
+    for place in range(len(token)):
         other = "A" if token[place] != "A" else "B"
         with pytest.raises(BadInput):
             memories.await_consistency(token=token[:place] + other + token[place + 1 :])
@@ -221,11 +225,12 @@ def test_a_token_that_was_changed_in_any_character_is_refused(memories: Memories
 def test_a_token_of_another_store_memory_or_user_is_refused(memories: Memories, memory_id: str) -> None:
     token = memories.add_entry(memory_id, "one", "one").token
     other = memories.create_memory("Other").memory_id
+    elsewhere = memories.backend.positions.write_token("local", Position("00" * 8, memory_id, 1, 0))
     with pytest.raises(BadInput, match="a different store"):
-        memories.await_consistency(token=write_token(Position("00" * 8, memory_id, 1, 0)))
+        memories.await_consistency(token=elsewhere)
     with pytest.raises(BadInput, match="a different memory"):
         memories.await_consistency(other, token)
-    with pytest.raises(MemoryMissing):
+    with pytest.raises(BadInput, match="not a consistency token of this user"):
         memories.as_user("zoe").await_consistency(token=token)
     with pytest.raises(MemoryMissing):
         memories.await_consistency("f" * 32)

@@ -17,8 +17,8 @@ from daypack import errors
 from daypack.errors import AccessDenied, BadInput, DaypackError, KeyConflict, MemoryMissing, ServerFailed, TooLong
 from daypack.llm import client
 from daypack.memory import remote
-from daypack.memory.consistency import Position, write_token
 from daypack.memory.keeper import Keeper
+from daypack.memory.positions import Position
 from daypack.memory.remote import RETRY, RemoteMemories
 from daypack.memory.requests import GetUser
 from daypack.memory.tools import open_memory
@@ -294,7 +294,8 @@ def test_the_nine_answer_from_afar_as_they_do_at_home(server: Server, monkeypatc
             far.get_memory("0" * 32)
         with pytest.raises(KeyConflict):
             far.add_entry(memory_id, "Another text.", client_key="k")
-        never = write_token(Position(near.backend.store.store_id, memory_id, 1000, 0))
+        position = Position(near.backend.store.store_id, memory_id, 1000, 0)
+        never = near.backend.positions.write_token(near.user, position)
         assert far.await_consistency(memory_id, never, 50).status == "timeout"
 
 

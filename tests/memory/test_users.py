@@ -67,8 +67,8 @@ def test_a_token_stands_for_its_user_and_scope_until_it_is_revoked(memories: Mem
     users = memories.users
     users.get("zoe")
     read, write = users.new_token("zoe", "laptop", "read"), users.new_token("zoe", "server", "write")
-    assert users.check_token(read.secret) == ("zoe", "read")
-    assert users.check_token(write.secret) == ("zoe", "write")
+    assert users.check_token(read.secret)[:2] == ("zoe", "read")
+    assert users.check_token(write.secret)[:2] == ("zoe", "write")
     assert users.tokens("zoe") == tuple(
         sorted((read.token, write.token), key=lambda one: (one.created_at, one.token_id))
     )
@@ -87,7 +87,7 @@ def test_unknown_revoked_and_expired_tokens_are_answered_alike(memories: Memorie
     revoked, expired = users.new_token("zoe"), users.new_token("zoe", expires="2020-01-01")
     users.revoke(revoked.token.token_id)
     later = users.new_token("zoe", expires="2999-01-01T00:00:00Z")
-    assert users.check_token(later.secret) == ("zoe", "write")
+    assert users.check_token(later.secret)[:2] == ("zoe", "write")
     told: set[str] = set()
     for secret in (
         revoked.secret,

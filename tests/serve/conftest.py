@@ -32,8 +32,7 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TenantSe
             token = memories.users.new_token(name).secret
             tenants.append(Tenant(name, token, memory_id, added.entry_id, added.token, secret))
         reader = memories.users.new_token("user0", scope="read").secret
-        store_id = memories.backend.store.store_id
     with daypack.open_session("work", home=home, durability="os") as session:
         session.append("user", "The crane is number 7.")
     with start_server(home, "--require-token", "--user", "user0", "--session", "work") as server:
-        yield TenantServer(server, tenants, reader, store_id)
+        yield TenantServer(server, tenants, reader)

@@ -8,6 +8,7 @@ from msgspec import Struct
 from daypack.config import from_environment, from_file, settle
 from daypack.history.layout import Home
 from daypack.memory.limits import Limits, read_limits
+from daypack.memory.positions import Positions
 from daypack.memory.recent_writes import RecentWrites
 from daypack.memory.search.index_cache import IndexCache
 from daypack.memory.store.port import Store
@@ -24,12 +25,19 @@ class Backend:
     """A store and what belongs to it. Threads and users share it."""
 
     def __init__(
-        self, store: Store, indexes: IndexCache, limits: Limits | None = None, *, redacting: bool = True
+        self,
+        store: Store,
+        indexes: IndexCache,
+        limits: Limits | None = None,
+        *,
+        positions: Positions | None = None,
+        redacting: bool = True,
     ) -> None:
         self.redacting = redacting
         self.store = store
         self.indexes = indexes
         self.limits = limits or Limits()
+        self.positions = positions or Positions()
         self.writes = RecentWrites(self.limits.failures)
 
     def shown(self, record: Record) -> Record:
@@ -58,4 +66,6 @@ def open_backend(place: Home) -> Backend:
 
     store = SqliteStore(os.path.join(place.memory, "store.sqlite"))
     indexes = IndexCache(os.path.join(place.memory, "index"), embedder)
-    return Backend(store, indexes, read_limits(file, place.config), redacting=config.redaction == "on")
+    positions = Positions(os.path.join(place.memory, "positions.key"))
+    limits = read_limits(file, place.config)
+    return Backend(store, indexes, limits, positions=positions, redacting=config.redaction == "on")

@@ -1,78 +1,26 @@
-"""The barrier of `await_consistency`: waits until earlier writes are stored and searchable, and reports failed writes.
-
-A consistency token names a write: opaque text, the base64url of
-
-    1 · store id (8 bytes) · memory id (16) · entry seq (u32) · document version (u32) · CRC-32 of these
-
-The checksum detects damage. It is no protection: the memory must belong to the user who presents the token.
-"""
+"""The barrier of `await_consistency`: waits until earlier writes are stored and searchable; reports failed writes."""
 
 import time
-from collections.abc import Iterator
-from struct import Struct
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, cast, get_args
-from zlib import crc32
 
 from daypack.errors import BadInput
 from daypack.memory.backend import Backend
 from daypack.memory.limits import check_number
+from daypack.memory.positions import Position
+from daypack.memory.recent_writes import Writer
 from daypack.memory.store.port import Newest, StoreFeed
 from daypack.types.memory import Consistency, Level
 
 if TYPE_CHECKING:
     from daypack.memory.search.index import IndexProgress
 
+Pause = Callable[[float], None]
+
 _OPERATION = "await_consistency"
 _POLL_SECONDS = 0.02
-_TOKEN = Struct(">B8s16sII")
-_TOKEN_BYTES = _TOKEN.size + 4
-_TOKEN_VERSION = 1
-_NO_MEMORY = "0" * 32
-
-
-class Position(NamedTuple):
-    """The numbers of a write: it is complete when its memory has reached them. An empty memory id means the store."""
-
-    store_id: str
-    memory_id: str = ""
-    entries: int = 0
-    documents: int = 0
-
-
-def write_token(position: Position) -> str:
-    """Return the token of a position."""
-    from base64 import urlsafe_b64encode  # noqa: PLC0415 — 1 ms that reading does not need
-
-    store, memory = bytes.fromhex(position.store_id), bytes.fromhex(position.memory_id or _NO_MEMORY)
-    body = _TOKEN.pack(_TOKEN_VERSION, store, memory, position.entries, position.documents)
-    return urlsafe_b64encode(body + crc32(body).to_bytes(4, "big")).decode().rstrip("=")
-
-
-def read_token(token: object, store_id: str) -> Position:
-    """Return the position of a token of this store."""
-    body = _token_body(token)
-    if body is None:
-        hint = "send a token exactly as a write returned it, or leave it out"
-        raise BadInput("token is not a consistency token", operation=_OPERATION, hint=hint)
-    _, store, memory, entries, documents = _TOKEN.unpack(body)
-    if store.hex() != store_id:
-        hint = "leave token out to wait for all writes"
-        raise BadInput("token belongs to a different store", operation=_OPERATION, hint=hint)
-    return Position(store_id, memory.hex() if any(memory) else "", entries, documents)
-
-
-def _token_body(token: object) -> bytes | None:
-    from base64 import urlsafe_b64decode  # noqa: PLC0415
-
-    if not isinstance(token, str) or not token.isascii() or len(token) > 2 * _TOKEN_BYTES:
-        return None
-    try:
-        data = urlsafe_b64decode(token + "=" * (-len(token) % 4))
-    except ValueError:
-        return None
-    body, checksum = data[: _TOKEN.size], data[_TOKEN.size :]
-    intact = len(data) == _TOKEN_BYTES and crc32(body).to_bytes(4, "big") == checksum and body[0] == _TOKEN_VERSION
-    return body if intact else None
+_MAX_POLL_SECONDS = 0.25  # a wait that lasts looks less often
+_SLICE_SECONDS = 0.25  # of indexing, between which a server lets others work
 
 
 class _Outcome(NamedTuple):
@@ -84,9 +32,15 @@ class _Outcome(NamedTuple):
 
 
 class Barrier:
-    """One call of await_consistency by one user, with its deadline."""
+    """One call of await_consistency, with its deadline.
 
-    def __init__(self, backend: Backend, user: str, timeout_ms: int, level: str) -> None:
+    `pause` is called between two looks at the store and between two slices of indexing. It may raise, which ends the
+    wait; failed writes are then reported by a later barrier.
+    """
+
+    def __init__(
+        self, backend: Backend, writer: Writer, timeout_ms: int, level: str, pause: Pause = time.sleep
+    ) -> None:
         if level not in get_args(Level):
             hint = f"level must be one of {', '.join(get_args(Level))}"
             raise BadInput(f"level is {level!r}", operation=_OPERATION, hint=hint)
@@ -94,7 +48,10 @@ class Barrier:
         self._deadline = time.monotonic() + wait_ms / 1000
         self._backend = backend
         self._store = backend.store
-        self._user = user
+        self._writer = writer
+        self._user = writer.user
+        self._sleep = pause
+        self._poll_seconds = _POLL_SECONDS
         self._level: Level = cast(Level, level)
 
     def wait(self, memory_id: str | None, token: str | None) -> Consistency:
@@ -108,11 +65,11 @@ class Barrier:
         late = any(outcome.late for outcome in outcomes)
         if self._level == "searchable" and not requested and not problems:
             writes.forget_indexed(self._user, written)
-        failed = writes.take_failed(self._user)
+        failed = writes.take_failed(self._writer)
         return Consistency(
             status="timeout" if late else "failed" if failed or problems else "consistent",
             level=self._level,
-            token=write_token(reached),
+            token=self._backend.positions.write_token(self._user, reached),
             search_index=self._level == "searchable" and not problems,
             failed_writes=failed,
             problem="; ".join(problems) or None,
@@ -120,12 +77,13 @@ class Barrier:
 
     def _requested(self, memory_id: str | None, token: str | None) -> Position | None:
         """Return the position to wait for; None for everything the user has written."""
-        position = None if token is None else read_token(token, self._store.store_id)
+        store_id, positions = self._store.store_id, self._backend.positions
+        position = None if token is None else positions.read_token(self._user, token, store_id)
         if position and memory_id is not None and position.memory_id not in ("", memory_id):
             hint = "send only one of memory_id and token"
             raise BadInput("token belongs to a different memory", operation=_OPERATION, hint=hint)
         if memory_id is not None and not (position and position.memory_id):
-            position = Position(self._store.store_id, memory_id)
+            position = Position(store_id, memory_id)
         return position if position and position.memory_id else None
 
     def _not_deleted(self, written: dict[str, int]) -> dict[str, int]:
@@ -160,20 +118,27 @@ class Barrier:
             if index.covers(wanted.entries, wanted.documents):
                 return None, False
             while True:
-                progress = index.catch_up(deadline=self._deadline)
+                before = time.monotonic()
+                progress = index.catch_up(deadline=min(self._deadline, before + _SLICE_SECONDS))
                 missing = list(_missing(progress, wanted, vectors=indexes.has_vectors))
                 if not missing:
                     return None, False
                 if progress.problem:
                     return progress.problem, False
-                if not self._pause():
+                sliced = time.monotonic() - before >= _SLICE_SECONDS  # more to index, nothing to wait for
+                if not self._pause(0 if sliced else None):
                     return f"the search index is not up to date: {', '.join(missing)}", True
 
-    def _pause(self) -> bool:
+    def _pause(self, seconds: float | None = None) -> bool:
+        """Let others work; return False if the deadline has passed. Without seconds, wait longer each time."""
         remaining = self._deadline - time.monotonic()
-        if remaining > 0:
-            time.sleep(min(_POLL_SECONDS, remaining))
-        return remaining > 0
+        if remaining <= 0:
+            return False
+        if seconds is None:
+            seconds = self._poll_seconds
+            self._poll_seconds = min(2 * seconds, _MAX_POLL_SECONDS)
+        self._sleep(min(seconds, remaining))
+        return True
 
 
 def _missing(progress: "IndexProgress", wanted: Newest, *, vectors: bool) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Memories in a home folder: the nine tools, and what only their owner may do (delete, erase, export, import)."""
 
 import os
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
@@ -12,11 +13,12 @@ from daypack.history.layout import check_name, find_home
 from daypack.memory import limits as checks
 from daypack.memory.archive import Archive, export_memory
 from daypack.memory.backend import Backend, open_backend
-from daypack.memory.consistency import Barrier, Position, write_token
+from daypack.memory.consistency import Barrier, Pause
 from daypack.memory.document.document import initial_document, is_placeholder
 from daypack.memory.limits import check_number, check_text
 from daypack.memory.port import MemoryTools
-from daypack.memory.recent_writes import failed_write
+from daypack.memory.positions import Position
+from daypack.memory.recent_writes import Writer, failed_write
 from daypack.memory.requests import (
     AddEntry,
     AwaitConsistency,
@@ -110,9 +112,20 @@ def open_memory(
 class Memories(MemoryTools):
     """The memories of one user in a home folder. Threads may share it, processes may work in the same home."""
 
-    def __init__(self, backend: Backend, user: str = "local", default_memory: str = "") -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        user: str = "local",
+        default_memory: str = "",
+        *,
+        token_id: str = "",
+        pause: Pause = time.sleep,
+    ) -> None:
+        """`token_id` names the caller of a server; `pause` is what a barrier does while it waits."""
         self.default_memory = default_memory
         self.user = check_name(user, "user")
+        self._writer = Writer(self.user, token_id)
+        self._pause = pause
         self.backend = backend
         self.users = Users(backend.store.accounts)
         self._store = backend.store
@@ -121,6 +134,11 @@ class Memories(MemoryTools):
     def as_user(self, user: str) -> "Memories":
         """Return the memories of another user, with the same files open and without a default memory."""
         return Memories(self.backend, user)
+
+    def as_caller(self, user: str, token_id: str, pause: Pause = time.sleep) -> "Memories":
+        """Return the memories of a user for one call to a server, with the same files open."""
+        default = self.default_memory if user == self.user else ""
+        return Memories(self.backend, user, default, token_id=token_id, pause=pause)
 
     @property
     def flush_every(self) -> int:
@@ -170,7 +188,7 @@ class Memories(MemoryTools):
         memory_id, client_key = request.memory_id, request.client_key
         with self._recording_failure("add_entry", memory_id, client_key):
             stored = self._store.add(self.user, memory_id, (self._draft(request),))[0]
-        self.backend.writes.record_success(self.user, memory_id, client_key)
+        self.backend.writes.record_success(self._writer, memory_id, client_key)
         return Added(
             memory_id=memory_id,
             entry_id=stored.entry_id,
@@ -209,11 +227,11 @@ class Memories(MemoryTools):
         with self._recording_failure("put_context", memory_id):
             text = checks.check_document(_document_text(request.content), self._limits)
             document = self._store.put_document(self.user, memory_id, text)
-        self.backend.writes.record_success(self.user, memory_id)
+        self.backend.writes.record_success(self._writer, memory_id)
         return replace(document, token=self._token(memory_id, documents=document.version))
 
     def _await_consistency(self, request: AwaitConsistency) -> Consistency:
-        barrier = Barrier(self.backend, self.user, request.timeout_ms, request.level)
+        barrier = Barrier(self.backend, self._writer, request.timeout_ms, request.level, self._pause)
         return barrier.wait(request.memory_id, request.token)
 
     def _get_user(self, _: GetUser) -> User:
@@ -338,13 +356,14 @@ class Memories(MemoryTools):
         return EntryRange(limit=limit, **{f"{side}_time": moment})
 
     def _with_token(self, memory: Memory) -> Memory:
-        self.backend.writes.record_success(self.user, memory.memory_id)
+        self.backend.writes.record_success(self._writer, memory.memory_id)
         newest = self._store.newest(self.user, memory.memory_id)
         token = self._token(memory.memory_id, entries=newest.assigned, documents=newest.documents)
         return replace(memory, token=token)
 
     def _token(self, memory_id: str, *, entries: int = 0, documents: int = 0) -> str:
-        return write_token(Position(self._store.store_id, memory_id, entries, documents))
+        position = Position(self._store.store_id, memory_id, entries, documents)
+        return self.backend.positions.write_token(self.user, position)
 
     @contextmanager
     def _recording_failure(
@@ -354,7 +373,7 @@ class Memories(MemoryTools):
         try:
             yield
         except Exception as error:
-            self.backend.writes.record_failure(self.user, failed_write(operation, error, memory_id, client_key))
+            self.backend.writes.record_failure(self._writer, failed_write(operation, error, memory_id, client_key))
             raise
 
 

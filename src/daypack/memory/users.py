@@ -25,6 +25,7 @@ class Grant(NamedTuple):
 
     user: str
     scope: Scope
+    token_id: str
 
 
 class NewToken(NamedTuple):
@@ -113,7 +114,7 @@ class Users:
             raise AccessDenied(
                 "the token is not valid", operation="check token", hint="create one with `daypack token new USER`"
             )
-        return Grant(token.user, token.scope)
+        return Grant(token.user, token.scope, token.token_id)
 
     def tokens(self, user: str | None = None) -> tuple[Token, ...]:
         """Return the tokens of a user, or of all users, without secrets."""

@@ -62,7 +62,7 @@ def test_over_mcp_each_user_is_told_what_holds_for_them(shared: Shared, mode: st
         described = "".join(tool.model_dump_json() for tool in tools) + (client.instructions or "")
         return {tool.name: required(tool.input_schema) for tool in tools}, text_of(called), described
 
-    asking = TenantServer(shared.server, [Tenant("ada", shared.owner, shared.memory_id, "", "", "")], "", "")
+    asking = TenantServer(shared.server, [Tenant("ada", shared.owner, shared.memory_id, "", "", "")], "")
     needed, told, described = in_client(asking, look, shared.owner, mode=mode)
     assert not any(needed[name] for name in USING)
     assert json.loads(told)["memory_id"] == shared.memory_id

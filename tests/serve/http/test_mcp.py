@@ -9,7 +9,6 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent, TextResourceContents
 from tenants_server import TOOL_NAMES, TenantServer, in_client, text_of
 
-from daypack.memory.consistency import Position, write_token
 from daypack.types.memory import PLACEHOLDER
 
 ERAS = ["legacy", "auto", "2026-07-28"]
@@ -108,8 +107,11 @@ def test_a_long_call_tells_how_it_goes_on_and_a_timeout_is_a_result(shared_serve
         told.append(progress)
 
     async def work(client: Client) -> Any:
-        never = write_token(Position(shared_server.store_id, shared_server.owner.memory_id, 1_000_000, 0))
-        given = {"token": never, "memory_id": shared_server.owner.memory_id, "timeout_ms": 2300}
+        given = {
+            "token": shared_server.never(shared_server.owner.memory_id),
+            "memory_id": shared_server.owner.memory_id,
+            "timeout_ms": 2300,
+        }
         return await client.call_tool("await_consistency", given, progress_callback=note)
 
     result = in_client(shared_server, work, mode=mode)

@@ -13,7 +13,7 @@ import httpx
 from memory_server import environment, make_token, run_daypack, start_server
 from tenants_server import Connection
 
-from daypack.memory.consistency import Position, write_token
+from daypack.memory.positions import Position
 from daypack.memory.tools import open_memory
 from daypack.serve.http.address import listen
 
@@ -64,7 +64,8 @@ def test_it_ends_when_told_to_though_somebody_waits_and_others_are_slow(tmp_path
             assert slow.recv(100) == b""
         memory_id = server.call("create_memory", title="waiting").json()["memory_id"]
         with open_memory(home=home) as memories:
-            never = write_token(Position(memories.backend.store.store_id, memory_id, 1000, 0))
+            position = Position(memories.backend.store.store_id, memory_id, 1000, 0)
+            never = memories.backend.positions.write_token("local", position)
         waiting = Connection(server, None)
         waiting.begin("/api/await_consistency", {"memory_id": memory_id, "token": never, "timeout_ms": 600_000})
         assert server.call("get_user").status_code == 200

@@ -5,12 +5,12 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from campaigns import Campaign
 from mcp import Client
 from memory_server import run_daypack
 from tenants_server import SECRET, USERS, Connection, Tenant, TenantServer, in_client
 
-from daypack.memory.consistency import Position, write_token
 from daypack.memory.tools import open_memory
 
 ATTEMPTS = 100
@@ -47,7 +47,7 @@ def test_no_user_reaches_the_memory_of_another_or_learns_that_it_exists(
     uri = "daypack://memory/{}/context"
     missing = f"{random.getrandbits(128):032x}"
     nobody = f"{random.getrandbits(96):024x}{shared_server.owner.entry_id[24:]}"
-    barrier = write_token(Position(shared_server.store_id, missing, 1, 0))
+    barrier = shared_server.tenants[1].barrier[::-1]  # signed by nobody
     first = Connection(shared_server.server, shared_server.owner.token)
     absent = [[call(*one) for one in attempts(shared_server.owner, missing, nobody, barrier)] for call in first.routes]
     unread = first.read(uri.format(missing))
@@ -122,3 +122,19 @@ def test_wrong_revoked_and_expired_tokens_are_answered_alike(shared_server: Tena
         assert client.get("/api/memories").status_code == 401
         assert client.get("/health").status_code == 200
         assert client.post("/mcp", json={}).headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.requirement("G13")
+def test_a_failed_write_is_reported_to_the_token_that_made_it(shared_server: TenantServer) -> None:
+    server, owner = shared_server.server, shared_server.tenants[3]
+    with open_memory(home=server.home) as memories:
+        second = memories.users.new_token(owner.name).secret
+        reader = memories.users.new_token(owner.name, scope="read").secret
+    assert server.call("put_context", owner.token, memory_id=owner.memory_id, content="x" * 5001).status_code == 400
+    for other in (reader, second):
+        for arguments in ({}, {"memory_id": owner.memory_id}, {"token": owner.barrier}):
+            found = server.call("await_consistency", other, **arguments).json()
+            assert (found["status"], found["failed_writes"]) == ("consistent", [])
+    (failed,) = server.call("await_consistency", owner.token).json()["failed_writes"]
+    assert (failed["operation"], failed["memory_id"]) == ("put_context", owner.memory_id)
+    assert server.call("await_consistency", owner.token).json()["status"] == "consistent"

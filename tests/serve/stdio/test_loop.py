@@ -20,7 +20,7 @@ from serve.wire import (
     tool,
 )
 
-from daypack.memory.consistency import Position, write_token
+from daypack.memory.positions import Position
 from daypack.memory.tools import Memories, open_memory
 from daypack.serve.mcp.router import Router
 from daypack.serve.stdio import loop as stdio
@@ -292,7 +292,8 @@ def waiting(process: Process, home: str) -> tuple[Message, Message]:
     """Return a call that lasts a minute, and a ping."""
     made = process.ask(tool(1, "create_memory", title="x"))["result"]["structuredContent"]
     with open_memory(home=home) as memories:
-        later = write_token(Position(memories.backend.store.store_id, made["memory_id"], 5, 1))
+        position = Position(memories.backend.store.store_id, made["memory_id"], 5, 1)
+        later = memories.backend.positions.write_token("local", position)
     return tool(2, "await_consistency", token=later, timeout_ms=60_000), request(3, "ping")
 
 

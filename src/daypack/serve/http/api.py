@@ -28,7 +28,7 @@ class Api:
         tool, caller = request.path_params["tool"], _caller(request)
 
         def work() -> object:
-            return self._tenants.toolset(caller.user).call(self._tenants.memories(caller.user), tool, arguments)
+            return self._tenants.toolset(caller.user).call(self._tenants.memories(caller), tool, arguments)
 
         try:
             if tool not in self._names:
@@ -45,7 +45,7 @@ class Api:
         caller, asked = _caller(request), dict(request.query_params)
 
         def work() -> object:
-            memories = self._tenants.memories(caller.user)
+            memories = self._tenants.memories(caller)
             return memories.backend.shown(memories.list_memories(**asked))
 
         try:

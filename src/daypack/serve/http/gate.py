@@ -20,10 +20,11 @@ _AUTHORIZATION_HINT = "send the header Authorization: Bearer TOKEN; create a tok
 
 
 class Caller(NamedTuple):
-    """The user a request acts for, and whether it may write."""
+    """The user a request acts for, and whether it may write. `token_id` is empty without a token."""
 
     user: str
     writes: bool
+    token_id: str = ""
 
 
 class Gate:

@@ -86,7 +86,7 @@ class McpEndpoint:
     async def _work(self, caller: Caller, method: str, params: dict[str, Any]) -> dict[str, Any] | MCPError:
         name = str(params.get("name", method))
         try:
-            job = self._tenants.router(caller.user).route(method, params)
+            job = self._tenants.router(caller).route(method, params)
             if job.writes:
                 require_write(caller, name)
             return await self._tenants.run(lambda: msgspec.to_builtins(job.work()), waits=name == "await_consistency")

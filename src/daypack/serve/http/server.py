@@ -22,7 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from daypack.serve.http.address import Policy
 from daypack.serve.http.api import Api, problem_response
-from daypack.serve.http.gate import MCP_PATH, Gate
+from daypack.serve.http.gate import MCP_PATH, Caller, Gate
 from daypack.serve.http.mcp import McpEndpoint
 from daypack.serve.http.openapi import describe_api
 from daypack.serve.problems import Problem, describe
@@ -41,11 +41,11 @@ def make_app(tenants: "Tenants", policy: Policy) -> Gate:
     """Return the server as one ASGI application."""
     warm_up_types()
     # With tokens there are several users, and only the owner knows the default memory.
-    described = None if policy.token_required else tenants.owner
+    described = None if policy.token_required else Caller(tenants.owner, writes=True)
     api = Api(tenants)
     instructions = tenants.router(described).instructions
     mcp = McpEndpoint(tenants, instructions=instructions, max_body_bytes=policy.max_body_bytes)
-    openapi = msgspec.json.encode(describe_api(tenants.toolset(described)))
+    openapi = msgspec.json.encode(describe_api(tenants.toolset(described and described.user)))
 
     async def get_health(_: Request) -> Response:
         return Response(b'{"status":"ok"}', media_type="application/json")

@@ -38,17 +38,18 @@ class Tenants:
         self._waiting = anyio.CapacityLimiter(_WAIT_THREADS)
         self._checking = anyio.CapacityLimiter(_TOKEN_THREADS)
 
-    def memories(self, user: str) -> "Memories":
-        """Return the memories of one user."""
-        return self._memories if user == self.owner else self._memories.as_user(user)
+    def memories(self, caller: Caller) -> "Memories":
+        """Return the memories of the caller's user."""
+        return self._memories.as_caller(caller.user, caller.token_id)
 
     def toolset(self, user: str | None) -> "Toolset":
         """Return the tools available to a user; None: those that every user has."""
         return self._owner_tools if self._owner_tools is not None and user == self.owner else self._toolset
 
-    def router(self, user: str | None) -> Router:
-        """Return the MCP router of a user; None: one that only describes the server to every user."""
-        return Router(self.toolset(user), partial(self.memories, user or self.owner), self._prompts_folder)
+    def router(self, caller: Caller | None) -> Router:
+        """Return the MCP router of a caller; None: one that only describes the server to every user."""
+        memories = partial(self.memories, caller or Caller(self.owner, writes=False))
+        return Router(self.toolset(caller and caller.user), memories, self._prompts_folder)
 
     async def run(self, work: Callable[[], Result], *, waits: bool = False) -> Result:
         """Run `work` in a worker thread; `waits` marks calls that mostly sleep."""
@@ -62,7 +63,7 @@ class Tenants:
                 grant = self._memories.users.check_token(secret)
             except AccessDenied:
                 return None
-            return Caller(grant.user, writes=grant.scope == "write")
+            return Caller(grant.user, writes=grant.scope == "write", token_id=grant.token_id)
 
         return await anyio.to_thread.run_sync(check, limiter=self._checking)
 
