@@ -1,6 +1,7 @@
 """The nine tools as a server lists and calls them."""
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -10,6 +11,7 @@ import pytest
 from daypack.errors import BadInput, StorageFailed
 from daypack.memory.requests import Request
 from daypack.memory.tools import Memories, open_memory
+from daypack.serve.observe.log import log
 from daypack.serve.toolset import NAMES, Answer, Tool, Toolset
 from daypack.session import Session
 from daypack.types.memory import NOTHING_RELEVANT, PLACEHOLDER
@@ -229,6 +231,8 @@ def test_create_memory_can_be_left_out() -> None:
 class Broken:
     """Memories that fail in ways that must not be told."""
 
+    backend = SimpleNamespace(audit=None)
+
     def __init__(self, error: Exception) -> None:
         self._error = error
 
@@ -250,9 +254,11 @@ def test_what_is_the_servers_own_trouble_goes_to_its_log_and_not_to_the_model(
     text = refused(tools, Broken(error), "get_user")  # pyright: ignore[reportArgumentType] — fails before it matters
     assert "/home" not in text
     assert "Traceback" not in text
+    assert log.flush()
     told = capsys.readouterr()
     assert told.out == ""
     assert type(error).__name__ in told.err
+    assert "code.py" not in told.err  # the text of an error may quote contents
 
 
 def test_the_memory_is_not_opened_for_arguments_that_are_wrong(tools: Toolset) -> None:

@@ -5,6 +5,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
+from daypack.cli.log_options import add_log_options
 from daypack.cli.terminal import colour, print_note, safe, safe_line
 from daypack.config import from_file
 from daypack.errors import BadInput
@@ -32,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     place.add_argument(
         "--agent", default=agent, help="agent the session belongs to (default: DAYPACK_AGENT or 'default')"
     )
+    add_log_options(parser)
     writing = parser.add_argument_group("options of install")
     writing.add_argument("--user-wide", action="store_true", help="Claude Code: ~/.claude.json instead of ./.mcp.json")
     writing.add_argument("--print", action="store_true", help="print the lines to paste, write nothing")
@@ -49,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _serve(args: argparse.Namespace) -> NoReturn:
     from daypack.serve.mcp.router import Router  # noqa: PLC0415 — not needed by install
+    from daypack.serve.observe.log import log  # noqa: PLC0415
+    from daypack.serve.observe.observer import Observer  # noqa: PLC0415
     from daypack.serve.stdio.loop import run as serve  # noqa: PLC0415
     from daypack.serve.toolset import Toolset  # noqa: PLC0415
 
@@ -63,7 +67,9 @@ def _serve(args: argparse.Namespace) -> NoReturn:
     bound = session and _bound_memory(session, args.user)
     default = args.memory or bound or os.environ.get("DAYPACK_MEMORY") or default
     toolset = Toolset(without=without, open_session=(lambda: session) if session else None, default_memory=default)
-    serve(Router(toolset, open_memories, os.path.join(place.folder, "prompts")))
+    log.configure(args.log_level, args.log_format)
+    router = Router(toolset, open_memories, os.path.join(place.folder, "prompts"))
+    serve(router, Observer(slow_ms=args.slow_ms, user=args.user))
 
 
 def _read_settings(place: Home) -> tuple[tuple[str, ...], str]:

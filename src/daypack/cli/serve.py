@@ -1,4 +1,4 @@
-"""Serve the memory tools over HTTP: MCP at /mcp, a JSON API at /api, its description at /openapi.json, and /health.
+"""Serve the memory tools over HTTP: MCP at /mcp, a JSON API at /api, described at /openapi.json, /health and /metrics.
 
 Clients on this machine need no token. With --host or --allow-host every user needs one: `daypack token new USER`.
 """
@@ -8,6 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from daypack.cli.log_options import add_log_options
 from daypack.cli.mcp import MEMORY_HELP
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import json_text, safe_line
@@ -36,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     hosts = "another host name of this server, for instance behind a proxy; may be repeated"
     parser.add_argument("--allow-host", metavar="NAME", action="append", default=[], help=hosts)
     parser.add_argument("--sample", action="store_true", help="create a sample memory and session, once")
+    add_log_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,11 +70,13 @@ def _serve(args: argparse.Namespace, memories: "Memories", policy: "Policy") -> 
     sample = make_sample(memories, home=args.home, uid=args.uid, agent=args.agent) if args.sample else None
     from daypack.serve.http import server as http  # noqa: PLC0415 — takes more than a second
     from daypack.serve.http.tenants import Tenants  # noqa: PLC0415
+    from daypack.serve.observe.log import log  # noqa: PLC0415
 
     prompts = os.path.join(find_home(args.home, args.uid).folder, "prompts")
     tenants = Tenants(memories, toolset, prompts, owner_tools)
+    log.configure(args.log_level, args.log_format)
     try:
-        app = http.make_app(tenants, policy)
+        app = http.make_app(tenants, policy, slow_ms=args.slow_ms)
         _print_address(args, listening.getsockname(), policy, sample)
         http.run(app, listening)
     finally:
@@ -143,7 +147,8 @@ _ENDPOINTS = {
     "/mcp": "MCP over streamable HTTP",
     "/api/…": "the same tools as a JSON API",
     "/openapi.json": "the OpenAPI document",
-    "/health": "health check",
+    "/health/ready": "whether it can serve; /health/live: whether it runs",
+    "/metrics": "metrics for Prometheus",
 }
 
 

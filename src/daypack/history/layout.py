@@ -84,6 +84,11 @@ class Home(NamedTuple):
         return os.path.join(self.folder, "memory")
 
     @property
+    def audit(self) -> str:
+        """The folder of the audit log."""
+        return os.path.join(self.folder, "audit")
+
+    @property
     def models(self) -> str:
         """The folder of the models the user pulled."""
         return os.path.join(self.folder, "model")

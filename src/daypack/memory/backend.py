@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from daypack.config import from_environment, from_file, settle
 from daypack.history.layout import Home
+from daypack.memory.audit.log import AuditLog
 from daypack.memory.limits import Limits, read_limits
 from daypack.memory.positions import Positions
 from daypack.memory.recent_writes import RecentWrites
@@ -32,10 +33,12 @@ class Backend:
         *,
         positions: Positions | None = None,
         redacting: bool = True,
+        audit: AuditLog | None = None,
     ) -> None:
         self.redacting = redacting
         self.store = store
         self.indexes = indexes
+        self.audit = audit
         self.limits = limits or Limits()
         self.positions = positions or Positions()
         self.writes = RecentWrites(self.limits.failures)
@@ -48,10 +51,18 @@ class Backend:
 
         return redact_record(record, MAX_CHARS)
 
+    def check(self) -> None:
+        """Raise if the store cannot be read and written, or the audit log not be written."""
+        self.store.check()
+        if self.audit is not None:
+            self.audit.check()
+
     def close(self) -> None:
         """Close all files; the next call opens them again."""
         self.indexes.close()
         self.store.close()
+        if self.audit is not None:
+            self.audit.close()
 
 
 def open_backend(place: Home) -> Backend:
@@ -68,4 +79,6 @@ def open_backend(place: Home) -> Backend:
     indexes = IndexCache(os.path.join(place.memory, "index"), embedder)
     positions = Positions(os.path.join(place.memory, "positions.key"))
     limits = read_limits(file, place.config)
-    return Backend(store, indexes, limits, positions=positions, redacting=config.redaction == "on")
+    audit = AuditLog(place.audit, flock=config.locking == "flock")
+    redacting = config.redaction == "on"
+    return Backend(store, indexes, limits, positions=positions, redacting=redacting, audit=audit)

@@ -4,13 +4,13 @@
 /mcp              {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"…","data":{"code":"TooLong","hint":"…"}}}
 """
 
-import sys
-from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
 
 from daypack import errors
+from daypack.serve.observe.observer import report_error
+from daypack.serve.observe.request_facts import current
 
 # The first match decides, so a subclass is listed before its base class.
 STATUSES: tuple[tuple[type[errors.DaypackError], int], ...] = (
@@ -66,6 +66,14 @@ class Problem(NamedTuple):
         return {"hint": self.hint} if self.hint else {}
 
 
+def error_names() -> list[str]:
+    """Return every code that a Problem may have."""
+    pending: list[type[errors.DaypackError]] = [errors.DaypackError]
+    for kind in pending:
+        pending += kind.__subclasses__()
+    return [kind.__name__ for kind in pending] + ["Internal", "NotReady", "RpcError", "TimedOut"]
+
+
 def describe(error: BaseException) -> Problem:
     """Return the public description of an error, without file names, host names or code."""
     if not isinstance(error, errors.DaypackError):
@@ -78,23 +86,18 @@ def describe(error: BaseException) -> Problem:
     return Problem(status, code, generic or _INTERNAL)
 
 
-def describe_in_text(name: str, error: Exception) -> str:
-    """Return the public description as one line for a model; if it hides details, log the full error."""
+def report(operation: str, error: Exception) -> Problem:
+    """Return the public description of an error, and log what it hides: the class and place, never contents."""
     problem = describe(error)
-    if problem.message not in str(error):
-        log_error(name, error)
+    facts = current.get()
+    if facts is not None:
+        facts.error, facts.status = problem.code, problem.status
+    if problem.status >= 500:
+        report_error(operation, error)
+    return problem
+
+
+def describe_in_text(name: str, error: Exception) -> str:
+    """Report an error and return its public description as one line for a model."""
+    problem = report(name, error)
     return f"{problem.message} ({problem.hint})" if problem.hint else problem.message
-
-
-def log_error(operation: str, error: BaseException) -> None:
-    """Write an error to standard error, with a traceback unless it is a DaypackError. Never raises."""
-    with suppress(OSError, ValueError):
-        if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] — a process may be started without it
-            return
-        line = f"daypack: {operation}: {type(error).__name__}: {error}"
-        print(line, file=sys.stderr)  # noqa: T201 — standard output may carry the protocol
-        if not isinstance(error, errors.DaypackError):
-            import traceback  # noqa: PLC0415 — rarely needed
-
-            traceback.print_exception(error)
-        sys.stderr.flush()

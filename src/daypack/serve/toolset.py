@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from daypack.errors import BadInput
 from daypack.memory import requests
+from daypack.serve.audited import audited
 from daypack.serve.problems import describe_in_text
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class Toolset:
 
     def call(self, memories: "Memories", name: str, values: Mapping[str, Any] | None = None) -> Struct:
         """Call one of the nine tools and return its result, redacted; raise BadInput for invalid arguments."""
-        return memories.backend.shown(memories.call(_read_request(name, self._nine[name].request, values or {})))
+        return self._carry_out(memories, _read_request(name, self._nine[name].request, values or {}))
 
     def answer(self, memories: "Callable[[], Memories]", name: str, values: Mapping[str, Any] | None = None) -> Answer:
         """Call any tool; return errors as text, so that the model can correct its call.
@@ -163,11 +164,10 @@ class Toolset:
         """
         try:
             if name not in self._nine:
-                return self._call_session(name, values or {})
+                with audited(memories(), name):
+                    return self._call_session(name, values or {})
             request = _read_request(name, self._nine[name].request, values or {})
-            opened = memories()
-            value = opened.call(request)
-            value = opened.backend.shown(value)
+            value = self._carry_out(memories(), request)
         except Exception as error:  # a failing call must not end the server
             return Answer(describe_in_text(name, error), failed=True)
         return Answer(msgspec.json.encode(value).decode(), value)
@@ -178,6 +178,13 @@ class Toolset:
             if self._session is not None:
                 self._session.close()
                 self._session = None
+
+    def _carry_out(self, memories: "Memories", request: requests.Request[Any]) -> Struct:
+        writes = request.tool in self.writing
+        with audited(memories, request.tool, getattr(request, "memory_id", ""), writes=writes) as outcome:
+            result: Struct = memories.call(request)
+            outcome.value = result
+        return memories.backend.shown(result)
 
     def _call_session(self, name: str, values: Mapping[str, Any]) -> Answer:
         from daypack.text.injected import RECALLED  # noqa: PLC0415 — only with a session

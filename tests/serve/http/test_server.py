@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-from memory_server import environment, make_token, run_daypack, start_server
+from memory_server import environment, make_token, read_log, run_daypack, start_server
 from tenants_server import Connection
 
 from daypack.memory.positions import Position
@@ -103,7 +103,8 @@ def test_what_it_prints_can_be_pasted_and_ctrl_c_ends_it(tmp_path: Path) -> None
     assert '"Authorization": "Bearer ${DAYPACK_TOKEN}"' in said
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
-    assert (process.returncode, out, err) == (0, "", "")
+    assert (process.returncode, out) == (0, "")
+    assert [line["event"] for line in read_log(err)] == ["server.started", "server.stopped"]
     again = run_daypack(home, "memory", "search", "Harbour festival (sample)", "爵士乐队")
     assert "上海的爵士乐队" in again.stdout
     assert "Build 1185 passed" in run_daypack(home, "log", "sample").stdout

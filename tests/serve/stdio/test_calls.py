@@ -23,7 +23,7 @@ from daypack.types.memory import Consistency, User
 class Slow:
     """Memories whose barrier lasts until it is let go, and which note the order of what they were asked."""
 
-    backend = SimpleNamespace(shown=lambda value: value)
+    backend = SimpleNamespace(shown=lambda value: value, audit=None)
 
     def __init__(self) -> None:
         self.asked: list[str] = []

@@ -23,6 +23,7 @@ from serve.wire import (
 from daypack.memory.positions import Position
 from daypack.memory.tools import Memories, open_memory
 from daypack.serve.mcp.router import Router
+from daypack.serve.observe.log import log
 from daypack.serve.stdio import loop as stdio
 
 CODES = {"parse": -32700, "request": -32600, "method": -32601, "params": -32602, "version": -32022}
@@ -237,10 +238,15 @@ def test_an_error_nobody_thought_of_ends_one_call_only(home: str, capsys: pytest
     assert told[2]["result"]["isError"]
     assert "secret" not in json.dumps([told[1], told[2]])
     assert told[3]["result"] == {}
-    log = capsys.readouterr().err
-    assert "request 1: ZeroDivisionError: secret" in log
-    assert "get_user: ZeroDivisionError: secret" in log
-    assert "Traceback" in log
+    assert log.flush()
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    failed = [line for line in lines if line["event"] == "error"]
+    assert sorted((line["rpc"], line["operation"], line["error"]) for line in failed) == [
+        ("1", "resources/list", "ZeroDivisionError"),
+        ("2", "get_user", "ZeroDivisionError"),
+    ]
+    assert all(line["at"][0].startswith("test_loop.py:") for line in failed)
+    assert "secret" not in json.dumps(lines)
 
 
 class Unread(io.BytesIO):

@@ -131,6 +131,10 @@ class Index:
 
         return self._retry_once(work)
 
+    def lag(self) -> int:
+        """Return how many entries are stored and not indexed by their words yet."""
+        return max(0, self._feed.newest()[0] - self._words.newest)
+
     def _compare(self, *, documents: bool) -> tuple[IndexProgress, IndexProgress]:
         """Return the progress of index and store; an index ahead of the store (restored from a backup) is erased."""
         self._last_batch = (-1, ())  # its entries may have been erased since

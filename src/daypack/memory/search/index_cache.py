@@ -3,7 +3,7 @@
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from daypack.errors import DaypackError
@@ -68,6 +68,23 @@ class IndexCache:
         """True if entries are embedded."""
         with self._threads:
             return self._find_embedder() is not None
+
+    def lag(self) -> int:
+        """Return how many stored entries the open indexes do not have yet."""
+        with self._threads:
+            opened = list(self._opened.values())
+            for use in opened:
+                use.users += 1
+        lag = 0
+        try:
+            for use in opened:
+                with suppress(DaypackError):  # erased meanwhile
+                    lag += use.index.lag()
+        finally:
+            with self._threads:
+                for use in opened:
+                    use.users -= 1
+        return lag
 
     def _find_embedder(self) -> "Embedder | None":
         if not self._embedder_known:

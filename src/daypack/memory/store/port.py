@@ -259,6 +259,10 @@ class Store(Protocol):
         """Return the newest numbers of a memory, read from the store."""
         ...
 
+    def check(self) -> None:
+        """Raise if the store cannot be read, or no write could begin now."""
+        ...
+
     def close(self) -> None:
         """Close files and connections; the next call opens them again."""
         ...

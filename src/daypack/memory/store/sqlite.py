@@ -253,6 +253,11 @@ class SqliteStore:
 
         return self._read_memory("await_consistency", user, memory_id, work)
 
+    def check(self) -> None:
+        """Raise if the file cannot be read, or no write could begin now; nothing is written."""
+        self._read("check store", lambda connection: connection.execute("SELECT id FROM store").fetchone())
+        self._write("check store", lambda _: None)
+
     def close(self) -> None:
         """Close the file; the next call opens it again."""
         self._reader.close()

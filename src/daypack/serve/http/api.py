@@ -8,8 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from daypack.errors import BadInput, DaypackError, NotFound
+from daypack.serve.audited import audited
 from daypack.serve.http.gate import Caller, require_write
-from daypack.serve.problems import Problem, describe, log_error
+from daypack.serve.observe.request_facts import current
+from daypack.serve.problems import Problem, report
 
 if TYPE_CHECKING:
     from daypack.serve.http.tenants import Tenants
@@ -38,7 +40,7 @@ class Api:
                 require_write(caller, tool)
             return await self._answer(work, waits=tool == "await_consistency")
         except DaypackError as error:
-            return _error_response(tool, error)
+            return problem_response(report(tool, error))
 
     async def memories(self, request: Request) -> Response:
         """Answer GET /api/memories with a page of the caller's own memories."""
@@ -46,7 +48,9 @@ class Api:
 
         def work() -> object:
             memories = self._tenants.memories(caller)
-            return memories.backend.shown(memories.list_memories(**asked))
+            with audited(memories, "list_memories") as outcome:
+                page = outcome.value = memories.list_memories(**asked)
+            return memories.backend.shown(page)
 
         try:
             if unknown := asked.keys() - {"limit", "after"}:
@@ -54,7 +58,7 @@ class Api:
                 raise BadInput(f"memories has no parameter {', '.join(sorted(unknown))}", hint=hint)
             return await self._answer(work)
         except DaypackError as error:
-            return _error_response("list_memories", error)
+            return problem_response(report("list_memories", error))
 
     async def _answer(self, work: "Callable[[], object]", *, waits: bool = False) -> Response:
         body = await self._tenants.run(lambda: msgspec.json.encode(work()), waits=waits)
@@ -63,14 +67,10 @@ class Api:
 
 def problem_response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
     """Return a problem as a JSON response."""
+    facts = current.get()
+    if facts is not None:
+        facts.error = problem.code
     return Response(problem.body, problem.status, headers, media_type="application/json")
-
-
-def _error_response(tool: str, error: DaypackError) -> Response:
-    problem = describe(error)
-    if problem.status >= 500:  # the response hides the details
-        log_error(tool, error)
-    return problem_response(problem)
 
 
 def _caller(request: Request) -> Caller:

@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 from daypack.errors import AccessDenied, BadInput, TooLong
 from daypack.serve.http.address import Policy
 from daypack.serve.http.bodies import Message, Receive, collect, drain, read_json
+from daypack.serve.observe.request_facts import current
 from daypack.serve.problems import Problem, describe
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[Any], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 # Served without a token: they reveal only what the documentation says.
-OPEN_PATHS = ("/health", "/openapi.json")
+OPEN_PATHS = ("/health", "/health/live", "/health/ready", "/openapi.json")
 MCP_PATH = "/mcp"
 _MAX_HEADER_BYTES = 32 << 10
 _SECURITY_HEADERS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
@@ -60,7 +61,10 @@ class Gate:
             raise _Rejected(Problem(400, "BadInput", "only POST requests may have a body"))
         if is_open:
             return receive
-        scope["daypack.caller"] = await self._caller(headers)
+        caller = scope["daypack.caller"] = await self._caller(headers)
+        facts = current.get()
+        if facts is not None:
+            facts.user, facts.token_id = caller.user, caller.token_id
         if scope["method"] != "POST":
             return receive
         self._check_media_type(headers)
@@ -122,6 +126,9 @@ class Gate:
             if not drained:
                 response_headers["connection"] = "close"
         problem = rejected.problem
+        facts = current.get()
+        if facts is not None:
+            facts.error = problem.code
         body = problem.rpc_body if scope["path"] == MCP_PATH else problem.body
         await send_json(send, problem.status, body, response_headers)
 

@@ -20,12 +20,20 @@ from starlette.routing import Route
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from daypack import __version__
 from daypack.serve.http.address import Policy
 from daypack.serve.http.api import Api, problem_response
 from daypack.serve.http.gate import MCP_PATH, Caller, Gate
+from daypack.serve.http.health import Health
 from daypack.serve.http.mcp import McpEndpoint
+from daypack.serve.http.metrics_page import MetricsPage
+from daypack.serve.http.observed import Observed
 from daypack.serve.http.openapi import describe_api
-from daypack.serve.problems import Problem, describe
+from daypack.serve.observe.library_lines import redirect_libraries
+from daypack.serve.observe.log import log
+from daypack.serve.observe.metrics import Metrics
+from daypack.serve.observe.observer import SLOW_MS, Observer
+from daypack.serve.problems import Problem, error_names, report
 
 if TYPE_CHECKING:
     from daypack.serve.http.tenants import Tenants
@@ -37,9 +45,11 @@ _MAX_HEADER_BYTES = 64 << 10  # buffered while the headers are incomplete
 _MAX_CONNECTIONS = 500
 
 
-def make_app(tenants: "Tenants", policy: Policy) -> Gate:
-    """Return the server as one ASGI application."""
+def make_app(tenants: "Tenants", policy: Policy, *, slow_ms: int = SLOW_MS) -> Observed:
+    """Return the server as one ASGI application; calls that take longer than `slow_ms` are logged."""
     warm_up_types()
+    tools = tenants.toolset(tenants.owner).names
+    observer = Observer(Metrics(tools, reasons=error_names()), slow_ms)
     # With tokens there are several users, and only the owner knows the default memory.
     described = None if policy.token_required else Caller(tenants.owner, writes=True)
     api = Api(tenants)
@@ -47,8 +57,8 @@ def make_app(tenants: "Tenants", policy: Policy) -> Gate:
     mcp = McpEndpoint(tenants, instructions=instructions, max_body_bytes=policy.max_body_bytes)
     openapi = msgspec.json.encode(describe_api(tenants.toolset(described and described.user)))
 
-    async def get_health(_: Request) -> Response:
-        return Response(b'{"status":"ok"}', media_type="application/json")
+    health = Health(tenants)
+    metrics = MetricsPage(observer.metrics, tenants)
 
     async def get_openapi(_: Request) -> Response:
         return Response(openapi, media_type="application/json")
@@ -56,11 +66,15 @@ def make_app(tenants: "Tenants", policy: Policy) -> Gate:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
         async with mcp.running():
+            health.state = "running"
             yield
 
     app = Starlette(
         routes=[
-            Route("/health", get_health),
+            Route("/health", health.live),
+            Route("/health/live", health.live),
+            Route("/health/ready", health.ready),
+            Route("/metrics", metrics.get),
             Route("/openapi.json", get_openapi),
             Route("/api/memories", api.memories),
             Route("/api/{tool}", api.call, methods=["POST"]),
@@ -71,10 +85,11 @@ def make_app(tenants: "Tenants", policy: Policy) -> Gate:
     )
     app.router.redirect_slashes = False  # a redirect would repeat the host name of the request
     # Outermost, so that no response bypasses the gate, not even that of a failure.
-    return Gate(app, policy, tenants.check_token)
+    gate = Gate(app, policy, tenants.check_token)
+    return Observed(gate, observer, tools, health)
 
 
-def run(app: Gate, listening: socket.socket) -> None:
+def run(app: Observed, listening: socket.socket) -> None:
     """Serve until SIGINT or SIGTERM; running calls get a few seconds to finish."""
     config = Config(
         app,
@@ -82,7 +97,7 @@ def run(app: Gate, listening: socket.socket) -> None:
         ws="none",
         loop="asyncio",
         lifespan="on",
-        log_level="error",  # mistakes of a caller are in its response
+        log_config=None,  # its lines, which may quote requests, are replaced by ours
         access_log=False,
         proxy_headers=False,  # a caller must not choose its address by a header
         server_header=False,
@@ -91,11 +106,19 @@ def run(app: Gate, listening: socket.socket) -> None:
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
     )
+    server = _BoundedShutdownServer(config, app.health)
+    if app.observer.metrics is not None:
+        app.observer.metrics.connections.read = lambda: len(server.server_state.connections)
     # uvicorn raises the signal again after its shutdown; by then there is nothing to do.
+    redirect_libraries()
     previous = {number: signal.signal(number, _ignore_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        _BoundedShutdownServer(config).run(sockets=[listening])
+        host, port = listening.getsockname()[:2]
+        log.line("info", "server.started", address=f"{host}:{port}", version=__version__)
+        server.run(sockets=[listening])
+        log.line("info", "server.stopped")
     finally:
+        log.flush()
         for number, action in previous.items():
             signal.signal(number, action)
 
@@ -125,16 +148,27 @@ async def _answer_unrouted(_: Request, error: Exception) -> Response:
 
 
 async def _answer_failure(_: Request, error: Exception) -> Response:
-    """Answer after an unexpected exception; the log has its traceback."""
-    return problem_response(describe(error))
+    """Answer after an unexpected exception; the log says where it was raised."""
+    return problem_response(report("request", error))
+
+
+def _abandon() -> None:
+    log.line("warning", "server.stopped", error="calls were still running")
+    log.flush(0.2)
+    os._exit(0)
 
 
 class _BoundedShutdownServer(Server):
     """A server that exits in bounded time, even while a worker thread waits for minutes in await_consistency."""
 
+    def __init__(self, config: Config, health: Health) -> None:
+        super().__init__(config)
+        self._health = health
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._health.state = "stopping"
         # A write is committed or it is not, so a running call can be abandoned.
-        watchdog = Timer(_SHUTDOWN_SECONDS + 1, os._exit, (0,))
+        watchdog = Timer(_SHUTDOWN_SECONDS + 1, _abandon)
         watchdog.daemon = True
         watchdog.start()
         await super().shutdown(sockets)

@@ -1,8 +1,9 @@
 """The users of a server: their memories and tools, and the worker threads that run the synchronous core."""
 
+import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -23,6 +24,13 @@ _TOKEN_THREADS = 4
 Result = TypeVar("Result")
 
 
+class Load(NamedTuple):
+    """Calls that run or wait now: barriers, and calls that no thread has taken yet."""
+
+    barriers: int
+    queued: int
+
+
 class Tenants:
     """All users of a home. `owner` started the server; only the owner gets its default memory and session."""
 
@@ -30,10 +38,12 @@ class Tenants:
         self, memories: "Memories", toolset: "Toolset", prompts_folder: str, owner_tools: "Toolset | None" = None
     ) -> None:
         self.owner = memories.user
+        self.backend = memories.backend
         self._memories = memories
         self._toolset = toolset
         self._prompts_folder = prompts_folder
         self._owner_tools = owner_tools
+        self._observe_queue: Callable[[float, str], None] = lambda _seconds, _queue: None
         self._working = anyio.CapacityLimiter(_WORK_THREADS)
         self._waiting = anyio.CapacityLimiter(_WAIT_THREADS)
         self._checking = anyio.CapacityLimiter(_TOKEN_THREADS)
@@ -53,7 +63,8 @@ class Tenants:
 
     async def run(self, work: Callable[[], Result], *, waits: bool = False) -> Result:
         """Run `work` in a worker thread; `waits` marks calls that mostly sleep."""
-        return await anyio.to_thread.run_sync(work, limiter=self._waiting if waits else self._working)
+        limiter = self._waiting if waits else self._working
+        return await anyio.to_thread.run_sync(self._timed(work, "wait" if waits else "work"), limiter=limiter)
 
     async def check_token(self, secret: str) -> Caller | None:
         """Return the caller a token belongs to, or None if it is not valid."""
@@ -65,7 +76,31 @@ class Tenants:
                 return None
             return Caller(grant.user, writes=grant.scope == "write", token_id=grant.token_id)
 
-        return await anyio.to_thread.run_sync(check, limiter=self._checking)
+        return await anyio.to_thread.run_sync(self._timed(check, "token"), limiter=self._checking)
+
+    async def examine_store(self) -> None:
+        """Raise a DaypackError if the store cannot be read and written; cancelled, it leaves the worker to itself."""
+        check = self.backend.check
+        await anyio.to_thread.run_sync(check, limiter=self._working, abandon_on_cancel=True)
+
+    def observe_queues(self, observe: Callable[[float, str], None]) -> None:
+        """From now on, pass the seconds that each call waited for a thread, and which kind of thread, to `observe`."""
+        self._observe_queue = observe
+
+    def load(self) -> Load:
+        """Return how many calls run or wait."""
+        work, wait, token = (limiter.statistics() for limiter in (self._working, self._waiting, self._checking))
+        queued = sum(limiter.tasks_waiting for limiter in (work, wait, token))
+        return Load(wait.borrowed_tokens + wait.tasks_waiting, queued)
+
+    def _timed(self, work: Callable[[], Result], queue: str) -> Callable[[], Result]:
+        asked = time.monotonic()
+
+        def timed() -> Result:
+            self._observe_queue(time.monotonic() - asked, queue)
+            return work()
+
+        return timed
 
     def close(self) -> None:
         """Close the toolsets and the memories."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from daypack.errors import MemoryMissing
+from daypack.serve.audited import audited
 from daypack.serve.mcp.jsonrpc import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
@@ -116,16 +117,21 @@ class Resources:
             _resource(f"{_PROMPTS}{kind}/{name}", f"{kind}/{name}", _title(kind, name), _describe(kind, name))
             for kind, name in self._prompt_names()
         ]
-        opened = self._memories()
         memories = [
             _resource(
                 f"{_MEMORY}{memory.memory_id}{_CONTEXT}", memory.memory_id, memory.title, _describe_memory(memory)
             )
-            for memory in (opened.backend.shown(found) for found in opened.memories())
+            for memory in self._read_memories()
         ]
         about = "The user's memories: ids, titles, types and sizes."
         listing = _resource(MEMORIES, "memories", "Memories", about) | {"mimeType": _JSON}
         return [listing, *memories, *prompts]
+
+    def _read_memories(self) -> "tuple[Memory, ...]":
+        memories = self._memories()
+        with audited(memories, "resources/list"):
+            found = memories.memories()
+        return tuple(map(memories.backend.shown, found))
 
     def _list_memories(self, uri: str) -> str | None:
         from urllib.parse import unquote  # noqa: PLC0415 — few clients read resources
@@ -134,7 +140,9 @@ class Resources:
 
         memories = self._memories()
         try:
-            page = memories.list_memories(PAGE, unquote(uri.removeprefix(_AFTER)) if uri != MEMORIES else None)
+            with audited(memories, "resources/read") as outcome:
+                after = unquote(uri.removeprefix(_AFTER)) if uri != MEMORIES else None
+                page = outcome.value = memories.list_memories(PAGE, after)
         except MemoryMissing:
             return None
         return msgspec.json.encode(memories.backend.shown(page)).decode()
@@ -146,9 +154,11 @@ class Resources:
                 return None
             memories = self._memories()
             try:
-                return memories.backend.shown(memories.get_context(memory_id)).content
+                with audited(memories, "resources/read", memory_id) as outcome:
+                    document = outcome.value = memories.get_context(memory_id)
             except MemoryMissing:
                 return None
+            return memories.backend.shown(document).content
         kind, _, name = uri.removeprefix(_PROMPTS).partition("/")
         known = uri.startswith(_PROMPTS) and (kind, name) in self._prompt_names()
         return self._read_prompt(kind, name) if known else None

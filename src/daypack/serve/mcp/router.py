@@ -69,6 +69,17 @@ class Router:
         if default := toolset.default_memory:
             which = f"Use the memory {default} unless the user names another: for it, memory_id may be left out."
         self.instructions = f"{_WORKFLOW} {which}"
+        self.tools = toolset.names
+        self._routes: dict[str, Callable[[Params], Job]] = {
+            "tools/list": self._list_tools,
+            "tools/call": self._call_tool,
+            "prompts/list": self._list_prompts,
+            "prompts/get": self._get_prompt,
+            "resources/list": self._list_resources,
+            "resources/templates/list": self._list_templates,
+            "resources/read": self._read_resource,
+        }
+        self.methods = tuple(self._routes)
 
     def memories(self) -> "Memories":
         """Return the memories, opened once."""
@@ -79,16 +90,7 @@ class Router:
 
     def route(self, method: str, params: Params) -> Job:
         """Return the job for a request; raise RpcError if its parameters are invalid."""
-        routes: dict[str, Callable[[Params], Job]] = {
-            "tools/list": self._list_tools,
-            "tools/call": self._call_tool,
-            "prompts/list": self._list_prompts,
-            "prompts/get": self._get_prompt,
-            "resources/list": self._list_resources,
-            "resources/templates/list": self._list_templates,
-            "resources/read": self._read_resource,
-        }
-        return routes[method](params)
+        return self._routes[method](params)
 
     def close(self) -> None:
         """Close the memories and the session, if they were opened."""

@@ -6,7 +6,8 @@ from threading import Condition, Lock, Thread
 
 from daypack.serve.mcp import jsonrpc
 from daypack.serve.mcp.jsonrpc import INTERNAL_ERROR, Id, Params, RpcError
-from daypack.serve.problems import describe, log_error
+from daypack.serve.observe.request_facts import RequestFacts, current
+from daypack.serve.problems import report
 
 PROGRESS_SECONDS = 1.0
 
@@ -16,9 +17,10 @@ Reply = Callable[["bytes | None"], None]  # None: no response is sent
 class Call:
     """One request that is being answered."""
 
-    def __init__(self, request_id: Id, work: Callable[[], object], reply: Reply, token: Id | None) -> None:
+    def __init__(self, request_id: Id, work: Callable[[], object], reply: Reply, facts: RequestFacts) -> None:
         self.id = request_id
-        self.token = token
+        self.facts = facts
+        self.token: Id | None = None  # for progress
         self.started: float | None = None
         self._work = work
         self._reply = reply
@@ -32,13 +34,15 @@ class Call:
             self._settle(None)
             return
         self.started = time.monotonic()
+        current.set(self.facts)
         try:
             line = jsonrpc.write_result(self.id, self._work())
         except RpcError as error:
+            self.facts.error, self.facts.status = "RpcError", 400
             line = jsonrpc.write_error(self.id, error)
         except Exception as error:  # a failing call must not end the server
-            log_error(f"request {self.id}", error)
-            line = jsonrpc.write_error(self.id, RpcError(INTERNAL_ERROR, "Internal error", describe(error).message))
+            problem = report(self.facts.tool, error)
+            line = jsonrpc.write_error(self.id, RpcError(INTERNAL_ERROR, "Internal error", problem.message))
         self._settle(line)
 
     def cancel(self) -> None:

@@ -6,6 +6,7 @@ answered while a search runs. Only messages reach the client: anything printed g
 
 import os
 import sys
+import time
 from contextlib import suppress
 from fcntl import F_DUPFD_CLOEXEC, fcntl
 from threading import Lock
@@ -15,11 +16,16 @@ from daypack.serve.mcp import jsonrpc
 from daypack.serve.mcp.jsonrpc import INVALID_REQUEST, Id, Notification, Params, Request, RpcError
 from daypack.serve.mcp.lifecycle import Lifecycle, add_version_fields
 from daypack.serve.mcp.router import Job, Router
+from daypack.serve.observe.log import log
+from daypack.serve.observe.observer import Observer
+from daypack.serve.observe.request_facts import RequestFacts, accept_request_id
 from daypack.serve.stdio.calls import Batch, Call, Calls, Reply
 from daypack.serve.stdio.workers import Workers
 
 MAX_LINE_BYTES = 64 << 20  # of one message; tools have smaller limits of their own
 _GRACE_SECONDS = 1.0  # for running calls when the server is terminated
+_LOG_SECONDS = 0.05  # for the last log lines: clients wait a tenth of a second before they send SIGKILL
+_TRIVIAL = ("initialize", "server/discover", "ping")
 
 
 class Terminated(BaseException):
@@ -60,8 +66,9 @@ class Output:
 class Conversation:
     """The messages exchanged with one client."""
 
-    def __init__(self, router: Router, output: Output) -> None:
+    def __init__(self, router: Router, output: Output, observer: Observer) -> None:
         self._router = router
+        self._observer = observer
         self._output = output
         self._lifecycle = Lifecycle(router.instructions)
         self._calls = Calls(output.send)
@@ -107,24 +114,45 @@ class Conversation:
 
     def _answer(self, request: Request, reply: Reply) -> None:
         method, params = request.method, request.params
+        started = time.monotonic()
+        facts = self._facts(request)
         try:
             version = self._lifecycle.check_request(method, params)
             result = self._answer_trivial(method, params)
             job = self._router.route(method, params) if result is None else Job(lambda: result, at_once=True)
         except RpcError as error:
+            facts.error, facts.status = "RpcError", 400
             reply(jsonrpc.write_error(request.id, error))
+            self._observer.finished(facts, facts.status, started)
             return
-        call = Call(request.id, lambda: add_version_fields(version, method, job.work()), reply, _progress_token(params))
-        if job.at_once:
-            call.run()
-            return
-        self._calls.add(call)
+        call = Call(request.id, lambda: add_version_fields(version, method, job.work()), reply, facts)
+        call.token = _progress_token(params)
 
         def run() -> None:
             call.run()
+            self._observer.finished(facts, facts.status, started)
+
+        if job.at_once:
+            run()
+            return
+        self._calls.add(call)
+
+        def run_queued() -> None:
+            run()
             self._calls.remove(call)
 
-        self.workers.put(run, writing=job.writes)
+        self.workers.put(run_queued, writing=job.writes)
+
+    def _facts(self, request: Request) -> RequestFacts:
+        facts = RequestFacts("stdio", "stdio")
+        facts.user = self._observer.user
+        facts.rpc_id = accept_request_id(str(request.id))
+        known = request.method in self._router.methods
+        facts.tool = request.method if known or request.method in _TRIVIAL else "other"
+        if request.method == "tools/call":
+            name = request.params.get("name")
+            facts.tool = name if isinstance(name, str) and name in self._router.tools else "other"
+        return facts
 
     def _answer_trivial(self, method: str, params: Params) -> dict[str, Any] | None:
         """Return the result of a request that needs no work, or None for all others."""
@@ -139,10 +167,10 @@ class Conversation:
             self._output.send(line)
 
 
-def serve(router: Router, source: BinaryIO, sink: BinaryIO) -> bool:
+def serve(router: Router, source: BinaryIO, sink: BinaryIO, observer: Observer | None = None) -> bool:
     """Answer lines until the input ends or the process is terminated; return True if all calls were finished."""
     output = Output(sink)
-    conversation = Conversation(router, output)
+    conversation = Conversation(router, output, observer or Observer())
     try:
         while not output.broken and (line := source.readline(MAX_LINE_BYTES)):
             if not line.endswith(b"\n") and len(line) >= MAX_LINE_BYTES:
@@ -156,7 +184,7 @@ def serve(router: Router, source: BinaryIO, sink: BinaryIO) -> bool:
         return conversation.workers.drain(_GRACE_SECONDS)
 
 
-def run(router: Router) -> NoReturn:
+def run(router: Router, observer: Observer) -> NoReturn:
     """Serve standard input and output until the client disconnects or sends a signal; then exit the process."""
     import signal  # noqa: PLC0415 — costs 2 ms with its enums
 
@@ -168,7 +196,7 @@ def run(router: Router) -> NoReturn:
     try:
         for number in signals:
             signal.signal(number, terminate)
-        done = serve(router, *_claim_streams())
+        done = serve(router, *_claim_streams(), observer)
     except Terminated:  # before the loop started, or during its shutdown
         pass
     finally:
@@ -178,6 +206,7 @@ def run(router: Router) -> NoReturn:
         router.close()
     # Exit at once: clients wait a tenth of a second before they send SIGKILL. A call that is still running in a thread
     # has committed its write or has not.
+    log.flush(_LOG_SECONDS)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()

@@ -1,0 +1,69 @@
+"""/health/live: the process answers. /health/ready: it can also read and write, and is not about to end.
+
+200 {"status":"ok"}
+503 {"error":{"code":"NotReady","message":"the server is shutting down"}}
+
+Both are open to everybody, so they name no file and no error, and the store is examined at most once a second.
+"""
+
+import time
+from typing import TYPE_CHECKING, Literal
+
+import anyio
+from starlette.requests import Request
+from starlette.responses import Response
+
+from daypack.errors import DaypackError
+from daypack.serve.http.api import problem_response
+from daypack.serve.observe.observer import report_error
+from daypack.serve.problems import Problem
+
+if TYPE_CHECKING:
+    from daypack.serve.http.tenants import Tenants
+
+CHECK_SECONDS = 2.0  # for a worker to examine the store
+_FRESH_SECONDS = 1.0
+_MESSAGES = {"starting": "the server is starting", "stopping": "the server is shutting down"}
+_STORE = "the store cannot be read and written"
+_BUSY = "no worker was free in time"
+
+
+class Health:
+    """The health of one server; `state` is set when it starts and stops."""
+
+    def __init__(self, tenants: "Tenants") -> None:
+        self.state: Literal["starting", "running", "stopping"] = "starting"
+        self._tenants = tenants
+        self._checked = 0.0
+        self._problem = ""
+        self._checking = anyio.Lock()
+
+    async def live(self, _: Request) -> Response:
+        """Answer as long as the loop runs."""
+        return _ok()
+
+    async def ready(self, _: Request) -> Response:
+        """Answer whether requests are served."""
+        problem = _MESSAGES.get(self.state) or await self._examine()
+        return problem_response(Problem(503, "NotReady", problem)) if problem else _ok()
+
+    async def _examine(self) -> str:
+        async with self._checking:  # many callers at once cause one examination
+            if time.monotonic() - self._checked >= _FRESH_SECONDS or not self._checked:
+                self._problem = await self._examine_store()
+                self._checked = time.monotonic()
+            return self._problem
+
+    async def _examine_store(self) -> str:
+        with anyio.move_on_after(CHECK_SECONDS):
+            try:
+                await self._tenants.examine_store()
+            except DaypackError as error:
+                report_error("readiness", error)
+                return _STORE
+            return ""
+        return _BUSY
+
+
+def _ok() -> Response:
+    return Response(b'{"status":"ok"}', media_type="application/json")

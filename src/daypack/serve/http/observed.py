@@ -1,0 +1,88 @@
+"""The outermost layer of the HTTP server: gives every request an id and reports how it ended."""
+
+import time
+from collections.abc import Iterable
+from typing import Any, cast
+
+from daypack.serve.http.bodies import Message, Receive
+from daypack.serve.http.gate import MCP_PATH, App, Scope, Send
+from daypack.serve.http.health import Health
+from daypack.serve.observe.metrics import METHODS, OTHER, ROUTES
+from daypack.serve.observe.observer import Observer
+from daypack.serve.observe.request_facts import RequestFacts, accept_request_id, current
+
+_HEADER = b"x-request-id"
+_API = "/api/"
+
+
+class Observed:
+    """ASGI middleware around the gate, so that what the gate refuses is reported too."""
+
+    def __init__(self, app: App, observer: Observer, tools: Iterable[str], health: Health) -> None:
+        self.observer = observer
+        self.health = health
+        self._app = app
+        self._names = frozenset((*tools, *METHODS))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.monotonic()
+        facts = RequestFacts("http", _route(scope["path"]), _sent_id(scope))
+        facts.client = (scope.get("client") or ("",))[0]
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = [*message.get("headers", ()), (_HEADER, facts.request_id.encode())]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        token = current.set(facts)
+        try:
+            await self._app(scope, receive, send_with_id)
+        except Exception:
+            status = status or 500
+            raise
+        finally:
+            current.reset(token)
+            self._name_tool(facts, scope)
+            self.observer.finished(facts, status, started)
+
+    def _name_tool(self, facts: RequestFacts, scope: Scope) -> None:
+        """Add the tool, or else the method; a name that no tool has is not repeated: it could be anything."""
+        name = ""
+        if facts.route == MCP_PATH:
+            facts.rpc_id, name = _read_rpc(scope.get("daypack.json"))
+        elif facts.route == "/api/memories":
+            name = "list_memories"
+        elif facts.route == "/api":
+            name = scope["path"].removeprefix(_API)
+        facts.tool = name if not name or name in self._names else OTHER
+
+
+def _route(path: str) -> str:
+    """Return the route of a path: one of a few names, whatever callers send."""
+    if path in ROUTES:
+        return path
+    return "/api" if path.startswith(_API) else "other"
+
+
+def _sent_id(scope: Scope) -> str:
+    sent = [value for name, value in scope["headers"] if name.lower() == _HEADER]
+    return accept_request_id(sent[0].decode("latin-1")) if len(sent) == 1 else ""
+
+
+def _read_rpc(message: object) -> tuple[str, str]:
+    """Return the id and the tool, or else the method, of a JSON-RPC request; empty if it is something else."""
+    if not isinstance(message, dict):
+        return "", ""
+    fields = cast("dict[str, Any]", message)
+    name, params = fields.get("method"), fields.get("params")
+    if name == "tools/call" and isinstance(params, dict):
+        name = cast("dict[str, Any]", params).get("name")
+    return accept_request_id(str(fields.get("id", ""))), name if isinstance(name, str) else ""
