@@ -15,6 +15,7 @@ from daypack.config import Config
 from daypack.derived.raw_history import OWN_TOOLS, is_recalled
 from daypack.files import atomic
 from daypack.files.lock import held_without_waiting
+from daypack.forks import forks
 from daypack.history.layout import Layout
 from daypack.history.session import History
 from daypack.search.indexing import Doc
@@ -54,11 +55,16 @@ class HistoryIndex:
     def __init__(self, history: History) -> None:
         self._history = history
         self._lexical: Lexical | None = None
-        self._thread: threading.Thread | None = None
-        self._closing = threading.Event()
+        self.forget()
+        forks.watch(self)
         self.requested = False  # a build, by the last turn
         self.start: Callable[[], None] = self._start_thread  # a short-lived command starts a process instead
         self.on_progress: Callable[[int], None] = lambda _: None  # gets the number of messages that are not indexed yet
+
+    def forget(self) -> None:
+        """Have no thread that builds; in a forked child, because that of its parent is not in its process."""
+        self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
 
     @property
     def exists(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from daypack.errors import StorageFailed
 from daypack.files.atomic import release
-from daypack.files.lock import forks
+from daypack.forks import forks
 
 Answer = TypeVar("Answer")
 Target = TypeVar("Target")  # what the writes go to: the handle of a log, or a connection
@@ -87,14 +87,15 @@ class Group(Generic[Target]):
     def __init__(self, work: Callable[[Sequence[Task[Target]]], None], place: str = "") -> None:
         self._work = work
         self._place = place
-        self._reset()
+        self.forget()
+        forks.watch(self)
 
-    def _reset(self) -> None:
+    def forget(self) -> None:
+        """Start anew; in a forked child, because the threads that were here are not in that process."""
         self._busy = False
         self._queue: list[Task[Target]] = []
         self._members: set[int] = set()  # threads inside `do`
         self._mutex = threading.Lock()
-        self._forks = forks.count
 
     @property
     def waiting(self) -> int:
@@ -103,8 +104,6 @@ class Group(Generic[Target]):
 
     def do(self, run: Callable[[Target], Answer], operation: str = "append") -> Answer:
         """Have `run` carried out, by this thread or another, and return its answer when it is committed."""
-        if self._forks != forks.count:
-            self._reset()  # the threads that were here are not in this process
         thread = threading.get_ident()
         if thread in self._members:
             raise reentered(self._place, operation)

@@ -16,6 +16,7 @@ from weakref import WeakSet
 from daypack.errors import Damaged, StorageFailed, UnsafePath
 from daypack.files.atomic import discard, make_folders, release, sync_folder
 from daypack.files.commit import Group, Task
+from daypack.files.lock import LockableFile
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -70,9 +71,17 @@ class _Forks(threading.local):
 
     def before(self) -> None:
         until = time.monotonic() + _FORK_SECONDS
-        for database in list(_databases):
+        for database in self._opened():
             if database.pause(max(0.0, until - time.monotonic())):
                 self.held.append(database)
+
+    @staticmethod
+    def _opened() -> "list[Database]":
+        while True:
+            try:
+                return list(_databases)
+            except RuntimeError:  # another thread opened one meanwhile
+                continue
 
     def in_parent(self) -> None:
         while self.held:
@@ -212,18 +221,17 @@ class Database:
     def folder_locked(self) -> Generator[None]:
         """Keep other processes from creating or replacing the file; reentrant."""
         with self._threads:
-            fd = -1
+            folder = LockableFile()
             self._lock_depth += 1
             try:
                 if self._lock_depth == 1:
                     with suppress(OSError):  # a file system without locks
-                        fd = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-                        fcntl.flock(fd, fcntl.LOCK_EX)
+                        folder.fd = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                        fcntl.flock(folder.fd, fcntl.LOCK_EX)
                 yield
             finally:
                 self._lock_depth -= 1
-                if fd >= 0:
-                    release(fd)
+                folder.close()
 
     # Errors
 

@@ -5,51 +5,14 @@ import os
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
-from weakref import WeakSet
+from contextlib import contextmanager, suppress
 
 from daypack.errors import LockUnavailable, StorageFailed
 from daypack.files import rewrite
 from daypack.files.atomic import make_folders, refusal, release
+from daypack.forks import forks
 
 _SETTLED_SECONDS = 0.1  # longer than a clock tick of any kernel
-
-
-class Forks:
-    """Counts forks, so that a child does not use what its parent opened."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.locks: WeakSet[Lock] = WeakSet()
-        os.register_at_fork(after_in_child=self._forked)
-
-    def _forked(self) -> None:
-        self.count += 1
-        for lock in list(self.locks):
-            lock.forget()
-
-
-forks = Forks()
-
-
-class ThreadLock:
-    """A lock for the threads of one process; a forked child gets a new one."""
-
-    def __init__(self) -> None:
-        self._renew()
-
-    def _renew(self) -> None:
-        self._lock = threading.RLock()
-        self._forks = forks.count
-
-    def __enter__(self) -> None:
-        if self._forks != forks.count:
-            self._renew()
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        if self._forks == forks.count:  # else this thread forked: the child has nothing to release
-            self._lock.release()
 
 
 class Watch:
@@ -102,7 +65,7 @@ class Lock:
         self._depth = 0
         self._owner = 0
         self._threads = threading.RLock()
-        forks.locks.add(self)
+        forks.watch(self)
 
     def forget(self) -> None:
         """In a forked child: drop the lock, which a thread of the parent may hold."""
@@ -147,6 +110,8 @@ class Lock:
         return self._threads
 
     def __exit__(self, *_: object) -> None:
+        if not self._depth:
+            return  # this thread forked while it held the lock: the child has nothing to release
         self._depth -= 1
         if self._depth == 0 and self._flock:
             try:
@@ -203,24 +168,44 @@ class Lock:
                 self._close()
 
 
+class LockableFile:
+    """An open file for `flock`. A forked child closes it at once, or it would hold the lock as long as it lives."""
+
+    def __init__(self) -> None:
+        self.fd = -1
+        forks.watch(self)
+
+    def forget(self) -> None:
+        """In a forked child: leave the lock to the parent."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            release(fd)
+
+    def close(self) -> None:
+        """Release the lock and close the file."""
+        if self.fd >= 0:
+            with suppress(OSError):  # explicit: a child that was just forked may not have closed it yet
+                fcntl.flock(self.fd, fcntl.LOCK_UN)
+        self.forget()
+
+
 @contextmanager
 def held_without_waiting(path: str) -> Generator[bool]:
     """Hold a lock on a file of its own; yield False if another thread or process holds it.
 
     Where there are no locks, everyone holds it.
     """
-    fd = -1
+    file = LockableFile()
     held = True
     try:
         try:
             make_folders(os.path.dirname(path), durable=False)
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+            fcntl.flock(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             held = False
         except (OSError, StorageFailed):
             pass
         yield held
     finally:
-        if fd >= 0:
-            os.close(fd)
+        file.close()

@@ -81,6 +81,11 @@ class Log(Generic[Record]):
         """Return the records numbered `start` to `stop`, both included."""
         return Records(self.reader, start, stop)
 
+    def forget(self) -> None:
+        """In a forked child: drop the files of the parent."""
+        self.reader.forget()
+        self.writer.forget()
+
     def close(self) -> None:
         """Close the files; the log can still be used and opens them again."""
         self.reader.close()

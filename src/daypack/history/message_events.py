@@ -50,6 +50,10 @@ class MessageEvents:
         self._messages = messages
         self._events = events
         self._describe = describe  # None: another process writes them, as for a read-only use
+        self.forget()
+
+    def forget(self) -> None:
+        """Look at the logs anew; in a forked child, because another thread may have been looking."""
         self.checked = False  # nothing is missing, as far as this process can tell
         self._through = 0  # the events of all messages up to this one exist
         self._scanned = (0, 0)  # event lines looked at, and the running crc of the last

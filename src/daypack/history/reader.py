@@ -13,9 +13,10 @@ from msgspec.structs import force_setattr
 from daypack.errors import DamageWarning
 from daypack.files import jsonl
 from daypack.files.atomic import refusal, release
-from daypack.files.lock import Lock, ThreadLock, Watch
+from daypack.files.lock import Lock, Watch
 from daypack.files.offsets import DAMAGED, PLAIN, SLOT, START, UNCOUNTED, UNSEALED, Offsets, Slot
 from daypack.files.rewrite import JOURNAL
+from daypack.forks import ThreadLock
 from daypack.history.lines import UNREADABLE, examine, extend
 from daypack.types.history import Damage, Event, Message
 
@@ -187,6 +188,10 @@ class Reader(Generic[Record]):
         """Close the files; reading opens them again."""
         with self._reading:
             self._close()
+
+    def forget(self) -> None:
+        """In a forked child: drop the files of the parent, in which another thread may have been reading."""
+        self._close()
 
     def _look(self, look: Callable[[], Answer]) -> Answer:
         """Call `look`; if it finds that the slots do not match the log, rebuild them and call it again."""

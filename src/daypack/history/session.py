@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, cast
 
 from daypack.config import Config
@@ -15,6 +15,7 @@ from daypack.files import atomic, blobs
 from daypack.files.atomic import refusal
 from daypack.files.commit import Handle
 from daypack.files.lock import Lock
+from daypack.forks import cached_property, forks
 from daypack.history.draft import draft_event
 from daypack.history.facets import Facets, moment
 from daypack.history.keys import ClientKeys
@@ -83,6 +84,14 @@ class History:
         self._repairs = self.messages.writer.repairs = self.events.writer.repairs
         self._keys = ClientKeys(layout.index("keys"), self.messages.reader)
         self.on_large: Callable[[], None] | None = None  # called after an append with a large content
+        forks.watch(self)
+
+    def forget(self) -> None:
+        """In a forked child: drop the open files of the parent, and what another thread was changing."""
+        self.messages.forget()
+        self.events.forget()
+        self._message_events.forget()
+        self._keys.close()
 
     @cached_property
     def tokenizer(self) -> str:

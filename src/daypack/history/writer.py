@@ -14,7 +14,7 @@ from daypack.errors import BadMessage, PoisonedLog, StorageFailed, SyncFailed, W
 from daypack.files import atomic, jsonl
 from daypack.files.atomic import refusal
 from daypack.files.commit import Handle, reentered
-from daypack.files.lock import Lock, forks
+from daypack.files.lock import Lock
 from daypack.files.offsets import DAMAGED, SLOT, UNCOUNTED, Offsets, Slot
 from daypack.history.lines import KEYED, UNREADABLE, extend, fits
 from daypack.history.reader import PREFIX, Record, decoder_of
@@ -69,16 +69,24 @@ class Writer(Generic[Record]):
         self._prefix = PREFIX[shape]
         self._decoder = decoder_of(shape)
         self._weigh = weigh
+        self._second = 0
+        self._time = ""
+        self._start()
+
+    def _start(self) -> None:
         self._handle: Handle | None = None
-        self._forks = forks.count
         self._checks = -1
         self._seq = self._crc = self._end = 0  # of the last line
         self._lines = 0
-        self._second = 0
-        self._time = ""
         self.dirty = False  # something was written since the files were opened
         self._writing = False  # the lock does not exclude a signal handler in its own thread
         self._floor = 0  # bytes before this offset may be another process's: never removed
+
+    def forget(self) -> None:
+        """In a forked child: drop the files of the parent, in which another thread may have been writing."""
+        self.repairs.clear()  # the parent reports them
+        self._offsets.close()
+        self._start()
 
     @property
     def lines(self) -> int:
@@ -125,9 +133,9 @@ class Writer(Generic[Record]):
 
     def _ready(self) -> Handle:
         handle = self._handle
-        if handle is None or self._checks != self.lock.checks or self._forks != forks.count:
+        if handle is None or self._checks != self.lock.checks:
             inode = os.stat(self.path).st_ino
-            if handle is None or handle.inode != inode or self._forks != forks.count:
+            if handle is None or handle.inode != inode:
                 handle = self._open(inode)
             self._checks = self.lock.checks
         if handle.failure:
@@ -237,7 +245,7 @@ class Writer(Generic[Record]):
         handle = Handle(os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC), inode)
         self._offsets.close()
         self._catch_up(handle, os.lseek(handle.fd, 0, os.SEEK_END))
-        self._handle, self._forks = handle, forks.count
+        self._handle = handle
         return handle
 
     def _catch_up(self, handle: Handle, size: int) -> None:

@@ -2,7 +2,6 @@
 
 import base64
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
@@ -10,6 +9,7 @@ from socket import socket
 from typing import NamedTuple, TypeVar, cast
 from urllib.parse import unquote, urljoin, urlsplit
 
+from daypack.forks import ThreadLock
 from daypack.llm.addresses import is_loopback, origin
 
 CONNECT_SECONDS = 10.0
@@ -346,7 +346,7 @@ class _Pool:
     """Idle connections to one server."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
         self._idle: list[_Route] = []
 
     def take(self) -> _Route | None:

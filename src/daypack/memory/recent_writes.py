@@ -7,7 +7,7 @@ from collections import deque
 from typing import NamedTuple
 
 from daypack.errors import DaypackError
-from daypack.files.lock import ThreadLock
+from daypack.forks import ThreadLock
 from daypack.types.memory import FailedWrite
 
 _MAX_PROBLEM_CHARS = 500

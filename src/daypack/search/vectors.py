@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from daypack.errors import BadInput, ExtraMissing, StorageFailed, WriteFailed
 from daypack.files.atomic import make_folders, refusal, release, replace
 from daypack.files.jsonl import read_at, write_all
-from daypack.files.lock import ThreadLock
+from daypack.forks import ThreadLock
 from daypack.search.floor import Similarity
 
 if TYPE_CHECKING:
@@ -86,7 +86,10 @@ class Vectors:
         self.path = os.path.join(os.path.abspath(folder), NAME)
         self._header = _HEADER.pack(_MAGIC, dimensions, sha256(model.encode()).digest())
         self._codec = Codec(dimensions)
-        self._threads = ThreadLock()
+        self._threads = ThreadLock(self._drop)
+        self._drop()
+
+    def _drop(self) -> None:
         self._state: _State | None = None
         self._tail: _Tail | None = None
 

@@ -29,12 +29,12 @@ What the estimates are worth:
 
 import re
 from collections.abc import Callable
-from threading import Lock
 from typing import cast
 
 import msgspec
 
 from daypack.errors import BadConfig, DaypackError
+from daypack.forks import ThreadLock, forks
 from daypack.types.history import Image, Message, Other, Part, Text, Thinking
 
 # A document, sound or film that is sent whole: its pages and seconds are not known. More than a dense page that is sent
@@ -102,7 +102,7 @@ _UNKNOWN = "o200k+est1-any"
 
 _Encode = Callable[[str], list[int]]
 _encoders: dict[str, _Encode] = {}
-_loading = Lock()
+_loading = ThreadLock()
 
 
 class Counter:
@@ -258,7 +258,7 @@ def _ends_word(last: str, following: str) -> bool:
 
 
 def _encoder(vocabulary: str) -> _Encode:
-    with _loading:
+    with _loading, forks.postponed():
         if vocabulary not in _encoders:
             try:
                 from splintr import Tokenizer  # noqa: PLC0415 - counting is the only use, and it costs 2 ms

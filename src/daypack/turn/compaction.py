@@ -12,7 +12,8 @@ from daypack.derived.names import choose_names, everything_in, rank_names
 from daypack.derived.records import Folded, document
 from daypack.derived.template import render
 from daypack.errors import BadInput, BudgetTooSmall, DaypackError, NothingToCompact, NoUserMessage, SourceMissing
-from daypack.files.lock import ThreadLock, held_without_waiting
+from daypack.files.lock import held_without_waiting
+from daypack.forks import ThreadLock
 from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.text.redact.redact import redact_message

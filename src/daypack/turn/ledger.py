@@ -19,7 +19,7 @@ from daypack.derived.rules import book
 from daypack.derived.tiers import SNAPSHOT, Store, merge, read_accepted
 from daypack.errors import DaypackError
 from daypack.files import atomic
-from daypack.files.lock import ThreadLock
+from daypack.forks import ThreadLock
 from daypack.history.layout import check_name
 from daypack.history.lines import UNREADABLE
 from daypack.history.session import History
@@ -96,7 +96,7 @@ class Ledger:
         self._path = history.layout.derived("ledger")
         self._saved = -1
         self._folded: LedgerState | None = None
-        self._threads = ThreadLock()
+        self._threads = ThreadLock(self._drop)
 
     def read(self) -> LedgerState:
         """Return the state after all events so far."""
@@ -113,6 +113,9 @@ class Ledger:
                 folded.seq, folded.crc = last, crc
             self._folded = folded
             return folded
+
+    def _drop(self) -> None:
+        self._folded = None
 
     def _has_message(self, event: Event) -> bool:
         """Return True if the message of a snapshot or a finding exists; an event about any other is ignored."""

@@ -10,7 +10,7 @@ from daypack.config import Config
 from daypack.derived.tiers import Projection, project
 from daypack.errors import BadInput, DaypackError, SourceMissing, StorageFailed
 from daypack.files import atomic
-from daypack.files.lock import ThreadLock
+from daypack.forks import ThreadLock
 from daypack.history.session import History
 from daypack.text.tokens import counter_named
 from daypack.turn.budget import DEFAULT_LIMITS, Limits, limits_from

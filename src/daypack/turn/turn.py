@@ -1,8 +1,8 @@
 """The public turn: the request to send, and the evidence of what is in it and why."""
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from daypack.forks import cached_property
 from daypack.turn.dialects import dialect
 from daypack.turn.evidence.explain import explain
 from daypack.turn.evidence.pack_files import pack_of, render_pack_json, render_pack_md

@@ -5,7 +5,7 @@ from contextlib import suppress
 from daypack.derived import documents
 from daypack.derived.records import COMPACTED, UNDONE, Folded, fold, store
 from daypack.errors import DaypackError, StorageFailed
-from daypack.files.lock import ThreadLock
+from daypack.forks import ThreadLock
 from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.turn.ledger import Ledger
@@ -19,10 +19,13 @@ class WorkingState:
     def __init__(self, history: History, ledger: Ledger) -> None:
         self._history = history
         self._ledger = ledger
+        self._threads = ThreadLock(self._drop)
+        self._drop()
+
+    def _drop(self) -> None:
         self._seqs: tuple[int, ...] = ()
         self._erased = 0  # the newest erasure when the compactions were read
         self._folded = Folded()
-        self._threads = ThreadLock()
 
     def read(self) -> Folded:
         """Return the result of all compactions so far."""

@@ -7,7 +7,6 @@ holds, off what happened after it. Tool output is no source of sentences, since 
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 
 from daypack.derived.artifacts.observations import Artifacts, CommandRun
 from daypack.derived.compaction.account import Account
@@ -33,6 +32,7 @@ from daypack.derived.compaction.worth import is_intention, worth
 from daypack.derived.raw_history import Raw
 from daypack.derived.readings import is_status, shows_failures
 from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS
+from daypack.forks import cached_property
 from daypack.text.cues import find_cues, is_acknowledgement, words_of
 from daypack.text.english import stem
 from daypack.text.extract import score

@@ -1,9 +1,9 @@
 """Completions over HTTP: llama.cpp's server, Ollama, vLLM, OpenAI and compatible endpoints."""
 
-import threading
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from daypack.forks import ThreadLock
 from daypack.llm.choice import Choice
 from daypack.llm.client import MODEL_RETRY, Deadline, Retry
 from daypack.llm.completion.backends import Backend, recognise
@@ -36,7 +36,7 @@ class HttpCompleter:
         self._endpoint = Endpoint(chosen.name, chosen.place, key=key, retry=retry)
         self._backend: Backend | None = None
         self._unsupported: set[str] = set()  # constraints and styles that this endpoint refused
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
 
     def __repr__(self) -> str:
         return f"HttpCompleter({self.name!r})"

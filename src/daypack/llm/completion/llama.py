@@ -1,11 +1,11 @@
 """Completions in this process: llama.cpp runs a GGUF file, by default on one thread, reproducibly."""
 
 import secrets
-import threading
 from importlib import import_module
 from typing import Any
 
 from daypack.errors import ModelFailed, ModelMissing
+from daypack.forks import ThreadLock
 from daypack.llm.choice import Choice
 from daypack.llm.client import NETWORK_ERRORS, NO_RETRY, Client, Deadline
 from daypack.llm.completion.backends import DEFAULT_WINDOW_TOKENS, Query, recognise
@@ -30,7 +30,7 @@ class LlamaCompleter:
         self._server: Any = None
         self._window = 0
         self._thinks = False
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
 
     def __repr__(self) -> str:
         return f"LlamaCompleter({self.name!r})"

@@ -7,15 +7,16 @@ although other threads are still inside.
 
 import ctypes
 import sys
-import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
 
+from daypack.forks import ThreadLock
+
 # Symbol prefixes and suffixes of OpenBLAS in numpy's wheels and in distributions. Other libraries are left alone.
 _AFFIXES = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
 
-_lock = threading.Lock()
+_lock = ThreadLock()
 _users = 0
 _original = 0
 

@@ -1,6 +1,5 @@
 """Embeddings over HTTP: llama.cpp's server, Ollama, vLLM, OpenAI and compatible endpoints."""
 
-import threading
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
@@ -9,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from daypack.forks import ThreadLock
 from daypack.llm.choice import Choice
 from daypack.llm.client import MODEL_RETRY, Deadline, Retry
 from daypack.llm.endpoint import Endpoint
@@ -46,7 +46,7 @@ class HttpEmbedder:
         self._seconds = float(chosen.deadline_seconds)
         self._endpoint = Endpoint(chosen.name, chosen.place, key=key, retry=retry)
         self._dimensions = 0
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
 
     def __repr__(self) -> str:
         return f"HttpEmbedder({self.name!r})"

@@ -4,7 +4,6 @@ The texts of a batch are concatenated without padding, sorted by length: texts o
 attention needs their boundaries. So a vector does not depend on the other texts of its batch.
 """
 
-import threading
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daypack.errors import ModelFailed
+from daypack.forks import ThreadLock
 from daypack.llm.embedding.blas import single_threaded
 from daypack.llm.embedding.model_files import Tensors, Tokenizer
 
@@ -62,7 +62,7 @@ class MiniLmEmbedder:
         self._path = weights
         self._tensors = Tensors(weights)
         self._weights: _Weights | None = None
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
         self._tokenizer = Tokenizer(tokenizer)
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
 """The two files of a local embedding model: tensors (safetensors) and tokenizer (tokenizer.json)."""
 
-import threading
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -9,8 +9,14 @@ from safetensors import SafetensorError, safe_open
 from splintr import AnyTokenizer, from_json
 
 from daypack.errors import ModelFailed, ModelMissing
+from daypack.forks import ThreadLock, forks
 
 _MAX_CACHED_WORDS = 50_000
+
+# Each file is loaded once in a process: the library reads it with threads of its own, which a forked child does not
+# have, so that loading it again there would never end.
+_known: "dict[tuple[str, int, int, int], AnyTokenizer]" = {}
+_loading = ThreadLock()
 
 _Result = TypeVar("_Result")
 
@@ -47,7 +53,6 @@ class Tokenizer:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._lock = threading.Lock()
         self._loaded: AnyTokenizer | None = None
 
     def encode(self, text: str) -> list[int]:
@@ -69,11 +74,20 @@ class Tokenizer:
             self._loaded.clear_cache()
 
     def _load(self) -> AnyTokenizer:
-        with self._lock:
+        with _loading, forks.postponed():
+            self._loaded = _known.get(key := _identity(self._path))
             if self._loaded is None:
                 try:
-                    self._loaded = from_json(self._path)
+                    self._loaded = _known[key] = from_json(self._path)
                 except ValueError as error:
                     hint = "download it again with `daypack model pull`"
                     raise ModelFailed(str(error), operation="read tokenizer", place=self._path, hint=hint) from error
             return self._loaded
+
+
+def _identity(path: str) -> tuple[str, int, int, int]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return path, 0, 0, 0
+    return path, status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,12 +1,12 @@
 """Static embeddings: a text is the mean of its tokens' vectors. No order, no context, very fast."""
 
-import threading
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daypack.errors import ModelFailed
+from daypack.forks import ThreadLock
 from daypack.llm.embedding.model_files import Tensors, Tokenizer
 
 _TABLE = "embedding.weight"
@@ -26,7 +26,7 @@ class StaticEmbedder:
             hint = "download it again with `daypack model pull static`"
             raise ModelFailed("the file has no table of vectors", operation="read model", place=weights, hint=hint)
         self._table: NDArray[np.float32] | None = None
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
         self._tokenizer = Tokenizer(tokenizer)
         self.dimensions = shape[1]
 

@@ -17,7 +17,8 @@ from daypack.errors import DaypackError, WriteFailed
 from daypack.files import jsonl
 from daypack.files.atomic import make_folders, refusal, release, sync_folder
 from daypack.files.commit import Handle
-from daypack.files.lock import Lock, ThreadLock, forks
+from daypack.files.lock import Lock
+from daypack.forks import ThreadLock, forks
 from daypack.memory.audit.record import OK, STARTED, Actor, Deed, Record, actor
 
 NAME = "audit.jsonl"

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from daypack.errors import DaypackError
-from daypack.files.lock import ThreadLock
+from daypack.forks import ThreadLock
 from daypack.memory.store.port import StoreFeed
 
 if TYPE_CHECKING:
@@ -35,7 +35,11 @@ class IndexCache:
         self._embedder_known = False
         self._problem = ""
         self._opened: OrderedDict[tuple[str, str], _Opened] = OrderedDict()
-        self._threads = ThreadLock()
+        self._threads = ThreadLock(self._drop)
+
+    def _drop(self) -> None:
+        self._embedder = None
+        self._embedder_known = False
 
     @contextmanager
     def use(self, feed: StoreFeed) -> "Generator[Index]":

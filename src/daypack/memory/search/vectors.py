@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from daypack.errors import DaypackError, StorageFailed
-from daypack.files.atomic import make_folders, release
+from daypack.files.atomic import make_folders
+from daypack.files.lock import LockableFile
 from daypack.search.fuse import Closeness
 
 if TYPE_CHECKING:
@@ -127,18 +128,19 @@ class EntryVectors:
         if not os.path.isdir(parent):
             make_folders(parent, durable=False)
         path = os.path.join(parent, _LOCK_NAME)
+        file = LockableFile()
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            file.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StorageFailed(error.strerror or str(error), operation="embed", place=path) from error
         try:
-            while not (locked := _try_lock(fd)):
+            while not (locked := _try_lock(file.fd)):
                 if self._open().newest >= goal or _has_passed(deadline):
                     break
                 time.sleep(_POLL_SECONDS)
             yield locked
         finally:
-            release(fd)
+            file.close()
 
     def _remove_others(self) -> None:
         """Remove the vectors of other models."""

@@ -9,11 +9,11 @@ Headings, titles and fenced code are not statements and are never compared.
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from daypack.forks import cached_property
 from daypack.text.statements.wording import Wording, plain, wording_of
 
 Role = Literal["instruction", "memory", "state", "injected"]

@@ -1,9 +1,9 @@
 """The document that rules examine, with its records and items by id."""
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any, NamedTuple
 
+from daypack.forks import cached_property
 from daypack.turn.conformance.digests import Verification, verify
 from daypack.turn.conformance.objects import ITEMS, LISTS, Json, Object, elements, objects_of, strings
 from daypack.turn.conformance.schema import Field, examine

@@ -1,11 +1,11 @@
 """A turn as evidence reads it: the parts that were sent, the record that was kept, and what follows from the two."""
 
-from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
 
 from daypack.derived.swap import SHORT_ID
+from daypack.forks import cached_property
 from daypack.text.injected import SAME, SWAPPED
 from daypack.text.tokens import counter_named
 from daypack.turn.evidence.record import TurnRecord

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from daypack.errors import EmptyReply, SessionClosed
-from daypack.files.lock import ThreadLock, forks
+from daypack.forks import ThreadLock, forks
 from daypack.turn.dialects.reply_fields import unusable
 from daypack.turn.dialects.streams import Gathered, Gathering, gathering, is_text, joined, read_piece
 from daypack.turn.replies.source import Source

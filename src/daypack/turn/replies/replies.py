@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from daypack.errors import DaypackError, EmptyReply, StorageFailed
-from daypack.files.lock import ThreadLock
+from daypack.forks import ThreadLock
 from daypack.history.draft import RESERVED, draft_event, draft_from
 from daypack.history.message_events import PROVIDER_ERROR, is_provider_error
 from daypack.turn.dialects import Usage, dialect, read_reply, read_usage

@@ -2,11 +2,11 @@
 
 import os
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from daypack.config import Config, from_file
 from daypack.derived.tiers import read_capabilities, read_policies
+from daypack.forks import cached_property
 from daypack.history.session import History
 from daypack.text.tokens import Counter, counter_for, counter_named
 from daypack.turn.items import TokenMeter

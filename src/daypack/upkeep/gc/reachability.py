@@ -8,7 +8,6 @@ dedup indexes are derived and therefore not counted as referrers.
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import cached_property
 
 import msgspec
 
@@ -18,6 +17,7 @@ from daypack.derived.dedup import recount
 from daypack.derived.swap import chunk_of, digest_messages, id_of, range_of
 from daypack.errors import BadSource, Damaged, NotFound
 from daypack.files import atomic, blobs
+from daypack.forks import cached_property
 from daypack.history.layout import DERIVED
 from daypack.history.session import History
 from daypack.turn.evidence.replay import read_turn

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from daypack.errors import BadInput, LockUnavailable, StorageFailed
 from daypack.files import atomic, blobs
+from daypack.files.lock import LockableFile
 from daypack.history.layout import Home
 from daypack.history.session import History
 from daypack.text.statements.passages import Document
@@ -123,20 +124,21 @@ class Reflector:
         """Hold a lock on the workspace folder; it needs no lock file and ends with the process."""
         import fcntl  # noqa: PLC0415 — only a writer needs it
 
+        folder = LockableFile()
         try:
-            fd = os.open(self.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            folder.fd = os.open(self.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise atomic.refusal(self.workspace, error, "lock") from error
         try:
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX)
+                fcntl.flock(folder.fd, fcntl.LOCK_EX)
             except OSError as error:
                 hint = "run one reflector at a time on a file system with locks"
                 problem = error.strerror or str(error)
                 raise LockUnavailable(problem, operation="lock", place=self.workspace, hint=hint) from error
             yield
         finally:
-            os.close(fd)
+            folder.close()
 
 
 def _bullet(candidate: Candidate) -> str:
