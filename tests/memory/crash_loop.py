@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 
+from daypack.memory.store.port import split_damaged
 from daypack.memory.tools import Memories, open_memory
 
 SIZES = (10, 300, 3_000, 8_000)
@@ -70,7 +71,8 @@ def main(home: str, cycles: int, writers: int, seed: int) -> None:
             assert seq not in acknowledged, f"seq {seq} was assigned twice"
             acknowledged[seq] = told
     barrier = memories.await_consistency(memory_id, timeout_ms=60_000)
-    stored = {one.seq: one for one in memories.backend.store.after("local", memory_id, 0, 1 << 40)}
+    entries, _ = split_damaged(memories.backend.store.after("local", memory_id, 0, 1 << 40))
+    stored = {one.seq: one for one in entries}
     seen = {seq: (one.entry_id, one.raw_entry.split(" ")[0]) for seq, one in stored.items()}
     last = acknowledged[max(acknowledged)]
     found = memories.search_memories(memory_id, last[1], top_k=5).entries

@@ -153,6 +153,8 @@ class SlowIndex:
     def __init__(self, *_: object) -> None:
         self.notes = ()
 
+    damaged = ()
+
     def covers(self, entries: int, documents: int) -> bool:
         return False
 

@@ -1,14 +1,12 @@
 """Memories across sessions: create, fill, search, read, export, bind to a session, erase."""
 
 import argparse
-import os
-import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
-from daypack.cli.input import read_bytes, read_text
+from daypack.cli.input import read_text
+from daypack.cli.memory_archive import export_archive, import_archive
 from daypack.cli.options import add_place, natural, open_named, shown
-from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe, safe_line, table
+from daypack.cli.terminal import colour, counted, json_text, print_damaged, print_note, safe, safe_line, table
 from daypack.errors import BadInput, EntryMissing, MemoryMissing
 from daypack.memory.backend import Record
 from daypack.memory.port import MemoryTools
@@ -218,6 +216,7 @@ def _list(memories: MemoryTools, args: argparse.Namespace) -> int:
         print("\n".join(table(("memory", "type", "entries", "title"), rows)))
     else:
         print_note(f"{safe_line(args.user)} has no memories; create one with `daypack memory new TITLE`")
+    print_damaged(memories.list_memories(1).damaged)
     return 0
 
 
@@ -233,7 +232,7 @@ def _show(memories: MemoryTools, args: argparse.Namespace) -> int:
     memory = _shown(memories, memories.get_memory(_named_memory(memories, args)))
     page = _shown(memories, memories.list_entries(memory.memory_id, limit=_NEWEST))
     if args.json:
-        print(json_text({"memory": memory, "newest": page.entries}))
+        print(json_text({"memory": memory, "newest": page.entries, "damaged": page.damaged}))
         return 0
     for label, value in _facts(memory):
         print(f"{label:<11} {safe_line(value)}")
@@ -244,6 +243,7 @@ def _show(memories: MemoryTools, args: argparse.Namespace) -> int:
     if older := memory.stats.entries - len(page.entries):
         command = f"`daypack memory export {memory.memory_id[:8]}`"
         print_note(f"… {counted(older, 'older entry', 'older entries')} not shown; {command} writes all")
+    print_damaged(page.damaged)
     return 0
 
 
@@ -301,6 +301,7 @@ def _search(memories: MemoryTools, args: argparse.Namespace) -> int:
         print(f"\nbest matching context document, {found.best_context_timestamp}\n{safe(found.best_context)}")
     for note in found.notes:
         print_note(f"  → {safe_line(note)}")
+    print_damaged(found.damaged)
     return 0 if found.entries else 1
 
 
@@ -336,54 +337,13 @@ def _print_document(document: ContextDocument, args: argparse.Namespace) -> None
         print(json_text(document))
     elif args.put is None:
         print(safe(document.content.rstrip("\n")))
+        print_damaged(document.damaged)
     else:
         print_note(f"version {document.version}, {counted(len(document.content), 'character')}")
 
 
 def _export(memories: Memories, args: argparse.Namespace) -> int:
-    lines = memories.export_memory(_named_memory(memories, args))
-    if args.file is None:
-        redacted = sum([_write(line, sys.stdout.buffer.write) for line in lines])
-        sys.stdout.flush()
-    else:
-        from daypack.files.atomic import replace  # noqa: PLC0415 — only for files
-
-        gathered = bytearray()
-        written = [_write(line, gathered.extend) for line in lines]
-        replace(os.path.abspath(args.file), bytes(gathered))
-        print_note(f"{counted(len(written), 'line')} written to {safe_line(args.file)}")
-        redacted = sum(written)
-    if redacted and memories.backend.redacting:
-        print_note(f"  → {counted(redacted, 'line')} without secrets; DAYPACK_REDACTION=off exports them as stored")
-    return 0
-
-
-def _write(line: bytes, write: Callable[[bytes], Any]) -> bool:
-    """Write a line; return True if a secret was removed from it."""
-    write(line)
-    return b"[redacted:" in line
-
-
-def _import(memories: Memories, args: argparse.Namespace) -> int:
-    progress = Progress("lines read")
-
-    def lines() -> Iterator[bytes]:
-        for number, line in enumerate(read_bytes(args.file, "import").splitlines(keepends=True), 1):
-            progress.show(number)
-            yield line
-
-    before = {memory.memory_id: memory.stats for memory in memories.memories()}
-    memory = memories.import_memory(lines(), title=args.title)
-    progress.clear()
-    print(json_text(memory) if args.json else memory.memory_id)
-    if not args.json:
-        existing = before.get(memory.memory_id)
-        entries, documents = memory.stats.entries, memory.stats.documents
-        if existing is not None:
-            print_note("this memory already exists; new entries and documents were added (use --title for a copy):")
-            entries, documents = entries - existing.entries, documents - existing.documents
-        print_note(f"{counted(entries, 'entry', 'entries')}, {counted(documents, 'document')}")
-    return 0
+    return export_archive(memories, _named_memory(memories, args), args.file)
 
 
 def _erase(memories: Memories, args: argparse.Namespace) -> int:
@@ -443,6 +403,6 @@ _RUN: dict[str, Callable[[MemoryTools, argparse.Namespace], int]] = {
 }
 _RUN_HERE: dict[str, Callable[[Memories, argparse.Namespace], int]] = {
     "export": _export,
-    "import": _import,
+    "import": import_archive,
     "erase": _erase,
 }

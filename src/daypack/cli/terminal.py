@@ -6,11 +6,14 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
 from daypack.errors import DaypackError
+
+if TYPE_CHECKING:
+    from daypack.types.memory import DamagedRecord
 
 # Characters other than LF and TAB that a terminal interprets: C0, DEL, C1, line separators, bidirectional controls.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -124,3 +127,9 @@ class Progress:
         """Erase the counter from the terminal."""
         if self._shown and self._terminal:
             _print_aside("\r\x1b[K", "")
+
+
+def print_damaged(records: "Iterable[DamagedRecord]") -> None:
+    """Print which stored records were skipped because they are damaged, to standard error."""
+    for record in records:
+        print_note(f"  → {safe_line(str(record))}")

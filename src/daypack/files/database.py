@@ -8,7 +8,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakSet
@@ -44,7 +44,10 @@ Answer = TypeVar("Answer")
 
 
 class Format(NamedTuple):
-    """The format of a file. `kept`: it is not derived, so commits are synced and a missing file is damage."""
+    """The format of a file. `kept`: it is not derived, so commits are synced and a missing file is damage.
+
+    `upgrades` bring a file of an earlier version to this one, each within one transaction.
+    """
 
     what: str
     application: int
@@ -53,6 +56,7 @@ class Format(NamedTuple):
     hint: str
     kept: bool = False
     pragmas: tuple[str, ...] = ()
+    upgrades: Mapping[int, Callable[["Connection"], object]] = {}
 
 
 class Moved(StorageFailed):
@@ -136,7 +140,7 @@ class Database:
 
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.Error, MemoryError) as error:  # a damaged length asks for more memory than there is
             raise self.refusal(operation, error) from error
 
     # Opening
@@ -177,10 +181,27 @@ class Database:
             connection.execute(f"PRAGMA synchronous={'FULL' if self._form.kept else 'NORMAL'}")
             for pragma in self._form.pragmas:
                 connection.execute(f"PRAGMA {pragma}")
+            self._upgrade(connection)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _upgrade(self, connection: "Connection") -> None:
+        """Bring a file of an earlier version to this one, whole or not at all."""
+        if connection.execute("PRAGMA user_version").fetchone()[0] == self._form.version:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]  # another process may have been faster
+            if version in self._form.upgrades:
+                self._form.upgrades[version](connection)
+                connection.execute(f"PRAGMA user_version={self._form.version}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
 
     def _make(self, operation: str) -> None:
         """Create the file with its tables under a temporary name, then rename it."""
@@ -214,7 +235,7 @@ class Database:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if application != self._form.application:
             raise self._damage(f"not a daypack {self._form.what}", operation)
-        if version != self._form.version:
+        if version != self._form.version and version not in self._form.upgrades:
             raise self._damage(f"format {version}; this version of daypack reads {self._form.version}", operation)
 
     @contextmanager
@@ -237,8 +258,8 @@ class Database:
 
     def refusal(self, operation: str, error: Exception) -> StorageFailed | Damaged:
         """Return our error for an error of SQLite or the file system."""
-        problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        code = 0 if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", _ERROR)
+        problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or "out of memory"
+        code = 0 if isinstance(error, OSError) else _code_of(error)
         if code == _MOVED:
             return Moved(problem, operation=operation, place=self.path, hint="try again")
         if code & 0xFF in _BROKEN:
@@ -277,6 +298,15 @@ class Database:
         if self._connection is not None:
             _inherited.append(self._connection)
             self._connection = None
+
+
+def is_damage(error: Exception) -> bool:
+    """Return True if an error of SQLite means that the file does not have the bytes that were written."""
+    return isinstance(error, MemoryError) or _code_of(error) & 0xFF in _BROKEN
+
+
+def _code_of(error: Exception) -> int:
+    return getattr(error, "sqlite_errorcode", _ERROR)
 
 
 class GroupWriter:

@@ -5,16 +5,18 @@
     {"entry":{"raw_entry":"…","summary":"…","entry_id":"…","created_at":"…","role":"user"}}
     {"end":{"documents":1,"entries":1}}
 
-A file written by hand may omit ids, times, summaries and the end.
+A file written by hand may omit ids, times, summaries and the end. The end lists what was skipped because it is damaged:
+{"end":{"documents":1,"entries":1,"damaged":[{"kind":"entry","id":"…","number":2,"problem":"checksum mismatch",…}]}}
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar, cast
 
 import msgspec
 from msgspec import Struct
 
-from daypack.errors import BadInput, DaypackError
+from daypack.errors import BadInput, DamageWarning, DaypackError
 from daypack.memory.limits import (
     Limits,
     check_about,
@@ -25,9 +27,9 @@ from daypack.memory.limits import (
     check_title,
     check_type,
 )
-from daypack.memory.store.port import NewDocument, NewEntry, NewMemory, Store, is_id, split_id
+from daypack.memory.store.port import NewDocument, NewEntry, NewMemory, Store, is_id, next_after, split_id
 from daypack.memory.times import parse_time
-from daypack.types.memory import PLACEHOLDER, About, Memory
+from daypack.types.memory import PLACEHOLDER, About, DamagedRecord, Memory
 
 FORMAT = 1
 _KIND = "memory"
@@ -67,9 +69,10 @@ class _Entry(Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unkno
     source: str | None = None
 
 
-class _End(Struct, frozen=True, forbid_unknown_fields=True):
+class _End(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     documents: int
     entries: int
+    damaged: tuple[DamagedRecord, ...] = ()
 
 
 class _Line(Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -102,21 +105,28 @@ def export_memory(
         created_at=memory.created_at,
     )
     yield _ENCODER.encode(header) + b"\n"
+    damaged: dict[tuple[str, int], DamagedRecord] = {}
     documents = entries = last = 0
     while last < newest.documents and (batch := store.documents(user, memory_id, last, _BATCH)):
         for document in batch:
-            if document.version <= newest.documents:
+            if isinstance(document, DamagedRecord):
+                damaged[document.kind, document.number] = document
+            elif document.version <= newest.documents:
                 yield _encode(_Line(document=_fields(_Document, shown(document))))
                 documents += 1
-        last = batch[-1].version
+        last = next_after(batch, last)
     last = 0
     while last < newest.entries and (entry_batch := store.after(user, memory_id, last, _BATCH)):
         for entry in entry_batch:
-            if entry.seq <= newest.entries:
+            if isinstance(entry, DamagedRecord):
+                damaged[entry.kind, entry.number] = entry
+            elif last < entry.seq <= newest.entries:
                 yield _encode(_Line(entry=_fields(_Entry, shown(entry))))
                 entries += 1
-        last = entry_batch[-1].seq
-    yield _encode(_Line(end=_End(documents, entries)))
+        last = next_after(entry_batch, last)
+    for record in damaged.values():
+        warnings.warn(DamageWarning(str(record)), stacklevel=2)
+    yield _encode(_Line(end=_End(documents, entries, tuple(damaged.values()))))
 
 
 def _fields(kind: type[_Part], stored: Struct) -> _Part:
@@ -176,7 +186,7 @@ class Archive:
             self.documents.append(self._document(read.document))
         elif read.end is not None:
             self._end = read.end
-            if read.end != _End(len(self.documents), len(self.entries)):
+            if (read.end.documents, read.end.entries) != (len(self.documents), len(self.entries)):
                 counted = f"{read.end.documents:,} documents and {read.end.entries:,} entries"
                 raise BadInput(f"lines are missing: the end line counts {counted}")
 

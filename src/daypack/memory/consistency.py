@@ -9,8 +9,8 @@ from daypack.memory.backend import Backend
 from daypack.memory.limits import check_number
 from daypack.memory.positions import Position
 from daypack.memory.recent_writes import Writer
-from daypack.memory.store.port import Newest, StoreFeed
-from daypack.types.memory import Consistency, Level
+from daypack.memory.store.port import MAX_DAMAGED, Newest, StoreFeed
+from daypack.types.memory import Consistency, DamagedRecord, Level
 
 if TYPE_CHECKING:
     from daypack.memory.search.index import IndexProgress
@@ -29,6 +29,7 @@ class _Outcome(NamedTuple):
     position: Position
     problem: str | None = None
     late: bool = False
+    damaged: tuple[DamagedRecord, ...] = ()
 
 
 class Barrier:
@@ -73,6 +74,7 @@ class Barrier:
             search_index=self._level == "searchable" and not problems,
             failed_writes=failed,
             problem="; ".join(problems) or None,
+            damaged=tuple(record for outcome in outcomes for record in outcome.damaged)[:MAX_DAMAGED],
         )
 
     def _requested(self, memory_id: str | None, token: str | None) -> Position | None:
@@ -100,8 +102,8 @@ class Barrier:
         reached = position._replace(entries=newest.assigned, documents=newest.documents)
         if self._level != "searchable":
             return _Outcome(reached)
-        problem, late = self._until_searchable(position.memory_id, wanted)
-        return _Outcome(reached, problem, late)
+        problem, late, damaged = self._until_searchable(position.memory_id, wanted)
+        return _Outcome(reached, problem, late, damaged)
 
     def _until_stored(self, position: Position) -> Newest | None:
         while True:
@@ -111,23 +113,24 @@ class Barrier:
             if not self._pause():
                 return None
 
-    def _until_searchable(self, memory_id: str, wanted: Newest) -> tuple[str | None, bool]:
-        """Return why the index is not up to date (None if it is), and True if the deadline has passed."""
+    def _until_searchable(self, memory_id: str, wanted: Newest) -> tuple[str | None, bool, tuple[DamagedRecord, ...]]:
+        """Return why the index is not up to date (None if it is), True if the deadline has passed, and its damage."""
         indexes = self._backend.indexes
         with indexes.use(StoreFeed(self._store, self._user, memory_id)) as index:
             if index.covers(wanted.entries, wanted.documents):
-                return None, False
+                return None, False, index.damaged
             while True:
                 before = time.monotonic()
                 progress = index.catch_up(deadline=min(self._deadline, before + _SLICE_SECONDS))
                 missing = list(_missing(progress, wanted, vectors=indexes.has_vectors))
                 if not missing:
-                    return None, False
+                    return None, False, index.damaged
                 if progress.problem:
-                    return progress.problem, False
+                    return progress.problem, False, index.damaged
                 sliced = time.monotonic() - before >= _SLICE_SECONDS  # more to index, nothing to wait for
                 if not self._pause(0 if sliced else None):
-                    return f"the search index is not up to date: {', '.join(missing)}", True
+                    problem = f"the search index is not up to date: {', '.join(missing)}"
+                    return problem, True, index.damaged
 
     def _pause(self, seconds: float | None = None) -> bool:
         """Let others work; return False if the deadline has passed. Without seconds, wait longer each time."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from msgspec.structs import replace
 
-from daypack.errors import AccessDenied, BadInput, MemoryMissing
+from daypack.errors import AccessDenied, BadInput, Damaged, MemoryMissing
 from daypack.history.layout import check_name, find_home
 from daypack.memory import limits as checks
 from daypack.memory.archive import Archive, export_memory
@@ -34,7 +34,16 @@ from daypack.memory.requests import (
     read_number,
 )
 from daypack.memory.search.search import Question, search
-from daypack.memory.store.port import EntryRange, NewDocument, NewEntry, NewMemory, is_id, memory_missing
+from daypack.memory.store.port import (
+    MAX_DAMAGED,
+    EntryRange,
+    NewDocument,
+    NewEntry,
+    NewMemory,
+    is_id,
+    memory_missing,
+    split_damaged,
+)
 from daypack.memory.times import format_time, parse_time
 from daypack.memory.users import Users
 from daypack.types.memory import (
@@ -45,6 +54,8 @@ from daypack.types.memory import (
     Added,
     Consistency,
     ContextDocument,
+    DamagedRecord,
+    Entry,
     EntryPage,
     Memory,
     MemoryPage,
@@ -205,7 +216,7 @@ class Memories(MemoryTools):
         number = check_number(
             min(request.limit, self._limits.list_entries), self._limits.list_entries, "limit", "list_entries"
         )
-        entries = self._store.page(self.user, memory_id, self._span(request, number))
+        entries, damaged = self._read_page(memory_id, self._span(request, number))
         older = newer = False
         if entries:
             older = bool(self._store.page(self.user, memory_id, EntryRange(limit=1, before_seq=entries[-1].seq)))
@@ -217,7 +228,24 @@ class Memories(MemoryTools):
             applied_limit=number,
             next_before=entries[-1].entry_id if older else None,
             next_after=entries[0].entry_id if newer else None,
+            damaged=tuple(damaged[:MAX_DAMAGED]),
         )
+
+    def _read_page(self, memory_id: str, entries: EntryRange) -> tuple[list[Entry], list[DamagedRecord]]:
+        """Return as many intact entries of a range as it allows, and the damaged ones among them."""
+        intact: list[Entry] = []
+        damaged: list[DamagedRecord] = []
+        wanted = entries
+        while True:
+            page = self._store.page(self.user, memory_id, wanted)
+            more, skipped = split_damaged(page)
+            intact = [*more, *intact] if entries.forward else [*intact, *more]
+            damaged += skipped
+            missing = entries.limit - len(intact)
+            if not skipped or not missing or len(page) < wanted.limit or len(damaged) >= MAX_DAMAGED:
+                return intact, damaged
+            edge = {"after_seq": page[0].seq} if entries.forward else {"before_seq": page[-1].seq}
+            wanted = replace(entries, limit=missing, **edge)
 
     def _get_context(self, request: GetContext) -> ContextDocument:
         return self._store.document(self.user, request.memory_id)
@@ -261,7 +289,11 @@ class Memories(MemoryTools):
         page = known[start : start + number]
         more = start + number < len(known)
         return MemoryPage(
-            memories=page, count=len(page), applied_limit=number, next_after=page[-1].memory_id if more else None
+            memories=page,
+            count=len(page),
+            applied_limit=number,
+            next_after=page[-1].memory_id if more else None,
+            damaged=self._store.damaged(self.user)[:MAX_DAMAGED],
         )
 
     # Local files only
@@ -334,8 +366,14 @@ class Memories(MemoryTools):
         draft = NewEntry(raw=raw, summary="", about=about, client_key=key, summary_given=False)
         if key is not None and (stored := self._store.find_key(self.user, request.memory_id, key)):
             return replace(draft, summary=stored.summary)  # a repetition
-        document = self._store.document(self.user, request.memory_id).content
-        return replace(draft, summary=_summarise(raw, about, document))
+        return replace(draft, summary=_summarise(raw, about, self._document_text(request.memory_id)))
+
+    def _document_text(self, memory_id: str) -> str:
+        """Return the context document; empty if no version is intact, so that entries can still be added."""
+        try:
+            return self._store.document(self.user, memory_id).content
+        except Damaged:
+            return ""
 
     def _span(self, request: ListEntries, limit: int) -> EntryRange:
         memory_id, before, after = request.memory_id, request.before, request.after

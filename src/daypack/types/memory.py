@@ -72,6 +72,34 @@ class Where(Struct, frozen=True, omit_defaults=True, kw_only=True):
     session: str | None = None
 
 
+class DamagedRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A stored record that was skipped because it is not what was written; the other records were returned.
+
+    `number` is the seq of an entry or the version of a document. `id` is empty if it cannot be read either.
+    """
+
+    kind: Literal["entry", "document", "memory", "user", "token"]
+    id: str
+    number: Count = 0
+    problem: str = "checksum mismatch"
+    advice: str = "run `daypack doctor --repair` where the store is, or restore a backup"
+
+    @property
+    def seq(self) -> int:
+        """The number, as of an entry."""
+        return self.number
+
+    @property
+    def version(self) -> int:
+        """The number, as of a document."""
+        return self.number
+
+    def __str__(self) -> str:
+        number = f" {self.number}" if self.number else ""
+        named = f" ({self.id})" if self.id else ""
+        return f"{self.kind}{number}{named} is damaged and was skipped: {self.problem}; {self.advice}"
+
+
 class Stats(Struct, frozen=True):
     """How much a memory holds."""
 
@@ -101,6 +129,8 @@ class MemoryPage(Struct, frozen=True, kw_only=True):
     count: Count
     applied_limit: Annotated[int, Meta(ge=1, le=LIST_MAX_MEMORIES)]
     next_after: str | None = None
+    # What was skipped because it is damaged.
+    damaged: tuple[DamagedRecord, ...] = ()
 
 
 class Entry(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -154,6 +184,8 @@ class ContextDocument(Struct, frozen=True, kw_only=True):
     content: Content
     # The token of the write that made it; None if the document was only read.
     token: str | None = None
+    # Later versions that were skipped because they are damaged.
+    damaged: tuple[DamagedRecord, ...] = ()
 
 
 class EntryPage(Struct, frozen=True, kw_only=True):
@@ -165,6 +197,8 @@ class EntryPage(Struct, frozen=True, kw_only=True):
     applied_limit: Limit
     next_before: str | None = None
     next_after: str | None = None
+    # What was skipped because it is damaged.
+    damaged: tuple[DamagedRecord, ...] = ()
 
 
 class Hit(Entry, frozen=True, omit_defaults=True, kw_only=True):
@@ -195,6 +229,8 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     best_context_score: float | None = None
     # NOTHING_RELEVANT, and what the search could not use: vectors that are not ready, an embedder that does not answer.
     notes: tuple[str, ...] = ()
+    # What was skipped because it is damaged.
+    damaged: tuple[DamagedRecord, ...] = ()
 
 
 class FailedWrite(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -219,6 +255,8 @@ class Consistency(Struct, frozen=True, kw_only=True):
     search_index: bool
     failed_writes: tuple[FailedWrite, ...] = ()
     problem: str | None = None
+    # What no search finds because it is damaged; it does not make a barrier fail.
+    damaged: tuple[DamagedRecord, ...] = ()
 
 
 class Usage(Struct, frozen=True):

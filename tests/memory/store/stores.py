@@ -1,9 +1,10 @@
 """Helpers for the tests of stores: users, texts, and a memory with entries."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from daypack.memory.store.port import NewDocument, NewEntry, NewMemory, Store
-from daypack.types.memory import About, Entry, Usage
+from daypack.memory.store.port import NewDocument, NewEntry, NewMemory, Store, split_damaged
+from daypack.types.memory import About, DamagedRecord, Entry, Usage
 
 ME, OTHER = "me", "other"
 TEXTS = (
@@ -33,12 +34,14 @@ def fill(store: Store, memory: str, *raws: str) -> list[str]:
     return [kept.entry_id for kept in store.add(ME, memory, [new_entry(raw) for raw in raws])]
 
 
-def seqs(entries: list[Entry]) -> list[int]:
+def seqs(entries: Sequence[Entry | DamagedRecord]) -> list[int]:
     return [entry.seq for entry in entries]
 
 
 def everything(store: Store, memory: str, user: str = ME) -> list[Entry]:
-    return store.after(user, memory, 0, 1_000_000)
+    entries, damaged = split_damaged(store.after(user, memory, 0, 1_000_000))
+    assert damaged == []
+    return entries
 
 
 def usage(store: Store, user: str = ME) -> Usage:

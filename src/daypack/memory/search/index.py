@@ -3,6 +3,7 @@
     <folder>/words.sqlite       the words of entries
     <folder>/documents.sqlite   the words of the context document's versions
     <folder>/vectors-…/         the vectors of entries, if there is an embedder (see `vectors`)
+    <folder>/skipped.json       what the index lacks because it is damaged in the store (see `skipped`)
 
 The store is the queue: indexing continues after the newest number in each file. A file that is missing, broken or of
 an unknown format is rebuilt and gives the same results.
@@ -20,13 +21,15 @@ from msgspec import Struct
 
 from daypack.errors import DaypackError, StorageFailed
 from daypack.files.atomic import discard
+from daypack.memory.search.skipped import Skipped
 from daypack.memory.search.vectors import EntryVectors, VectorQuery
+from daypack.memory.store.port import next_after, split_damaged
 from daypack.search.floor import EXAMINED, relevant
 from daypack.search.fuse import Closeness, Ranked, rank, without_names
 from daypack.search.indexing import Doc
 from daypack.search.lexical import Lexical, WordMatches
 from daypack.search.words import is_paraphrase
-from daypack.types.memory import PLACEHOLDER, ContextDocument, Entry
+from daypack.types.memory import PLACEHOLDER, ContextDocument, DamagedRecord, Entry
 
 if TYPE_CHECKING:
     from daypack.llm.embedding.port import Embedder
@@ -47,11 +50,11 @@ class Feed(Protocol):
         """Return the highest number of an entry and the highest version of the document."""
         ...
 
-    def entries(self, after: int, limit: int) -> Sequence[Entry]:
+    def entries(self, after: int, limit: int) -> Sequence[Entry | DamagedRecord]:
         """Return entries with higher numbers, ascending."""
         ...
 
-    def documents(self, after: int, limit: int) -> Sequence[ContextDocument]:
+    def documents(self, after: int, limit: int) -> Sequence[ContextDocument | DamagedRecord]:
         """Return later versions, ascending."""
         ...
 
@@ -90,12 +93,19 @@ class Index:
         self._documents = Lexical(os.path.join(folder, "documents.sqlite"))
         self._vectors = EntryVectors(folder, embedder) if embedder else None
         self._notes = _Notes()
-        self._last_batch: tuple[int, Sequence[Entry]] = (-1, ())  # read for the words, used again for the vectors
+        self._skipped = Skipped(folder, self._is_intact)
+        # Read for the words, used again for the vectors.
+        self._last_batch: tuple[int, Sequence[Entry | DamagedRecord]] = (-1, ())
 
     @property
     def notes(self) -> tuple[str, ...]:
         """The limitations of this thread's last search: missing vectors, an embedder that failed."""
         return self._notes.texts
+
+    @property
+    def damaged(self) -> tuple[DamagedRecord, ...]:
+        """The entries and documents that the index lacks because they are damaged."""
+        return self._skipped.records
 
     # Indexing
 
@@ -141,21 +151,35 @@ class Index:
         # The index is read first, so that the store can only be ahead.
         known = IndexProgress(self._words.newest, self._documents.newest if documents else 0)
         there = IndexProgress(*self._feed.newest())
-        if known.entries > there.entries or known.documents > there.documents:
+        if known.entries > there.entries or known.documents > there.documents or self._skipped.is_outdated():
             erase_index(self.folder)
+            self._skipped.forget()
             known = IndexProgress(self._words.newest, self._documents.newest)
         return known, there
 
     def _add_entries(self, newest: int, goal: int, deadline: float | None) -> int:
         while newest < goal and not _has_passed(deadline) and (batch := self._feed.entries(newest, _BATCH)):
             self._last_batch = newest, batch
-            newest = self._words.add(_entry_doc(entry) for entry in batch)
+            entries, damaged = split_damaged(batch)
+            self._skipped.add(damaged)
+            added = self._words.add(_entry_doc(entry) for entry in entries if entry.seq > newest) if entries else 0
+            newest = max(added, next_after(batch, newest))
         return newest
 
     def _add_documents(self, newest: int, goal: int, deadline: float | None) -> int:
         while newest < goal and not _has_passed(deadline) and (batch := self._feed.documents(newest, _BATCH)):
-            newest = self._documents.add(_document_doc(document) for document in batch)
+            documents, damaged = split_damaged(batch)
+            self._skipped.add(damaged)
+            added = self._documents.add(map(_document_doc, documents)) if documents else 0
+            newest = max(added, next_after(batch, newest))
         return newest
+
+    def _is_intact(self, record: DamagedRecord) -> bool:
+        read = self._feed.documents if record.kind == "document" else self._feed.entries
+        return any(
+            not isinstance(found, DamagedRecord) and _number_of(found) == record.number
+            for found in read(record.number - 1, 1)
+        )
 
     def _embed(
         self,
@@ -170,12 +194,19 @@ class Index:
             known, batch = self._last_batch
             if known != after or len(batch) > limit:
                 batch = self._feed.entries(after, limit)
-            return [(entry.seq, _texts(entry)) for entry in batch]
+            entries, _ = split_damaged(batch)
+            while batch and not entries:  # all of them are damaged
+                after = next_after(batch, after)
+                batch = self._feed.entries(after, limit)
+                entries, _ = split_damaged(batch)
+            return [(entry.seq, _texts(entry)) for entry in entries]
 
         problem = vectors.catch_up(reached.entries, texts, deadline)
         newest = 0
         with suppress(DaypackError):
             newest = vectors.newest
+            if problem is None and newest < reached.entries and not texts(newest, 1):
+                newest = reached.entries  # only damaged entries follow
         return IndexProgress(reached.entries, reached.documents, newest, problem)
 
     # Searching
@@ -285,6 +316,10 @@ def _rate(ranked: Ranked, matches: WordMatches, closeness: Closeness | None) -> 
     if closeness is not None and (cosine := closeness.cosines.get(ranked.id)) is not None:
         relevance = max(relevance, closeness.similarity.rate(cosine, matches.entries))
     return RankedEntry(ranked.id, ranked.score, ranked.parts, relevance)
+
+
+def _number_of(found: Entry | ContextDocument) -> int:
+    return found.seq if isinstance(found, Entry) else found.version
 
 
 def _document_doc(document: ContextDocument) -> Doc:

@@ -4,27 +4,35 @@ SQLite keeps deleted bytes in free pages and in the journal. So the file is rewr
 truncated. Until then the store is marked unclean, and the next process that opens it does the rest.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 from daypack.errors import EntryMissing, StorageFailed
+from daypack.memory.store.checksums import UNVERIFIABLE, checksum, is_intact
+from daypack.memory.store.counts import recount
 from daypack.memory.store.inserts import MemoryRow
 from daypack.memory.store.port import ID_CHARS, Rewritten, is_id, memory_missing, split_id
-from daypack.memory.store.tables import size_of, split_tags, text_crc
+from daypack.memory.store.reading import tolerant
+from daypack.memory.store.rows import (
+    WRONG_VALUES,
+    Owner,
+    Row,
+    document_record,
+    entry_record,
+    seal_memory,
+    split_tags,
+)
+from daypack.memory.store.tables import DOCUMENT, ENTRY
 from daypack.types.digest import digest_bytes
-from daypack.types.memory import About
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
 _ERASED = "SELECT m.number, m.owner, m.entries, m.bytes FROM memories m JOIN users u ON u.number = m.owner"
-_ENTRY = (
-    "SELECT t.number, t.raw, t.summary, e.session, e.role, e.author, e.at, e.source, e.tags"
-    " FROM entries e JOIN texts t ON t.number = e.text WHERE e.memory = ? AND e.seq = ?"
+_MEMORIES = (
+    "SELECT m.number, m.owner, u.user, m.id, m.title, m.description FROM memories m JOIN users u ON u.number = m.owner"
+    " ORDER BY m.number"
 )
-_MEMORIES = "SELECT number, owner, id, title, description FROM memories ORDER BY number"
-_WORDS = 6  # the column of entries after which there is only text
 
 
 def erase_memory(connection: "Connection", user: str, memory_id: str) -> None:
@@ -39,22 +47,24 @@ def erase_memory(connection: "Connection", user: str, memory_id: str) -> None:
     for table in ("entries", "tags", "keys", "documents"):
         connection.execute(f"DELETE FROM {table} WHERE memory = ?", (number,))  # noqa: S608 — a constant
     connection.execute("DELETE FROM memories WHERE number = ?", (number,))
+    connection.execute("DELETE FROM quarantine WHERE memory = ?", (memory_id,))
     _end(connection, owner, (1, entries, size))
 
 
 def erase_entry(connection: "Connection", memory: MemoryRow, entry_id: str) -> None:
     """Delete the rows of an entry; its seq is not reused."""
     seq = find_seq(connection, memory, entry_id)
-    number, raw, summary, *known, tags = connection.execute(_ENTRY, (memory.number, seq)).fetchone()
+    query = "SELECT text FROM entries WHERE memory = ? AND seq = ?"
     _begin(connection, memory.number)
-    connection.execute("DELETE FROM texts WHERE number = ?", (number,))
+    # The number of a damaged entry's text may be that of another entry.
+    alone = "NOT EXISTS (SELECT 1 FROM entries e WHERE e.text = texts.number AND (e.memory, e.seq) IS NOT (?, ?))"
+    place = (memory.number, seq)
+    connection.execute(f"DELETE FROM texts WHERE number = ({query}) AND {alone}", (*place, *place))  # noqa: S608
     for table in ("entries", "tags", "keys"):
         connection.execute(f"DELETE FROM {table} WHERE memory = ? AND seq = ?", (memory.number, seq))  # noqa: S608
-    words = (*known, *(tags or "").split("\n"))
-    size = size_of(raw, summary, About(tags=tuple(word for word in words if word)))
-    query = "UPDATE memories SET entries = entries - 1, bytes = bytes - ? WHERE number = ?"
-    connection.execute(query, (size, memory.number))
-    _end(connection, memory.owner, (0, 1, size))
+    connection.execute("DELETE FROM quarantine WHERE memory = ? AND id = ?", (memory.memory_id, entry_id))
+    connection.execute("DELETE FROM erasing")
+    recount(connection, memory.number)
 
 
 def find_rewritten(
@@ -76,10 +86,8 @@ def rewrite_texts(
         memory = _Rewriting(connection, change, row)
         if memory.counts[2:] != (0, 0, 0) and _is_among(memory.counts[0], memory_ids):
             _begin(connection, row[0])
-            size = memory.write()
-            query = "UPDATE memories SET bytes = bytes + ? WHERE number = ?"
-            connection.execute(query, (size, row[0]))
-            _end(connection, row[1], (0, 0, -size))
+            memory.write()
+            connection.execute("DELETE FROM erasing")
             done.append(memory.counts)
     return done
 
@@ -91,83 +99,117 @@ def _is_among(memory_id: str, memory_ids: Collection[str] | None) -> bool:
 class _Rewriting:
     """The rows of one memory that change. Rows are replaced, never updated: triggers protect entries and documents."""
 
-    def __init__(self, connection: "Connection", change: Callable[[str], str], row: tuple[Any, ...]) -> None:
+    def __init__(self, connection: "Connection", change: Callable[[str], str], row: Row) -> None:
         self._connection = connection
-        self._number, _, memory_id, title, description = row
+        self._change = change
+        self._number, _, user, memory_id, title, description = row
+        self._owner = Owner(user, memory_id)
         self._names = change(title), change(description)
         self._renamed = self._names != (title, description)
-        self._texts: list[tuple[Any, ...]] = []
-        self._entries: list[tuple[Any, ...]] = []
-        self._documents: list[tuple[Any, ...]] = []
-        self._size = 0
-        self._digests: dict[int, tuple[str, str]] = {}  # by seq, as in client keys
-        changed = self._read_entries(change)
-        self._read_documents(change)
-        keys = connection.execute("SELECT key, seq FROM keys WHERE memory = ?", (self._number,)).fetchall()
-        self._keys = [(key, new, seq) for key, seq in keys if (new := self._new_key(change(key), seq)) != key]
-        fields = sum(change(key) != key for key, _ in keys) + self._renamed
-        self.counts = Rewritten(memory_id, self._names[0], changed, len(self._documents), fields)
+        self._entries: list[tuple[Row, Any]] = []  # as ENTRY, with the number of the text
+        self._documents: list[tuple[Row, Any]] = []  # as DOCUMENT, with its number
+        self._keys: list[tuple[str, str, int]] = []
+        self._quarantine: list[tuple[str | bytes, int, str]] = []
+        with tolerant(connection):
+            self._read_entries()
+            self._read_documents()
+            self._read_quarantine()
+        fields = len(self._keys) + len(self._quarantine) + self._renamed
+        counted = (len(self._entries), len(self._documents), fields)
+        self.counts = Rewritten(memory_id, self._names[0], *counted)
 
-    def _new_key(self, key: str, seq: int) -> str:
-        """Return a key with the digest of the new text: `capture` makes keys with one, which could confirm a guess."""
-        old, new = self._digests.get(seq, ("", ""))
-        return key.replace(old, new) if old else key
-
-    def _read_entries(self, change: Callable[[str], str]) -> int:
-        query = (
-            "SELECT e.*, t.raw, t.summary FROM entries e JOIN texts t ON t.number = e.text WHERE e.memory = ?"
-            " ORDER BY e.seq"
+    def _read_entries(self) -> None:
+        texts: dict[Any, Any] = dict(
+            self._connection.execute("SELECT seq, text FROM entries WHERE memory = ?", (self._number,))
         )
-        changed = 0
-        for *entry, raw, summary in self._connection.execute(query, (self._number,)):
-            new_raw = change(raw.decode()).encode()
-            new_summary = None if summary is None else change(summary)
-            words = entry[_WORDS:]
-            new_words = [None if word is None else change(word) for word in words]
-            if (new_raw, new_summary, new_words) == (raw, summary, words):
+        for row in self._connection.execute(f"{ENTRY} ORDER BY e.seq", (self._number,)):
+            seq, stem, created, moment, *words, key, raw, summary, crc = row
+            new_raw = self._changed(raw)
+            new_words = [self._changed(word) for word in words]
+            new_key = self._changed(key)
+            same = (new_raw, self._changed(summary), new_words) == (raw, summary, words)
+            if not same and isinstance(raw, bytes) and isinstance(new_raw, bytes) and isinstance(new_key, str):
+                # `capture` makes keys with the digest of the text, which could confirm a guess.
+                new_key = new_key.replace(_key_digest(raw), _key_digest(new_raw))
+            if same and new_key == key:
                 continue
-            changed += 1
-            self._digests[entry[1]] = _key_digest(raw), _key_digest(new_raw)
-            self._texts.append((entry[2], new_raw, new_summary, text_crc(new_raw, new_summary)))
-            self._entries.append((*entry[:_WORDS], *new_words))
-            self._size += _size(new_raw, new_summary, new_words) - _size(raw, summary, words)
-        return changed
+            if new_key != key:
+                self._keys.append((key, new_key, seq))
+            new = (seq, stem, created, moment, *new_words, new_key, new_raw, self._changed(summary))
+            self._entries.append(((*new, self._sealed(entry_record, row, (*new, crc))), texts.get(seq)))
 
-    def _read_documents(self, change: Callable[[str], str]) -> None:
-        query = "SELECT number, memory, version, stem, created, content FROM documents WHERE memory = ?"
-        for *row, content in self._connection.execute(query, (self._number,)):
-            new = change(content)
+    def _read_documents(self) -> None:
+        numbers: dict[Any, Any] = dict(
+            self._connection.execute("SELECT version, number FROM documents WHERE memory = ?", (self._number,))
+        )
+        for row in self._connection.execute(DOCUMENT, (self._number,)):
+            version, stem, created, content, crc = row
+            new = self._changed(content)
             if new != content:
-                self._documents.append((*row, new, crc32(new.encode())))
-                self._size += len(new.encode()) - len(content.encode())
+                sealed = self._sealed(document_record, row, (version, stem, created, new, crc))
+                self._documents.append(((version, stem, created, new, sealed), numbers.get(version)))
 
-    def write(self) -> int:
-        """Write the rows and return how many bytes the memory grew."""
+    def _read_quarantine(self) -> None:
+        query = "SELECT value, record, field FROM quarantine WHERE memory = ?"
+        for value, record, field in self._connection.execute(query, (self._owner.memory_id,)):
+            new = self._changed(value)
+            if new != value:
+                self._quarantine.append((new, record, field))
+
+    def _changed(self, value: Any) -> Any:  # noqa: ANN401 — of a row that may be damaged
+        """Return a value without what is erased; also one that is no text any more."""
+        if isinstance(value, bytes):
+            return self._change(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        return self._change(value) if isinstance(value, str) else value
+
+    def _sealed(self, record: Callable[[Row, Owner], Any], row: Row, new: Row) -> int:
+        """Return the checksum of a changed row; what was damaged stays damaged."""
+        try:
+            return checksum(record(new, self._owner)) if is_intact(record(row, self._owner), row[-1]) else UNVERIFIABLE
+        except WRONG_VALUES:
+            return UNVERIFIABLE
+
+    def write(self) -> None:
+        """Write the rows and count the memory's bytes again."""
         memory, many = self._number, self._connection.executemany
-        many("DELETE FROM texts WHERE number = ?", [(text[0],) for text in self._texts])
-        many("INSERT INTO texts VALUES (?, ?, ?, ?)", self._texts)
-        seqs = [(memory, entry[1]) for entry in self._entries]
+        many("DELETE FROM texts WHERE number = ?", [(text,) for _, text in self._entries])
+        texts = [(text, *_storable(row[-3:])) for row, text in self._entries]
+        many("INSERT INTO texts VALUES (?, ?, ?, ?)", texts)
+        seqs = [(memory, row[0]) for row, _ in self._entries]
         many("DELETE FROM entries WHERE memory = ? AND seq = ?", seqs)
-        many("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._entries)
+        entries = [(memory, row[0], text, *_storable(row[1:-3])) for row, text in self._entries]
+        many("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", entries)
         many("DELETE FROM tags WHERE memory = ? AND seq = ?", seqs)
-        tags = [(memory, tag, entry[1]) for entry in self._entries for tag in split_tags(entry[-1])]
+        tags = [(memory, tag, row[0]) for row, _ in self._entries for tag in split_tags(_text(row[9]))]
         many("INSERT OR IGNORE INTO tags VALUES (?, ?, ?)", tags)
-        many("DELETE FROM documents WHERE number = ?", [(document[0],) for document in self._documents])
-        many("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", self._documents)
+        many("DELETE FROM documents WHERE number = ?", [(number,) for _, number in self._documents])
+        documents = [(number, memory, *_storable(row)) for row, number in self._documents]
+        many("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", documents)
         many("DELETE FROM keys WHERE memory = ? AND key = ?", [(memory, key) for key, _, _ in self._keys])
         many("INSERT OR IGNORE INTO keys VALUES (?, ?, ?)", [(memory, new, seq) for _, new, seq in self._keys])
-        query = "UPDATE memories SET title = ?, description = ? WHERE number = ?"
-        self._connection.execute(query, (*self._names, memory))
-        return self._size
+        many("UPDATE quarantine SET value = ? WHERE record = ? AND field = ?", map(_storable, self._quarantine))
+        if self._renamed:
+            query = "UPDATE memories SET title = ?, description = ? WHERE number = ?"
+            self._connection.execute(query, (*self._names, memory))
+            seal_memory(self._connection, memory)
+        recount(self._connection, memory)
+
+
+def _storable(row: Row) -> Row:
+    """Return a row with text that is no UTF-8 as bytes, which SQLite stores."""
+    return tuple(_text(value) if isinstance(value, str) else value for value in row)
+
+
+def _text(value: Any) -> Any:  # noqa: ANN401 — of a row that may be damaged
+    try:
+        value.encode()
+    except (UnicodeEncodeError, AttributeError):
+        return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else None
+    return value
 
 
 def _key_digest(raw: bytes) -> str:
     return digest_bytes(raw)[7:19]
-
-
-def _size(raw: bytes, summary: str | None, words: Sequence[str | None]) -> int:
-    *known, tags = words
-    return size_of(raw, summary, About(tags=tuple(word for word in (*known, *split_tags(tags)) if word)))
 
 
 def find_seq(connection: "Connection", memory: MemoryRow, entry_id: str) -> int:

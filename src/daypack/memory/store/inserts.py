@@ -3,13 +3,14 @@
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
-from zlib import crc32
 
 from daypack.errors import BadInput, KeyConflict, QuotaExceeded
+from daypack.memory.store.checksums import DocumentRecord, EntryRecord, MemoryRecord, UserRecord, checksum, is_intact
 from daypack.memory.store.port import NewDocument, NewEntry, StoredEntry, join_id, split_id
-from daypack.memory.store.tables import ENTRY, entry_of, join_tags, size_of, text_crc
+from daypack.memory.store.rows import Owner, damage_of, entry_of, join_tags, size_of
+from daypack.memory.store.tables import ENTRY
 from daypack.memory.times import now_ms, parse_time
-from daypack.types.memory import Entry
+from daypack.types.memory import DamagedRecord, Entry
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -18,30 +19,55 @@ _IMPORT_AS_NEW = "give a title to import it as a new memory"
 _STEM_BYTES = 12
 _MAX_NUMBER = (1 << 32) - 1
 _MEMORY_ROW = (
-    "SELECT m.number, m.id, m.owner, m.newest, m.documents, m.latest, u.max_entries, u.max_bytes, u.entries, u.bytes"
+    "SELECT u.user, m.id, m.title, m.type, m.description, m.created, m.deleted, m.crc,"
+    " u.user, u.name, u.email, u.max_memories, u.max_entries, u.max_bytes, u.crc,"
+    " m.number, m.owner, m.newest, m.documents, m.latest, u.entries, u.bytes"
     " FROM memories m JOIN users u ON u.number = m.owner WHERE m.id = ? AND u.user = ? AND m.deleted IS NULL"
 )
+_MEMORY_FIELDS, _USER_FIELDS = 7, 6
+_NUMBERED = slice(2, 4)  # the newest entry and document
 
 
 class MemoryRow(NamedTuple):
-    """The columns of a memory and its owner that a write needs."""
+    """A memory and its owner as a read or write needs them; `quotas` None: the owner's record is damaged."""
 
+    owner_id: Owner
+    quotas: UserRecord | None
     number: int
-    memory_id: str
     owner: int
     newest: int
     documents: int
     latest: int
-    max_entries: int | None
-    max_bytes: int | None
     user_entries: int
     user_bytes: int
 
+    @property
+    def memory_id(self) -> str:
+        """The id of the memory."""
+        return self.owner_id.memory_id
+
+    def check_quotas(self, *, entries: int = 0, size: int = 0) -> None:
+        """Raise QuotaExceeded if more entries or bytes would exceed the owner's quotas, Damaged if these are lost."""
+        if self.quotas is None:
+            raise damage_of(DamagedRecord(kind="user", id=self.owner_id.user), "write memory")
+        check_quota("entries", self.user_entries + entries, self.quotas.max_entries)
+        check_quota("bytes", self.user_bytes + size, self.quotas.max_bytes)
+
 
 def find_memory_row(connection: "Connection", user: str, memory_id: str) -> MemoryRow | None:
-    """Return a memory of this user; None if there is none or it is deleted."""
+    """Return a memory of this user; None if there is none or it is deleted; raise Damaged if it is damaged."""
     row = connection.execute(_MEMORY_ROW, (memory_id, user)).fetchone()
-    return MemoryRow(*row) if row else None
+    if not row:
+        return None
+    end = _MEMORY_FIELDS + 1 + _USER_FIELDS
+    if not is_intact(MemoryRecord(*row[:_MEMORY_FIELDS]), row[_MEMORY_FIELDS]):
+        raise damage_of(DamagedRecord(kind="memory", id=memory_id), "read memory")
+    quotas = UserRecord(*row[_MEMORY_FIELDS + 1 : end])
+    numbers = row[end + 1 :]
+    valid = all(isinstance(number, int) and number >= 0 for number in numbers)
+    if not valid or max(numbers[_NUMBERED]) > _MAX_NUMBER:
+        raise damage_of(DamagedRecord(kind="memory", id=memory_id, problem="invalid counts"), "read memory")
+    return MemoryRow(Owner(user, memory_id), quotas if is_intact(quotas, row[end]) else None, *numbers)
 
 
 class EntryInserts:
@@ -83,17 +109,22 @@ class EntryInserts:
         about, memory = new.about, self._memory.number
         created = self._now if new.created_at is None else new.created_at
         moment = parse_time(about.at)
+        moment = created if moment is None else moment
         raw = new.raw.encode()
         summary = None if new.summary == new.raw else new.summary
+        entry_id = join_id(stem, seq)
+        words = (about.session, about.role, about.author, about.at, about.source)
+        texts = (new.raw, summary, *words, about.tags, new.client_key)
+        record = EntryRecord(*self._memory.owner_id, entry_id, created, moment, *texts)
         self._number += 1
-        self._texts.append((self._number, raw, summary, text_crc(raw, summary)))
-        row = (about.session, about.role, about.author, about.at, about.source, join_tags(about.tags))
-        self._entries.append((memory, seq, self._number, stem, created, created if moment is None else moment, *row))
+        self._texts.append((self._number, raw, summary, checksum(record)))
+        place = (memory, seq, self._number, stem, created, moment)
+        self._entries.append((*place, *words, join_tags(about.tags), new.client_key))
         if about.tags:
             self._tags.extend((memory, tag, seq) for tag in about.tags)
         self._bytes += size_of(raw, summary, about)
         self._latest = max(self._latest, min(created, self._now))  # the clock of an archive may be ahead
-        return StoredEntry(join_id(stem, seq), seq, created, new.summary)
+        return StoredEntry(entry_id, seq, created, new.summary)
 
     def _find_stored(self, new: NewEntry) -> StoredEntry | None:
         """Return the stored entry with the same client key or id; raise KeyConflict if it is a different entry."""
@@ -127,10 +158,9 @@ class EntryInserts:
         if not self._entries:
             return
         memory, many = self._memory, self._connection.executemany
-        check_quota("entries", memory.user_entries + len(self._entries), memory.max_entries)
-        check_quota("bytes", memory.user_bytes + self._bytes, memory.max_bytes)
+        memory.check_quotas(entries=len(self._entries), size=self._bytes)
         many("INSERT INTO texts VALUES (?, ?, ?, ?)", self._texts)
-        many("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._entries)
+        many("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._entries)
         if self._tags:
             many("INSERT INTO tags VALUES (?, ?, ?)", self._tags)
         if self._keys:
@@ -169,12 +199,13 @@ def add_documents(
         now = max(now_ms(), latest)
         created = now if document.created_at is None else document.created_at
         latest = max(latest, min(created, now))
-        row = (memory.number, version, stem, created, document.content, crc32(data))
+        record = DocumentRecord(*memory.owner_id, join_id(stem, version), created, document.content)
+        row = (memory.number, version, stem, created, document.content, checksum(record))
         query = "INSERT INTO documents(memory, version, stem, created, content, crc) VALUES (?, ?, ?, ?, ?, ?)"
         connection.execute(query, row)
         added.append((version, stem))
         size += len(data)
-    check_quota("bytes", memory.user_bytes + size, memory.max_bytes)
+    memory.check_quotas(size=size)
     query = "UPDATE memories SET documents = ?, latest = ?, bytes = bytes + ? WHERE number = ?"
     connection.execute(query, (version, latest, size, memory.number))
     connection.execute("UPDATE users SET bytes = bytes + ? WHERE number = ?", (size, memory.owner))
@@ -190,10 +221,13 @@ def _check_document(connection: "Connection", memory: MemoryRow, document_id: st
 
 
 def find_keyed(connection: "Connection", memory: MemoryRow, client_key: str) -> Entry | None:
-    """Return the entry stored with a client key."""
+    """Return the entry stored with a client key; raise Damaged if it is damaged."""
     query = f"{ENTRY} AND e.seq = (SELECT seq FROM keys WHERE memory = ? AND key = ?)"  # noqa: S608
     row = connection.execute(query, (memory.number, memory.number, client_key)).fetchone()
-    return entry_of(row, memory.memory_id) if row else None
+    entry = entry_of(row, memory.owner_id) if row else None
+    if isinstance(entry, DamagedRecord):
+        raise damage_of(entry, "find entry")
+    return entry
 
 
 def _replay(stored: Entry, new: NewEntry) -> StoredEntry:

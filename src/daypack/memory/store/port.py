@@ -2,18 +2,24 @@
 
 Every method that reaches a memory takes its user. A memory of another user, a deleted memory and one that never existed
 raise the same MemoryMissing. When a write returns it is durable and visible to every reader.
+
+Every record has a checksum (see `checksums`), verified when it is read. Lists contain a DamagedRecord in place of a
+damaged entry or document; a damaged record that a call cannot do without raises Damaged.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol, TypeGuard, TypeVar
 
 from msgspec import Struct
 
 from daypack.errors import MemoryMissing
-from daypack.types.memory import About, ContextDocument, Entry, Memory, User, Where
+from daypack.types.memory import About, ContextDocument, DamagedRecord, Entry, Memory, User, Where
 
 ID_CHARS = 32
+STORE_ID_CHARS = 16
 Scope = Literal["read", "write"]
+MAX_DAMAGED = 50  # damaged records that a result lists; `doctor` lists all
+_Record = TypeVar("_Record", Entry, ContextDocument)
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -126,7 +132,11 @@ class Accounts(Protocol):
         ...
 
     def list(self) -> tuple[User, ...]:
-        """Return all profiles, by name."""
+        """Return all intact profiles, by name."""
+        ...
+
+    def damaged(self) -> tuple[DamagedRecord, ...]:
+        """Return the damaged profiles and tokens."""
         ...
 
     def put(self, user: str, profile: Profile) -> User:
@@ -142,7 +152,7 @@ class Accounts(Protocol):
         ...
 
     def tokens(self, user: str | None = None) -> tuple[Token, ...]:
-        """Return the tokens of a user, or of all users."""
+        """Return the intact tokens of a user, or of all users."""
         ...
 
     def drop_token(self, token_id: str) -> bool:
@@ -183,7 +193,11 @@ class Store(Protocol):
         ...
 
     def memories(self, user: str, *, deleted: bool = False) -> tuple[Memory, ...]:
-        """Return the user's memories, oldest first; or the deleted ones, which can be restored."""
+        """Return the user's intact memories, oldest first; or the deleted ones, which can be restored."""
+        ...
+
+    def damaged(self, user: str) -> tuple[DamagedRecord, ...]:
+        """Return the user's memories that are damaged themselves, deleted or not."""
         ...
 
     def delete(self, user: str, memory_id: str) -> None:
@@ -221,15 +235,15 @@ class Store(Protocol):
         """Return the seq of an entry, or raise EntryMissing."""
         ...
 
-    def page(self, user: str, memory_id: str, entry_range: EntryRange) -> list[Entry]:
+    def page(self, user: str, memory_id: str, entry_range: EntryRange) -> list[Entry | DamagedRecord]:
         """Return the entries of a range, newest first."""
         ...
 
-    def after(self, user: str, memory_id: str, seq: int, limit: int) -> list[Entry]:
+    def after(self, user: str, memory_id: str, seq: int, limit: int) -> list[Entry | DamagedRecord]:
         """Return the entries after a seq, oldest first."""
         ...
 
-    def pick(self, user: str, memory_id: str, seqs: Collection[int]) -> dict[int, Entry]:
+    def pick(self, user: str, memory_id: str, seqs: Collection[int]) -> dict[int, Entry | DamagedRecord]:
         """Return the existing entries among these seqs."""
         ...
 
@@ -248,10 +262,10 @@ class Store(Protocol):
         ...
 
     def document(self, user: str, memory_id: str, version: int | None = None) -> ContextDocument:
-        """Return a version of the document, by default the current one."""
+        """Return a version of the document, by default the newest that is intact."""
         ...
 
-    def documents(self, user: str, memory_id: str, after: int, limit: int) -> list[ContextDocument]:
+    def documents(self, user: str, memory_id: str, after: int, limit: int) -> list[ContextDocument | DamagedRecord]:
         """Return the versions after one, oldest first."""
         ...
 
@@ -281,18 +295,46 @@ class StoreFeed:
         newest = self._store.newest(self.user, self.memory_id)
         return newest.entries, newest.documents
 
-    def entries(self, after: int, limit: int) -> Sequence[Entry]:
+    def entries(self, after: int, limit: int) -> Sequence[Entry | DamagedRecord]:
         """Return entries with higher seqs, ascending."""
         return self._store.after(self.user, self.memory_id, after, limit)
 
-    def documents(self, after: int, limit: int) -> Sequence[ContextDocument]:
+    def documents(self, after: int, limit: int) -> Sequence[ContextDocument | DamagedRecord]:
         """Return later versions, ascending."""
         return self._store.documents(self.user, self.memory_id, after, limit)
+
+
+def split_damaged(found: Iterable[_Record | DamagedRecord]) -> tuple[list[_Record], list[DamagedRecord]]:
+    """Return the intact records and the damaged ones, each in their order."""
+    intact: list[_Record] = []
+    damaged: list[DamagedRecord] = []
+    for record in found:
+        if isinstance(record, DamagedRecord):
+            damaged.append(record)
+        else:
+            intact.append(record)
+    return intact, damaged
+
+
+def next_after(batch: Sequence[Entry | ContextDocument | DamagedRecord], last: int) -> int:
+    """Return the number that an ascending batch reaches; always more than `last`, however damaged the numbers are."""
+    intact = [_number_of(record) for record in batch if not isinstance(record, DamagedRecord)]
+    reached = max(intact) if intact else max(map(_number_of, batch))
+    return max(reached, last + 1)
+
+
+def _number_of(record: Entry | ContextDocument | DamagedRecord) -> int:
+    return record.version if isinstance(record, ContextDocument) else record.seq
 
 
 def is_id(text: object) -> bool:
     """Return True if a text has the form of an id: 32 hexadecimal digits."""
     return isinstance(text, str) and len(text) == ID_CHARS and _HEX.issuperset(text)
+
+
+def is_store_id(text: object) -> TypeGuard[str]:
+    """Return True if a text has the form of a store's id: 16 hexadecimal digits."""
+    return isinstance(text, str) and len(text) == STORE_ID_CHARS and _HEX.issuperset(text)
 
 
 def join_id(stem: bytes, number: int) -> str:

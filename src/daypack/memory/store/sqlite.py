@@ -9,8 +9,11 @@ from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
-from daypack.errors import Damaged, StorageFailed
-from daypack.files.database import Database, GroupWriter
+from msgspec.structs import replace
+
+from daypack.errors import StorageFailed
+from daypack.files.database import Database, GroupWriter, is_damage
+from daypack.memory.store.checksums import MemoryRecord, checksum
 from daypack.memory.store.erasure import (
     clean,
     erase_entry,
@@ -36,25 +39,24 @@ from daypack.memory.store.port import (
     Rewritten,
     StoredEntry,
     is_id,
+    is_store_id,
     memory_missing,
 )
+from daypack.memory.store.reading import pick_entries, read_document, read_documents, read_entries
+from daypack.memory.store.rows import damage_of, memory_of, seal_memory
 from daypack.memory.store.sqlite_accounts import SqliteAccounts, user_number
-from daypack.memory.store.tables import (
-    DOCUMENT,
-    ENTRY,
-    FORMAT,
-    MEMORY,
-    document_of,
-    entry_of,
-    memory_of,
-)
+from daypack.memory.store.store_format import FORMAT
+from daypack.memory.store.tables import MEMORY
 from daypack.memory.times import now_ms, parse_end_time, parse_time
-from daypack.types.memory import ContextDocument, Entry, Memory, Where
+from daypack.types.memory import ContextDocument, DamagedRecord, Entry, Memory, Where
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
+_NO_STORE_ID = "0" * 16
+_VERSIONS_TRIED = 10_000  # of a document, newest first, until one is intact
 _Answer = TypeVar("_Answer")
+_Kind = TypeVar("_Kind", Memory, ContextDocument)
 _Work = Callable[["Connection"], _Answer]
 _RowWork = Callable[["Connection", MemoryRow], _Answer]
 
@@ -91,7 +93,8 @@ class SqliteStore:
             for entry in entries:
                 inserts.add(entry)
             inserts.execute()
-            return memory_of(connection.execute(f"{MEMORY} WHERE m.number = ?", (memory.number,)).fetchone())
+            row = connection.execute(f"{MEMORY} WHERE m.number = ?", (memory.number,)).fetchone()
+            return _intact(memory_of(row), "create_memory")
 
         return self._write("create_memory", work)
 
@@ -103,15 +106,26 @@ class SqliteStore:
             row = connection.execute(query, (memory_id, user)).fetchone() if is_id(memory_id) else None
             if not row:
                 raise memory_missing(memory_id, "get_memory")
-            return memory_of(row)
+            return _intact(memory_of(row), "get_memory")
 
         return self._read("get_memory", work)
 
     def memories(self, user: str, *, deleted: bool = False) -> tuple[Memory, ...]:
-        """Return the user's memories, oldest first; or the deleted ones."""
-        query = f"{MEMORY} WHERE u.user = ? AND (m.deleted IS NOT NULL) = ? ORDER BY m.number"
-        rows = self._read("list memories", lambda connection: connection.execute(query, (user, deleted)).fetchall())
-        return tuple(map(memory_of, rows))
+        """Return the user's intact memories, oldest first; or the deleted ones."""
+        found = self._list(user)
+        return tuple(
+            memory for memory in found if isinstance(memory, Memory) and (memory.deleted_at is not None) == deleted
+        )
+
+    def damaged(self, user: str) -> tuple[DamagedRecord, ...]:
+        """Return the user's memories that are damaged themselves."""
+        return tuple(memory for memory in self._list(user) if isinstance(memory, DamagedRecord))
+
+    def _list(self, user: str) -> list[Memory | DamagedRecord]:
+        query = f"{MEMORY} WHERE u.user = ? ORDER BY m.number"
+        return [
+            memory_of(row) for row in self._read("list memories", lambda file: file.execute(query, (user,)).fetchall())
+        ]
 
     def delete(self, user: str, memory_id: str) -> None:
         """Hide a memory until it is restored."""
@@ -122,10 +136,18 @@ class SqliteStore:
         self._mark("restore memory", "deleted IS NOT NULL", (None, memory_id, user))
 
     def _mark(self, operation: str, condition: str, values: tuple[int | None, str, str]) -> None:
-        owner = "(SELECT number FROM users WHERE user = ?)"
-        query = f"UPDATE memories SET deleted = ? WHERE id = ? AND owner = {owner} AND {condition}"  # noqa: S608
-        if not is_id(values[1]) or not self._write(operation, lambda file: file.execute(query, values).rowcount):
-            raise memory_missing(values[1], operation)
+        when, memory_id, user = values
+        query = f"{MEMORY} WHERE m.id = ? AND u.user = ? AND m.{condition}"
+
+        def work(connection: "Connection") -> None:
+            row = connection.execute(query, (memory_id, user)).fetchone() if is_id(memory_id) else None
+            if not row:
+                raise memory_missing(memory_id, operation)
+            _intact(memory_of(row), operation)  # else what is damaged would get a right checksum
+            update = "UPDATE memories SET deleted = ? WHERE id = ? RETURNING number"
+            seal_memory(connection, connection.execute(update, (when, memory_id)).fetchone()[0])
+
+        self._write(operation, work)
 
     def erase(self, user: str, memory_id: str) -> None:
         """Remove a memory, deleted or not, and all its bytes from the store's files."""
@@ -165,29 +187,26 @@ class SqliteStore:
         """Return the seq of an entry, or raise EntryMissing."""
         return self._read_memory("find entry", user, memory_id, lambda file, memory: find_seq(file, memory, entry_id))
 
-    def page(self, user: str, memory_id: str, entry_range: EntryRange) -> list[Entry]:
+    def page(self, user: str, memory_id: str, entry_range: EntryRange) -> list[Entry | DamagedRecord]:
         """Return the entries of a range, newest first."""
-        conditions = {
-            "e.seq < ?": entry_range.before_seq,
-            "e.seq > ?": entry_range.after_seq,
-            "e.created < ?": entry_range.before_time,
-            "e.created > ?": entry_range.after_time,
-        }
-        applied = {condition: value for condition, value in conditions.items() if value is not None}
-        order = "ASC" if entry_range.forward else "DESC"
-        query = " AND ".join((ENTRY, *applied)) + f" ORDER BY e.seq {order} LIMIT ?"
-        entries = self._entries("list_entries", user, memory_id, query, (*applied.values(), entry_range.limit))
+        entries = self._read_memory(
+            "list_entries", user, memory_id, lambda file, memory: read_entries(file, memory, entry_range)
+        )
         return entries[::-1] if entry_range.forward else entries
 
-    def after(self, user: str, memory_id: str, seq: int, limit: int) -> list[Entry]:
+    def after(self, user: str, memory_id: str, seq: int, limit: int) -> list[Entry | DamagedRecord]:
         """Return the entries after a seq, oldest first."""
-        query = f"{ENTRY} AND e.seq > ? ORDER BY e.seq LIMIT ?"
-        return self._entries("read entries", user, memory_id, query, (seq, limit))
+        wanted = EntryRange(limit=limit, after_seq=seq)
+        return self._read_memory(
+            "read entries", user, memory_id, lambda file, memory: read_entries(file, memory, wanted)
+        )
 
-    def pick(self, user: str, memory_id: str, seqs: Collection[int]) -> dict[int, Entry]:
+    def pick(self, user: str, memory_id: str, seqs: Collection[int]) -> dict[int, Entry | DamagedRecord]:
         """Return the existing entries among these seqs."""
-        query = f"{ENTRY} AND e.seq IN ({','.join('?' * len(seqs))})"
-        return {entry.seq: entry for entry in self._entries("read entries", user, memory_id, query, tuple(seqs))}
+        found = self._read_memory(
+            "read entries", user, memory_id, lambda file, memory: pick_entries(file, memory, seqs)
+        )
+        return {entry.seq: entry for entry in found}
 
     def find(self, user: str, memory_id: str, where: Where) -> frozenset[int]:
         """Return the seqs of the entries that match all filters."""
@@ -221,34 +240,38 @@ class SqliteStore:
 
         def work(connection: "Connection", memory: MemoryRow) -> ContextDocument:
             ((version, _),) = add_documents(connection, memory, (NewDocument(content),))
-            return _document(connection, memory, version)
+            return _document(connection, memory, version, "put_context")
 
         return self._write_memory("put_context", user, memory_id, work)
 
     def document(self, user: str, memory_id: str, version: int | None = None) -> ContextDocument:
-        """Return a version of the document, by default the current one."""
+        """Return a version of the document, by default the newest that is intact."""
 
         def work(connection: "Connection", memory: MemoryRow) -> ContextDocument:
-            return _document(connection, memory, memory.documents if version is None else version)
+            if version is not None:
+                return _document(connection, memory, version, "get_context")
+            return _newest_document(connection, memory)
 
         return self._read_memory("get_context", user, memory_id, work)
 
-    def documents(self, user: str, memory_id: str, after: int, limit: int) -> list[ContextDocument]:
+    def documents(self, user: str, memory_id: str, after: int, limit: int) -> list[ContextDocument | DamagedRecord]:
         """Return the versions after one, oldest first."""
-        query = f"{DOCUMENT} AND version > ? ORDER BY version LIMIT ?"
-
-        def work(connection: "Connection", memory: MemoryRow) -> list[ContextDocument]:
-            rows = connection.execute(query, (memory.number, after, limit)).fetchall()
-            return [document_of(row, memory.memory_id) for row in rows]
-
-        return self._read_memory("read documents", user, memory_id, work)
+        return self._read_memory(
+            "read documents", user, memory_id, lambda file, memory: read_documents(file, memory, after, limit)
+        )
 
     def newest(self, user: str, memory_id: str) -> Newest:
         """Return the newest numbers of a memory, read from the file."""
-        query = "SELECT coalesce(max(seq), 0) FROM entries WHERE memory = ?"
+        # A damaged entry may have any seq; none was assigned beyond the memory's newest.
+        query = "SELECT coalesce(max(seq), 0) FROM entries WHERE memory = ? AND seq <= ?"
 
         def work(connection: "Connection", memory: MemoryRow) -> Newest:
-            newest = connection.execute(query, (memory.number,)).fetchone()[0]
+            newest = memory.newest
+            try:
+                newest = connection.execute(query, (memory.number, newest)).fetchone()[0]
+            except Exception as error:
+                if not is_damage(error):
+                    raise
             return Newest(newest, memory.documents, memory.newest)
 
         return self._read_memory("await_consistency", user, memory_id, work)
@@ -269,7 +292,10 @@ class SqliteStore:
         if self._id:
             return
         query = "SELECT id, unclean FROM store"
-        store_id, unclean = self._reader.run("open memory", lambda connection: connection.execute(query).fetchone())
+        row = self._reader.run("open memory", lambda connection: connection.execute(query).fetchone())
+        stored, unclean = row or (None, 0)
+        # Only tokens of earlier writes need a damaged id; `doctor` reports it.
+        store_id = stored if is_store_id(stored) else _NO_STORE_ID
         if unclean:
             # An erasure was interrupted before the bytes were gone. If there is no space now, the next open retries.
             with suppress(StorageFailed):
@@ -298,13 +324,6 @@ class SqliteStore:
         self._reader.close()  # its snapshot would keep the journal
         self._writer.alone("erase", clean)
 
-    def _entries(self, operation: str, user: str, memory_id: str, query: str, values: tuple[int, ...]) -> list[Entry]:
-        def work(connection: "Connection", memory: MemoryRow) -> list[Entry]:
-            rows = connection.execute(query, (memory.number, *values)).fetchall()
-            return [entry_of(row, memory.memory_id) for row in rows]
-
-        return self._read_memory(operation, user, memory_id, work)
-
 
 def _memory_row(connection: "Connection", user: str, memory_id: str, operation: str) -> MemoryRow:
     memory = find_memory_row(connection, user, memory_id) if is_id(memory_id) else None
@@ -323,15 +342,38 @@ def _make_memory(connection: "Connection", user: str, new: NewMemory) -> MemoryR
 
         memory_id = uuid.uuid4().hex
     created = now_ms() if new.created_at is None else new.created_at
-    query = "INSERT INTO memories(id, owner, title, type, description, created) VALUES (?, ?, ?, ?, ?, ?)"
-    connection.execute(query, (memory_id, owner, new.title, new.memory_type, new.description, created))
+    fields = (new.title, new.memory_type, new.description, created)
+    crc = checksum(MemoryRecord(user, memory_id, *fields, None))
+    query = "INSERT INTO memories(id, owner, title, type, description, created, crc) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    connection.execute(query, (memory_id, owner, *fields, crc))
     connection.execute("UPDATE users SET memories = memories + 1 WHERE number = ?", (owner,))
     return _memory_row(connection, user, memory_id, "create_memory")
 
 
-def _document(connection: "Connection", memory: MemoryRow, version: int) -> ContextDocument:
-    row = connection.execute(f"{DOCUMENT} AND version = ?", (memory.number, version)).fetchone()
-    if not row:
-        hint = "restore store.sqlite from a backup"
-        raise Damaged(f"document {version} is missing", operation="get_context", place=memory.memory_id, hint=hint)
-    return document_of(row, memory.memory_id)
+def _document(connection: "Connection", memory: MemoryRow, version: int, operation: str) -> ContextDocument:
+    document = read_document(connection, memory, version)
+    if document is None:
+        document = DamagedRecord(kind="document", id=memory.memory_id, number=version, problem="it is missing")
+    return _intact(document, operation)
+
+
+def _newest_document(connection: "Connection", memory: MemoryRow) -> ContextDocument:
+    """Return the newest version that is intact, with the damaged ones after it."""
+    damaged: list[DamagedRecord] = []
+    for version in range(memory.documents, max(0, memory.documents - _VERSIONS_TRIED), -1):
+        document = read_document(connection, memory, version)
+        if isinstance(document, DamagedRecord):
+            damaged.append(document)
+        elif document is not None:
+            return replace(document, damaged=tuple(damaged)) if damaged else document
+    return (
+        _intact(damaged[0], "get_context")
+        if damaged
+        else _document(connection, memory, memory.documents, "get_context")
+    )
+
+
+def _intact(found: "_Kind | DamagedRecord", operation: str) -> "_Kind":
+    if isinstance(found, DamagedRecord):
+        raise damage_of(found, operation)
+    return found

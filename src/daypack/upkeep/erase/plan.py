@@ -7,14 +7,14 @@ from hashlib import sha256
 import msgspec
 from msgspec import Struct, structs
 
-from daypack.errors import BadInput, EntryMissing, MemoryMissing, SourceMissing
+from daypack.errors import BadInput, Damaged, EntryMissing, MemoryMissing, SourceMissing
 from daypack.history.layout import Home
 from daypack.history.reader import decoder_of
 from daypack.memory.backend import Backend, open_backend
 from daypack.memory.store.port import Rewritten, Store
 from daypack.text.sentences import sentences
 from daypack.types.history import Message
-from daypack.types.memory import Entry, Memory
+from daypack.types.memory import DamagedRecord, Entry, Memory
 from daypack.upkeep.erase.copies import spellings_of
 from daypack.upkeep.erase.log_lines import read_lines
 from daypack.upkeep.erase.marker import Key, marker_of
@@ -205,7 +205,13 @@ class Erasure:
                 seq = self._store.seq_of(user, memory.memory_id, entry_id)
             except (EntryMissing, MemoryMissing):
                 continue
-            return self._store.pick(user, memory.memory_id, (seq,))[seq]
+            found = self._store.pick(user, memory.memory_id, (seq,))[seq]
+            if isinstance(found, DamagedRecord):
+                hint = f"erase it whole with `daypack memory erase {memory.memory_id[:8]} --entry {entry_id[:8]} --yes`"
+                raise Damaged(
+                    "the entry is damaged, so its copies are unknown", operation="erase", place=entry_id, hint=hint
+                )
+            return found
         hint = "`daypack memory show MEMORY` lists entries with their ids"
         raise EntryMissing("no such entry", operation="erase", place=entry_id, hint=hint)
 
