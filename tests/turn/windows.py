@@ -3,7 +3,7 @@
 The count goes over what is sent, not over what the flow believes to send: all words of a rendered body.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
@@ -221,16 +221,19 @@ def check_calls(messages: Sequence[Message]) -> None:
     assert waiting == []
 
 
-def check_left(turn: Turn) -> None:
-    """Everything that was available is in the pack or left out with a reason, not both."""
-    numbers = [(one, _span(one.item)) for one in turn.omitted if one.item.startswith("messages:")]
+def check_left(turn: Turn, seqs: Iterable[int] = ()) -> None:
+    """Everything that was available is in the pack or left out with a reason, not both; `seqs`: of all messages."""
+    of_messages = [one for one in turn.omitted if one.item.startswith("messages:")]
+    numbers = [(one, _span(one.item)) for one in of_messages if "/" not in one.item]
     shown = {message.seq for message in turn.parts.messages if message.id}
     whole = [item.id for item in turn.parts.epoch.prefix if not item.id.endswith(SHORTER)]
     shown |= {int(item[9:]) for item in whole if item.startswith("messages:")}
-    for seq in range(1, turn.record.last + 1):
+    for seq in seqs or range(1, turn.record.last + 1):
         told = [one for one, (start, stop) in numbers if start <= seq <= stop]
         assert bool(told) == (seq not in shown), (seq, told)
         assert len(told) <= 1 or turn.target != "model", (seq, told)
+    # Parts that no provider takes are those of messages that are shown.
+    assert {_span(one.item.partition("/")[0])[0] for one in of_messages if "/" in one.item} <= shown
     present = [item.id for item in turn.inserted if not item.id.endswith(CHANGED)]  # a thing may change twice
     assert len(set(present)) == len(present)
     left = [one.item for one in turn.omitted if one.item != "excerpts"]

@@ -50,7 +50,8 @@ def newest_batch(reader: Reader[Message]) -> Batch:
             # With calls, or a line that no writer has measured yet.
             for message in reader.read(position, position + 1):
                 if message.role != "tool":
-                    return Batch(message.tool_calls, reader.read(position + 1, count) if message.tool_calls else ())
+                    calls = message.tool_calls if message.role == "assistant" else ()  # a line written by hand
+                    return Batch(calls, reader.read(position + 1, count) if calls else ())
         stop = start
     return Batch()
 
@@ -87,7 +88,7 @@ def _is_late(reader: Reader[Message], call_id: str | None) -> bool:
     flagged = [start + at for at, slot in enumerate(reader.slots(start, count)) if slot.flags & CALLS]
     for position in reversed(flagged):
         for message in reader.read(position, position + 1):
-            if any(call.id == call_id for call in message.tool_calls):
+            if message.role == "assistant" and any(call.id == call_id for call in message.tool_calls):
                 return all(later.tool_call_id != call_id for later in reader.read(position + 1, count))
     return False
 

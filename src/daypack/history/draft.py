@@ -176,7 +176,10 @@ def _part(part: object, place: str) -> Part:
     if not isinstance(kind, str):
         raise _bad("a content part needs a type", place)
     if kind == "other" and value.keys() == {"type", "value"} and isinstance(value["value"], dict):
-        return Other(value["value"])
+        other = Other(value["value"])
+        if not other.kind:
+            raise _bad("a content part needs a type", f"{place}.value", "write {'type': …}, as its provider names it")
+        return other
     if kind in ("input_text", "output_text") and isinstance(value.get("text"), str):
         return _shaped(Text, value, "text")
     if kind == "refusal" and isinstance(value.get("refusal"), str):

@@ -20,11 +20,11 @@ def require_parts(draft: Message) -> None:
     """Refuse parts of a message that no turn would show: results and calls of tools, misspelt and empty parts."""
     for index, part in enumerate(draft.content):
         if isinstance(part, Other):
-            _require(part.value, f"content[{index}]")
+            _require(part, f"content[{index}]")
 
 
-def _require(value: dict[str, Any], place: str) -> None:
-    kind = value.get("type", "")
+def _require(part: Other, place: str) -> None:
+    kind, value = part.kind, part.value
     if kind in ("tool_result", "function_call_output"):
         raise _bad("a tool result is a message of its own", place, _RESULT.format(repr(_call_of(value))))
     if kind in ("tool_use", "function_call"):

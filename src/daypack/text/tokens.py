@@ -224,7 +224,7 @@ def _count_part(counter: Counter, part: Part, model: str | None, *, shown: bool)
         if picture := picture_in(part.value):
             source, detail = picture
             return rule.tokens(size_in_url(source), detail) if shown else _count_mention(counter, source)
-        if part.value.get("type") in _MEDIA_TYPES:
+        if part.kind in _MEDIA_TYPES:
             return MEDIA_TOKENS
         return counter.count(msgspec.json.encode(part.value).decode())
     if not shown or not part.source.startswith(("data:", "https://", "http://")):

@@ -49,6 +49,12 @@ class Other(Struct, frozen=True, tag_field="type", tag="other"):
 
     value: dict[str, Any]
 
+    @property
+    def kind(self) -> str:
+        """The provider's type of the part; empty if it has none, as a line written by hand may."""
+        kind = self.value.get("type")
+        return kind if isinstance(kind, str) else ""
+
 
 Part = Text | Thinking | Image | File | Other
 

@@ -34,7 +34,7 @@ def test_a_dialect_is_loaded_when_it_is_asked_for_and_no_client_library_ever() -
 
 def test_the_bytes_of_a_rendering_are_those_of_its_version() -> None:
     """Replay compares digests: whoever changes these bytes gives the rendering a new version."""
-    assert RENDERER == "3"
+    assert RENDERER == "4"
     turn = given(user("Grüße 👋"), prefix=("Be kind.",), volatile=("Noon.",))
     assert encode(dialect("openai").render(turn)).decode() == (
         '{"messages":[{"role":"system","content":"Be kind."},{"role":"user","content":"Grüße 👋"},'

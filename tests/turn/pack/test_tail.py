@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from turn.histories import Drafts, messages_of, settled_histories, wild_histories
 from turn.windows import HISTORIES, LOOP, TALK, answer, call, check_calls, say, user
 
-from daypack.turn.pack.tail import UNANSWERED, Settled, settle
+from daypack.turn.pack.tail import LATE, UNANSWERED, Settled, settle
 from daypack.types.history import Message
 from daypack.types.kinds import is_known
 
@@ -107,7 +107,7 @@ def test_a_call_that_was_interrupted_gets_a_result_that_says_so() -> None:
         ("a", UNANSWERED),
         ("c", UNANSWERED),
     ]
-    assert [(one.seq, one.note) for one in found.dropped] == [(5, "answers no call")]
+    assert [(one.seq, one.note) for one in found.dropped] == [(5, LATE)]
     assert found.waiting == ()
 
 

@@ -20,7 +20,9 @@ from daypack.turn.dialects.parts import (
     Shapes,
     comes_from,
     data_of,
+    image_of,
     is_blank,
+    is_web,
     mention,
     named,
     recognise,
@@ -31,17 +33,16 @@ from daypack.turn.dialects.reply import Draft, Reply, read_usage
 from daypack.turn.dialects.reply_fields import list_at, object_at, open_reply, text_at, unusable
 from daypack.turn.dialects.rules.anthropic import (
     CACHEABLE,
-    IMAGE_TYPES,
     MAX_ID_CHARS,
     SERVER_RESULTS,
     THINKING,
     validate,
 )
-from daypack.turn.dialects.rules.openai import NAME
+from daypack.turn.dialects.rules.server_items import problem_of
 from daypack.turn.dialects.tool_calls import Calls, arguments_object, in_order, tool_name
 from daypack.types.history import File, Image, Message, Other, Part, Text, Thinking, ToolCall
 
-__all__ = ["read", "render", "validate"]
+__all__ = ["SHAPES", "read", "render", "validate"]
 
 _PDF = "application/pdf"
 
@@ -98,7 +99,7 @@ def _user(message: Message) -> list[Block]:
     content, who = message.content, named(message)
     if isinstance(content, str):
         return [_text(who + (NO_TEXT if is_blank(content) else content))]
-    blocks = _SHAPES.blocks(message, content) or [_text(NO_TEXT)]
+    blocks = SHAPES.blocks(message, content) or [_text(NO_TEXT)]
     if who and blocks[0]["type"] == "text":
         return [_text(who + blocks[0]["text"]), *blocks[1:]]
     return [_text(who.rstrip()), *blocks] if who else blocks
@@ -107,7 +108,7 @@ def _user(message: Message) -> list[Block]:
 def _result(message: Message, calls: Calls) -> Block:
     content: Any = message.content
     if not isinstance(content, str):
-        content = _SHAPES.blocks(message, content)
+        content = SHAPES.blocks(message, content)
     if not content or (isinstance(content, str) and content.isspace()):
         content = NO_OUTPUT
     block = {"type": "tool_result", "tool_use_id": calls.name_result(message), "content": content}
@@ -153,7 +154,7 @@ def _words(part: Part) -> Block | None:
 
 def _thinking(part: Thinking) -> Block | None:
     origin = (part.meta or {}).get("dialect")
-    if not part.signature or origin not in (None, "anthropic"):
+    if is_blank(part.signature or "") or origin not in (None, "anthropic"):
         return None
     return {"type": "thinking", "thinking": part.text, "signature": part.signature}
 
@@ -163,21 +164,21 @@ def _served(message: Message, calls: Calls) -> dict[str, bool]:
     used: set[str] = set()
     served: set[str] = set()
     for part in message.content if not isinstance(message.content, str) else ():
-        if not isinstance(part, Other):
+        if not isinstance(part, Other) or problem_of(part.value):
             continue
-        value = part.value
-        if value.get("type") == "server_tool_use":
-            if isinstance(value.get("input"), dict) and NAME.fullmatch(text_at(value, "name")):
-                used.add(text_at(value, "id"))
-        elif value.get("type") in SERVER_RESULTS and text_at(value, "tool_use_id") in used:
-            served.add(text_at(value, "tool_use_id"))
+        if part.kind == "server_tool_use":
+            used.add(part.value["id"])
+        elif part.kind in SERVER_RESULTS and part.value["tool_use_id"] in used:
+            served.add(part.value["tool_use_id"])
     return {use: False for use in sorted(served) if calls.claim(use)}
 
 
 def _own_reply(value: Block, served: dict[str, bool]) -> Block | None:
-    kind = value.get("type")
-    if kind == "redacted_thinking" and text_at(value, "data"):
+    kind = text_at(value, "type")
+    if kind == "redacted_thinking" and not is_blank(text_at(value, "data")):
         return {"type": kind, "data": value["data"]}
+    if problem_of(value):
+        return None
     if kind == "server_tool_use" and served.get(use := text_at(value, "id")) is False:
         served[use] = True
         return _unmarked(value)
@@ -194,7 +195,7 @@ def _text(text: str) -> Block:
 def _image(part: Image) -> Block | None:
     if _is_fetchable(part.source):
         return {"type": "image", "source": {"type": "url", "url": part.source}}
-    if (data := data_of(part.source)) and data[0] in IMAGE_TYPES:
+    if data := image_of(part.source):
         return {"type": "image", "source": {"type": "base64", "media_type": data[0], "data": data[1]}}
     return None
 
@@ -209,22 +210,40 @@ def _file(part: File) -> Block | None:
 
 
 def _is_fetchable(source: str) -> bool:
-    return source.startswith("https://") and not any(character.isspace() for character in source)
+    return source.startswith("https://") and is_web(source)
 
 
 def _own(value: Block) -> Block | None:
-    source = object_at(value, "source")
-    pointer = {"url": "url", "file": "file_id", "base64": "data", "text": "data"}.get(text_at(source, "type"), "")
-    if value.get("type") not in ("image", "document") or is_blank(text_at(source, pointer)):
+    """Return a document with its title and context, or a picture or file that the provider has."""
+    kind, source = text_at(value, "type"), _own_source(object_at(value, "source"))
+    if source is None or kind not in ("image", "document") or (kind == "image" and source["type"] != "file"):
         return None
-    return _unmarked(value)
+    block: Block = {"type": kind, "source": source}
+    if kind == "document":
+        block |= {name: value[name] for name in ("title", "context") if not is_blank(text_at(value, name))}
+        if isinstance(enabled := object_at(value, "citations").get("enabled"), bool):
+            block["citations"] = {"enabled": enabled}
+    return block
+
+
+def _own_source(source: Block) -> Block | None:
+    kind, data, url = text_at(source, "type"), text_at(source, "data"), text_at(source, "url")
+    if kind == "file" and not is_blank(given := text_at(source, "file_id")):
+        return {"type": kind, "file_id": given}
+    if kind == "url" and _is_fetchable(url):
+        return {"type": kind, "url": url}
+    if kind == "base64" and source.get("media_type") == _PDF and data_of(f"data:{_PDF};base64,{data}"):
+        return {"type": kind, "media_type": _PDF, "data": data}
+    if kind == "text" and source.get("media_type") == "text/plain" and not is_blank(data):
+        return {"type": kind, "media_type": "text/plain", "data": data}
+    return None
 
 
 def _unmarked(value: Block) -> Block:
-    return {name: item for name, item in value.items() if name != "cache_control"}
+    return {name: item for name, item in value.items() if name not in ("cache_control", "meta")}
 
 
-_SHAPES = Shapes(dialect="anthropic", text=_text, image=_image, file=_file, own=_own)
+SHAPES = Shapes(dialect="anthropic", text=_text, image=_image, file=_file, own=_own)
 
 
 def read(reply: object) -> Reply:

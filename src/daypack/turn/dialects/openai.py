@@ -9,7 +9,6 @@ from typing import Any
 
 from daypack.turn.dialects.given import Given
 from daypack.turn.dialects.parts import (
-    DETAILS,
     NO_OUTPUT,
     NO_TEXT,
     Block,
@@ -17,8 +16,8 @@ from daypack.turn.dialects.parts import (
     data_of,
     detail_of,
     file_name,
+    image_url,
     is_blank,
-    is_web,
     named,
     spoken,
     without_blanks,
@@ -29,9 +28,9 @@ from daypack.turn.dialects.rules.openai import MAX_ID_CHARS, NAME, validate
 from daypack.turn.dialects.tool_calls import Calls, is_custom, tool_name, whole_text
 from daypack.types.history import File, Image, Message, Text, ToolCall
 
-__all__ = ["read", "render", "validate"]
+__all__ = ["SHAPES", "read", "render", "validate"]
 
-_OWN = ("image_url", "input_audio", "file")
+_SOUNDS = ("wav", "mp3")
 
 
 def render(given: Given) -> dict[str, Any]:
@@ -56,7 +55,7 @@ def render(given: Given) -> dict[str, Any]:
     if volatile := without_blanks(given.volatile):
         text = "\n\n".join(volatile)
         if given.attached:
-            messages[-1]["content"] = _SHAPES.attach(messages[-1]["content"], text)
+            messages[-1]["content"] = SHAPES.attach(messages[-1]["content"], text)
         else:
             messages.append({"role": "user", "content": text})
     return {"messages": messages}
@@ -67,7 +66,7 @@ def _user(message: Message) -> Block:
     if isinstance(message.content, str):
         said = message.content
     else:
-        said = _SHAPES.blocks(message, message.content)
+        said = SHAPES.blocks(message, message.content)
         if all(block["type"] == "text" for block in said):
             said = "\n".join(block["text"] for block in said)  # a plain text is what every server takes
     if isinstance(said, str) and is_blank(said):
@@ -112,9 +111,9 @@ def _text(text: str) -> Block:
 
 
 def _image(part: Image) -> Block | None:
-    if is_web(part.source) or data_of(part.source):
+    if url := image_url(part.source):
         detail = detail_of(part)
-        return {"type": "image_url", "image_url": {"url": part.source, **({"detail": detail} if detail else {})}}
+        return {"type": "image_url", "image_url": {"url": url, **({"detail": detail} if detail else {})}}
     return None
 
 
@@ -125,14 +124,16 @@ def _file(part: File) -> Block | None:
 
 
 def _own(value: Block) -> Block | None:
-    kind = value.get("type", "")
-    inner = object_at(value, kind) if kind in _OWN else {}
-    if kind == "image_url" and inner.get("detail", "auto") not in DETAILS:
-        return None  # read as an image without it: the API would refuse every later request
-    return {"type": kind, kind: inner} if inner else None
+    """Return a part that has no other form: a sound, or a file that the provider has."""
+    kind, sound = text_at(value, "type"), object_at(value, "input_audio")
+    if kind == "input_audio" and text_at(sound, "data") and text_at(sound, "format") in _SOUNDS:
+        return {"type": kind, kind: {name: sound[name] for name in ("data", "format")}}
+    if kind == "file" and not is_blank(given := text_at(object_at(value, "file"), "file_id")):
+        return {"type": kind, kind: {"file_id": given}}
+    return None
 
 
-_SHAPES = Shapes(dialect="openai", text=_text, image=_image, file=_file, own=_own)
+SHAPES = Shapes(dialect="openai", text=_text, image=_image, file=_file, own=_own)
 
 
 def read(reply: object) -> Reply:

@@ -1,12 +1,14 @@
 """The parts of a message as blocks: pictures, files and what other providers call them.
 
 What a provider takes becomes a block of its own, everything else a mention such as `[image: plan.png]`. A part that
-daypack does not know (`Other`) is passed on, whole, to the dialect it came from: the one the message's meta names
-under `dialect`, or, without that, the one that knows its type. In the other dialects a picture, a file or words in a
-foreign shape are taken for what they are, and the rest is left out.
+daypack does not know (`Other`) is passed on to the dialect it came from, with the fields that its API has: the one the
+message's meta names under `dialect`, or, without that, the one that knows its type. In the other dialects a picture, a
+file or words in a foreign shape are taken for what they are, and the rest is left out. A picture whose bytes are not
+of the type it states would be refused with the whole request, so it is mentioned.
 """
 
 import re
+from binascii import a2b_base64
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any, cast
@@ -18,9 +20,11 @@ from daypack.types.history import File, Image, Message, Other, Part, Text
 NO_TEXT = "(no text)"
 NO_OUTPUT = "(no output)"
 DETAILS = ("low", "high", "auto", "original")  # how closely OpenAI's models look at an image
+IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")  # that every provider takes
 
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w.+-]+=[^;,]*)*;base64,([A-Za-z0-9+/]+={0,2})", re.ASCII)
 _SPACES = re.compile(r"\s+")
+_WEB = re.compile(r"https?://[^\s/]\S*")
 
 Block = dict[str, Any]
 
@@ -49,6 +53,18 @@ class Shapes(Struct, frozen=True):
             if block is not None:
                 found.append(block)
         return found
+
+    def takes(self, message: Message, part: Part) -> bool:
+        """Return True if a part of a user's message or a tool's result is sent, and not only mentioned."""
+        if isinstance(part, Other):
+            if comes_from(message, self.dialect) and self.own(deepcopy(part.value)):
+                return True
+            known = recognise(part.value)
+        else:
+            known = part
+        if isinstance(known, Image):
+            return self.image(known) is not None
+        return self.file(known) is not None if isinstance(known, File) else isinstance(known, Text)
 
     def attach(self, content: str | list[Block], text: str) -> str | list[Block]:
         """Return the content of a message with a text at its end."""
@@ -111,7 +127,7 @@ def named(message: Message) -> str:
 
 def is_web(source: str) -> bool:
     """True if a source is a URL that providers can fetch."""
-    return source.startswith(("https://", "http://")) and not any(character.isspace() for character in source)
+    return source.startswith("http") and _WEB.fullmatch(source) is not None and source.isprintable()
 
 
 def data_of(source: str) -> tuple[str, str] | None:
@@ -120,6 +136,36 @@ def data_of(source: str) -> tuple[str, str] | None:
     if match is None or len(match[2]) % 4:
         return None
     return match[1].lower(), match[2]
+
+
+def image_of(source: str) -> tuple[str, str] | None:
+    """Return media type and base64 text of a data: source that is an image of that type."""
+    data = data_of(source)
+    return data if data and data[0] in IMAGE_TYPES and data[0] == _type_of_bytes(data[1]) else None
+
+
+def image_url(source: str) -> str | None:
+    """Return the address of an image that providers take: one they can fetch, or its bytes; None if it is neither."""
+    if is_web(source):
+        return source
+    data = image_of(source)
+    return f"data:{data[0]};base64,{data[1]}" if data else None
+
+
+def _type_of_bytes(data: str) -> str:
+    """Return the media type that the first bytes of an image show."""
+    start = a2b_base64(data[:16] + "==")
+    if start.startswith(b"RIFF") and start[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for first, kind in _FIRST_BYTES.items() if start.startswith(first)), "")
+
+
+_FIRST_BYTES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
 
 
 def detail_of(part: Image) -> str | None:
@@ -139,7 +185,8 @@ def file_name(part: File) -> str:
 
 def recognise(value: Block) -> Part | None:
     """Return what a part in the shape of some provider means; None when it is nothing of ours."""
-    reader = _FOREIGN.get(value.get("type", ""))
+    kind = value.get("type")
+    reader = _FOREIGN.get(kind) if isinstance(kind, str) else None
     return reader(value) if reader else None
 
 

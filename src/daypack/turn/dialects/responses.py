@@ -20,6 +20,7 @@ from daypack.turn.dialects.parts import (
     data_of,
     detail_of,
     file_name,
+    image_url,
     is_blank,
     is_web,
     mention,
@@ -31,15 +32,14 @@ from daypack.turn.dialects.parts import (
 from daypack.turn.dialects.reply import Draft, Reply, read_usage
 from daypack.turn.dialects.reply_fields import list_at, object_at, open_reply, text_at, unusable
 from daypack.turn.dialects.rules.responses import MAX_ID_CHARS, SERVER_ITEMS, validate
+from daypack.turn.dialects.rules.server_items import problem_of
 from daypack.turn.dialects.tool_calls import Calls, in_order, is_custom, tool_name, whole_text
 from daypack.types.history import File, Image, Message, Other, Part, Text, Thinking, ToolCall
 
-__all__ = ["read", "render", "validate"]
+__all__ = ["SHAPES", "read", "render", "validate"]
 
 _UNFINISHED = ("failed", "cancelled", "queued", "in_progress")
 _PHASES = ("commentary", "final_answer")
-# What stands for the bytes or the place of a picture or file; one of them is needed.
-_POINTERS = ("image_url", "file_url", "file_data", "file_id")
 
 
 def render(given: Given) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def render(given: Given) -> dict[str, Any]:
         text = "\n\n".join(volatile)
         if given.attached:
             place = "content" if "content" in items[-1] else "output"
-            items[-1][place] = _SHAPES.attach(items[-1][place], text)
+            items[-1][place] = SHAPES.attach(items[-1][place], text)
         else:
             items.append({"role": "user", "content": text})
     return {"input": items}
@@ -97,7 +97,7 @@ class _Sent:
 def _content(message: Message, empty: str) -> str | list[Block]:
     content, who = message.content, named(message)
     if not isinstance(content, str):
-        blocks = _SHAPES.blocks(message, content)
+        blocks = SHAPES.blocks(message, content)
         if any(block["type"] != "input_text" for block in blocks):
             return [_text(who.rstrip()), *blocks] if who else blocks
         content = "\n".join(block["text"] for block in blocks)
@@ -112,6 +112,7 @@ def _assistant(message: Message, sent: _Sent) -> list[Block]:
     # An item of the server's tools is refused without the reasoning that led to it.
     whole = ours and all(_reasoning(part, sent) for part in message.content if isinstance(part, Thinking))
     items: list[Block] = []
+    called: list[Block] = []  # last, because nothing may come between a call and its output
     waiting: list[Block] = []  # reasoning that must be followed by another item
     voice: object = None
     for part in in_order(message):
@@ -121,8 +122,10 @@ def _assistant(message: Message, sent: _Sent) -> list[Block]:
                 waiting.append(thought)
             continue
         if isinstance(part, ToolCall):
-            item, spoke = sent.call(part), None
-        elif isinstance(part, Other) and (kept := _server_item(part, sent) if whole else None):
+            called += [*waiting, sent.call(part)]
+            waiting, voice = [], None
+            continue
+        if isinstance(part, Other) and (kept := _server_item(part, sent) if whole else None):
             item, spoke = kept, None
         else:
             item, spoke = _message(part)
@@ -134,7 +137,7 @@ def _assistant(message: Message, sent: _Sent) -> list[Block]:
         else:
             items += [*waiting, item]
         waiting, voice = [], spoke
-    return items
+    return [*items, *called]
 
 
 def _message(part: Part) -> tuple[Block | None, object]:
@@ -163,12 +166,14 @@ def _reasoning(part: Thinking, sent: _Sent) -> Block | None:
 
 
 def _server_item(part: Other, sent: _Sent) -> Block | None:
-    value = part.value
-    given = value.get("id")
-    if value.get("type") not in SERVER_ITEMS or not isinstance(given, str) or given in sent.items:
+    given = part.value.get("id")
+    if part.kind not in SERVER_ITEMS or problem_of(part.value):
         return None
-    sent.items.add(given)
-    return dict(value)
+    if given is not None:  # only a compaction may have none
+        if not isinstance(given, str) or not given or given in sent.items:
+            return None
+        sent.items.add(given)
+    return {name: field for name, field in part.value.items() if name != "meta"}  # daypack's own word
 
 
 def _text(text: str) -> Block:
@@ -176,8 +181,8 @@ def _text(text: str) -> Block:
 
 
 def _image(part: Image) -> Block | None:
-    if is_web(part.source) or data_of(part.source):
-        return {"type": "input_image", "detail": detail_of(part) or "auto", "image_url": part.source}
+    if url := image_url(part.source):
+        return {"type": "input_image", "detail": detail_of(part) or "auto", "image_url": url}
     return None
 
 
@@ -190,16 +195,17 @@ def _file(part: File) -> Block | None:
 
 
 def _own(value: Block) -> Block | None:
-    kind = value.get("type")
-    if kind not in ("input_image", "input_file") or not any(text_at(value, key) for key in _POINTERS):
+    """Return a picture or file that the provider has; those in other places are read as what they are."""
+    kind, given = text_at(value, "type"), text_at(value, "file_id")
+    if kind not in ("input_image", "input_file") or is_blank(given):
         return None
     if kind == "input_image":
         detail = value.get("detail")
-        return {**value, "detail": detail if detail in DETAILS else "auto"}
-    return dict(value)
+        return {"type": kind, "detail": detail if detail in DETAILS else "auto", "file_id": given}
+    return {"type": kind, "file_id": given}
 
 
-_SHAPES = Shapes(dialect="responses", text=_text, image=_image, file=_file, own=_own)
+SHAPES = Shapes(dialect="responses", text=_text, image=_image, file=_file, own=_own)
 
 
 def read(reply: object) -> Reply:

@@ -146,6 +146,9 @@ def _explain_message(turn: TurnView, seq: int) -> Explanation | None:
         why = f"the tail starts at message {start}"
         if seq < start:
             why = f"the user message that the tail continues from message {start}"
+        parts = [omission for omission in turn.omitted if omission.item.startswith(f"messages:{seq}/")]
+        without = [f"{omission.item.partition('/')[2]} ({omission.note})" for omission in parts]
+        why += f"; shown without {', '.join(without)}" if without else ""
         return Explanation("included", f"messages:{seq}", why, part="tail")
     for item in turn.inserted:
         if item.id == f"excerpt:{seq}":

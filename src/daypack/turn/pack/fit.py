@@ -21,7 +21,7 @@ from daypack.turn.items import CLOCK, SHOWN, Cost, Item, Missing, Omission, cost
 from daypack.turn.pack.additions import MESSAGES_AROUND, added_items, addition_cost, place_additions
 from daypack.turn.pack.assemble import ANSWERED
 from daypack.turn.pack.new_tail import Space, Tail, begin_tail
-from daypack.turn.pack.omissions import open_calls, outside_tail, unreadable
+from daypack.turn.pack.omissions import open_calls, outside_tail, unreadable, within_tail
 from daypack.turn.pack.select import Selection, objection
 from daypack.turn.pack.tail import settle_window
 from daypack.turn.pack.volatile import (
@@ -328,6 +328,8 @@ def _close(
     if not readable or tail.start > surface.first or tail.settled.dropped or window.hidden:
         outside, gaps = _outside(surface, window, tail, omitted)
         drops_messages = any(omission.reason == "budget_limit" for omission in outside)
+    of_parts = [message for message in tail.messages if message.content.__class__ is not str]
+    within = within_tail(tail, of_parts) if of_parts or tail.settled.shortened else ()
     calls = open_calls(tail.settled) if tail.settled.waiting else ()
     redacted: dict[int, tuple[str, ...]] = {}
     for entry in (*window.entries, tail.head) if tail.head else window.entries:
@@ -342,7 +344,7 @@ def _close(
         additions=(*standing, *added),
         added=added,
         volatile=volatile,
-        omitted=(*omitted, *more, *outside, *gaps),
+        omitted=(*omitted, *more, *outside, *gaps, *within),
         missing=(*surface.missing, *surface.working_missing, *calls, *map(_question, gaps)),
         prefix_cost=prefix.cost,
         tail_cost=tail_cost,

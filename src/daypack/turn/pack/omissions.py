@@ -1,4 +1,7 @@
-"""Records of the messages that are not in the tail. A range is one record."""
+"""Records of the messages that are not in the tail, and of what its messages are shown without.
+
+A range of messages is one record; `messages:3/tool_calls` and `messages:3/content[1]` are parts of a message.
+"""
 
 from collections.abc import Collection, Sequence
 
@@ -7,6 +10,7 @@ from daypack.turn.items import Missing, Omission, message_range
 from daypack.turn.pack.new_tail import Tail
 from daypack.turn.pack.tail import Settled
 from daypack.turn.surface import CompactionInfo, Surface, Window
+from daypack.types.history import Message
 
 
 def outside_tail(surface: Surface, window: Window, tail: Tail) -> list[Omission]:
@@ -36,6 +40,27 @@ def outside_tail(surface: Surface, window: Window, tail: Tail) -> list[Omission]
         if dropped.seq >= tail.start:
             item = message_range(dropped.seq, dropped.seq)
             omitted.append(Omission(item=item, reason=dropped.reason, note=dropped.note))
+    return omitted
+
+
+def within_tail(tail: Tail, of_parts: Sequence[Message]) -> list[Omission]:
+    """Return a record for each field and part that a message of the tail is shown without.
+
+    `of_parts` are its messages that are more than one text.
+    """
+    sent = {message.seq for message in tail.messages}
+    omitted = [
+        Omission(item=f"{message_range(short.seq, short.seq)}/{short.field}", reason="custom", note=short.note)
+        for short in tail.settled.shortened
+        if short.seq in sent
+    ]
+    if of_parts:
+        from daypack.turn.dialects.unsent import unsent_parts  # noqa: PLC0415 — most messages are one text
+
+        for message in of_parts:
+            for index, what in unsent_parts(message):
+                item = f"{message_range(message.seq, message.seq)}/content[{index}]"
+                omitted.append(Omission(item=item, reason="unsupported_media", note=f"no provider takes {what}"))
     return omitted
 
 

@@ -4,7 +4,8 @@ A batch is an assistant message with tool calls and the results that follow it. 
 closes it. Decisions about a closed batch never change as messages are appended, so the tail only grows:
 
 - a result that answers no call of the batch before it is dropped, and so is a second result of one call;
-- a call of a closed batch without a result gets one that says so;
+- a call of a closed batch without a result gets one that says so, also if its result comes later;
+- calls of a message that is not the assistant's are left out;
 - an open batch at the end is dropped until all its results have arrived;
 - a reply that broke off is dropped if the next message is another reply, which is the second attempt, and at the end.
 """
@@ -31,6 +32,14 @@ class Dropped(Struct, frozen=True):
     note: str
 
 
+class Shortened(Struct, frozen=True):
+    """A field of a message that is in the tail without it."""
+
+    seq: int
+    field: str
+    note: str
+
+
 class Settled(Struct, frozen=True):
     """The messages of a valid tail, the others, and the calls that have no result yet."""
 
@@ -38,15 +47,21 @@ class Settled(Struct, frozen=True):
     dropped: tuple[Dropped, ...]
     waiting: tuple[str, ...] = ()
     open: int | None = None  # seq of the message with those calls
+    shortened: tuple[Shortened, ...] = ()
 
 
 def settle(messages: Sequence[Message]) -> Settled:
     """Return the messages of a valid tail, oldest first."""
     kept: list[Message] = []
     dropped: list[Dropped] = []
+    shortened: list[Shortened] = []
+    late: set[str] = set()  # calls of closed batches that have no result
     batch: _Batch | None = None
     broken: Message | None = None  # a reply that broke off; the next message decides
     for message in messages:
+        if message.tool_calls and message.role != "assistant":
+            shortened.append(Shortened(message.seq, "tool_calls", f"a {message.role} message makes no calls"))
+            message = replace(message, tool_calls=())  # noqa: PLW2901 — as it would be stored today
         if broken:
             if message.role == "assistant":
                 dropped.append(Dropped(broken.seq, "custom", REPEATED))
@@ -56,11 +71,12 @@ def settle(messages: Sequence[Message]) -> Settled:
         if message.role == "tool":
             problem = batch.take(message, kept) if batch else _NO_CALL
             if problem:
-                reason = "duplicate" if problem == _SECOND else "custom"
-                dropped.append(Dropped(message.seq, reason, problem))
+                problem = LATE if problem == _NO_CALL and message.tool_call_id in late else problem
+                dropped.append(Dropped(message.seq, "duplicate" if problem == _SECOND else "custom", problem))
             continue
         if batch:
             kept.extend(batch.fill())
+            late.update(batch.waiting)
             batch = None
         if message.role == "assistant" and message.meta and message.incomplete:
             broken = message
@@ -70,8 +86,8 @@ def settle(messages: Sequence[Message]) -> Settled:
         dropped.append(Dropped(broken.seq, "custom", BROKEN))
     if batch and batch.waiting:
         dropped += [Dropped(message.seq, "custom", "results pending") for message in kept[batch.at :]]
-        return Settled(tuple(kept[: batch.at]), tuple(dropped), tuple(batch.waiting), batch.seq)
-    return Settled(tuple(kept), tuple(dropped))
+        return Settled(tuple(kept[: batch.at]), tuple(dropped), tuple(batch.waiting), batch.seq, tuple(shortened))
+    return Settled(tuple(kept), tuple(dropped), shortened=tuple(shortened))
 
 
 def _keep(message: Message, kept: list[Message], dropped: list[Dropped]) -> "_Batch | None":
@@ -79,7 +95,8 @@ def _keep(message: Message, kept: list[Message], dropped: list[Dropped]) -> "_Ba
     if message.tool_calls:
         kept.append(message)
         return _Batch(message, len(kept) - 1)
-    if message.content or message.role == "user":
+    content = message.content
+    if message.role == "user" or (content and not (isinstance(content, str) and content.isspace())):
         kept.append(message)
     else:
         dropped.append(Dropped(message.seq, "custom", "empty message"))
@@ -90,6 +107,7 @@ BROKEN = "broke off; the next reply replaces it"
 REPEATED = "broke off; the reply after it replaces it"
 _SECOND = "second result of the same call"
 _NO_CALL = "answers no call"
+LATE = "came after the conversation continued without it"
 
 
 class _Batch:

@@ -32,4 +32,4 @@ def message_seen_by(message: Message, target: Target) -> Message:
 
 
 def _is_thinking(part: Part) -> bool:
-    return isinstance(part, Thinking) or (isinstance(part, Other) and part.value.get("type") in _SEALED_THINKING)
+    return isinstance(part, Thinking) or (isinstance(part, Other) and part.kind in _SEALED_THINKING)

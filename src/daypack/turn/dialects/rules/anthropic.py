@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from daypack.turn.dialects.parts import IMAGE_TYPES
 from daypack.turn.dialects.rules import is_filled, objects
 from daypack.turn.dialects.rules.openai import NAME
 
 MAX_ID_CHARS = 64
 MAX_CACHE_MARKS = 4
 THINKING = ("thinking", "redacted_thinking")
-IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 CACHEABLE = ("text", "image", "document", "tool_use", "tool_result")
 SERVER_RESULTS = (
     "web_search_tool_result",
