@@ -112,7 +112,10 @@ def _print_applied(applied: Applied, args: argparse.Namespace) -> int:
                 f"{safe_line(done.plan.session)} has changed since the plan was made: what is there now was erased"
             )
     _print_memories(applied.memories)
-    _print_elsewhere([found for found in applied.plan.elsewhere if found.is_remote], "not reached")
+    unknown = [
+        found for found in applied.plan.elsewhere if found.is_remote or (found.is_backup and not found.is_certain)
+    ]
+    _print_elsewhere(unknown, "not reached")
     _print_elsewhere(applied.remaining, "still there")
     if empty:
         print("nothing found; nothing was erased")
@@ -123,7 +126,7 @@ def _print_applied(applied: Applied, args: argparse.Namespace) -> int:
     print(f"{colour('erased', 'green')} {total}, replaced by {applied.marker}{recorded}")
     if applied.remaining:
         _mention_all(applied.remaining, args)
-        print_note("some files still hold it: see above; backups and other copies are never reached")
+        print_note("some files still hold it: see above; erase changes no backup and no other copy")
         return EXIT_FAILED
     return 0
 
@@ -160,7 +163,7 @@ def _print_elsewhere(found: Sequence[Elsewhere], label: str) -> None:
 
 
 def _mention_all(found: Sequence[Elsewhere], args: argparse.Namespace) -> None:
-    if not (args.all or args.message or args.entry) and any(not file.is_remote for file in found):
+    if not (args.all or args.message or args.entry) and any(not (file.is_remote or file.is_backup) for file in found):
         print_note("`daypack erase --all …` covers all sessions and all memories of your home")
 
 

@@ -60,6 +60,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "rebuild": "Rebuild context/ from the logs",
         "index": "Build the search index of sessions",
         "erase": "Erase a secret, a message or a memory entry from every file (plan first)",
+        "backup": "Back up sessions and memories into one verified file (plan first)",
+        "restore": "Restore sessions and memories from a backup (plan first)",
         "gc": "List removable files (nothing is deleted without --apply)",
         "lint": "Find duplicate, stale and overlong text in prompt files",
         "reflect": "Promote facts from sessions into MEMORY.md",

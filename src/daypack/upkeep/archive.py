@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from daypack.config import Config, from_environment, from_file, settle
 from daypack.errors import BadInput, SessionMissing, StorageFailed, UnsafePath
 from daypack.files import atomic
 from daypack.files.lock import Lock
@@ -24,6 +23,7 @@ from daypack.history.layout import Home, Layout, check_name
 from daypack.history.session import History, absent
 from daypack.upkeep.gc.policy import read_policy
 from daypack.upkeep.gc.session_files import size_of
+from daypack.upkeep.session_settings import settings_of
 
 BUSY_SECONDS = 3600  # an active session that was written to since then is in use
 _DELETING = ".deleting-"
@@ -53,9 +53,9 @@ def archive(home: Home, agent: str, name: str, guard: Guard) -> Moved:
     layout = _live_layout(home, agent, name)
     folder = _archive_folder(home, agent)
     with _locked(home, layout, layout.messages):
-        _refuse_if_in_use(layout, guard, "archive")
+        refuse_if_in_use(layout, guard, "archive")
         atomic.make_folders(folder)
-        _guard_links(home, folder)
+        guard_links(home, folder)
         number = max(archived(home, agent, name), default=0) + 1
         while not _rename(layout.folder, os.path.join(folder, f"{name}-{number}")):
             number += 1  # another process took this number
@@ -85,8 +85,8 @@ def restore(home: Home, agent: str, name: str, number: int | None = None) -> Mov
     folder = _archive_folder(home, agent)
     path = os.path.join(folder, f"{name}-{chosen}")
     atomic.make_folders(os.path.dirname(layout.folder))
-    _guard_links(home, os.path.dirname(layout.folder))
-    _guard_links(home, path)
+    guard_links(home, os.path.dirname(layout.folder))
+    guard_links(home, path)
     if not _rename(path, layout.folder):
         raise BadInput(
             "a session of that name exists",
@@ -109,7 +109,7 @@ def delete(home: Home, agent: str, name: str, guard: Guard, number: int | None =
         layout = _live_layout(home, agent, name)
         _check_policy(home, layout)
         with _locked(home, layout, layout.messages):
-            _refuse_if_in_use(layout, guard, "delete")
+            refuse_if_in_use(layout, guard, "delete")
             return _delete(home, Moved(agent, name, None, layout.folder, size_of(layout.folder)))
     if number is None and len(numbers) > 1:
         listed = ", ".join(map(str, numbers))
@@ -121,7 +121,7 @@ def delete(home: Home, agent: str, name: str, guard: Guard, number: int | None =
         )
     chosen = _choose(home, agent, name, number)
     path = os.path.join(_archive_folder(home, agent), f"{name}-{chosen}")
-    _guard_links(home, path)
+    guard_links(home, path)
     with _locked(home, layout, os.path.join(path, os.path.basename(layout.messages))):
         return _delete(home, Moved(agent, name, chosen, path, size_of(path)))
 
@@ -150,7 +150,7 @@ def _delete(home: Home, moved: Moved) -> Moved:
     path = moved.path or ""
     top = os.path.join(home.folder, "archive")
     atomic.make_folders(top)
-    _guard_links(home, top)
+    guard_links(home, top)
     count = 1
     while not _rename(path, os.path.join(top, f"{_DELETING}{os.getpid()}.{count}")):
         count += 1
@@ -184,7 +184,7 @@ def _choose(home: Home, agent: str, name: str, number: int | None) -> int:
 @contextmanager
 def _locked(home: Home, layout: Layout, log: str) -> Generator[None]:
     """Hold the session's lock while it moves; an open writer follows it into the archive, or fails if it is deleted."""
-    lock = Lock(log, flock=_settings(home, layout).locking == "flock")
+    lock = Lock(log, flock=settings_of(home, layout).locking == "flock")
     try:
         with lock:
             yield
@@ -192,12 +192,8 @@ def _locked(home: Home, layout: Layout, log: str) -> Generator[None]:
         lock.close()
 
 
-def _settings(home: Home, layout: Layout) -> Config:
-    layers = [("environment", from_environment(os.environ)), (layout.meta, Facets(layout).meta())]
-    return settle([*layers, (home.config, from_file(home.config))])
-
-
-def _refuse_if_in_use(layout: Layout, guard: Guard, operation: str) -> None:
+def refuse_if_in_use(layout: Layout, guard: Guard, operation: str) -> None:
+    """Refuse to move the caller's own session, or one that was written to a short time ago."""
     if guard.force:
         return
     if guard.current == layout.name:
@@ -210,7 +206,7 @@ def _refuse_if_in_use(layout: Layout, guard: Guard, operation: str) -> None:
 
 
 def _check_policy(home: Home, layout: Layout) -> None:
-    history = History(layout, _settings(home, layout))
+    history = History(layout, settings_of(home, layout))
     try:
         policy = read_policy(history)
     finally:
@@ -236,7 +232,8 @@ def _archive_folder(home: Home, agent: str) -> str:
     return os.path.join(home.folder, "archive", check_name(agent, "agent"))
 
 
-def _guard_links(home: Home, path: str) -> None:
+def guard_links(home: Home, path: str) -> None:
+    """Raise UnsafePath if a path below the root is, or leads through, a symbolic link."""
     expected = os.path.realpath(home.root) + path[len(home.root) :]
     if os.path.realpath(path) != expected:
         problem = "a symbolic link leads out of the home"

@@ -10,18 +10,20 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from daypack.config import Config, from_environment, from_file, settle
+from daypack.config import Config
 from daypack.errors import BadInput, DaypackError
 from daypack.history.draft import draft_event
-from daypack.history.facets import Facets
 from daypack.history.layout import Home
 from daypack.history.session import History
 from daypack.memory.store.port import Rewritten
 from daypack.turn.prepare import Turns
+from daypack.upkeep.backup.records import Erasure as ErasureRecord
+from daypack.upkeep.backup.records import add_record, moment
 from daypack.upkeep.erase.plan import Erasure, Plan, Request, is_nothing, plan
-from daypack.upkeep.erase.scope import Elsewhere, Place
+from daypack.upkeep.erase.scope import Elsewhere, Place, all_sessions
 from daypack.upkeep.erase.session_rewrite import SessionPlan, SessionRewrite
 from daypack.upkeep.rebuild import rebuild
+from daypack.upkeep.session_settings import settings_of
 
 
 class ErasedSession(Struct, frozen=True):
@@ -33,7 +35,7 @@ class ErasedSession(Struct, frozen=True):
 
 
 class Applied(Struct, frozen=True):
-    """What was erased, and which files below the home still hold it."""
+    """What was erased, and which files of the home and which known backups still hold it."""
 
     plan: Plan
     digest: str
@@ -56,6 +58,8 @@ def apply(home: Home, request: Request, plan_id: str | None = None) -> Applied:
         return Applied(planned, "", "", (), (), ())
     erasure = Erasure(home, request, create_key=True)
     try:
+        held = erasure.backups
+        _record(erasure, planned)  # before: if this is killed, a restore must know what may be erased
         by_path = {found.path: found for found in planned.sessions}
         sessions = [
             done
@@ -63,14 +67,42 @@ def apply(home: Home, request: Request, plan_id: str | None = None) -> Applied:
             if (done := _erase(erasure, place, by_path.get(place.layout.folder), strict=plan_id is not None))
         ]
         memories = erasure.rewrite_memories()
+        _record(erasure, planned)  # after: a backup that was made meanwhile may hold it too
         target = erasure.target
-        return Applied(planned, target.digest, target.marker, tuple(sessions), memories, erasure.remaining())
+        in_backups = [holding.found for holding in held if holding.found.is_certain]
+        remaining = (*erasure.remaining(), *in_backups)
+        return Applied(planned, target.digest, target.marker, tuple(sessions), memories, remaining)
     finally:
         erasure.close()
 
 
+def _record(erasure: Erasure, planned: Plan) -> None:
+    """Record the erasure in the home, so that no restore brings back unnoticed what is erased."""
+    here = {_session_of(place.layout.folder, place.agent, place.layout.name) for place in all_sessions(erasure.home)}
+    here |= {"memory"} if erasure.has_store else set()
+    # Of what is still in the home, the plan decides; what is only in a backup was meant as well.
+    parts = (part for holding in erasure.backups for part in holding.parts if part.partition(" ")[2] not in here)
+    target = erasure.target
+    record = ErasureRecord(
+        moment(),
+        target.kind,
+        target.digest,
+        target.marker,
+        tuple(_session_of(found.path, found.agent, found.session) for found in planned.sessions),
+        tuple(memory.memory_id for memory in planned.memories),
+        tuple(parts),
+    )
+    add_record(erasure.home.folder, record)
+
+
+def _session_of(path: str, agent: str, name: str) -> str:
+    """Return a session as agent/name; an archived one without its number."""
+    live = os.path.basename(os.path.dirname(path)) == "session"
+    return f"{agent}/{name if live else name.rpartition('-')[0]}"
+
+
 def _erase(erasure: Erasure, place: Place, planned: SessionPlan | None, *, strict: bool) -> ErasedSession | None:
-    config = _settings(erasure.home, place)
+    config = settings_of(erasure.home, place.layout)
     history = History(place.layout, config)
     try:
         with history.lock:
@@ -137,12 +169,6 @@ def _make_derived(place: Place, config: Config) -> None:
         finally:
             turns.close()
             history.close()
-
-
-def _settings(home: Home, place: Place) -> Config:
-    meta = Facets(place.layout).meta()
-    layers = [("environment", from_environment(os.environ)), (place.layout.meta, meta)]
-    return settle([*layers, (home.config, from_file(home.config))])
 
 
 def _plan_changed(place: str, expected: str, found: str) -> BadInput:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from hashlib import sha256
 
 import msgspec
@@ -15,6 +16,7 @@ from daypack.memory.store.port import Rewritten, Store
 from daypack.text.sentences import sentences
 from daypack.types.history import Message
 from daypack.types.memory import DamagedRecord, Entry, Memory
+from daypack.upkeep.erase.backups import Holding, Searched, backups_holding
 from daypack.upkeep.erase.copies import spellings_of
 from daypack.upkeep.erase.log_lines import read_lines
 from daypack.upkeep.erase.marker import Key, marker_of
@@ -76,6 +78,7 @@ class Erasure:
             self._memory_ids = (self._memory_ids or frozenset()) | {self._find_memory(request.memory)}
         self.target: Target
         self.change: Callable[[str], str]
+        self._line = b""  # of a message
         if request.entry is not None:
             self._choose_entry(request.entry)
         elif request.message is not None:
@@ -98,6 +101,7 @@ class Erasure:
             *self._remote,
             *self._other_memories(memories),
             *files_holding(self.home, self.target.spellings, reached),
+            *(holding.found for holding in self.backups),
         )
         named = [structs.replace(session, path="") for session in sessions]  # a moved home has the same plan
         encoded = msgspec.json.encode((self.target.kind, named, memories))
@@ -109,6 +113,12 @@ class Erasure:
             return ()
         erased = [place.layout.folder for place in self.places]
         return tuple(files_holding(self.home, self.target.spellings, frozenset(), erased))
+
+    @cached_property
+    def backups(self) -> list[Holding]:
+        """The known backups that hold it or may hold it, as found before anything is erased."""
+        session = f"{self.places[0].agent}/{self.places[0].layout.name}" if self._line else ""
+        return backups_holding(self.home, Searched(self.target, self.change, self._line, session))
 
     def rewrite_memories(self) -> tuple[Rewritten, ...]:
         """Erase from the memories; their search indexes are removed before and after, and made again when searched."""
@@ -181,6 +191,7 @@ class Erasure:
                     message = structs.replace(decoder_of(Message).decode(line.record), seq=line.seq)
                     self.target = message_target(message, self.key)
                     self.change = self._replace
+                    self._line = line.data
                     return
         hint = "give the number or id of a message: `daypack log` shows them"
         raise SourceMissing(f"no message {name}", operation="erase", place=layout.messages, hint=hint)

@@ -14,6 +14,7 @@ from daypack.history.layout import Home, Layout
 from daypack.history.session import absent
 from daypack.history.sessions import find_session
 from daypack.turn.memory_binding import read_binding
+from daypack.upkeep.backup.records import BACKUPS, ERASURES
 from daypack.upkeep.erase.copies import Copies
 from daypack.upkeep.erase.log_lines import read_lines
 from daypack.upkeep.erase.spellings import Spellings
@@ -34,11 +35,13 @@ class Place(NamedTuple):
 
 
 class Elsewhere(Struct, frozen=True):
-    """A file below the home that holds what is erased and that the erasure does not reach."""
+    """A file that holds what is erased, or may hold it, and that the erasure does not reach."""
 
     path: str
     reason: str
     is_remote: bool = False  # a memory on a server: whether it holds it is unknown
+    is_backup: bool = False
+    is_certain: bool = False  # of a backup: it was searched
 
 
 def sessions_of(home: Home, agent: str, name: str) -> list[Place]:
@@ -111,29 +114,34 @@ def files_holding(
     for folder, folders, names in os.walk(home.folder):
         if folder == home.folder:
             folders[:] = [name for name in folders if name not in _SKIPPED]
+            names = [name for name in names if name not in (BACKUPS, ERASURES)]  # noqa: PLW2901 — times and digests
         folders[:] = sorted(name for name in folders if os.path.join(folder, name) not in reached)
         for name in sorted(names):
             path = os.path.join(folder, name)
             if path in reached or os.path.islink(path):
                 continue
-            if spelled := _spelled_in(path, spellings):
+            if spelled := spelled_in(_chunks(path), spellings):
                 yield Elsewhere(path, _STAYS if spelled == _OUTSIDE and path.startswith(inside) else spelled)
 
 
-def _spelled_in(path: str, spellings: Spellings | Copies) -> str:
-    """Return how a file holds a spelling; "" if it does not."""
-    encoded = ""
+def _chunks(path: str) -> Iterator[bytes]:
     try:
         with open(path, "rb") as file:
-            before = b""
             while data := file.read(_CHUNK):
-                if spellings.found_in(before + data):
-                    return _OUTSIDE
-                if spellings.encoded_in(before + data):
-                    encoded = "encoded (base64, hexadecimal or percent)"
-                before = data[-_MOST_SPELLED:]
+                yield data
     except OSError:
-        return ""
+        return
+
+
+def spelled_in(chunks: Iterable[bytes], spellings: Spellings | Copies) -> str:
+    """Return how the bytes of a file hold a spelling; "" if they do not."""
+    encoded, before = "", b""
+    for data in chunks:
+        if spellings.found_in(before + data):
+            return _OUTSIDE
+        if spellings.encoded_in(before + data):
+            encoded = "encoded (base64, hexadecimal or percent)"
+        before = data[-_MOST_SPELLED:]
     return encoded
 
 
