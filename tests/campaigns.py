@@ -13,7 +13,17 @@ from typing import Literal
 
 SCALE = float(os.environ.get("CAMPAIGN_SCALE") or 0.1)
 SEED = int(os.environ.get("CAMPAIGN_SEED") or datetime.now(UTC).toordinal())
-Kind = Literal["kills", "faults", "attacks", "damaged replies", "concurrent writes", "turns", "forks", "crash images"]
+Kind = Literal[
+    "kills",
+    "faults",
+    "attacks",
+    "damaged replies",
+    "concurrent writes",
+    "turns",
+    "forks",
+    "crash images",
+    "memory servers",
+]
 
 
 class Campaign:

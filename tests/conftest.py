@@ -24,8 +24,11 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         "MODEL",
         "COMPACTION_MODEL",
         "EMBEDDING_MODEL",
+        "MEMORY_MS",
         "TOKEN",
+        "URL",
         "API_KEY",
+        "API_URL",
         "WORKSPACE",
         "REDACTION",
     ):

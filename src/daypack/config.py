@@ -34,6 +34,7 @@ class Config(Struct, frozen=True):
     local model, else none.
     `embedding_model`: the model for vector search in memories: none, static, minilm or openai:URL#NAME. Default: the
     best that is installed.
+    `memory_ms`: how many milliseconds a turn waits for a memory on a server, if its budget has no `ms`.
     `redaction`: "off" keeps secrets in packs and exports.
     `window`: the numbers of the window that differ from the defaults; `turn/policy.py` has and checks them.
     """
@@ -44,6 +45,7 @@ class Config(Struct, frozen=True):
     workspace: str | None = None
     compaction_model: str | None = None
     embedding_model: str | None = None
+    memory_ms: int = 2_000
     redaction: Redaction = "on"
     window: dict[str, Given] = {}
 
@@ -57,6 +59,7 @@ class Settings(TypedDict, total=False):
     workspace: str
     compaction_model: str
     embedding_model: str
+    memory_ms: int
     redaction: Redaction
     window: Mapping[str, float | str]
 
@@ -66,6 +69,7 @@ _ALLOWED: dict[str, tuple[str, ...]] = {
     "locking": get_args(Locking),
     "redaction": get_args(Redaction),
 }
+_NUMBERS = {"memory_ms": (1, 600_000)}
 _WINDOW = "DAYPACK_WINDOW_"
 _NAMES = tuple(name for name in Config.__struct_fields__ if name != "window")
 
@@ -112,11 +116,22 @@ def from_file(path: str) -> dict[str, Any]:
 
 
 def _checked(name: str, value: object, layer: str) -> object:
+    if name in _NUMBERS:
+        return _number(name, value, layer)
     allowed = _ALLOWED.get(name)
     if not isinstance(value, str) or (allowed and value not in allowed):
         choice = f"one of {', '.join(allowed)}" if allowed else "text"
         raise BadConfig(f"{name} is {value!r}", operation="read settings", place=layer, hint=f"it must be {choice}")
     return value
+
+
+def _number(name: str, value: object, layer: str) -> int:
+    least, most = _NUMBERS[name]
+    number = int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else value
+    if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
+        hint = f"it must be a whole number from {least} to {most:,}"
+        raise BadConfig(f"{name} is {value!r}", operation="read settings", place=layer, hint=hint)
+    return number
 
 
 def _table(name: str, layers: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Given]:

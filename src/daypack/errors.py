@@ -31,7 +31,8 @@
     │   └── UnsafePath        a symbolic link or special file inside a session
     ├── SessionClosed         the session was closed before
     ├── AccessDenied          no token, a wrong token, or a token without the required scope
-    ├── ServerFailed          a memory server is unreachable or sent an invalid response
+    ├── ServerFailed          a memory server sent an error or an invalid response
+    │   └── ServerUnreachable a memory server did not answer: no connection, no response in time, a broken one
     ├── ModelFailed           a model endpoint or download failed or sent an invalid response
     └── Damaged               stored bytes are not the bytes that were written
         └── ReplayMismatch    a recorded turn cannot be rebuilt byte for byte
@@ -186,7 +187,11 @@ class AccessDenied(DaypackError):
 
 
 class ServerFailed(DaypackError):
-    """A memory server could not be reached, or sent an invalid response."""
+    """A memory server sent an error or an invalid response."""
+
+
+class ServerUnreachable(ServerFailed):
+    """A memory server did not answer: no connection, no response in time, or a response that was cut off."""
 
 
 class ModelFailed(DaypackError):

@@ -22,6 +22,7 @@ from daypack.memory.positions import Position
 from daypack.memory.remote import RETRY, RemoteMemories
 from daypack.memory.requests import GetUser
 from daypack.memory.tools import open_memory
+from daypack.types.deadline import Deadline
 from daypack.types.memory import About, Where
 
 MEMORY = {"memory_id": "m", "title": "t", "memory_type": "chat", "created_at": "2026-11-16T06:00:00Z"}
@@ -320,6 +321,9 @@ def test_everything_on_the_type_of_a_remote_memory_works_against_a_server(server
             "default_origin": memories.default_origin == "DAYPACK_MEMORY",
             "flush_every": memories.flush_every,
             "call": memories.call(GetUser()),
+            "remote": memories.remote,
+            "place": memories.place,
+            "within": memories.within(Deadline.after(60)).get_user(),
             "close": memories.close() or True,
         }
         assert tried.keys() == {name for name in dir(RemoteMemories) if not name.startswith("_")}

@@ -20,6 +20,7 @@ from daypack.history.layout import Layout
 from daypack.history.session import History
 from daypack.search.indexing import Doc
 from daypack.search.lexical import Coverage, Hit, Lexical
+from daypack.types.deadline import NO_DEADLINE, Deadline
 from daypack.types.history import Message
 
 # Measured: 10 to 15 MB of messages.jsonl a second, whether its messages are short or long.
@@ -71,7 +72,7 @@ class HistoryIndex:
         """True if there is an index, however old."""
         return self._lexical is not None or os.path.exists(self._history.layout.derived("search"))
 
-    def catch_up(self, end: int, in_time: Callable[[], bool] = lambda: True) -> list[Unindexed]:
+    def catch_up(self, end: int, deadline: Deadline = NO_DEADLINE) -> list[Unindexed]:
         """Index the messages before `end` that a turn can wait for, while there is time; return the others.
 
         That is everything, but of a long import only the newest part.
@@ -79,7 +80,7 @@ class HistoryIndex:
         while True:
             coverage = self._open().coverage()
             unindexed = _unindexed(coverage, end)
-            if not unindexed or not in_time():
+            if not unindexed or deadline.has_passed:
                 return unindexed
             step = self._next_step(coverage, end)
             waiting = self._is_long(unindexed)

@@ -4,42 +4,21 @@ import base64
 import os
 import time
 from collections.abc import Callable, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
-from socket import socket
-from typing import NamedTuple, TypeVar, cast
+from http.client import HTTPException, IncompleteRead
+from typing import NamedTuple, TypeVar
 from urllib.parse import unquote, urljoin, urlsplit
 
 from daypack.forks import ThreadLock
 from daypack.llm.addresses import is_loopback, origin
+from daypack.llm.connection import Connection, TlsConnection
+from daypack.types.deadline import NO_DEADLINE, Deadline
 
-CONNECT_SECONDS = 10.0
 MAX_BODY_BYTES = 16 << 20
 # Everything a request can fail with; ValueError is for a malformed address or number.
 NETWORK_ERRORS = (OSError, HTTPException, ValueError)
 _REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 
 _Result = TypeVar("_Result")
-
-
-class Deadline:
-    """The point in time after which a request fails."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    def remaining(self) -> float:
-        """Return the remaining seconds; raise TimeoutError if there are none."""
-        seconds = self._end - time.monotonic()
-        if seconds <= 0:
-            raise TimeoutError("the deadline has passed")
-        return seconds
-
-    def is_within(self, seconds: float) -> bool:
-        """Return True if the deadline passes before so many seconds do."""
-        return self._end - time.monotonic() <= seconds
-
-
-NO_DEADLINE = Deadline(float("inf"))
 
 
 class Retry(NamedTuple):
@@ -138,7 +117,7 @@ def send_with_retries(
         except NETWORK_ERRORS as error:
             failures, pause = (0, retry.pause_seconds) if progress() > before else (failures + 1, pause)
             wait = retry.pause_after(error, pause)
-            if failures >= retry.attempts or not retry.allows(error) or deadline.is_within(wait):
+            if failures >= retry.attempts or not retry.allows(error) or deadline.remaining() <= wait:
                 raise
         time.sleep(wait)
         pause *= 2
@@ -196,23 +175,17 @@ class Exchange:
         pool: "_Pool | None" = None,
         history: tuple[Hop, ...] = (),
     ) -> None:
-        self._deadline = deadline
-        self._idle = idle_seconds
         self._pool = pool
         self.url = request.url
         self.history = history
         self._route = (pool and pool.take()) or _Route(request.url)
         connection = self._route.connection
+        connection.deadline, connection.idle_seconds = deadline, idle_seconds
         try:
             if connection.sock is None:
-                connection.timeout = min(CONNECT_SECONDS, deadline.remaining())
                 connection.connect()
-            # The response takes this socket over from the connection; its timeout is set here before every wait.
-            self._socket = cast("socket", connection.sock)
-            self._set_timeout()
             headers = {**request.headers, **self._route.headers}
             connection.request(request.method, self._route.target(request.url), request.body, headers)
-            self._set_timeout()
             self._response = connection.getresponse()
         except BaseException:
             connection.close()
@@ -222,8 +195,7 @@ class Exchange:
 
     def read(self, max_bytes: int) -> bytes:
         """Return the next bytes of the body, b"" at its end; then `missing_bytes` is 0 if it is complete."""
-        self._set_timeout()
-        return self._response.read1(max_bytes)  # at most one wait, so a slow sender cannot exceed the deadline
+        return self._response.read1(max_bytes)
 
     def body(self) -> bytes:
         """Return the whole body; raise HTTPException if it is incomplete or longer than MAX_BODY_BYTES."""
@@ -257,10 +229,6 @@ class Exchange:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _set_timeout(self) -> None:
-        seconds = self._deadline.remaining()
-        self._socket.settimeout(seconds if self._idle is None else min(seconds, self._idle))
 
 
 def open_exchange(
@@ -305,20 +273,19 @@ class _Route:
 
     def __init__(self, url: str) -> None:
         scheme, host, port = origin(url)
-        kind = HTTPSConnection if scheme == "https" else HTTPConnection
         self.headers: dict[str, str] = {}
         self._absolute = False
         self.pid = os.getpid()
         proxy = _find_proxy(scheme, host)
         if not proxy:
-            self.connection = kind(host, port)
+            self.connection = _connection(scheme, host, port, host)
             return
         parts = urlsplit(proxy if "//" in proxy else f"//{proxy}")
         headers: dict[str, str] = {}
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
             headers["Proxy-Authorization"] = f"Basic {base64.b64encode(login).decode()}"
-        self.connection = kind(parts.hostname or "", parts.port or 3128)
+        self.connection = _connection(scheme, parts.hostname or "", parts.port or 3128, host)
         if scheme == "https":
             self.connection.set_tunnel(host, port, headers)
         else:
@@ -340,6 +307,10 @@ class _Route:
         poll = select.poll()
         poll.register(sock, select.POLLIN)
         return not poll.poll(0)
+
+
+def _connection(scheme: str, host: str, port: int | None, name: str) -> Connection:
+    return TlsConnection(host, port, name) if scheme == "https" else Connection(host, port)
 
 
 class _Pool:

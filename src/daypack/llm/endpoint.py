@@ -12,12 +12,12 @@ from daypack.llm.client import (
     NETWORK_ERRORS,
     SAME_ORIGIN,
     Client,
-    Deadline,
     RedirectRefused,
     Response,
     Retry,
     describe_error,
 )
+from daypack.types.deadline import Deadline
 
 _HINTS = {
     401: "set DAYPACK_API_KEY to a key this endpoint accepts",

@@ -35,6 +35,7 @@ class Backend:
         redacting: bool = True,
         audit: AuditLog | None = None,
     ) -> None:
+        self.embedding_model = ""  # as configured; empty: the best that is installed
         self.redacting = redacting
         self.store = store
         self.indexes = indexes
@@ -81,4 +82,6 @@ def open_backend(place: Home) -> Backend:
     limits = read_limits(file, place.config)
     audit = AuditLog(place.audit, flock=config.locking == "flock")
     redacting = config.redaction == "on"
-    return Backend(store, indexes, limits, positions=positions, redacting=redacting, audit=audit)
+    backend = Backend(store, indexes, limits, positions=positions, redacting=redacting, audit=audit)
+    backend.embedding_model = config.embedding_model or ""
+    return backend

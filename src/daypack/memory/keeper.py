@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack
 
 from msgspec import Struct
 
-from daypack.errors import BadInput, KeyConflict, QuotaExceeded, WriteFailed
+from daypack.errors import BadInput, KeyConflict, QuotaExceeded, ServerUnreachable, WriteFailed
 from daypack.memory.document.document import initial_document, is_placeholder, merge, without_summary
 from daypack.memory.document.markdown import fit_document
 from daypack.memory.exit_signal import END_SESSION, read_signal
 from daypack.memory.limits import FLUSH_EVERY
 from daypack.memory.port import MemoryTools
 from daypack.text.injected import strip_injected
+from daypack.types.deadline import Deadline
 from daypack.types.memory import ENTRY_MAX_BYTES, LIST_MAX_ENTRIES, About, Added, Consistency, Entry, RawEntry
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Keeper:
             raise BadInput(f"policy is {policy!r}", operation="keep memory", hint=hint)
         self.memory_id = memory_id
         self.prompts_folder: str | None = None  # the user's own prompts; None: the folder in the home
+        self.unreachable = False  # the server of the memory did not answer the last call
         self.notes: list[str] = []  # problems that did not stop the conversation: timeouts, failed writes
         self._tools = tools
         self._policy = policy
@@ -187,12 +189,17 @@ class Keeper:
             return
         self.start()
         self._retry(self._unsaved)
-        self._flush()
+        if not self.unreachable:
+            self._flush()
         self._finished = True
         if self._unsaved:
             first = self._unsaved[0]
             problem = f"entries not stored: {len(self._unsaved)}; the first one: {first.problem}"
             raise WriteFailed(problem, operation="finish", place=self.memory_id, hint="see keeper.failed")
+
+    def wait_until(self, deadline: Deadline) -> None:
+        """Let calls over a network fail when a deadline has passed."""
+        self._tools = self._tools.within(deadline)
 
     def prompts(self, tool: str) -> str:
         """Return the prompts of this memory's type for one tool."""
@@ -238,11 +245,13 @@ class Keeper:
         except Exception as error:  # of any kind of tools: the conversation must not fail
             problem = str(error) or type(error).__name__
             refused = isinstance(error, BadInput) and not isinstance(error, QuotaExceeded)
+            self.unreachable = isinstance(error, ServerUnreachable)
             self.notes.append(f"add_entry failed: {problem}")
             self._unsaved.append(
                 Unsaved(new.raw_entry, new.summary, new.about, new.client_key, problem, new.attempts + 1, refused)
             )
             return None
+        self.unreachable = False
         self._acknowledged[new.client_key] = new
         self._token, self._newest = added.token, max(self._newest_seq, added.seq)
         self._since_flush += 1
@@ -269,6 +278,7 @@ class Keeper:
         try:
             self._flush()
         except Exception as error:
+            self.unreachable = isinstance(error, ServerUnreachable)
             self.notes.append(f"put_context failed: {error}")
 
     def _flush(self) -> None:
@@ -311,16 +321,20 @@ class Keeper:
         return [without_summary(entry) for entry in reversed(entries)]
 
     def _retry(self, unsaved: Sequence[Unsaved]) -> bool:
-        """Add entries again under the same keys; return True if there were any."""
+        """Add entries again under the same keys, until the server does not answer; return True if there were any."""
         retried = [entry for entry in unsaved if not entry.refused]
         for entry in retried:
             self._add(entry)
+            if self.unreachable:
+                break
         return bool(retried)
 
     def _wait(self) -> Consistency | None:
         """Call await_consistency and note what it reports; None if the call failed."""
         try:
             barrier = self._tools.await_consistency(self.memory_id, token=self._token, level="visible")
+        except ServerUnreachable:
+            raise  # nor would it take the document
         except Exception as error:
             self.notes.append(f"await_consistency failed: {error}")
             return None

@@ -28,6 +28,7 @@ from daypack.memory.requests import (
     read_where,
 )
 from daypack.memory.store.port import is_id
+from daypack.types.deadline import Deadline
 from daypack.types.memory import (
     LIST_MAX_MEMORIES,
     About,
@@ -72,6 +73,20 @@ class MemoryTools(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close files or connections; the next call opens them again."""
+
+    @property
+    def remote(self) -> bool:
+        """True if calls wait for a network."""
+        return False
+
+    @property
+    def place(self) -> str:
+        """The address of the server that has the memories; empty for files."""
+        return ""
+
+    def within(self, deadline: Deadline) -> Self:  # noqa: ARG002 — for those that wait for a network
+        """Return the same memories; calls over a network fail when the deadline has passed."""
+        return self
 
     @property
     def flush_every(self) -> int:

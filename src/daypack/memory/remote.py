@@ -1,29 +1,33 @@
 """Memories on a server: the nine tools over its JSON API."""
 
+import copy
 import os
+from collections.abc import Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
 from daypack import errors
-from daypack.errors import AccessDenied, BadInput, DaypackError, ServerFailed
-from daypack.llm.addresses import origin
-from daypack.llm.client import NETWORK_ERRORS, NO_RETRY, Client, Deadline, Response, Retry, describe_error
+from daypack.errors import AccessDenied, BadInput, DaypackError, ServerFailed, ServerUnreachable
+from daypack.llm.addresses import is_loopback, is_private, origin
+from daypack.llm.client import NETWORK_ERRORS, NO_RETRY, Client, Response, Retry, describe_error
 from daypack.memory.port import MemoryTools
 from daypack.memory.requests import (
     REQUESTS,
     AddEntry,
     AwaitConsistency,
     CreateMemory,
+    GetUser,
     PutContext,
     Request,
     Result,
     read_number,
 )
+from daypack.types.deadline import NO_DEADLINE, Deadline
 from daypack.types.memory import MemoryPage
 
-ANSWER_SECONDS = 60.0
+ANSWER_SECONDS = 60.0  # for one call with its retries, unless its deadline is earlier
 RETRY = Retry(attempts=3, pause_seconds=0.2, if_refused=False, if_broken=True)
 _Answer = TypeVar("_Answer")
 
@@ -51,14 +55,41 @@ class RemoteMemories(MemoryTools):
 
     The token identifies the user; without a token the server decides. A `user` other than None and "local" must be
     the user the server has identified. Without a default `memory`, a request without one means the server's default.
+    Without a `token`, that of the environment is used if it is for this address; `named` is false if the caller did not
+    name the address but found it in a file.
     """
 
-    def __init__(self, url: str, *, user: str | None = None, token: str | None = None, memory: str = "") -> None:
+    def __init__(
+        self, url: str, *, user: str | None = None, token: str | None = None, memory: str = "", named: bool = True
+    ) -> None:
         self.default_memory = memory
         self._url = _api_address(url)
-        self._expected_user = None if user in (None, "local") else user
-        key = token if token is not None else os.environ.get("DAYPACK_TOKEN", "")
-        self._client = Client(self._url, key=key, keep_alive=True)
+        self._unchecked = [] if user is None or user == "local" else [user]
+        self.deadline = NO_DEADLINE
+        self._withheld = ""  # why the token of the environment is not sent
+        if token is None:
+            token, self._withheld = _find_token(self._url, os.environ, named=named)
+        if token and not is_private(self._url):
+            hint = "use an https address, or a tunnel to a loopback address; without DAYPACK_TOKEN no token is sent"
+            problem = "a token is not sent over a network without encryption"
+            raise BadInput(problem, operation="open memory", place=self._url, hint=hint)
+        self._client = Client(self._url, key=token, keep_alive=True)
+
+    @property
+    def remote(self) -> bool:
+        """True: every call waits for the server."""
+        return True
+
+    @property
+    def place(self) -> str:
+        """The address of the server."""
+        return self._url
+
+    def within(self, deadline: Deadline) -> "RemoteMemories":
+        """Return the same memories; their calls fail when the deadline has passed."""
+        limited = copy.copy(self)  # with the same connections
+        limited.deadline = deadline
+        return limited
 
     def __repr__(self) -> str:
         return f"RemoteMemories({self._url!r})"
@@ -67,7 +98,7 @@ class RemoteMemories(MemoryTools):
         """Send a request of any of the nine tools and return its result."""
         request = self.with_default(request)
         waiting = request.timeout_ms / 1000 if isinstance(request, AwaitConsistency) else 0.0
-        deadline = Deadline(ANSWER_SECONDS + waiting)
+        deadline = self.deadline.within(ANSWER_SECONDS + waiting)
         return self._send(request.tool, _encode(request), _RESULTS[type(request)], _retry_of(request), deadline)
 
     def list_memories(self, limit: int | str = 50, after: str | None = None) -> MemoryPage:
@@ -75,9 +106,8 @@ class RemoteMemories(MemoryTools):
         asked = {"limit": str(read_number(limit, "limit", "list_memories"))} | (
             {} if after is None else {"after": after}
         )
-        return self._send(
-            f"memories?{urlencode(asked, errors='replace')}", None, _MEMORY_PAGE, RETRY, Deadline(ANSWER_SECONDS)
-        )
+        path, deadline = f"memories?{urlencode(asked, errors='replace')}", self.deadline.within(ANSWER_SECONDS)
+        return self._send(path, None, _MEMORY_PAGE, RETRY, deadline)
 
     def close(self) -> None:
         """Close the idle connections; the next call opens a new one."""
@@ -91,30 +121,40 @@ class RemoteMemories(MemoryTools):
         retry: Retry,
         deadline: Deadline,
     ) -> _Answer:
-        if self._expected_user is not None:
-            self._check_user(self._expected_user)
+        if self._unchecked:
+            self._check_user(self._unchecked[0], deadline)
+        return self._send_unchecked(tool, body, decoder, retry, deadline)
+
+    def _send_unchecked(
+        self,
+        tool: str,
+        body: bytes | None,
+        decoder: "msgspec.json.Decoder[_Answer]",
+        retry: Retry,
+        deadline: Deadline,
+    ) -> _Answer:
         path = f"{urlsplit(self._url).path}/api/{tool}"
         tool = tool.partition("?")[0]
         try:
             response = self._client.send("GET" if body is None else "POST", path, body, retry=retry, deadline=deadline)
         except ConnectionRefusedError as error:
             hint = "start the server with `daypack serve`, or correct the address"
-            raise self._failed(tool, describe_error(error), hint) from error
+            raise self._unreachable(tool, error, hint) from error
         except NETWORK_ERRORS as error:
-            raise self._failed(tool, describe_error(error), "check the address and the server") from error
+            raise self._unreachable(tool, error, "check the address and the server") from error
         if response.status != 200:
             raise self._error_of(tool, response)
         try:
             return decoder.decode(response.body)
-        except (msgspec.DecodeError, UnicodeError) as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             hint = "check that a daypack server of this version is at this address"
             raise self._failed(tool, "the response does not have the expected format", hint) from error
 
-    def _check_user(self, expected: str) -> None:
-        self._expected_user = None
-        actual = self.get_user().user_id
-        if actual != expected:
-            self._expected_user = expected
+    def _check_user(self, expected: str, deadline: Deadline) -> None:
+        actual = self._send_unchecked(GetUser.tool, b"{}", _RESULTS[GetUser], RETRY, deadline).user_id
+        if actual == expected:
+            self._unchecked.clear()
+        else:
             hint = f"create a token with `daypack token new {expected}` and set it as DAYPACK_TOKEN"
             problem = f"the server identifies this caller as {actual!r}, not {expected!r}"
             raise AccessDenied(problem, operation="open memory", place=self._url, hint=hint)
@@ -123,16 +163,20 @@ class RemoteMemories(MemoryTools):
         """Return the server's error as the same class it has there."""
         try:
             problem = _ERROR.decode(response.body).error
-        except (msgspec.DecodeError, UnicodeError):
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             hint = "check that a daypack server is at this address"
             return self._failed(tool, f"HTTP {response.status}", hint)
         kind = getattr(errors, problem.code, None)
         if isinstance(kind, type) and issubclass(kind, DaypackError):
-            return kind(problem.message, operation=tool, place=self._url, hint=problem.hint)
+            hint = self._withheld if kind is AccessDenied and self._withheld else problem.hint
+            return kind(problem.message, operation=tool, place=self._url, hint=hint)
         return self._failed(tool, problem.message, problem.hint)
 
     def _failed(self, tool: str, problem: str, hint: str) -> ServerFailed:
         return ServerFailed(problem, operation=tool, place=self._url, hint=hint)
+
+    def _unreachable(self, tool: str, error: Exception, hint: str) -> ServerUnreachable:
+        return ServerUnreachable(describe_error(error), operation=tool, place=self._url, hint=hint)
 
 
 def _api_address(url: str) -> str:
@@ -140,13 +184,34 @@ def _api_address(url: str) -> str:
     trimmed = url.strip().rstrip("/").removesuffix("/mcp")
     try:
         scheme, host, _ = origin(trimmed)
-        valid = scheme in ("http", "https") and host and not urlsplit(trimmed).query
+        parts = urlsplit(trimmed)
+        valid = scheme in ("http", "https") and host and not parts.query
     except ValueError:
-        valid = False
+        parts, valid = None, False
+    if parts is not None and parts.username is not None:
+        hint = "put the token into DAYPACK_TOKEN, not into the address"
+        shown = f"{parts.scheme}://…@{parts.hostname}"
+        raise BadInput("the address has a name or a password", operation="open memory", place=shown, hint=hint)
     if not valid:
         hint = "write it like http://127.0.0.1:8420"
         raise BadInput(f"{url!r} is not the address of a server", operation="open memory", hint=hint)
     return trimmed
+
+
+def _find_token(url: str, environ: Mapping[str, str], *, named: bool) -> tuple[str, str]:
+    """Return the token of the environment if it is for this address, else why it is not sent."""
+    token, place = environ.get("DAYPACK_TOKEN", ""), environ.get("DAYPACK_URL", "")
+    if not token:
+        return "", ""
+    if place:
+        try:
+            fits = origin(place) == origin(url)
+        except ValueError:
+            fits = False
+        return (token, "") if fits else ("", "DAYPACK_TOKEN is for the address in DAYPACK_URL, which is another one")
+    if named or is_loopback(origin(url)[1]):
+        return token, ""
+    return "", f"DAYPACK_TOKEN was not sent: set DAYPACK_URL={url} if the token is for this server"
 
 
 def _retry_of(request: Request[Any]) -> Retry:

@@ -152,6 +152,11 @@ class Memories(MemoryTools):
         return Memories(self.backend, user, default, token_id=token_id, pause=pause)
 
     @property
+    def remote(self) -> bool:
+        """True if searches wait for an embedding model on a server."""
+        return self.backend.embedding_model.startswith("openai:")
+
+    @property
     def flush_every(self) -> int:
         """How many entries a keeper stores before it writes the document, as config.toml says."""
         return self._limits.flush_every

@@ -346,7 +346,7 @@ class Session:
         if place != self._bound_to:
             self._bound_to = place
             if self.memory is None or self.memory is self._bound:
-                self._close_memory()
+                self._close_memory(in_turn=True)
                 self.memory = self.bound if place else None
 
     def capture(self, *, end: bool = False) -> "tuple[Added, ...]":
@@ -367,15 +367,14 @@ class Session:
         return self._bound
 
     def _open_tools(self, binding: "Binding") -> "MemoryTools":
-        from daypack.memory.tools import open_memory  # noqa: PLC0415
+        from daypack.turn.memory_binding import open_tools  # noqa: PLC0415
 
-        home = self.history.layout.home
-        return open_memory(home=home.root, uid=home.uid, user=binding.user, url=binding.url)
+        return open_tools(self.history.layout.home, binding)
 
-    def _close_memory(self) -> None:
+    def _close_memory(self, *, in_turn: bool = False) -> None:
         bound, self._bound = self._bound, None
         if bound is not None:
-            bound.close()
+            bound.close(in_turn=in_turn)
 
     # Read
 

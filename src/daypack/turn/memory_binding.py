@@ -3,26 +3,30 @@
 meta.json   "memory": {"memory_id": "…", "user": "local", "url": null, "captured_through": 12}
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from daypack.derived.raw_history import repeats_history
-from daypack.errors import BadInput, MemoryMissing
+from daypack.errors import AccessDenied, BadInput, DaypackError, MemoryMissing, ServerFailed
 from daypack.files.blobs import name_of
 from daypack.history.draft import draft_event
+from daypack.history.layout import Home
 from daypack.history.session import History
 from daypack.text.redact.redact import redact_message
 from daypack.turn.ledger import BOUND
+from daypack.types.deadline import NO_DEADLINE, Deadline
 from daypack.types.history import Message
 from daypack.types.memory import Added, Hit, Remembered
 
 if TYPE_CHECKING:
+    from daypack.memory.answers import Answer
     from daypack.memory.keeper import Keeper
     from daypack.memory.port import MemoryTools
 
+CLOSING_SECONDS = 10.0  # for the document on a server; without it, the next capture writes it
 _CAPTURED_ROLES = ("user", "assistant")
 _MAX_HIT_CHARS = 1_500  # of a longer entry the summary is shown
 _OVERSAMPLING = 3  # request this many times more hits, because those of this session are skipped
@@ -38,6 +42,19 @@ class Binding(Struct, frozen=True):
 
 
 _OpenTools = Callable[[Binding], "MemoryTools"]
+
+
+def open_tools(home: Home, binding: Binding) -> "MemoryTools":
+    """Open the memories of a binding; the address in it is from a file, so that not every token is sent there."""
+    if binding.url is not None:
+        from daypack.memory.remote import RemoteMemories  # noqa: PLC0415 — HTTP costs 30 ms
+
+        return RemoteMemories(binding.url, user=binding.user, named=False)
+    from daypack.memory.tools import open_memory  # noqa: PLC0415
+
+    return open_memory(home=home.root, uid=home.uid, user=binding.user)
+
+
 convert({"memory_id": ""}, Binding)  # here, by one thread: the first conversion to a type is not safe by several
 
 
@@ -67,6 +84,7 @@ class Bound:
         self._open_tools = open_tools
         self._tools: MemoryTools | None = None
         self._keeper: Keeper | None = None
+        self.revision = 0  # of the memory, as far as this session changed it
 
     @property
     def binding(self) -> Binding:
@@ -83,25 +101,50 @@ class Bound:
         """The id of the memory."""
         return self.binding.memory_id
 
+    @property
+    def remote(self) -> bool:
+        """True if it waits for a network."""
+        return self._opened().remote
+
+    @property
+    def place(self) -> str:
+        """The address of the server; empty for a memory in files."""
+        return self._opened().place
+
     def document(self) -> str | None:
         """Return the memory's document; None while it is the placeholder of a new memory."""
-        from daypack.memory.document.document import is_placeholder  # noqa: PLC0415 — only for sessions with a memory
+        return self.ask("", 0).document
 
-        content = self._opened().get_context(self.binding.memory_id).content
-        return None if is_placeholder(content) else content
-
-    def search(self, query: str, limit: int) -> list[Remembered]:
+    def search(self, query: str, limit: int) -> Sequence[Remembered]:
         """Return relevant entries of other sessions; this session's own past is searched in its history."""
-        from daypack.search.floor import relevant  # noqa: PLC0415 — only for sessions with a memory
+        return self.ask(query, limit).hits
 
-        asked = min(100, _OVERSAMPLING * limit)
-        found = self._opened().search_memories(self.binding.memory_id, query, top_k=asked)
+    def ask(self, query: str, limit: int, deadline: Deadline = NO_DEADLINE) -> "Answer":
+        """Return the document and the relevant entries of other sessions, in one round; no query: the document."""
+        from daypack.memory.answers import Answer, problem_of  # noqa: PLC0415 — only for sessions with a memory
+        from daypack.search.floor import relevant  # noqa: PLC0415
+
+        memory, opened = self.binding.memory_id, self._opened()
+        tools = opened.within(deadline)
+        try:
+            if not query:
+                return Answer(_document(tools, memory))
+            try:
+                found = tools.search_memories(memory, query, top_k=min(100, _OVERSAMPLING * limit))
+            except (MemoryMissing, AccessDenied, ServerFailed):
+                raise
+            except DaypackError as error:  # the index cannot be used, or the query is too long
+                return Answer(_document(tools, memory), problems=(problem_of(error),))
+        finally:
+            if self._tools is not opened:
+                opened.close()  # closed while a thread asked
         # The floor again: what made the answer relevant may have been said in this session.
         others = relevant([hit for hit in found.entries if hit.session != self._name])
-        return [
+        hits = (
             Remembered(id=hit.entry_id, text=_hit_text(hit), score=hit.score, when=hit.at or hit.created_at)
             for hit in others[:limit]
-        ]
+        )
+        return Answer(found.latest_context or None, tuple(hits))
 
     def capture(self, *, end: bool = False) -> tuple[Added, ...]:
         """Add the messages since the last capture, each once; with `end` also update the document.
@@ -110,6 +153,7 @@ class Bound:
         message with <END_SESSION> updates the document too; what follows it is another conversation.
         """
         binding = self.binding
+        self.revision += 1
         keeper = self._open_keeper(binding)
         added: list[Added] = []
         last = binding.captured_through
@@ -127,6 +171,8 @@ class Bound:
             )
             if answer is not None:
                 added.append(answer)
+            if keeper.unreachable:
+                break  # every further message would wait as long; they are captured the next time
         try:
             if end:
                 self._keeper = None
@@ -157,9 +203,10 @@ class Bound:
             from daypack.memory.keeper import Keeper  # noqa: PLC0415
 
             tools = self._opened()
-            self._keeper = Keeper(tools, binding.memory_id, flush_every=tools.flush_every)
-            self._keeper.prompts_folder = self._history.layout.prompts
-            self._keeper.start()
+            keeper = Keeper(tools, binding.memory_id, flush_every=tools.flush_every)
+            keeper.prompts_folder = self._history.layout.prompts
+            keeper.start()
+            self._keeper = keeper
         return self._keeper
 
     def _opened(self) -> "MemoryTools":
@@ -167,16 +214,28 @@ class Bound:
             self._tools = self._open_tools(self.binding)
         return self._tools
 
-    def close(self) -> None:
-        """Update the document if something was captured, and close the memory."""
+    def close(self, *, in_turn: bool = False) -> None:
+        """Update the document if something was captured, and close the memory.
+
+        A server has a few seconds for that; a turn does not wait for it at all.
+        """
         try:
-            if self._keeper is not None:
+            waiting = in_turn and self._tools is not None and self._tools.remote
+            if self._keeper is not None and not waiting:
+                self._keeper.wait_until(Deadline.after(CLOSING_SECONDS))
                 self._keeper.finish()
         finally:
             self._keeper = None
             tools, self._tools = self._tools, None
             if tools is not None:
                 tools.close()
+
+
+def _document(tools: "MemoryTools", memory_id: str) -> str | None:
+    from daypack.memory.document.document import is_placeholder  # noqa: PLC0415 — only for sessions with a memory
+
+    content = tools.get_context(memory_id).content
+    return None if is_placeholder(content) else content
 
 
 def _hit_text(hit: Hit) -> str:

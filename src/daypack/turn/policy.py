@@ -93,6 +93,8 @@ QUOTED_PARTS = 2  # times the tokens of the excerpts are read: some of the quote
 STEP_TOKENS = 150  # excerpts found with one step of the agent: few, because no user asked for them
 STEP_SHARE = 0.1  # excerpts of one epoch above which steps are no longer searched for
 
+MEMORY_TIME_SHARE = 0.8  # of the milliseconds of a turn; the rest is for search in history, which needs a few
+
 # Tiers: the part of the room that the blocks of one tier take at most, as a divisor
 CORE_PART, WORKING_PART, EPHEMERAL_PART = 12, 12, 24
 

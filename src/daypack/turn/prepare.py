@@ -33,6 +33,7 @@ from daypack.turn.survey.memory import MemoryPort
 from daypack.turn.survey.survey import after_compaction, survey
 from daypack.turn.turn import Turn
 from daypack.types.context import ContextItem
+from daypack.types.deadline import Deadline
 from daypack.types.history import Message
 from daypack.types.kinds import TARGETS, Target, check_target
 
@@ -238,6 +239,7 @@ class Turns:
     def refresh(self) -> None:
         """Make the next turn of every target begin a new epoch."""
         self._refreshing.update(TARGETS)
+        self.inputs.forget_answers()
 
     def switch(self, name: str, *, on: bool) -> None:
         """Switch a block of instructions on or off."""
@@ -320,6 +322,8 @@ class Turns:
             start_seconds=seconds,
             budget_from_file=budget is None,
         )
+        if limits.ms is not None:
+            request = replace(request, deadline=Deadline.after(limits.ms / 1000, self.inputs.timer))
         if items is None:
             return request
         from daypack.turn.caller.items import read_items  # noqa: PLC0415 — few callers pass items

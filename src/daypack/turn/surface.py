@@ -9,6 +9,7 @@ from daypack.turn.budget import Limits
 from daypack.turn.items import Cost, Entry, Excerpt, Item, Missing, Omission
 from daypack.turn.policy import DEFAULT_WINDOW, WindowPolicy
 from daypack.types.compaction import Compaction
+from daypack.types.deadline import NO_DEADLINE, Deadline
 from daypack.types.kinds import EpochReason, Target
 
 _SHOWN_LOSSES = 5  # loss notes that turns repeat
@@ -23,6 +24,7 @@ class Request(Struct, frozen=True, kw_only=True):
     model: str | None = None
     items: tuple[Item, ...] = ()
     start_seconds: float = 0.0
+    deadline: Deadline = NO_DEADLINE  # for everything the turn waits for
     budget_from_file: bool = False  # the limits are those of context/budget
     protocol: bool | None = None  # ask for a snapshot in the reply; None: as the switch says
     tools: Cost = Cost()  # of the definitions that the request carries
@@ -88,7 +90,7 @@ class Epoch(Struct, frozen=True, kw_only=True):
     stubbed: frozenset[int] = frozenset()  # tool outputs of the tail that are shown as stubs
     refer_after: int = 0  # repeated outputs after this message refer to the first copy
     compaction: CompactionInfo | None = None
-    memory: str = ""  # the memory that the session was bound to
+    memory: str = ""  # the memory that the session was bound to, if that answered
 
 
 class Addition(Struct, frozen=True):

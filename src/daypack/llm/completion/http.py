@@ -5,11 +5,12 @@ from urllib.parse import urlsplit
 
 from daypack.forks import ThreadLock
 from daypack.llm.choice import Choice
-from daypack.llm.client import MODEL_RETRY, Deadline, Retry
+from daypack.llm.client import MODEL_RETRY, Retry
 from daypack.llm.completion.backends import Backend, recognise
 from daypack.llm.completion.chat import THINKING_OFF, can_think, chat_messages, read_chat, read_ollama
 from daypack.llm.completion.port import Completion, Constraint, Prompt
 from daypack.llm.endpoint import Endpoint, read_object
+from daypack.types.deadline import Deadline
 
 _PROBE_SECONDS = 15.0
 
@@ -49,7 +50,7 @@ class HttpCompleter:
     def complete(self, prompt: Prompt) -> Completion:
         """Return the completion within the deadline, or raise ModelFailed."""
         with self._lock:
-            return self._complete(prompt, Deadline(self._seconds))
+            return self._complete(prompt, Deadline.after(self._seconds))
 
     def close(self) -> None:
         """Do nothing: no connection is kept between completions."""
@@ -118,7 +119,7 @@ class HttpCompleter:
 
     def _recognised(self) -> Backend:
         if self._backend is None:
-            deadline = Deadline(min(_PROBE_SECONDS, self._seconds))
+            deadline = Deadline.after(min(_PROBE_SECONDS, self._seconds))
 
             def query(method: str, path: str, value: dict[str, Any] | None) -> dict[str, Any] | None:
                 response = self._endpoint.send(method, path, value, deadline)

@@ -7,12 +7,13 @@ from typing import Any
 from daypack.errors import ModelFailed, ModelMissing
 from daypack.forks import ThreadLock
 from daypack.llm.choice import Choice
-from daypack.llm.client import NETWORK_ERRORS, NO_RETRY, Client, Deadline
+from daypack.llm.client import NETWORK_ERRORS, NO_RETRY, Client
 from daypack.llm.completion.backends import DEFAULT_WINDOW_TOKENS, Query, recognise
 from daypack.llm.completion.chat import THINKING_OFF, can_think, chat_messages, read_chat
 from daypack.llm.completion.port import Completion, Constraint, Prompt
 from daypack.llm.endpoint import read_object
 from daypack.llm.models.gguf import is_gguf, read_window
+from daypack.types.deadline import Deadline
 
 # Small batches cost nothing on a CPU, and a completion can only be cancelled between two of them.
 _BATCH_TOKENS = 256
@@ -46,7 +47,7 @@ class LlamaCompleter:
         """Return the completion within the deadline, or raise ModelFailed."""
         with self._lock:
             server = self._load()
-            return self._complete(server, prompt, Deadline(self._seconds))
+            return self._complete(server, prompt, Deadline.after(self._seconds))
 
     def close(self) -> None:
         """Unload the model."""
@@ -146,7 +147,7 @@ class _Stream:
 
     def take(self, chunk: Any) -> bool:  # noqa: ANN401 — called by the library
         """Take a chunk; return True to cancel the completion."""
-        if self._deadline.is_within(0):
+        if self._deadline.has_passed:
             self.timed_out = True
             return True
         if error := chunk.get("error"):
@@ -172,7 +173,7 @@ def _query(address: str, key: str) -> Query:
 
     def query(method: str, path: str, _: dict[str, Any] | None) -> dict[str, Any] | None:
         try:
-            response = client.send(method, path, None, retry=NO_RETRY, deadline=Deadline(10))
+            response = client.send(method, path, None, retry=NO_RETRY, deadline=Deadline.after(10))
         except NETWORK_ERRORS:
             return None
         return read_object(response.body) if response.status == 200 else None

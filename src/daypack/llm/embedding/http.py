@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from daypack.forks import ThreadLock
 from daypack.llm.choice import Choice
-from daypack.llm.client import MODEL_RETRY, Deadline, Retry
+from daypack.llm.client import MODEL_RETRY, Retry
 from daypack.llm.endpoint import Endpoint
+from daypack.types.deadline import Deadline
 
 _BATCH_TEXTS = 32
 _BATCH_CHARS = 64_000
@@ -73,7 +74,7 @@ class HttpEmbedder:
 
     def _embed(self, texts: list[str]) -> list[Floats]:
         body = {"model": self._model, "input": texts}
-        response = self._endpoint.send("POST", self._path, body, Deadline(self._seconds))
+        response = self._endpoint.send("POST", self._path, body, Deadline.after(self._seconds))
         if response.status == 200:
             return self._read(response.body, len(texts))
         refusal = self._endpoint.read_refusal(response.body).text.lower()

@@ -21,7 +21,6 @@ from daypack.llm.addresses import origin
 from daypack.llm.client import (
     ANY_ORIGIN,
     NETWORK_ERRORS,
-    NO_DEADLINE,
     BusyServer,
     Exchange,
     RedirectRefused,
@@ -32,6 +31,7 @@ from daypack.llm.client import (
     open_exchange,
     send_with_retries,
 )
+from daypack.types.deadline import NO_DEADLINE
 
 RETRY = Retry(if_broken=True)
 _IDLE_SECONDS = 60.0

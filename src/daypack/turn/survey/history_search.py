@@ -1,7 +1,7 @@
 """History search: excerpts of earlier messages, found with the newest user message or with a query."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from daypack.text.outline import names_in
 from daypack.text.redact.redact import redact
 from daypack.turn.items import UNSEARCHED, Excerpt, Missing, TokenMeter, message_range
 from daypack.turn.policy import MAX_HITS, MAX_QUOTED_EXCERPTS, QUOTED_PARTS, STEP_TOKENS
+from daypack.types.deadline import Deadline
 from daypack.types.history import Message
 from daypack.types.records import HistoryHit
 
@@ -50,7 +51,7 @@ class HistorySearch:
         self.index = HistoryIndex(history)
 
     def find(
-        self, query: Query, bounds: Sequence[int], last: int, meter: TokenMeter, in_time: Callable[[], bool]
+        self, query: Query, bounds: Sequence[int], last: int, meter: TokenMeter, deadline: Deadline
     ) -> tuple[dict[int, list[Excerpt]], list[Missing]]:
         """Return for each bound the excerpts of messages before it, best first, and what was not searched.
 
@@ -58,10 +59,10 @@ class HistorySearch:
         same answers.
         """
         below = max(bounds)
-        if not self.index.exists and not in_time():
+        if not self.index.exists and deadline.has_passed:
             return {}, [_not_searched(Unindexed(1, below), building=False)]
         try:
-            unindexed = self.index.catch_up(last + 1, in_time)
+            unindexed = self.index.catch_up(last + 1, deadline)
             building = self.index.request_build(unindexed)
             hits = {bound: self.index.search(query.text, limit=MAX_HITS, below=bound) for bound in bounds}
         except StorageFailed as error:

@@ -1,6 +1,8 @@
 """The inputs of a session's turns: what several surveys use and what is kept in memory between them."""
 
 import os
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ from daypack.types.kinds import Tier
 from daypack.types.snapshot import Capability, TierPolicy
 
 if TYPE_CHECKING:
+    from daypack.memory.answers import Answers
     from daypack.turn.survey.refs import Refs
     from daypack.turn.survey.rules import StandingRules
 
@@ -32,6 +35,8 @@ class TurnInputs:
         self.history = history
         self.config = config
         self.memory = memory
+        self.timer: Callable[[], float] = time.monotonic  # of deadlines; the history's clock can be set back
+        self._answers: tuple[MemoryPort, Answers] | None = None
         self.redacting = config.redaction == "on"
         self.window = read_window(config.window)
         self.ledger = Ledger(history)
@@ -49,6 +54,18 @@ class TurnInputs:
         from daypack.turn.survey.rules import StandingRules  # noqa: PLC0415 — only when messages leave the window
 
         return StandingRules(self.history, self.ledger, redacting=self.redacting)
+
+    def answers(self, memory: MemoryPort) -> "Answers":
+        """Return the answers of a memory to the turns of this session."""
+        if self._answers is None or self._answers[0] is not memory:
+            from daypack.memory.answers import Answers  # noqa: PLC0415 — only for sessions with a memory
+
+            self._answers = memory, Answers(self.timer)
+        return self._answers[1]
+
+    def forget_answers(self) -> None:
+        """Ask the memory again in the next turn, also if the user message is the same."""
+        self._answers = None
 
     @property
     def workspace(self) -> str:

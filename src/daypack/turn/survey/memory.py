@@ -1,18 +1,30 @@
 """What the bound memory adds to a turn: its context document, and the entries that match the question."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 from daypack.errors import DaypackError
 from daypack.turn.items import Item, Missing
 from daypack.turn.survey.sources import Found
+from daypack.types.deadline import Deadline
 from daypack.types.memory import Remembered
 
+if TYPE_CHECKING:
+    from daypack.memory.answers import Answer, Answers, Question, Reply
+
 MEMORY = "memory"  # the item of the context document
+UNANSWERED = "unanswered"  # the memory of an epoch that began without knowing whether there is a document
 
 
 class MemoryPort(Protocol):
-    """A memory across sessions."""
+    """A memory across sessions. If a turn has a limit of milliseconds, a thread of its own calls it.
+
+    A port may also have `ask(query, limit, deadline)`, which returns an `Answer` with document and entries in one
+    round; `remote`: it waits for a network, so that its time is limited in every turn; `place`, which names it in
+    records; and `revision`, a number that changes when its answers may.
+    """
 
     def document(self) -> str | None:
         """Return the current context document; None when there is none yet."""
@@ -31,44 +43,95 @@ def memory_id(memory: MemoryPort) -> str:
         return ""
 
 
-def memory_document(memory: MemoryPort) -> Iterator[Found]:
-    """Return the context document for the prefix."""
+def is_remote(memory: MemoryPort) -> bool:
+    """Return True if the memory waits for a network."""
     try:
-        text = memory.document()
-    except Exception as error:  # any implementation can fail in its own way: the turn continues without it
-        yield _failed(error)
-        return
-    if text:
-        yield Item(
-            id=MEMORY,
-            kind="memory_document",
-            context_kind="durable_memory",
-            source="memory:document",
-            text=text,
-            title="memory",
-            placement="prefix",
-            order=50,
-            priority=0.65,
-        )
+        return bool(getattr(memory, "remote", False))
+    except DaypackError:  # a binding that cannot be used: asking it reports that
+        return False
 
 
-def memory_hits(memory: MemoryPort, query: str, limit: int, in_time: Callable[[], bool]) -> Iterator[Found]:
-    """Return at most `limit` entries that match a query."""
-    if not query or not limit:
-        return
-    if not in_time():
-        question = "What does memory hold on this? There was no time to search it."
-        yield Missing(id="memory", question=question, severity="info", requested="memory:document")
-        return
+class Asked:
+    """A question to the memory on its way."""
+
+    def __init__(self, name: str, collect: "Callable[[], Reply]") -> None:
+        self._name = name  # for records
+        self._collect = collect
+
+    @cached_property
+    def reply(self) -> "Reply":
+        """The reply, for which the first use waits."""
+        return self._collect()
+
+    def document(self, frozen: Item | None) -> Iterator[Found]:
+        """Return the context document for the prefix; if the memory does not answer, the one the epoch has."""
+        reply = self.reply
+        if reply.answer.document:
+            yield Item(
+                id=MEMORY,
+                kind="memory_document",
+                context_kind="durable_memory",
+                source="memory:document",
+                text=reply.answer.document,
+                title="memory",
+                placement="prefix",
+                order=50,
+                priority=0.65,
+            )
+        elif reply.unanswered and frozen:
+            yield frozen
+
+    def hits(self) -> Iterator[Found]:
+        """Return the entries that match, and what is missing."""
+        yield from map(_item, self.reply.answer.hits)
+        for problem in (self.reply.problem, *self.reply.answer.problems):
+            if problem:
+                question = f"What is in {self._name}? {problem}"
+                severity = "info" if self.reply.unasked else "medium"
+                yield Missing(id=MEMORY, question=question, severity=severity, requested="memory:document")
+
+
+def ask_memory(memory: MemoryPort, answers: "Answers", question: "Question", deadline: Deadline) -> Asked:
+    """Ask for the document and for the entries that match; a thread asks if there is a deadline."""
+
+    def ask(limit: Deadline) -> "Answer":
+        one_round: Callable[[str, int, Deadline], Answer] | None = getattr(memory, "ask", None)
+        if one_round is not None:
+            return one_round(question.query, question.limit, limit)
+        return _ask_in_two_rounds(memory, question)
+
+    revised = question._replace(revision=int(getattr(memory, "revision", 0)))
+    return Asked(_name_of(memory), answers.ask(revised, ask, deadline))
+
+
+def _ask_in_two_rounds(memory: MemoryPort, question: "Question") -> "Answer":
+    """Ask a port of the caller for its document, then for its entries; raise if nothing is answered."""
+    from daypack.memory.answers import Answer, problem_of  # noqa: PLC0415 — only for sessions with a memory
+
+    document: str | None = None
+    hits: tuple[Remembered, ...] = ()
+    problems: list[Exception] = []
     try:
-        yield from [_item(hit) for hit in memory.search(query, limit)]
-    except Exception as error:
-        yield _failed(error)
+        document = memory.document()
+    except Exception as error:  # any implementation can fail in its own way
+        if not question.query:
+            raise
+        problems.append(error)
+    if question.query:
+        try:
+            hits = tuple(memory.search(question.query, question.limit))
+        except Exception as error:
+            if problems:
+                raise
+            problems.append(error)
+    return Answer(document, hits, tuple(map(problem_of, problems)))
 
 
-def _failed(error: Exception) -> Missing:
-    question = f"What is in memory? It did not answer: {error or type(error).__name__}"
-    return Missing(id="memory", question=question, severity="medium", requested="memory:document")
+def _name_of(memory: MemoryPort) -> str:
+    place = ""
+    with suppress(DaypackError):
+        place = str(getattr(memory, "place", ""))
+    return " at ".join(filter(None, (f"memory {memory_id(memory)}".strip(), place)))
 
 
 def _item(hit: Remembered) -> Item:

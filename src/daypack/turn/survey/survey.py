@@ -1,7 +1,7 @@
 """Survey: read everything a turn could use, once. The only stage with a clock and with files."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ from daypack.turn.policy import (
     IMPORT_SHARE,
     MAX_IMPORT_TOKENS,
     MAX_NAME_TOKENS,
+    MEMORY_TIME_SHARE,
     NAME_CHARS,
     NAME_SHARE,
     STEP_SHARE,
@@ -42,9 +43,10 @@ from daypack.turn.survey import sources
 from daypack.turn.survey.conversation import Conversation, messages_after
 from daypack.turn.survey.history_search import Query, step_query
 from daypack.turn.survey.inputs import TurnInputs, now_of
-from daypack.turn.survey.memory import MEMORY, memory_document, memory_hits, memory_id
+from daypack.turn.survey.memory import MEMORY, UNANSWERED, Asked, ask_memory, is_remote, memory_id
 from daypack.turn.survey.missing import may_know, redact_missing
 from daypack.turn.survey.sources import Found
+from daypack.types.deadline import NO_DEADLINE, Deadline
 from daypack.types.digest import digest_text
 from daypack.types.kinds import EpochReason, Target
 
@@ -65,14 +67,17 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
     searching = searching and inside and conversation.user is not None
     pins = inputs.history.pins()
     memory = memory_id(inputs.memory) if inside and inputs.memory is not None else ""  # before its document is read
+    # First, so that it answers while files are read.
+    asked = _ask(inputs, request, conversation, folded, searching=searching) if inputs.memory is not None else None
     working = list(_working_sources(inputs, request, folded))
     others: list[Found] = [*_sources(inputs, request, conversation, folded, pins), *request.items]
     if inside and folded.rules.rules:
         from daypack.turn.survey.rules import epoch_rules  # noqa: PLC0415 — few sessions have rules
 
         others += epoch_rules(folded.rules, request, last_turn.epoch, meter)
-    if searching and inputs.memory is not None:
-        others += _memory_hits(inputs, request, conversation)
+    if asked is not None:
+        memory, remembered = _collect(asked, memory, last_turn.epoch)
+        others += remembered
     found = [*_clock(request, folded), *working, *others]
     prefix: list[Item] = []
     volatile: list[Item] = []
@@ -123,8 +128,8 @@ def survey(inputs: TurnInputs, request: Request, last_turn: LastTurn, *, searchi
         surface = replace(surface, omitted=(*surface.omitted, conversation.hidden))
     if searching and (surface.window or (surface.epoch and _hides_messages(surface, surface.epoch))):
         surface = _with_excerpts(surface, inputs, request, meter)
-    if request.limits.ms is not None:
-        surface = replace(surface, ms=_spent_ms(inputs, request))
+    if request.deadline is not NO_DEADLINE:
+        surface = replace(surface, ms=int(request.deadline.spent() * 1000))
     if inputs.redacting and (surface.missing or surface.working_missing or surface.omitted):
         return _redacted(surface)
     return surface
@@ -253,7 +258,6 @@ def _digests(pins: Mapping[str, str]) -> dict[str, str]:
 def _with_excerpts(surface: Surface, inputs: TurnInputs, request: Request, meter: TokenMeter) -> Surface:
     """Search what the window does not show verbatim: for a new user message, and with what the agent does now."""
     border, planned = _borders(surface)
-    in_time = _deadline(inputs, request)
     excerpts: list[Excerpt] = []
     window_excerpts: list[Excerpt] = []
     missing: list[Missing] = []
@@ -261,7 +265,7 @@ def _with_excerpts(surface: Surface, inputs: TurnInputs, request: Request, meter
         new = surface.last > surface.searched if query.step else max(query.seqs) > surface.searched
         bounds = [bound for bound in (border if new else 0, planned) if bound > surface.first]
         if bounds:
-            found, unsearched = inputs.history_search.find(query, bounds, surface.last, meter, in_time)
+            found, unsearched = inputs.history_search.find(query, bounds, surface.last, meter, request.deadline)
             excerpts += found.get(border, ()) if new else ()
             window_excerpts += found.get(planned, ())
             missing += [gap for gap in unsearched if gap not in missing]
@@ -313,8 +317,6 @@ def _sources(
         yield from sources.switched(folded.switches, layout)
     if inputs.workspace:
         yield from sources.workspace_files(inputs.workspace)
-    if inputs.memory is not None:
-        yield from memory_document(inputs.memory)
     if folded.children or os.path.lexists(layout.derived("child")):
         from daypack.derived.children import read_children  # noqa: PLC0415 — few sessions have children
 
@@ -342,10 +344,30 @@ def _working_sources(inputs: TurnInputs, request: Request, folded: LedgerState) 
             yield from sources.names(current, known, NAME_CHARS * min(MAX_NAME_TOKENS, int(room_tokens * NAME_SHARE)))
 
 
-def _memory_hits(inputs: TurnInputs, request: Request, conversation: Conversation) -> Iterator[Found]:
-    assert inputs.memory is not None
-    query = conversation.user.message.text if conversation.user else ""
-    return memory_hits(inputs.memory, query, request.policy.memory_hits, _deadline(inputs, request))
+def _ask(
+    inputs: TurnInputs, request: Request, conversation: Conversation, folded: LedgerState, *, searching: bool
+) -> Asked:
+    """Ask the memory for its document, and for what bears on the newest user message."""
+    from daypack.memory.answers import Question  # noqa: PLC0415 — only for sessions with a memory
+
+    memory, deadline = inputs.memory, request.deadline.part(MEMORY_TIME_SHARE)
+    assert memory is not None
+    if request.deadline is NO_DEADLINE and is_remote(memory):
+        deadline = Deadline.after(inputs.config.memory_ms / 1000, inputs.timer)
+    question = Question(memory_id(memory), erased=folded.erased)
+    if searching and conversation.user is not None and request.policy.memory_hits:
+        user = conversation.user.message
+        question = question._replace(message=user.seq, query=user.text, limit=request.policy.memory_hits)
+    return ask_memory(memory, inputs.answers(memory), question, deadline)
+
+
+def _collect(asked: Asked, memory: str, epoch: Epoch | None) -> tuple[str, list[Found]]:
+    """Return what the memory answered, and its id. If it did not answer, the document of the epoch stays."""
+    frozen = next((item for item in epoch.prefix if item.id == MEMORY), None) if epoch else None
+    document = [*asked.document(frozen if epoch and epoch.memory == memory else None)]
+    # A document that is not known yet begins an epoch when it comes.
+    known = UNANSWERED if asked.reply.problem and not document else memory
+    return known, [*document, *asked.hits()]
 
 
 class _Imports(NamedTuple):
@@ -382,15 +404,6 @@ def _redacted(surface: Surface) -> Surface:
 
 def _redact_note(omission: Omission) -> Omission:
     return replace(omission, item=redact(omission.item).text, note=omission.note and redact(omission.note).text)
-
-
-def _deadline(inputs: TurnInputs, request: Request) -> Callable[[], bool]:
-    ms = request.limits.ms
-    return lambda: ms is None or _spent_ms(inputs, request) < ms
-
-
-def _spent_ms(inputs: TurnInputs, request: Request) -> int:
-    return max(0, int((inputs.history.clock() - request.start_seconds) * 1000))
 
 
 def _clock(request: Request, folded: LedgerState) -> Iterator[Item]:
