@@ -52,7 +52,7 @@ def test_postings_that_are_added_count(connection: sqlite3.Connection) -> None:
     blue = [posting(1, 0, 1)]
     found.add([blue, []])  # the rarer term comes first
     assert found.choose(1) == [1]
-    assert found.find([1])[1].score == pytest.approx(found.all_worth * found.factor(found.find([1])[1]))
+    assert found.find([1])[1].score == pytest.approx(found.scores.all_worth * found.scores.factor(found.find([1])[1]))
 
 
 def test_the_choice_is_the_same_however_few_postings_are_looked_at(

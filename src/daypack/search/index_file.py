@@ -31,6 +31,11 @@ class IndexFile:
         self.path = self._database.path
         self._restarts = 0
 
+    @property
+    def inode(self) -> int:
+        """The file that was opened last."""
+        return self._database.inode
+
     def run(self, operation: str, work: Callable[["Connection"], Answer], *, writing: bool = False) -> Answer | None:
         """Run `work` in one transaction; return None if the file was unusable and has been replaced."""
         try:

@@ -4,7 +4,8 @@ The index is derived from texts that are stored elsewhere, and does not contain 
 in other languages and pairs of characters in scripts without spaces.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
@@ -14,9 +15,10 @@ from daypack.search.floor import Query, QueryWords, read_query
 from daypack.search.fuse import Participants, Ranked, rank
 from daypack.search.index_file import IndexFile
 from daypack.search.indexing import SCHEMA, Doc, Gap, IndexWriter, Totals
-from daypack.search.matches import Matches
+from daypack.search.matches import Chunk, Matches, Scores
 from daypack.search.neighbours import EntryTerms, Place, Rated, rate_entries
 from daypack.search.postings import MAX_TRIED, POSTINGS, Extent, read_terms, read_within
+from daypack.search.resident import Resident, ResidentMatches
 from daypack.search.words import query_terms
 
 if TYPE_CHECKING:
@@ -89,6 +91,18 @@ class _Request(NamedTuple):
     below: int | None
     allowed: frozenset[int] | None
     also: Collection[int] = ()
+    seeds: int = SEEDS
+    resident: Resident | None = None
+
+
+class _Found(NamedTuple):
+    """The best chunk of each matching entry, the positions of entries, and the terms: counts, and absent ones."""
+
+    chunks: dict[int, Chunk]
+    places: dict[int, Place]
+    scores: Scores
+    counts: list[tuple[str, int]]
+    absent: list[str]
 
 
 class Lexical:
@@ -104,11 +118,17 @@ class Lexical:
         self._block = block
         self.path = self._file.path
         self._last_newest = 0
+        self._resident = Resident()
 
     @property
     def newest(self) -> int:
         """The highest id in the index; 0 if it is empty, for example because it was replaced."""
         return self.coverage().newest
+
+    @property
+    def identity(self) -> int:
+        """A number of the file that was used last: it changes when the index is replaced."""
+        return self._file.inode
 
     def coverage(self) -> Coverage:
         """Return which ids are in the index."""
@@ -182,9 +202,11 @@ class Lexical:
 
         return self._file.run("search", work) or []
 
-    def match(self, query: str, *, also: Collection[int] = (), allowed: frozenset[int] | None = None) -> WordMatches:
-        """Return the matching entries without ranking them, together with the entries in `also`."""
-        request = _Request(read_query(query), self._postings, None, allowed, also)
+    def match(
+        self, query: str, *, also: Collection[int] = (), allowed: frozenset[int] | None = None, seeds: int = SEEDS
+    ) -> WordMatches:
+        """Return the best `seeds` matches and their neighbours, without ranking them, and the entries in `also`."""
+        request = _Request(read_query(query), self._postings, None, allowed, also, seeds, self._resident)
         return self._file.run("search", lambda connection: _match(connection, request)) or WordMatches()
 
     def names_in(self, query: str) -> list[str]:
@@ -217,43 +239,77 @@ def _match(connection: "Connection", request: _Request) -> WordMatches:
     if not totals.chunks or end <= totals.oldest:
         return WordMatches()
     extent = Extent(totals.oldest, end, totals.chunks, totals.words, postings=request.postings)
-    words = list(request.query.weights)
-    terms, absent = read_terms(connection, words, extent)
-    matches = Matches(terms, extent)
-    allowed = request.allowed
-    if allowed is not None and len(allowed) <= NARROW:
-        matches.add(read_within(connection, terms, allowed))
-    ids = {*matches.choose(SEEDS), *request.also}
-    if allowed is not None:
-        ids.update(matches.choose(SEEDS, allowed))
-    places = _surroundings(connection, ids, end)
-    wanted = {entry for _, _, before, after, _ in places.values() for entry in (before, after)}.union(places)
-    if not all(term.whole for term in terms):
-        matches.add(read_within(connection, terms, wanted, extent.visits))
-    chunks = matches.find(wanted)
-    entry_terms = {entry: EntryTerms(chunk.mask, matches.factor(chunk)) for entry, chunk in chunks.items()}
-    numbers = {entry: chunk.number for entry, chunk in chunks.items()}
-    counts = [(term.term, term.count) for term in terms]
+    found = _find_in_memory(connection, request, totals, extent) or _find_in_file(connection, request, extent)
+    chunks, scores = found.chunks, found.scores
+    shared: dict[tuple[int, float], EntryTerms] = {}  # one object for equal values: they are compared often
+    entry_terms: dict[int, EntryTerms] = {}
+    for entry, chunk in chunks.items():
+        key = chunk.mask, scores.factor(chunk)
+        entry_terms[entry] = shared.get(key) or shared.setdefault(key, EntryTerms(*key))
     return WordMatches(
-        rate_entries(entry_terms, places, matches.worth),
-        places,
-        _find_participants(connection, totals, words),
-        numbers,
-        matches.all_worth + len(absent) * extent.rarity(0),
+        rate_entries(entry_terms, found.places, scores.worth),
+        found.places,
+        _find_participants(connection, totals, list(request.query.weights)),
+        {entry: chunk.number for entry, chunk in chunks.items()},
+        scores.all_worth + len(found.absent) * extent.rarity(0),
         totals.entries,
-        QueryWords(request.query, counts, absent, chunks=totals.chunks, entries=totals.entries),
+        QueryWords(request.query, found.counts, found.absent, chunks=totals.chunks, entries=totals.entries),
         {entry: chunk.mask for entry, chunk in chunks.items()},
     )
 
 
-def _surroundings(connection: "Connection", ids: Iterable[int], end: int) -> dict[int, Place]:
-    """Read the positions of entries and of their neighbours below `end`: one before, two after."""
-    places = _read_places(connection, (entry for entry in ids if 0 < entry < end))
+def _find_in_file(connection: "Connection", request: _Request, extent: Extent) -> _Found:
+    """Find the best chunks by reading postings."""
+    terms, absent = read_terms(connection, list(request.query.weights), extent)
+    matches = Matches(terms, extent)
+    allowed = request.allowed
+    if allowed is not None and len(allowed) <= NARROW:
+        matches.add(read_within(connection, terms, allowed))
+    places = _surroundings(partial(_read_places, connection), _seeds(matches, request), request.also, extent)
+    wanted = _with_neighbours(places)
+    if not all(term.whole for term in terms):
+        matches.add(read_within(connection, terms, wanted, extent.visits))
+    return _Found(matches.find(wanted), places, matches.scores, [(term.term, term.count) for term in terms], absent)
+
+
+def _find_in_memory(connection: "Connection", request: _Request, totals: Totals, extent: Extent) -> _Found | None:
+    """Find the best chunks in the resident index; None if there is none."""
+    resident = request.resident
+    if resident is None or not resident.follow(connection, totals):
+        return None
+    terms, absent = resident.read_terms(connection, list(request.query.weights), extent)
+    matches = ResidentMatches(resident, terms, extent)
+    places = _surroundings(resident.read_places, _seeds(matches, request), request.also, extent)
+    chunks = matches.find(_with_neighbours(places))
+    return _Found(chunks, places, matches.scores, [(term.term, term.count) for term in terms], absent)
+
+
+def _seeds(matches: Matches | ResidentMatches, request: _Request) -> set[int]:
+    """Return the entries that match best."""
+    ids = set(matches.choose(request.seeds))
+    if request.allowed is not None:
+        ids.update(matches.choose(request.seeds, request.allowed))
+    return ids
+
+
+def _with_neighbours(places: dict[int, Place]) -> set[int]:
+    return {entry for _, _, before, after, _ in places.values() for entry in (before, after)}.union(places)
+
+
+def _surroundings(
+    read: Callable[[Iterable[int]], dict[int, Place]], ids: Iterable[int], also: Iterable[int], extent: Extent
+) -> dict[int, Place]:
+    """Return the positions of entries and of their neighbours in the extent: one before, two after.
+
+    Those in `also` come without neighbours: they match by their meaning, which says nothing about what is beside them.
+    """
+    end = extent.end
+    places = read(entry for entry in ids if 0 < entry < end)
     first = {entry for _, _, before, after, _ in places.values() for entry in (before, after)}
-    found = _read_places(connection, (entry for entry in first if 0 < entry < end and entry not in places))
-    following = {after for _, _, before, after, _ in found.values() if before in places}
+    found = read(entry for entry in first if 0 < entry < end and entry not in places)
+    following = {after for _, _, before, after, _ in found.values() if before in places}.union(also)
     places |= found
-    return places | _read_places(connection, (entry for entry in following if 0 < entry < end and entry not in places))
+    return places | read(entry for entry in following if 0 < entry < end and entry not in places)
 
 
 def _read_places(connection: "Connection", ids: Iterable[int]) -> dict[int, Place]:

@@ -26,15 +26,39 @@ class Chunk(NamedTuple):
         return (self.row >> LENGTH_BITS) & ((1 << CHUNK_BITS) - 1)
 
 
+class Scores:
+    """What the terms of a query are worth, and how much the length of a chunk counts."""
+
+    def __init__(self, counts: Sequence[int], extent: Extent) -> None:
+        """`counts`: in how many chunks each term is."""
+        self.rarities = [extent.rarity(count) for count in counts]
+        self.factors = _length_factors(extent.mean_words)
+        self.all_worth = sum(self.rarities)
+        self._worths: dict[int, float] = {0: 0.0}
+
+    def worth(self, mask: int) -> float:
+        """Return the weight of the terms in a mask."""
+        known = self._worths.get(mask)
+        if known is None:
+            known = sum(rarity for number, rarity in enumerate(self.rarities) if mask >> number & 1)
+            self._worths[mask] = known
+        return known
+
+    def rate(self, mask: int, length: int) -> float:
+        """Return the score of a chunk with these terms and of this length class."""
+        return self.worth(mask) * self.factors[length]
+
+    def factor(self, chunk: Chunk) -> float:
+        """Return the length factor of a chunk."""
+        return self.factors[chunk.row & (LENGTHS - 1)]
+
+
 class Matches:
     """The terms of a query, rarest first, and the chunks that contain them."""
 
     def __init__(self, terms: Sequence[Term], extent: Extent) -> None:
-        self._rarities = [extent.rarity(term.count) for term in terms]
+        self.scores = Scores([term.count for term in terms], extent)
         self._rows = [term.rows for term in terms]
-        self._worths: dict[int, float] = {0: 0.0}
-        self._factors = _length_factors(extent.mean_words)
-        self.all_worth = sum(self._rarities)
 
     def add(self, postings: Iterable[Iterable[int]]) -> None:
         """Add more postings, one list for each term."""
@@ -65,13 +89,15 @@ class Matches:
         several = [row for row, next_row in pairwise(sorted(chain.from_iterable(self._rows))) if row == next_row]
         rated = self._rate(chain(several, *self._rows[:rarest]))
         # A common term may suffice by itself: then all its postings are scored.
-        floor = _floor(rated, wanted) / self._factors[0]
-        enough = [rows for rows, rarity in zip(self._rows, self._rarities, strict=True) if rarity >= floor]
+        floor = _floor(rated, wanted) / self.scores.factors[0]
+        enough = [rows for rows, rarity in zip(self._rows, self.scores.rarities, strict=True) if rarity >= floor]
         return self._rate(chain(several, *enough)) if len(enough) > rarest else rated
 
     def _rate(self, rows: Iterable[int]) -> list[tuple[float, int]]:
         masks = self._masks(rows)
-        scores = {mask: [self.worth(mask) * factor for factor in self._factors] for mask in set(masks.values())}
+        scores = {
+            mask: [self.scores.worth(mask) * factor for factor in self.scores.factors] for mask in set(masks.values())
+        }
         last = LENGTHS - 1
         return [(scores[mask][row & last], row) for row, mask in masks.items()]
 
@@ -88,23 +114,11 @@ class Matches:
         best: dict[int, Chunk] = {}
         masks = self._masks([row for rows in self._rows for row in rows if row >> ENTRY_BITS in ids])
         for row, mask in masks.items():
-            chunk = Chunk(self.worth(mask) * self._factors[row & (LENGTHS - 1)], row, mask)
+            chunk = Chunk(self.scores.rate(mask, row & (LENGTHS - 1)), row, mask)
             entry = row >> ENTRY_BITS
             if entry not in best or best[entry] < chunk:
                 best[entry] = chunk
         return best
-
-    def worth(self, mask: int) -> float:
-        """Return the weight of the terms in a mask."""
-        known = self._worths.get(mask)
-        if known is None:
-            known = sum(rarity for number, rarity in enumerate(self._rarities) if mask >> number & 1)
-            self._worths[mask] = known
-        return known
-
-    def factor(self, chunk: Chunk) -> float:
-        """Return the length factor of a chunk."""
-        return self._factors[chunk.row & (LENGTHS - 1)]
 
 
 def _floor(rated: list[tuple[float, int]], wanted: int) -> float:

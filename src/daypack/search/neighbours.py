@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 AFTER, SECOND_AFTER, BEFORE = 0.6, 0.3, 0.5  # share of an entry's terms that counts for the entries after and before it
+_SHARES = (1.0, AFTER, BEFORE, SECOND_AFTER)
 STRETCH_BEST = 3  # entries that count for their stretch
 
 
@@ -48,19 +49,24 @@ def rate_entries(
     `worth` returns the weight of the terms in a mask.
     """
     rated: dict[int, Rated] = {}
-    terms_of = terms.get
+    known: dict[tuple[EntryTerms | None, ...], Rated] = {}
+    terms_of, place_of = terms.get, places.get
     for entry, _, before, after, _ in places.values():
-        own, near = terms_of(entry), [(AFTER, terms_of(before)), (BEFORE, terms_of(after))]
-        if before in places:
-            near.append((SECOND_AFTER, terms_of(places[before][2])))
-        shares = [(share * there[1], there[0]) for share, there in near if there]
-        if own:
-            mask, factor = own
-            score = factor * worth(mask)
-            rated[entry] = Rated(score, _sum_once([(factor, mask), *shares], worth) if shares else score)
-        elif shares:
-            rated[entry] = Rated(0.0, _sum_once(shares, worth))
+        earlier = place_of(before)
+        there = terms_of(entry), terms_of(before), terms_of(after), terms_of(earlier[2]) if earlier else None
+        score = known.get(there)
+        if score is None:
+            score = known[there] = _rate(there, worth)
+        if score[1]:
+            rated[entry] = score
     return rated
+
+
+def _rate(there: tuple[EntryTerms | None, ...], worth: Callable[[int], float]) -> Rated:
+    """Score an entry by its terms and those of the entries before, after, and two before it."""
+    shares = [(share * terms[1], terms[0]) for share, terms in zip(_SHARES, there, strict=True) if terms]
+    own = shares[0][0] * worth(shares[0][1]) if there[0] else 0.0
+    return Rated(own, _sum_once(shares, worth) if len(shares) > 1 or not there[0] else own)
 
 
 def _sum_once(terms: list[tuple[float, int]], worth: Callable[[int], float]) -> float:

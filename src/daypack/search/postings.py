@@ -6,9 +6,9 @@ entries found so far: SQLite filters those postings itself, which is cheaper tha
 rarest term is too common, its newest postings are read, and those where terms co-occur.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from math import inf, log, log2
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec.json import Decoder
 
@@ -34,6 +34,7 @@ MAX_ID = 1 << 50
 # Returned as one JSON text: a row for each posting would cost as much as the rest of the search.
 _FIRST = """SELECT json_group_array(rowid) FROM
     (SELECT rowid FROM postings WHERE postings MATCH ? AND rowid < ? ORDER BY rowid LIMIT ?)"""
+_AFTER = "SELECT json_group_array(rowid) FROM postings WHERE postings MATCH ? AND rowid > ? AND rowid < ?"
 _NEWEST = """SELECT json_group_array(rowid) FROM
     (SELECT rowid FROM postings WHERE postings MATCH ? AND rowid > ? AND rowid < ? ORDER BY rowid DESC LIMIT ?)"""
 _WITHIN = """SELECT json_group_array(rowid) FROM postings WHERE postings MATCH ? AND rowid >= ? AND rowid < ?
@@ -52,6 +53,7 @@ class Extent:
     """The range that is searched, from `oldest` to before `end`, with the chunks and words of the whole index."""
 
     def __init__(self, oldest: int, end: int, chunks: int, words: int, *, postings: int | None = None) -> None:
+        self.end = end
         self.oldest = oldest << ENTRY_BITS
         self.newest = end << ENTRY_BITS
         self.chunks = chunks
@@ -65,12 +67,22 @@ class Extent:
         return log(1 + (self.chunks - count + 0.5) / (count + 0.5))
 
 
+class _Counted(Protocol):
+    @property
+    def term(self) -> str: ...
+    @property
+    def count(self) -> int: ...
+
+
+Found = TypeVar("Found", bound=_Counted)
+
+
 class Term:
     """The postings of a term in any of its forms: all of them if `whole`, else the newest and some more."""
 
-    def __init__(self, term: str, forms: Iterable[str], connection: "Connection", extent: Extent) -> None:
+    def __init__(self, term: str, query: str, connection: "Connection", extent: Extent) -> None:
         self.term = term
-        self.query = " OR ".join(f'"{form}"' for form in forms)
+        self.query = query
         self.rows = _read(connection, self.query, extent, SAMPLE)
         self.whole = len(self.rows) < SAMPLE
         self.count = len(self.rows)
@@ -82,24 +94,44 @@ class Term:
 
 def read_terms(connection: "Connection", terms: list[str], extent: Extent) -> tuple[list[Term], list[str]]:
     """Return the terms that occur, rarest first, with their postings, and those that do not occur."""
+
+    def read(term: str, query: str) -> Term | None:
+        candidate = Term(term, query, connection, extent)
+        return candidate if candidate.rows else None
+
+    found, absent = find_terms(terms, read, lambda term, other: term.rows == other.rows)
+    _read_rarest(connection, found, extent)
+    return sorted(found, key=lambda candidate: candidate.count), absent
+
+
+def find_terms(
+    terms: list[str], read: Callable[[str, str], Found | None], agree: Callable[[Found, Found], bool]
+) -> tuple[list[Found], list[str]]:
+    """Return the terms that occur, rarest first, and those that do not occur; `read` takes a term and its query.
+
+    Terms with the same stem, as `paint` and `painting`, are one. SQLite stems, so postings that `agree` show it.
+    """
     if len(terms) > MAX_TRIED:
         terms = terms[: MAX_TRIED // 2] + terms[-MAX_TRIED // 2 :]
-    found: list[Term] = []
+    found: list[Found] = []
     known_forms: set[str] = set()
     absent: list[str] = []
     for term in terms:
         forms = irregular_forms(term)
         if known_forms.isdisjoint(forms):
             known_forms.update(forms)
-            candidate = Term(term, forms, connection, extent)
-            if not candidate.rows:
+            candidate = read(term, " OR ".join(f'"{form}"' for form in forms))
+            if candidate is None:
                 absent.append(term)
-            elif not any(_same_stem(candidate, other) for other in found):
+            elif not any(term[:3] == other.term[:3] and agree(candidate, other) for other in found):
                 found.append(candidate)
     found.sort(key=lambda candidate: candidate.count)
-    del found[MAX_TERMS:]
-    _read_rarest(connection, found, extent)
-    return sorted(found, key=lambda candidate: candidate.count), absent
+    return found[:MAX_TERMS], absent
+
+
+def read_after(connection: "Connection", query: str, row: int, extent: Extent) -> list[int]:
+    """Return all postings after a row, oldest first."""
+    return _NUMBERS.decode(connection.execute(_AFTER, (query, row, extent.newest)).fetchone()[0])
 
 
 def read_within(
@@ -117,11 +149,6 @@ def read_within(
             values = (candidate.query, low, min(high, candidate.reach), wanted)
             read.append(_NUMBERS.decode(connection.execute(_WITHIN, values).fetchone()[0]))
     return read
-
-
-def _same_stem(candidate: Term, other: Term) -> bool:
-    """Return True if two terms share a stem, as `paint` and `painting` do. SQLite stems, so equal postings show it."""
-    return candidate.term[:3] == other.term[:3] and candidate.rows == other.rows
 
 
 def _read(connection: "Connection", query: str, extent: Extent, limit: int, back: int = 0) -> list[int]:

@@ -55,6 +55,32 @@ def test_entries_that_come_later_are_found_and_gaps_are_no_matter(folder: str) -
     index.close()
 
 
+def test_the_same_question_is_answered_once_until_the_index_changes(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[str] = []
+    match = Lexical.match
+
+    def count(self: Lexical, query: str, **options: object) -> object:
+        searched.append(query)
+        return match(self, query, **options)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(Lexical, "match", count)
+    feed = ListFeed(TALK)
+    index = Index(folder, feed)
+    first = index.search("invoices", 3)
+    assert index.search("invoices", 3) == first
+    assert searched == ["invoices"]
+    assert index.search("invoices", 3, allowed=[1]) == []
+    assert len(searched) == 2
+    feed.stored.append(entry(20, "The invoices of March are paid.", session="b", role="user"))
+    assert 20 in seqs(index.search("invoices", 3))
+    feed.stored[:] = feed.stored[:2]  # entries were erased, and the index with them
+    erase_index(folder)
+    assert index.search("invoices", 3) == []
+    index.close()
+
+
 @pytest.mark.parametrize("query", ["东京的拉面好吃吗", "拉面"])
 def test_a_chinese_query_finds_chinese_text(index: Index, query: str) -> None:
     assert seqs(index.search(query, 1)) == [5]

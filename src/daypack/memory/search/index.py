@@ -13,6 +13,7 @@ import os
 import shutil
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 POSTINGS = 40_000  # read per search; with 100,000 entries as good as reading all
 CLOSEST = 100  # entries taken from the vectors, at least
+_SEEDS = 40  # best matches whose neighbours are examined, at least; LoCoMo and BEAM are answered as with 160
+_ANSWERS = 256  # kept
 _BATCH = 2_000
 _EMBEDDED_BY_SEARCH = 64  # a search embeds up to so many missing entries …
 _EMBEDDING_SECONDS = 1.0  # … for so long
@@ -83,6 +86,26 @@ class _Notes(threading.local):
     texts: tuple[str, ...] = ()
 
 
+class _Answers:
+    """The answers to the last questions, as long as the index is the same: agents ask again within a task."""
+
+    def __init__(self) -> None:
+        self._state: object = None
+        self._known: OrderedDict[object, list[RankedEntry]] = OrderedDict()
+
+    def find(self, state: object, asked: object) -> list[RankedEntry] | None:
+        if state != self._state:
+            self._known.clear()
+            self._state = state
+        return self._known.get(asked)
+
+    def keep(self, state: object, asked: object, answer: list[RankedEntry]) -> None:
+        if state == self._state:  # another thread may have seen a newer one
+            self._known[asked] = answer
+            while len(self._known) > _ANSWERS:
+                self._known.popitem(last=False)
+
+
 class Index:
     """The index of one memory in `folder`; threads and processes may share it."""
 
@@ -96,6 +119,7 @@ class Index:
         self._skipped = Skipped(folder, self._is_intact)
         # Read for the words, used again for the vectors.
         self._last_batch: tuple[int, Sequence[Entry | DamagedRecord]] = (-1, ())
+        self._answers = _Answers()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -215,15 +239,20 @@ class Index:
         """Return the best entries that are relevant, best first; with `allowed` only those."""
 
         some = None if allowed is None else frozenset(allowed)
+        asked = query, limit, some
 
         def work() -> list[RankedEntry]:
             notes: list[str] = []
             self._notes.texts = ()
             known, there = self._compare(documents=False)
             newest = self._add_entries(known.entries, there.entries, None)
+            state = newest, self._words.identity, self._vectors.newest if self._vectors else 0
+            if (answer := self._answers.find(state, asked)) is not None:
+                return answer
             nearest = self._search_vectors(query, limit, some, newest, notes)
             self._notes.texts = tuple(notes)
-            matches = self._words.match(query, also=nearest.ids if nearest else (), allowed=some)
+            also, seeds = nearest.ids if nearest else (), max(_SEEDS, 2 * limit)
+            matches = self._words.match(query, also=also, allowed=some, seeds=seeds)
             closeness: Closeness | None = None
             if nearest and self._vectors:
                 closeness = self._vectors.compare(nearest, matches.places.keys())
@@ -231,7 +260,10 @@ class Index:
             ranked = rank(
                 matches.rated, matches.places, matches.participants, examined, closeness=closeness, allowed=some
             )
-            return relevant([_rate(entry, matches, closeness) for entry in ranked])[:limit]
+            answer = relevant([_rate(entry, matches, closeness) for entry in ranked])[:limit]
+            if not notes:  # what was limited is asked again
+                self._answers.keep(state, asked, answer)
+            return answer
 
         return self._retry_once(work) if limit > 0 else []
 
@@ -243,7 +275,7 @@ class Index:
             return None
         try:
             embedded = self._vectors.newest
-            if embedded < newest and len(self._feed.entries(embedded, _EMBEDDED_BY_SEARCH + 1)) <= _EMBEDDED_BY_SEARCH:
+            if 0 < newest - embedded <= _EMBEDDED_BY_SEARCH:
                 deadline = time.monotonic() + _EMBEDDING_SECONDS
                 reached = self._embed(self._vectors, IndexProgress(newest, 0), deadline)
                 embedded = reached.vectors
