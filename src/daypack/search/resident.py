@@ -1,4 +1,4 @@
-"""An index in memory, for one that is searched often: scores all its chunks without reading or sorting postings.
+"""Indexes that are searched often, in memory: all chunks are scored without reading or sorting postings.
 
 Chunks are numbered in the order of their postings. A term is one byte for each chunk, 1 where it occurs. Eight terms
 added up, each shifted by one bit, are a plane: one byte for each chunk, the mask of the terms in it. Adding, counting
@@ -109,7 +109,7 @@ class Resident:
             flags = self._read(connection, query, extent)
             return ResidentTerm(term, flags.data, flags.bits, flags.count) if flags.count else None
 
-        return find_terms(terms, read, lambda one, other: one.flags == other.flags)
+        return find_terms(terms, read, lambda term, other: term.flags == other.flags)
 
     def _read(self, connection: "Connection", query: str, extent: Extent) -> _Flags:
         flags = self._terms.pop(query, None) or _Flags()
