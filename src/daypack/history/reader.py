@@ -85,7 +85,7 @@ class Reader(Generic[Record]):
     def tail(self, count: int) -> tuple[Record, ...]:
         """Return the last `count` records, oldest first.
 
-        A torn last line is not a record yet: it is skipped here and moved aside by the next append.
+        A last write that is not whole has no records: it is skipped here and moved aside by the next append.
         """
         return self._look(lambda: self._tail(count))
 
@@ -111,7 +111,7 @@ class Reader(Generic[Record]):
         return self._offsets.last()
 
     def torn(self) -> bool:
-        """Return True if there are bytes after the last complete line."""
+        """Return True if there are bytes after the last complete write."""
         return self._look(lambda: self._cover() >= 0 and self._offsets.last().end != self._size)
 
     def position(self, seq: int) -> int:
@@ -214,8 +214,9 @@ class Reader(Generic[Record]):
         self._rebuilds += 1
         self.generation += 1
         self.sidecar_is_wrong = True
+        known = self._offsets.last().end
         self._offsets.ignore()
-        extend(self._offsets, self._fd, self._size, None)
+        extend(self._offsets, self._fd, self._size, None, known)
         raise _Rebuilt
 
     def _cover(self) -> int:

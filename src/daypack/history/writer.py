@@ -78,9 +78,11 @@ class Writer(Generic[Record]):
         self._checks = -1
         self._seq = self._crc = self._end = 0  # of the last line
         self._lines = 0
+        self._begun = 0  # lines before what the next sync is for
         self.dirty = False  # something was written since the files were opened
         self._writing = False  # the lock does not exclude a signal handler in its own thread
         self._floor = 0  # bytes before this offset may be another process's: never removed
+        self._known = 0  # lines before this offset were acknowledged, in spite of what is damaged in them
 
     def forget(self) -> None:
         """In a forked child: drop the files of the parent, in which another thread may have been writing."""
@@ -102,7 +104,7 @@ class Writer(Generic[Record]):
         """Make sure that the log ends with a complete line and its state is known; the caller holds the lock."""
         self._enter()
         try:
-            return self._ready()
+            return self._start_commit()
         except OSError as error:
             raise refusal(self.path, error, "open for append") from error
         finally:
@@ -120,7 +122,7 @@ class Writer(Generic[Record]):
         """Do `begin` and `write`; the caller holds the lock."""
         self._enter()
         try:
-            return self._write(self._ready(), records, now)
+            return self._write(self._start_commit(), records, now)
         except OSError as error:
             raise refusal(self.path, error, "open for append") from error
         finally:
@@ -130,6 +132,11 @@ class Writer(Generic[Record]):
         if self._writing:
             raise reentered(self.path)
         self._writing = True
+
+    def _start_commit(self) -> Handle:
+        handle = self._ready()
+        self._begun = self._lines
+        return handle
 
     def _ready(self) -> Handle:
         handle = self._handle
@@ -157,15 +164,18 @@ class Writer(Generic[Record]):
         seq, crc, end = self._seq, self._crc, self._end
         lines: list[bytes] = []
         slots: list[bytes] = []
-        for record in records:
+        mark, count, earlier = b"", len(records), self._lines - self._begun
+        for number, record in enumerate(records, 1):
             seq += 1
+            if count > 1 or earlier:
+                mark = jsonl.batch_mark(number, count, earlier)
             # No other code has these values yet: setting fields in place saves a copy of each.
             force_setattr(record, "seq", seq)
             force_setattr(record, "id", f"{self._prefix}-{seq}")
             if not record.ts:
                 force_setattr(record, "ts", time)
             try:
-                line, seal = jsonl.seal(_encode(record))
+                line, seal = jsonl.seal(_encode(record), mark)
             except UnicodeEncodeError as error:
                 raise _not_utf8(record, error) from error
             force_setattr(record, "crc", seal)
@@ -177,7 +187,7 @@ class Writer(Generic[Record]):
             lines.append(line)
             slots.append(SLOT.pack(end, length, tokens, seq, crc, flags))
             end += length
-        self._append(handle, b"".join(lines))
+        self._append(handle, lines[0] if count == 1 else b"".join(lines))
         self.dirty = True
         handle.written = end
         self._offsets.add_packed(b"".join(slots))
@@ -229,6 +239,7 @@ class Writer(Generic[Record]):
     def rebuild(self) -> Handle:
         """Rebuild the sidecar from the log; the caller holds the lock."""
         self._offsets.make_writable()
+        self._known = self._offsets.last().end
         self._offsets.ignore()
         self._handle = None
         return self.begin()
@@ -251,7 +262,7 @@ class Writer(Generic[Record]):
     def _catch_up(self, handle: Handle, size: int) -> None:
         """Read what other processes have appended; on the first append, everything."""
         if size and jsonl.read_at(handle.fd, size - 1, 1) != b"\n":
-            size = self._repair(handle, size)
+            size = self._terminate(handle, size)
         if size < self._end:
             handle.durable = 0  # known lines were removed: the bytes there now were never synced
         offsets = self._offsets
@@ -260,7 +271,9 @@ class Writer(Generic[Record]):
         if offsets.last().end != size or not fits(offsets, handle.fd, size):
             if offsets.replaced:
                 offsets.follow()
-            extend(offsets, handle.fd, size, self._measure)
+            extend(offsets, handle.fd, size, self._measure, self._known)
+            self._known = 0
+            size = self._cut(handle, offsets.last().end, size)
         last = offsets.last()
         self._seq, self._crc, self._end = last.seq, last.crc, last.end
         self._lines = len(offsets)
@@ -272,18 +285,28 @@ class Writer(Generic[Record]):
         except UNREADABLE:
             return _NO_RECORD  # readers report it
 
-    def _repair(self, handle: Handle, size: int) -> int:
-        """Move a torn tail to a file, keeping a complete line in it, and return the new size."""
+    def _terminate(self, handle: Handle, size: int) -> int:
+        """Add the LF that a complete last line lacks, and return the new size."""
         tail = jsonl.unterminated(handle.fd, 0, size)
         whole = jsonl.complete(tail) or (tail if self._measure(tail) != _NO_RECORD else b"")
+        if not whole:
+            return size
         offset = size - len(tail)
         moved = None if whole == tail else self._set_aside(tail)
         if whole != tail:
             os.ftruncate(handle.fd, offset + len(whole))
-        if whole:
-            jsonl.write_all(handle.fd, b"\n")
+        jsonl.write_all(handle.fd, b"\n")
         self.repairs.append(Repair(os.path.basename(self.path), offset, len(tail), moved))
-        return offset + (len(whole) + 1 if whole else 0)
+        return offset + len(whole) + 1
+
+    def _cut(self, handle: Handle, end: int, size: int) -> int:
+        """Move a newest write that is not whole to a file, and return the new size."""
+        if end < size:
+            tail = jsonl.read_at(handle.fd, end, size - end)
+            moved = self._set_aside(tail)
+            os.ftruncate(handle.fd, end)
+            self.repairs.append(Repair(os.path.basename(self.path), end, len(tail), moved))
+        return end
 
     def _set_aside(self, tail: bytes) -> str:
         number = 1
