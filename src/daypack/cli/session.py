@@ -9,12 +9,12 @@ from typing import Any
 from daypack.cli.columns import AGE_COLUMNS, age, fit, terminal_width
 from daypack.cli.options import add_place, default_agent, natural, open_named
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line
-from daypack.config import Settings
+from daypack.config import Settings, from_environment, from_file, settle
 from daypack.derived.title import title_of
 from daypack.errors import DaypackError
-from daypack.files.offsets import DAMAGED, UNCOUNTED
 from daypack.history.facets import Facets
-from daypack.history.layout import Home, Layout, find_home
+from daypack.history.layout import Home, find_home
+from daypack.history.session_index import SessionIndex
 from daypack.session import Session, open_session
 
 _PIPE_COLUMNS = 160  # where output is not a terminal
@@ -56,8 +56,10 @@ def _new(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     home = find_home(args.home, args.uid)
-    names = _newest_first(home, args.agent)
-    rows = [_row(name, args) for name in names[: args.n or None]]
+    index = _index(home, args.agent)
+    names = sorted(index.names, key=lambda name: _updated(home, args.agent, name, index), reverse=True)
+    rows = [_row(name, args, index) for name in names[: args.n or None]]
+    index.save()
     if args.json:
         print(json_text(rows))
         return 0
@@ -85,13 +87,23 @@ def _mention_others(home: Home, agent: str, noun: str) -> None:
         print_note(f"{count} of {'agent' if len(names) == 1 else 'agents'} {safe_line(listed)}: add --agent NAME")
 
 
-def _newest_first(home: Home, agent: str) -> list[str]:
-    """Return the names of sessions by their last append; those without a readable time come last."""
-    return sorted(home.list(agent), key=lambda name: _updated(home.session(agent, name)), reverse=True)
+def _index(home: Home, agent: str) -> SessionIndex:
+    """Return what is known of an agent's sessions without opening them; nothing if the settings are refused."""
+    try:
+        settings = settle([("environment", from_environment(os.environ)), (home.config, from_file(home.config))])
+    except DaypackError:
+        return SessionIndex(home, agent, None)
+    return SessionIndex(home, agent, str(settings))
 
 
-def _updated(layout: Layout) -> tuple[str, int]:
-    """Return the time of the last append, to the second, and that of the file: it may have been copied since."""
+def _updated(home: Home, agent: str, name: str, index: SessionIndex) -> tuple[str, int]:
+    """Return the time of the last append, to the second, and that of the file: it may have been copied since.
+
+    Those without a readable time come last.
+    """
+    if row := index.get(name):
+        return row.updated_at, index.changed_at(name)
+    layout = home.session(agent, name)
     moment, changed = "", 0
     with suppress(DaypackError):
         moment = Facets(layout).read(layout.updated_at)
@@ -100,10 +112,14 @@ def _updated(layout: Layout) -> tuple[str, int]:
     return moment, changed
 
 
-def _row(name: str, args: argparse.Namespace) -> dict[str, Any]:
+def _row(name: str, args: argparse.Namespace, index: SessionIndex) -> dict[str, Any]:
+    if row := index.get(name):
+        path = os.path.join(index.folder, name)
+        known = {"session": name, "agent": args.agent, "title": row.title, "path": path}
+        return known | {field: getattr(row, field) for field in row.__struct_fields__}
     try:
         with open_session(name, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
-            return describe(session)
+            return index.make(name, lambda: describe(session))
     except DaypackError as error:
         return {"session": name, "agent": args.agent, "error": f"{error.problem} [{error.place}]"}
 
@@ -167,12 +183,10 @@ def describe(session: Session, *, max_bytes: int | None = _UNCOUNTED_BYTES) -> d
 
 
 def _tokens(session: Session, max_bytes: int | None) -> int | None:
-    reader, total, uncounted = session.history.messages.reader, 0, list[int]()
-    for at, slot in enumerate(reader.slots(0, reader.count())):
-        if slot.tokens != UNCOUNTED and not slot.flags & DAMAGED:
-            total += slot.tokens
-            continue
-        uncounted.append(at)
-        if max_bytes is not None and (max_bytes := max_bytes - slot.length) < 0:
-            return None
+    reader = session.history.messages.reader
+    total, uncounted = reader.counted_tokens()
+    if max_bytes is not None:
+        for at in uncounted:
+            if (max_bytes := max_bytes - reader.slots(at, at + 1)[0].length) < 0:
+                return None
     return total + sum(session.history.count_tokens(message) for at in uncounted for message in reader.read(at, at + 1))

@@ -2,8 +2,10 @@
 
 import os
 import warnings
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar, overload
 from zlib import crc32
 
@@ -24,6 +26,8 @@ Record = TypeVar("Record", Message, Event)
 Answer = TypeVar("Answer")
 PREFIX: dict[type, str] = {Message: "msg", Event: "ev"}
 _BATCH = 1000
+_SLOTS = 1 << 16  # that are summed at once
+_TOKENS, _FLAGS = 3, 6  # of the seven words of a slot
 _MOST_WARNINGS = 10
 _decoders: dict[type, Any] = {}
 
@@ -164,6 +168,21 @@ class Reader(Generic[Record]):
     def slots(self, start: int, stop: int) -> list[Slot]:
         """Return the slots of a range of positions."""
         return self._look(lambda: self._offsets.read(start, min(stop, self._cover())))
+
+    def counted_tokens(self) -> tuple[int, list[int]]:
+        """Return the tokens of all counted lines, from the slots alone, and the positions of the other lines."""
+        total, others, width = 0, list[int](), SLOT.size // 4
+        for start in range(0, self.count(), _SLOTS):
+            slots = array("I", self._look(partial(self._raw, start)))
+            tokens = slots[_TOKENS::width]
+            odd = {at for at, flags in enumerate(slots[_FLAGS::width]) if flags & DAMAGED}
+            odd |= {at for at, count in enumerate(tokens) if count == UNCOUNTED} if UNCOUNTED in tokens else set()
+            total += sum(tokens) - sum(tokens[at] for at in odd)
+            others += [start + at for at in sorted(odd)]
+        return total, others
+
+    def _raw(self, start: int) -> bytes:
+        return self._offsets.raw(start, min(start + _SLOTS, self._cover()))
 
     def newest_within(self, tokens: int, measure: Callable[[Record], int]) -> int:
         """Return how many of the newest records fit into `tokens`."""

@@ -21,6 +21,7 @@ from daypack.files.lock import Lock
 from daypack.history.facets import Facets
 from daypack.history.layout import Home, Layout, check_name
 from daypack.history.session import History, absent
+from daypack.history.session_index import forget_rows
 from daypack.upkeep.gc.policy import read_policy
 from daypack.upkeep.gc.session_files import size_of
 from daypack.upkeep.session_settings import settings_of
@@ -155,6 +156,7 @@ def _delete(home: Home, moved: Moved) -> Moved:
     while not _rename(path, os.path.join(top, f"{_DELETING}{os.getpid()}.{count}")):
         count += 1
     _sync(os.path.dirname(path), top)
+    forget_rows(home)
     sweep(home)
     return Moved(moved.agent, moved.session, moved.number, None, moved.bytes)
 

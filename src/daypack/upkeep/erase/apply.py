@@ -15,6 +15,7 @@ from daypack.errors import BadInput, DaypackError
 from daypack.history.draft import draft_event
 from daypack.history.layout import Home
 from daypack.history.session import History
+from daypack.history.session_index import forget_rows
 from daypack.memory.store.port import Rewritten
 from daypack.turn.prepare import Turns
 from daypack.upkeep.backup.records import Erasure as ErasureRecord
@@ -67,6 +68,7 @@ def apply(home: Home, request: Request, plan_id: str | None = None) -> Applied:
             if (done := _erase(erasure, place, by_path.get(place.layout.folder), strict=plan_id is not None))
         ]
         memories = erasure.rewrite_memories()
+        forget_rows(home)
         _record(erasure, planned)  # after: a backup that was made meanwhile may hold it too
         target = erasure.target
         in_backups = [holding.found for holding in held if holding.found.is_certain]

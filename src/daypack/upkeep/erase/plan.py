@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 from daypack.errors import BadInput, Damaged, EntryMissing, MemoryMissing, SourceMissing
 from daypack.history.layout import Home
 from daypack.history.reader import decoder_of
+from daypack.history.session_index import index_paths
 from daypack.memory.backend import Backend, open_backend
 from daypack.memory.store.port import Rewritten, Store
 from daypack.text.sentences import sentences
@@ -96,7 +97,8 @@ class Erasure:
             if not is_nothing(plan := SessionRewrite(place.layout, self.target, self.key).plan(place.agent))
         )
         memories = tuple(self._memories())
-        reached = frozenset((self.home.memory, *(place.layout.folder for place in self.places)))
+        folders = (place.layout.folder for place in self.places)
+        reached = frozenset((self.home.memory, *index_paths(self.home), *folders))
         elsewhere = (
             *self._remote,
             *self._other_memories(memories),
