@@ -253,7 +253,11 @@ class Scan:
         return self._best(self._places(ids))
 
     def _places(self, ids: Collection[int]) -> Places:
-        return np.flatnonzero(np.isin(self._ids, np.fromiter(ids, np.int64)))
+        wanted = np.sort(np.fromiter(ids, np.int64, len(ids)))
+        first, last = np.searchsorted(self._ids, wanted), np.searchsorted(self._ids, wanted, "right")  # ids ascend
+        counts: Places = last - first
+        starts: Places = np.repeat(last - counts.cumsum(), counts)
+        return starts + np.arange(len(starts))
 
     def _compare(self, places: Places, *, fine: bool = False) -> Floats:
         cosines = np.empty(len(places), np.float32)

@@ -92,6 +92,7 @@ class Vectors:
     def _drop(self) -> None:
         self._state: _State | None = None
         self._tail: _Tail | None = None
+        self._similarity: tuple[CheckedRows, Similarity] | None = None
 
     @property
     def newest(self) -> int:
@@ -141,12 +142,15 @@ class Vectors:
 
     def similarity(self) -> Similarity:
         """Return how similar the vectors of different ids are to each other."""
-        return Similarity(*self._codec.compare_pairs(self._current()))
+        checked, known = self._current(), self._similarity
+        if known is None or known[0] is not checked:  # there are new rows
+            known = self._similarity = checked, Similarity(*self._codec.compare_pairs(checked))
+        return known[1]
 
     def close(self) -> None:
         """Unmap the file; the next call opens it again."""
         with self._threads:
-            self._state = self._tail = None
+            self._drop()
 
     # Reading
 
