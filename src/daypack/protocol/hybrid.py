@@ -121,7 +121,9 @@ def emit(text: str, snapshot: Snapshot | Mapping[str, Any]) -> str:
     value = _read_object(snapshot)
     stamp = read_stamp(value) if "runtime" in value else None
     made, violations = read_snapshot(value, stamp)
-    if broken := [violation for violation in violations if violation.level == "must"]:
+    broken = [violation for violation in violations if violation.level == "must"]
+    # What reads back as it is was accepted by `parse` before: a deleted block, for instance, has no content.
+    if broken and made.as_object() != value:
         problem = "; ".join(
             f"{violation.where} {violation.problem}: {describe_rules([violation.rule])}" for violation in broken[:3]
         )
