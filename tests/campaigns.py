@@ -18,6 +18,7 @@ Kind = Literal[
     "faults",
     "attacks",
     "damaged replies",
+    "damaged transcripts",
     "concurrent writes",
     "turns",
     "forks",

@@ -2,51 +2,27 @@
 
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from model_endpoint import chat, responses
-from model_endpoint import messages as anthropic_messages
 from turn.histories import PIXEL
 from turn.odd_histories import Step, steps, take
+from turn.provider_checks import check_requests
 from turn.scenes import append_raw, release, stage
 from turn.windows import check_left
 
 import daypack
 from daypack.errors import BadMessage
 from daypack.session import Session
-from daypack.turn.dialects import NAMES, dialect
 from daypack.turn.pack.tail import LATE
 from daypack.turn.turn import Turn
 from daypack.types.history import Message, ToolCall
 
 modest = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
-PROVIDERS: dict[str, tuple[Callable[[Mapping[str, Any]], Iterable[str]], dict[str, Any]]] = {
-    "openai": (chat.check, {"model": "m", "tools": [{"type": "function", "function": {"name": "f"}}]}),
-    "responses": (responses.check, {"model": "m"}),
-    "anthropic": (
-        anthropic_messages.check,
-        {"model": "m", "max_tokens": 9, "tools": [{"name": "f", "input_schema": SCHEMA}]},
-    ),
-}
-# Only the provider can tell whether it signed or sealed what a caller appends.
-SEALS = ("Invalid `signature`", "could not be verified")
-
-
-def check_requests(turn: Turn) -> None:
-    """Fail unless every provider takes the request of a turn."""
-    for name in NAMES:
-        body = msgspec.json.decode(msgspec.json.encode(turn.request(name)))
-        assert dialect(name).validate(body) == []
-        check, rest = PROVIDERS[name]
-        refused = [problem for problem in check({**rest, **body}) if not any(seal in problem for seal in SEALS)]
-        assert refused == []
 
 
 def omitted(turn: Turn) -> dict[str, tuple[str, str | None]]:

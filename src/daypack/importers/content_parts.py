@@ -30,8 +30,9 @@ def plain_or_parts(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     """Return a single plain text part as a string, anything else as parts."""
     if not parts:
         return ""
-    if len(parts) == 1 and parts[0].keys() == {"type", "text"} and parts[0]["type"] == "text":
-        return parts[0]["text"]
+    text = parts[0].get("text")
+    if len(parts) == 1 and parts[0].keys() == {"type", "text"} and parts[0]["type"] == "text" and isinstance(text, str):
+        return text
     return parts
 
 

@@ -50,7 +50,7 @@ def read_sample(path: str) -> Sample:
             return Sample(path, rows)
         prefix = b"\n".join(row.raw for row in head)
         document = None
-        with suppress(msgspec.DecodeError, UnicodeError):
+        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
             document = msgspec.json.decode(b"\n".join((prefix, *(raw for raw, _ in lines))))
     return Sample(path, rows if document is None else (), document)
 
