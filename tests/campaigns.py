@@ -24,6 +24,7 @@ Kind = Literal[
     "forks",
     "crash images",
     "memory servers",
+    "held connections",
 ]
 
 

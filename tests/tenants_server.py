@@ -103,6 +103,9 @@ class Connection:
 
     def post(self, path: str, value: Any) -> tuple[int, bytes]:
         self.begin(path, value)
+        return self.answer()
+
+    def answer(self) -> tuple[int, bytes]:
         response = self._connection.getresponse()
         return response.status, response.read()
 
@@ -119,6 +122,9 @@ class Connection:
     @property
     def routes(self) -> tuple[Callable[[str, dict[str, Any]], tuple[int, bytes]], ...]:
         return self.api, self.mcp
+
+    def fileno(self) -> int:
+        return self._connection.sock.fileno()
 
     def close(self) -> None:
         self._connection.close()

@@ -33,6 +33,8 @@
     ├── AccessDenied          no token, a wrong token, or a token without the required scope
     ├── ServerFailed          a memory server sent an error or an invalid response
     │   └── ServerUnreachable a memory server did not answer: no connection, no response in time, a broken one
+    ├── RateLimited           a caller has used its share of a server; `retry_after` says when to try again
+    │   └── ServerBusy        a server has no room for another call of any caller
     ├── ModelFailed           a model endpoint or download failed or sent an invalid response
     └── Damaged               stored bytes are not the bytes that were written
         └── ReplayMismatch    a recorded turn cannot be rebuilt byte for byte
@@ -192,6 +194,20 @@ class ServerFailed(DaypackError):
 
 class ServerUnreachable(ServerFailed):
     """A memory server did not answer: no connection, no response in time, or a response that was cut off."""
+
+
+class RateLimited(DaypackError):
+    """A caller has used its share of a server; nothing was done. `retry_after` is in seconds."""
+
+    def __init__(
+        self, problem: str, *, operation: str = "", place: str = "", hint: str = "", retry_after: int = 1
+    ) -> None:
+        super().__init__(problem, operation=operation, place=place, hint=hint)
+        self.retry_after = retry_after
+
+
+class ServerBusy(RateLimited):
+    """A server has no room for another call, of whichever caller; nothing was done."""
 
 
 class ModelFailed(DaypackError):

@@ -36,8 +36,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--require-token", action="store_true", help="require a token on this machine too")
     hosts = "another host name of this server, for instance behind a proxy; may be repeated"
     parser.add_argument("--allow-host", metavar="NAME", action="append", default=[], help=hosts)
+    _add_limits(parser)
     parser.add_argument("--sample", action="store_true", help="create a sample memory and session, once")
     add_log_options(parser)
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add the limits of a server; their defaults are those of ServerLimits."""
+    each = "; 0: no limit (default: %(default)s)"
+    rate = f"requests per minute of a user{each}"
+    parser.add_argument("--rate", metavar="N", type=_count, default=60_000, help=rate)
+    bad = f"requests per minute of an address with a token that is not valid{each}"
+    parser.add_argument("--bad-tokens", metavar="N", type=_count, default=60, help=bad)
+    most = "connections at once, at least 20; one caller has at most half (default: %(default)s)"
+    parser.add_argument("--connections", metavar="N", type=_connections, default=500, help=most)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,6 +81,7 @@ def _serve(args: argparse.Namespace, memories: "Memories", policy: "Policy") -> 
     listening = listen(args.host, args.port)
     sample = make_sample(memories, home=args.home, uid=args.uid, agent=args.agent) if args.sample else None
     from daypack.serve.http import server as http  # noqa: PLC0415 — takes more than a second
+    from daypack.serve.http.limits import ServerLimits, Shares  # noqa: PLC0415
     from daypack.serve.http.tenants import Tenants  # noqa: PLC0415
     from daypack.serve.observe.log import log  # noqa: PLC0415
 
@@ -76,9 +89,10 @@ def _serve(args: argparse.Namespace, memories: "Memories", policy: "Policy") -> 
     tenants = Tenants(memories, toolset, prompts, owner_tools)
     log.configure(args.log_level, args.log_format)
     try:
-        app = http.make_app(tenants, policy, slow_ms=args.slow_ms)
+        shares = Shares(ServerLimits(connections=args.connections, rate=args.rate, bad_tokens=args.bad_tokens))
+        app = http.make_app(tenants, policy, shares, slow_ms=args.slow_ms)
         _print_address(args, listening.getsockname(), policy, sample)
-        http.run(app, listening)
+        http.run(app, listening, shares)
     finally:
         tenants.close()
     return 0
@@ -164,3 +178,15 @@ def _port(text: str) -> int:
     if text.isascii() and text.isdigit() and int(text) <= 65535:
         return int(text)
     raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, got {text!r}")
+
+
+def _count(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) <= 9:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a number from 0 to 999999999, got {text!r}")
+
+
+def _connections(text: str) -> int:
+    if text.isascii() and text.isdigit() and 20 <= int(text[:9]) <= 100_000:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a number from 20 to 100000, got {text!r}")

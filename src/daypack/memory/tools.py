@@ -282,24 +282,21 @@ class Memories(MemoryTools):
     # Beyond the tools
 
     def list_memories(self, limit: int | str = 50, after: str | None = None) -> MemoryPage:
-        """Return the user's own memories, oldest first: the first, or those after a memory id."""
-        most = self._limits.list_memories
-        number = check_number(min(read_number(limit, "limit", "list_memories"), most), most, "limit", "list_memories")
+        """Return the user's own memories, oldest first: the first, or those after a memory id, deleted or not."""
+        operation, most = "list_memories", self._limits.list_memories
+        number = check_number(min(read_number(limit, "limit", operation), most), most, "limit", operation)
         known = self._store.memories(self.user)
         start = 0
         if after is not None:
-            start = next((at for at, memory in enumerate(known, 1) if memory.memory_id == after), 0)
-            if not start:
+            order = [memory.memory_id for memory in self._store.memories(self.user, deleted=None)]
+            if after not in order:
                 raise memory_missing(after, "list_memories")
+            passed = frozenset(order[: order.index(after) + 1])
+            start = sum(memory.memory_id in passed for memory in known)
         page = known[start : start + number]
-        more = start + number < len(known)
-        return MemoryPage(
-            memories=page,
-            count=len(page),
-            applied_limit=number,
-            next_after=page[-1].memory_id if more else None,
-            damaged=self._store.damaged(self.user)[:MAX_DAMAGED],
-        )
+        following = page[-1].memory_id if start + number < len(known) else None
+        damaged = self._store.damaged(self.user)[:MAX_DAMAGED]
+        return MemoryPage(memories=page, count=len(page), applied_limit=number, next_after=following, damaged=damaged)
 
     # Local files only
 

@@ -22,13 +22,15 @@ STATUSES: tuple[tuple[type[errors.DaypackError], int], ...] = (
     (errors.ModelMissing, 501),
     (errors.NotFound, 404),
     (errors.AccessDenied, 403),
+    (errors.ServerBusy, 503),
+    (errors.RateLimited, 429),
     (errors.LockUnavailable, 503),
     (errors.WriteFailed, 507),
     (errors.StorageFailed, 500),
     (errors.ModelFailed, 502),
 )
 # The texts of these come from what the caller sent. Texts of other errors may name files and hosts of the server.
-_PUBLIC = (errors.BadInput, errors.NotFound, errors.AccessDenied)
+_PUBLIC = (errors.BadInput, errors.NotFound, errors.AccessDenied, errors.RateLimited)
 _GENERIC_MESSAGES = {
     errors.BadConfig: "the server is misconfigured",
     errors.ExtraMissing: "a package this needs is not installed on the server",

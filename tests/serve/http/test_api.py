@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from memory_server import Server
 
+from daypack.memory.tools import open_memory
 from daypack.types import memory as types
 from daypack.types.memory import PLACEHOLDER
 
@@ -243,7 +244,6 @@ def test_arguments_are_one_object(server: Server, body: bytes) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/", 404),
         ("GET", "/api", 404),
         ("GET", "/mcp/", 404),
         ("GET", "/health/", 404),
@@ -256,7 +256,7 @@ def test_arguments_are_one_object(server: Server, body: bytes) -> None:
         ("GET", "/mcp", 405),
         ("DELETE", "/mcp", 405),
         ("OPTIONS", "/mcp", 405),
-        ("GET", "//health", 404),
+        ("GET", "/x//health", 404),
     ],
 )
 def test_everything_else_is_answered_in_json(server: Server, method: str, path: str, status: int) -> None:
@@ -338,3 +338,32 @@ def test_what_is_no_character_is_refused_in_a_document(server: Server, escape: s
     assert (answered.status_code, error["code"]) == (400, "BadInput")
     assert "surrogate" in error["message"] or "content has U+" in error["message"]
     assert server.call("get_context", memory_id=memory_id).json()["version"] == 1
+
+
+def test_a_path_or_method_that_is_not_there_says_what_to_call(server: Server) -> None:
+    with server.client() as client:
+        start = client.get("/")
+        assert (start.status_code, start.json()["name"]) == (200, "daypack")
+        assert {"/mcp", "/api/TOOL", "/openapi.json"} <= start.json()["paths"].keys()
+        for method, path, status, hint in (
+            ("GET", "/api/search_memories", 405, "send POST /api/search_memories"),
+            ("GET", "/mcp", 405, "send POST /mcp"),
+            ("DELETE", "/mcp", 405, "no sessions to delete"),
+            ("GET", "/mcp/", 404, "the MCP endpoint is /mcp"),
+            ("GET", "/api", 404, "/api/search_memories"),
+            ("GET", "/elsewhere", 404, "GET / lists them"),
+        ):
+            refused = client.request(method, path)
+            assert refused.status_code == status, path
+            assert hint in refused.json()["error"]["hint"]
+
+
+def test_pages_of_memories_continue_after_one_that_was_deleted_meanwhile(server: Server) -> None:
+    with open_memory(home=server.home, user="ada") as memories, server.client() as client:
+        made = [memories.create_memory(f"page {number}").memory_id for number in range(5)]
+        first = made[1]
+        memories.delete_memory(first)
+        page = client.get("/api/memories", params={"after": first})
+        assert [memory["memory_id"] for memory in page.json()["memories"]] == made[2:]
+        memories.erase_memory(first)
+        assert client.get("/api/memories", params={"after": first}).status_code == 404

@@ -13,7 +13,8 @@ from daypack.llm.addresses import is_loopback
 from daypack.serve.http import bodies
 from daypack.serve.http.address import Policy, choose_policy
 from daypack.serve.http.bodies import MAX_DEPTH, read_json
-from daypack.serve.http.gate import Caller, Gate, send_json
+from daypack.serve.http.gate import Gate, send_json
+from daypack.serve.http.turns import Caller
 
 HERE = "http://127.0.0.1:8420"
 ARGUMENTS = {"a": 1}
@@ -31,8 +32,8 @@ def open_gate(policy: Policy | None = None) -> tuple[Gate, list[dict[str, Any]]]
         came.append({"caller": scope.get("daypack.caller"), "json": scope.get("daypack.json"), "body": body})
         await send_json(send, 200, b"{}", {"cache-control": "public"})
 
-    async def check_token(token: str) -> Caller | None:
-        return {"reader": Caller("ada", writes=False), "writer": Caller("bob", writes=True)}.get(token)
+    async def check_token(secret: str, address: str, *, guessing: bool = False) -> Caller | None:
+        return {"reader": Caller("ada", writes=False), "writer": Caller("bob", writes=True)}.get(secret)
 
     return Gate(door, policy or Policy(), check_token), came
 
@@ -61,7 +62,9 @@ def test_every_answer_forbids_caches_and_guesses() -> None:
         assert answered.headers["x-content-type-options"] == "nosniff"
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8420", "localhost", "LOCALHOST:1", "[::1]", "[::1]:8420"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.0.0.1:8420", "localhost", "LOCALHOST:1", "localhost.", "[::1]", "[::1]:8420"]
+)
 def test_the_names_of_this_machine_are_answered(host: str) -> None:
     assert ask(open_gate()[0], headers={"Host": host}).status_code == 200
 
@@ -79,6 +82,15 @@ def test_the_names_of_this_machine_are_answered(host: str) -> None:
         "127.0.0.1:80@evil.example",
         "192.168.0.7",
         "localhost:abc",
+        "localhost:",
+        "localhost:99999",
+        "localhost..",
+        "localhost:80:80",
+        "[::1",
+        "::1",
+        "[::1]x",
+        "[localhost]",
+        "local host",
         "0.0.0.0",
         "",
         "::1:evil",
@@ -93,7 +105,16 @@ def test_a_foreign_host_name_is_misdirected(host: str, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", [HERE, "http://localhost:3000", "https://localhost", "http://[::1]:9", "http://127.0.0.1"]
+    "origin",
+    [
+        HERE,
+        "http://localhost:3000",
+        "https://localhost",
+        "http://[::1]:9",
+        "http://127.0.0.1",
+        "HTTP://LOCALHOST:3000",
+        "http://localhost.:3000",
+    ],
 )
 def test_a_page_of_this_machine_may_ask(origin: str) -> None:
     assert ask(open_gate()[0], headers={"Origin": origin}).status_code == 200
@@ -109,7 +130,29 @@ def test_a_page_of_this_machine_may_ask(origin: str) -> None:
         "http://localhost@evil.example",
         "http://evil.example@localhost",
         "http://localhost/path",
+        "http://localhost:80@evil",
+        "http://localhost:80@evil.example",
+        "http://:secret@localhost",
+        "http://@localhost",
+        "http://localhost:",
+        "http://localhost:abc",
+        "http://localhost:99999",
+        "http://localhost:80:80",
+        "http://localhost#evil",
+        "http://localhost?evil",
+        "http://localhost\\evil.example",
+        "http://local\thost",
+        " http://localhost",
+        "http://localhost ",
+        "http:localhost",
+        "http://",
+        "http://::1",
+        "http://[::1].evil.example",
+        "http://[::1]evil",
+        "http://[localhost]",
+        "http://localhost, http://evil.example",
         "null",
+        "NULL",
         "file://",
         "chrome-extension://localhost",
         "http://[::1",
@@ -122,6 +165,19 @@ def test_a_page_of_another_origin_is_forbidden(origin: str, path: str) -> None:
     method = "GET" if path == "/health" else "POST"
     assert ask(gate, path, method, headers={"Origin": origin}).status_code == 403
     assert came == []
+
+
+def test_the_origin_of_the_server_itself_has_its_scheme_and_port() -> None:
+    gate, _ = open_gate(choose_policy("local", "0.0.0.0", [], require_token=False))
+    headers = {"Host": "192.168.0.7:8420", "Authorization": "Bearer writer"}
+    assert ask(gate, headers={**headers, "Origin": "http://192.168.0.7:8420"}).status_code == 200
+    for other in (
+        "http://192.168.0.7",
+        "http://192.168.0.7:8421",
+        "https://192.168.0.7:8420",
+        "http://192.168.0.70:8420",
+    ):
+        assert ask(gate, headers={**headers, "Origin": other}).status_code == 403
 
 
 def test_of_two_origins_each_must_be_ours_and_two_hosts_are_none() -> None:
@@ -205,6 +261,13 @@ def test_a_body_that_a_plain_form_could_send_is_not_read(kind: str) -> None:
 )
 def test_json_is_read_by_any_spelling_of_its_name(kind: str) -> None:
     assert ask(open_gate()[0], content=b"{}", headers={"Content-Type": kind}).status_code == 200
+
+
+def test_a_rejected_media_type_is_named_with_what_to_send() -> None:
+    refused = ask(open_gate()[0], content=b"a=1", headers={"Content-Type": "application/x-www-form-urlencoded"})
+    problem = refused.json()["error"]
+    assert "application/x-www-form-urlencoded" in problem["message"]
+    assert "Content-Type: application/json" in problem["hint"]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_an_address_that_cannot_be_had_and_a_missing_session_are_said(tmp_path: 
 
 def test_it_ends_when_told_to_though_somebody_waits_and_others_are_slow(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
-    before = "import daypack.serve.http.server as served; served.HEADER_SECONDS = 0.3"
+    before = "import daypack.serve.http.connections as served; served.HEADER_SECONDS = 0.3"
     with start_server(home, before=before, quiet=False) as server:
         place = urlsplit(server.url)
         with socket.create_connection((place.hostname, place.port), timeout=20) as slow, suppress(ConnectionError):

@@ -192,8 +192,8 @@ class Store(Protocol):
         """Return a memory's title, type and size."""
         ...
 
-    def memories(self, user: str, *, deleted: bool = False) -> tuple[Memory, ...]:
-        """Return the user's intact memories, oldest first; or the deleted ones, which can be restored."""
+    def memories(self, user: str, *, deleted: bool | None = False) -> tuple[Memory, ...]:
+        """Return the user's intact memories, oldest first; or the deleted ones, which can be restored; None: both."""
         ...
 
     def damaged(self, user: str) -> tuple[DamagedRecord, ...]:

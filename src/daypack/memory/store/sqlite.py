@@ -110,12 +110,10 @@ class SqliteStore:
 
         return self._read("get_memory", work)
 
-    def memories(self, user: str, *, deleted: bool = False) -> tuple[Memory, ...]:
-        """Return the user's intact memories, oldest first; or the deleted ones."""
-        found = self._list(user)
-        return tuple(
-            memory for memory in found if isinstance(memory, Memory) and (memory.deleted_at is not None) == deleted
-        )
+    def memories(self, user: str, *, deleted: bool | None = False) -> tuple[Memory, ...]:
+        """Return the user's intact memories, oldest first; or the deleted ones; None: both."""
+        found = [memory for memory in self._list(user) if isinstance(memory, Memory)]
+        return tuple(memory for memory in found if deleted in (None, memory.deleted_at is not None))
 
     def damaged(self, user: str) -> tuple[DamagedRecord, ...]:
         """Return the user's memories that are damaged themselves."""

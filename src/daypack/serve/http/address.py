@@ -1,18 +1,30 @@
 """The address a server listens on, the host names it answers to, and whether callers need a token."""
 
 import errno
+import re
 import socket
 from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from daypack.errors import BadInput
 from daypack.llm.addresses import is_loopback
 from daypack.serve.http.bodies import MAX_BODY_BYTES
 
-_BACKLOG = 512
+BACKLOG = 512
+_PORTS = {"http": 80, "https": 443}
+_HOST = re.compile(
+    r"(?:\[(?P<address>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[0-9A-Za-z._-]{1,253}))(?::(?P<port>[0-9]{1,5}))?"
+)
 _ALL_INTERFACES = ("0.0.0.0", "::", "")  # noqa: S104 — compared with, never bound by default
+
+
+class Origin(NamedTuple):
+    """The origin of a web page, or of this server as a request names it."""
+
+    scheme: str
+    host: str
+    port: int
 
 
 class Policy(NamedTuple):
@@ -30,17 +42,32 @@ class Policy(NamedTuple):
             return True
         return self.any_address and _is_address(name)  # DNS rebinding needs a name, so an address is safe
 
-    def allows_origin(self, origin: str, own_origin: str) -> bool:
+    def allows_origin(self, origin: Origin, own: Origin) -> bool:
         """Return True if a page of this origin may send requests here."""
-        if origin.lower() == own_origin.lower():
-            return True
-        try:
-            parts = urlsplit(origin)
-            name = parts.hostname or ""
-            plain = parts.scheme in ("http", "https") and not (parts.path or parts.query or parts.username)
-        except ValueError:
-            return False
-        return plain and (is_loopback(name) or name in self.hosts)
+        return origin == own or is_loopback(origin.host) or origin.host in self.hosts
+
+
+def parse_origin(text: str) -> Origin | None:
+    """Return the origin that a browser wrote; None for anything else: `null`, a path, userinfo, other schemes."""
+    scheme, separator, place = text.partition("://")
+    scheme = scheme.lower()
+    host = parse_host(place) if separator and scheme in _PORTS else None
+    return None if host is None else Origin(scheme, host[0], host[1] or _PORTS[scheme])
+
+
+def parse_host(text: str) -> tuple[str, int | None] | None:
+    """Return the name and the port of a Host header; None if it is malformed.
+
+    A name is in lower case and without the dot of a full name, an IPv6 address without brackets.
+    """
+    match = _HOST.fullmatch(text)
+    if match is None or int(match["port"] or 0) > 65535:
+        return None
+    address = match["address"]
+    if address is not None and not _is_address(address):
+        return None
+    name = address or match["name"].removesuffix(".")
+    return (name.lower(), int(match["port"]) if match["port"] else None) if name else None
 
 
 def choose_policy(user: str, bound: str, allowed: Iterable[str], *, require_token: bool) -> Policy:
@@ -70,7 +97,7 @@ def listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-        listening.listen(_BACKLOG)
+        listening.listen(BACKLOG)
     except (OSError, OverflowError, UnicodeError) as error:
         if listening is not None:
             listening.close()

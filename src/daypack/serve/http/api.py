@@ -9,7 +9,8 @@ from starlette.responses import Response
 
 from daypack.errors import BadInput, DaypackError, NotFound
 from daypack.serve.audited import audited
-from daypack.serve.http.gate import Caller, require_write
+from daypack.serve.http.gate import require_write
+from daypack.serve.http.turns import Call
 from daypack.serve.observe.request_facts import current
 from daypack.serve.problems import Problem, report
 
@@ -27,27 +28,27 @@ class Api:
 
     async def call(self, request: Request) -> Response:
         """Answer POST /api/{tool}."""
-        tool, caller = request.path_params["tool"], _caller(request)
+        tool, call = request.path_params["tool"], _call(request)
 
         def work() -> object:
-            return self._tenants.toolset(caller.user).call(self._tenants.memories(caller), tool, arguments)
+            return self._tenants.toolset(call.caller.user).call(self._tenants.memories(call), tool, arguments)
 
         try:
             if tool not in self._names:
                 raise NotFound("unknown tool", hint=f"the tools are {', '.join(self._names)}")
             arguments = _read_arguments(request.scope["daypack.json"])
             if tool in self._writing:
-                require_write(caller, tool)
-            return await self._answer(work, waits=tool == "await_consistency")
+                require_write(call.caller, tool)
+            return await self._answer(work, call, waits=tool == "await_consistency")
         except DaypackError as error:
             return problem_response(report(tool, error))
 
     async def memories(self, request: Request) -> Response:
         """Answer GET /api/memories with a page of the caller's own memories."""
-        caller, asked = _caller(request), dict(request.query_params)
+        call, asked = _call(request), dict(request.query_params)
 
         def work() -> object:
-            memories = self._tenants.memories(caller)
+            memories = self._tenants.memories(call)
             with audited(memories, "list_memories") as outcome:
                 page = outcome.value = memories.list_memories(**asked)
             return memories.backend.shown(page)
@@ -56,12 +57,12 @@ class Api:
             if unknown := asked.keys() - {"limit", "after"}:
                 hint = "it takes limit and after"
                 raise BadInput(f"memories has no parameter {', '.join(sorted(unknown))}", hint=hint)
-            return await self._answer(work)
+            return await self._answer(work, call)
         except DaypackError as error:
             return problem_response(report("list_memories", error))
 
-    async def _answer(self, work: "Callable[[], object]", *, waits: bool = False) -> Response:
-        body = await self._tenants.run(lambda: msgspec.json.encode(work()), waits=waits)
+    async def _answer(self, work: "Callable[[], object]", call: Call, *, waits: bool = False) -> Response:
+        body = await self._tenants.run(lambda: msgspec.json.encode(work()), call, waits=waits)
         return Response(body, media_type="application/json")
 
 
@@ -73,8 +74,8 @@ def problem_response(problem: Problem, headers: Mapping[str, str] | None = None)
     return Response(problem.body, problem.status, headers, media_type="application/json")
 
 
-def _caller(request: Request) -> Caller:
-    return request.scope["daypack.caller"]
+def _call(request: Request) -> Call:
+    return request.scope["daypack.call"]
 
 
 def _read_arguments(body: object) -> Mapping[str, Any]:

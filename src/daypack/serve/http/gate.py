@@ -1,11 +1,14 @@
 """The gate in front of every endpoint: checks host, origin, token, media type and body, in this order."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any, Protocol
 
-from daypack.errors import AccessDenied, BadInput, TooLong
-from daypack.serve.http.address import Policy
+from daypack.errors import AccessDenied, BadInput, RateLimited, TooLong
+from daypack.serve.http.address import Origin, Policy, parse_host, parse_origin
 from daypack.serve.http.bodies import Message, Receive, collect, drain, read_json
+from daypack.serve.http.limits import Shares, caller_address
+from daypack.serve.http.turns import Call, Caller, CallerGone
 from daypack.serve.observe.request_facts import current
 from daypack.serve.problems import Problem, describe
 
@@ -13,28 +16,29 @@ Scope = MutableMapping[str, Any]
 Send = Callable[[Any], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 # Served without a token: they reveal only what the documentation says.
-OPEN_PATHS = ("/health", "/health/live", "/health/ready", "/openapi.json")
+OPEN_PATHS = ("/", "/health", "/health/live", "/health/ready", "/openapi.json")
 MCP_PATH = "/mcp"
 _MAX_HEADER_BYTES = 32 << 10
 _SECURITY_HEADERS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
 _AUTHORIZATION_HINT = "send the header Authorization: Bearer TOKEN; create a token with `daypack token new USER`"
 
 
-class Caller(NamedTuple):
-    """The user a request acts for, and whether it may write. `token_id` is empty without a token."""
+class CheckToken(Protocol):
+    """Returns the caller a token belongs to. `guessing`: its address has sent too many bad tokens."""
 
-    user: str
-    writes: bool
-    token_id: str = ""
+    def __call__(self, secret: str, address: str, *, guessing: bool = False) -> Awaitable[Caller | None]:
+        """Return None for a token that is not valid."""
+        ...
 
 
 class Gate:
     """ASGI middleware that passes a request on, with its caller and parsed JSON in the scope, or rejects it."""
 
-    def __init__(self, app: App, policy: Policy, check_token: Callable[[str], Awaitable[Caller | None]]) -> None:
+    def __init__(self, app: App, policy: Policy, check_token: CheckToken, shares: Shares | None = None) -> None:
         self._app = app
         self._policy = policy
         self._check_token = check_token
+        self._shares = shares or Shares()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -49,8 +53,20 @@ class Gate:
             await self._reject(rejected, scope, headers, receive, send)
         except ConnectionError:
             return  # the client is gone
+        except RateLimited as error:
+            rejected = _Rejected(describe(error), headers={"retry-after": str(error.retry_after)})
+            await self._reject(rejected, scope, headers, receive, send)
         else:
-            await self._app(scope, replay_body, send)
+            await self._pass_on(scope, replay_body, send)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        call: Call | None = scope.get("daypack.call")
+        try:
+            with suppress(CallerGone):
+                await self._app(scope, receive, send)
+        finally:
+            if call is not None:
+                self._shares.end_call(call.caller.user)
 
     async def _admit(self, scope: Scope, headers: "_Headers", receive: Receive) -> Receive:
         if headers.size > _MAX_HEADER_BYTES:
@@ -61,11 +77,13 @@ class Gate:
             raise _Rejected(Problem(400, "BadInput", "only POST requests may have a body"))
         if is_open:
             return receive
-        caller = scope["daypack.caller"] = await self._caller(headers)
+        caller = scope["daypack.caller"] = await self._caller(scope, headers)
         facts = current.get()
         if facts is not None:
             facts.user, facts.token_id = caller.user, caller.token_id
+        self._shares.check_rate(caller.user)
         if scope["method"] != "POST":
+            self._begin_call(scope, caller)
             return receive
         self._check_media_type(headers)
         try:
@@ -77,28 +95,50 @@ class Gate:
             raise _Rejected(Problem(408, "TimedOut", str(error)), body_read=False) from error
         except BadInput as error:
             raise _Rejected(describe(error), body_read=True) from error
+        try:
+            self._begin_call(scope, caller)
+        except RateLimited as error:
+            headers_out = {"retry-after": str(error.retry_after)}
+            raise _Rejected(describe(error), body_read=True, headers=headers_out) from error
         return _replay_body(body, receive)
+
+    def _begin_call(self, scope: Scope, caller: Caller) -> None:
+        """Count the call, and let its connection end it on a disconnect."""
+        self._shares.begin_call(caller.user)
+        call = scope["daypack.call"] = Call(caller)
+        if (connection := scope.get("daypack.connection")) is not None:
+            connection.call = call
 
     def _check_host_and_origin(self, scope: Scope, headers: "_Headers") -> None:
         """Reject DNS rebinding (an unknown host name) and requests from web pages of other origins."""
-        host = headers.single("host")
-        if host is None or not self._policy.knows_host(_host_name(host)):
+        host = parse_host(headers.single("host") or "")
+        if host is None or not self._policy.knows_host(host[0]):
             hint = "use the address the server printed, or start it with --allow-host NAME"
             raise _Rejected(Problem(421, "AccessDenied", "unknown host name", hint))
-        for origin in headers.values("origin"):
-            if not self._policy.allows_origin(origin, f"{scope.get('scheme', 'http')}://{host}"):
+        scheme = scope.get("scheme", "http")
+        own = Origin(scheme, host[0], host[1] or (443 if scheme == "https" else 80))
+        for text in headers.values("origin"):
+            origin = parse_origin(text)
+            if origin is None or not self._policy.allows_origin(origin, own):
                 raise _Rejected(
                     Problem(403, "AccessDenied", "requests from web pages of other origins are not allowed")
                 )
 
-    async def _caller(self, headers: "_Headers") -> Caller:
+    async def _caller(self, scope: Scope, headers: "_Headers") -> Caller:
         if not headers.values("authorization"):
             if self._policy.token_required:
                 raise _unauthorized("a token is required")
             return Caller(self._policy.user, writes=True)
         scheme, _, token = (headers.single("authorization") or "").partition(" ")
-        caller = await self._check_token(token.strip()) if scheme.lower() == "bearer" and token else None
+        address = caller_address((scope.get("client") or ("",))[0])
+        caller = None
+        if scheme.lower() == "bearer" and token:
+            # A token has 256 random bits, so guessing is hopeless: the limit saves work. The token is checked in spite
+            # of it, in a short queue, so that the mistakes of one user do not lock out others at the same address.
+            guessing = self._shares.is_guessing(address)
+            caller = await self._check_token(token.strip(), address, guessing=guessing)
         if caller is None:
+            self._shares.count_bad_token(address)
             raise _unauthorized("the token is not valid")
         return caller
 
@@ -106,7 +146,9 @@ class Gate:
         kind, _, parameters = (headers.single("content-type") or "").partition(";")
         charset = parameters.replace(" ", "").replace('"', "").lower()
         if kind.strip().lower() != "application/json" or charset not in ("", "charset=utf-8"):
-            raise _Rejected(Problem(415, "BadInput", "the body must be JSON", "send Content-Type: application/json"))
+            sent = f"not {kind.strip()[:64]!r}" if kind.strip() else "and Content-Type is missing"
+            hint = 'send the header Content-Type: application/json and a JSON object, for instance {"query": "…"}'
+            raise _Rejected(Problem(415, "BadInput", f"the body must be JSON, {sent}", hint))
         if any(coding.strip().lower() != "identity" for coding in headers.values("content-encoding")):
             raise _Rejected(Problem(415, "BadInput", "compressed bodies are not accepted", "omit Content-Encoding"))
         length = headers.single("content-length")
@@ -185,16 +227,6 @@ async def send_json(send: Send, status: int, body: bytes, headers: Mapping[str, 
 
 def _unauthorized(problem: str) -> _Rejected:
     return _Rejected(Problem(401, "AccessDenied", problem, _AUTHORIZATION_HINT), headers={"www-authenticate": "Bearer"})
-
-
-def _host_name(host: str) -> str:
-    """Return the name in a Host header, without its port; empty if the header is malformed."""
-    name, colon, port = host.rpartition(":")
-    if not colon or port.endswith("]"):
-        name = host
-    elif not (port.isascii() and port.isdigit()):
-        return ""
-    return name.strip("[]").lower()
 
 
 def _with_security_headers(send: Send) -> Send:

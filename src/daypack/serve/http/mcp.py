@@ -16,7 +16,8 @@ from pydantic import BaseModel
 from daypack import __version__
 from daypack.errors import AccessDenied
 from daypack.serve.http.bodies import Receive
-from daypack.serve.http.gate import Caller, Scope, Send, require_write
+from daypack.serve.http.gate import Scope, Send, require_write
+from daypack.serve.http.turns import Call, CallerGone
 from daypack.serve.mcp.jsonrpc import RpcError
 from daypack.serve.mcp.lifecycle import add_version_fields
 from daypack.serve.problems import describe_in_text
@@ -70,12 +71,12 @@ class McpEndpoint:
     def _answer_method(self, method: str) -> "Callable[[Context, BaseModel], Awaitable[dict[str, Any]]]":
         async def handle(context: "Context", _: BaseModel) -> dict[str, Any]:
             assert context.request is not None  # it came over HTTP
-            caller: Caller = context.request.scope["daypack.caller"]
+            call: Call = context.request.scope["daypack.call"]
             params = dict(context.params or {})
             result: dict[str, Any] | MCPError = {}
             async with anyio.create_task_group() as group:
                 group.start_soon(_report_progress, context, str(params.get("name", method)))
-                result = await self._work(caller, method, params)
+                result = await self._work(call, method, params)
                 group.cancel_scope.cancel()
             if isinstance(result, MCPError):  # raised outside the task group, which would wrap it
                 raise result
@@ -83,13 +84,16 @@ class McpEndpoint:
 
         return handle
 
-    async def _work(self, caller: Caller, method: str, params: dict[str, Any]) -> dict[str, Any] | MCPError:
+    async def _work(self, call: Call, method: str, params: dict[str, Any]) -> dict[str, Any] | MCPError:
         name = str(params.get("name", method))
         try:
-            job = self._tenants.router(caller).route(method, params)
+            job = self._tenants.router(call).route(method, params)
             if job.writes:
-                require_write(caller, name)
-            return await self._tenants.run(lambda: msgspec.to_builtins(job.work()), waits=name == "await_consistency")
+                require_write(call.caller, name)
+            waits = name == "await_consistency"
+            return await self._tenants.run(lambda: msgspec.to_builtins(job.work()), call, waits=waits)
+        except CallerGone:
+            return MCPError(types.INTERNAL_ERROR, "the caller has disconnected")
         except RpcError as error:
             return MCPError(error.code, error.message, error.data)
         except AccessDenied as error:

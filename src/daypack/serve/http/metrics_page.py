@@ -35,5 +35,7 @@ class MetricsPage:
         if request.scope["daypack.caller"].user != self._tenants.owner:
             hint = "use a token of the user that the server was started for (--user)"
             return problem_response(Problem(403, "AccessDenied", "this token may not read the metrics", hint))
-        text = await self._tenants.run(self._metrics.text)  # the index lag is read from files
+        text = await self._tenants.run(
+            self._metrics.text, request.scope["daypack.call"]
+        )  # the index lag is read from files
         return Response(text, media_type=CONTENT_TYPE)

@@ -16,7 +16,9 @@ _ERRORS = {
     "409": "The client key was already used with another payload.",
     "413": "The body is too long.",
     "415": "The body is not plain JSON.",
+    "429": "This caller sent too many requests, or has too many calls in progress; Retry-After says when to try again.",
     "500": "The server failed; the request was not carried out.",
+    "503": "The server has no room for another call; Retry-After says when to try again.",
 }
 _PROBLEM = {
     "type": "object",

@@ -1,15 +1,15 @@
 """The HTTP server: its routes behind the gate, its limits, start and shutdown."""
 
 import os
+import resource
 import signal
 import socket
-from asyncio import TimerHandle, Transport
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from threading import Timer
 from typing import TYPE_CHECKING
 
-import h11
 import msgspec
 from msgspec import Struct
 from starlette.applications import Starlette
@@ -18,17 +18,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from uvicorn import Config, Server
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from daypack import __version__
-from daypack.serve.http.address import Policy
+from daypack.serve.http.address import BACKLOG, Policy
 from daypack.serve.http.api import Api, problem_response
-from daypack.serve.http.gate import MCP_PATH, Caller, Gate
+from daypack.serve.http.connections import KEEP_ALIVE_SECONDS, Connection, Connections
+from daypack.serve.http.gate import MCP_PATH, Gate
 from daypack.serve.http.health import Health
+from daypack.serve.http.limits import Shares
 from daypack.serve.http.mcp import McpEndpoint
 from daypack.serve.http.metrics_page import MetricsPage
 from daypack.serve.http.observed import Observed
 from daypack.serve.http.openapi import describe_api
+from daypack.serve.http.turns import Call, Caller
 from daypack.serve.observe.library_lines import redirect_libraries
 from daypack.serve.observe.log import log
 from daypack.serve.observe.metrics import Metrics
@@ -38,27 +40,41 @@ from daypack.serve.problems import Problem, error_names, report
 if TYPE_CHECKING:
     from daypack.serve.http.tenants import Tenants
 
-HEADER_SECONDS = 15.0
-_KEEP_ALIVE_SECONDS = 30
 _SHUTDOWN_SECONDS = 3
-_MAX_HEADER_BYTES = 64 << 10  # buffered while the headers are incomplete
-_MAX_CONNECTIONS = 500
+_START = msgspec.json.encode(
+    {
+        "name": "daypack",
+        "purpose": "memory for agents, across sessions",
+        "paths": {
+            MCP_PATH: "POST: MCP over streamable HTTP",
+            "/api/TOOL": "POST: a tool, with its arguments as one JSON object",
+            "/api/memories": "GET: your memories",
+            "/openapi.json": "GET: the description of /api",
+            "/health/ready": "GET: whether the server can serve; /health/live: whether it runs",
+            "/metrics": "GET: metrics for Prometheus",
+        },
+    }
+)
+_OTHER_FILES = 256  # open files besides connections: stores, indexes, threads
 
 
-def make_app(tenants: "Tenants", policy: Policy, *, slow_ms: int = SLOW_MS) -> Observed:
+def make_app(tenants: "Tenants", policy: Policy, shares: Shares, *, slow_ms: int = SLOW_MS) -> Observed:
     """Return the server as one ASGI application; calls that take longer than `slow_ms` are logged."""
     warm_up_types()
     tools = tenants.toolset(tenants.owner).names
     observer = Observer(Metrics(tools, reasons=error_names()), slow_ms)
     # With tokens there are several users, and only the owner knows the default memory.
-    described = None if policy.token_required else Caller(tenants.owner, writes=True)
+    described = None if policy.token_required else Call(Caller(tenants.owner, writes=True))
     api = Api(tenants)
     instructions = tenants.router(described).instructions
     mcp = McpEndpoint(tenants, instructions=instructions, max_body_bytes=policy.max_body_bytes)
-    openapi = msgspec.json.encode(describe_api(tenants.toolset(described and described.user)))
+    openapi = msgspec.json.encode(describe_api(tenants.toolset(described and described.caller.user)))
 
     health = Health(tenants)
     metrics = MetricsPage(observer.metrics, tenants)
+
+    async def get_start(_: Request) -> Response:
+        return Response(_START, media_type="application/json")
 
     async def get_openapi(_: Request) -> Response:
         return Response(openapi, media_type="application/json")
@@ -71,6 +87,7 @@ def make_app(tenants: "Tenants", policy: Policy, *, slow_ms: int = SLOW_MS) -> O
 
     app = Starlette(
         routes=[
+            Route("/", get_start),
             Route("/health", health.live),
             Route("/health/live", health.live),
             Route("/health/ready", health.ready),
@@ -85,15 +102,16 @@ def make_app(tenants: "Tenants", policy: Policy, *, slow_ms: int = SLOW_MS) -> O
     )
     app.router.redirect_slashes = False  # a redirect would repeat the host name of the request
     # Outermost, so that no response bypasses the gate, not even that of a failure.
-    gate = Gate(app, policy, tenants.check_token)
+    gate = Gate(app, policy, tenants.check_token, shares)
     return Observed(gate, observer, tools, health)
 
 
-def run(app: Observed, listening: socket.socket) -> None:
+def run(app: Observed, listening: socket.socket, shares: Shares) -> None:
     """Serve until SIGINT or SIGTERM; running calls get a few seconds to finish."""
+    _raise_file_limit(shares.limits.connections)
     config = Config(
         app,
-        http=_HeaderTimeoutProtocol,
+        http=partial(Connection, Connections(shares)),  # pyright: ignore[reportArgumentType] — called, nothing else
         ws="none",
         loop="asyncio",
         lifespan="on",
@@ -101,10 +119,9 @@ def run(app: Observed, listening: socket.socket) -> None:
         access_log=False,
         proxy_headers=False,  # a caller must not choose its address by a header
         server_header=False,
-        limit_concurrency=_MAX_CONNECTIONS,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-        h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
     )
     server = _BoundedShutdownServer(config, app.health)
     if app.observer.metrics is not None:
@@ -123,6 +140,15 @@ def run(app: Observed, listening: socket.socket) -> None:
             signal.signal(number, action)
 
 
+def _raise_file_limit(connections: int) -> None:
+    """Allow this process the files it needs, as far as the system lets it: without them no connection is accepted."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = connections + BACKLOG + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        wanted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def warm_up_types() -> None:
     """Build the msgspec decoder of every Struct once: doing so for one type in two threads at once is not safe."""
     pending: list[type[Struct]] = [Struct]
@@ -139,12 +165,22 @@ def _ignore_signal(_signal: int, _frame: object) -> None:
     """Do nothing; unlike SIG_IGN, this is not inherited by child processes."""
 
 
-async def _answer_unrouted(_: Request, error: Exception) -> Response:
-    """Answer a request that no route accepts."""
+async def _answer_unrouted(request: Request, error: Exception) -> Response:
+    """Answer a request that no route accepts, with what to call instead."""
     assert isinstance(error, HTTPException)
-    message = "method not allowed" if error.status_code == 405 else "no such path"
-    code = "BadInput" if error.status_code == 405 else "NotFound"
-    return problem_response(Problem(error.status_code, code, message), error.headers)
+    path, headers = request.scope["path"], error.headers
+    if error.status_code == 405:
+        allowed = (headers or {}).get("Allow", "POST")
+        hint = f"send {allowed.removeprefix('HEAD, ').removesuffix(', HEAD')} {path}"
+        if path == MCP_PATH:
+            hint += "; this server is stateless: it has no sessions to delete and no stream to GET"
+        return problem_response(Problem(405, "BadInput", f"{request.method} is not allowed here", hint), headers)
+    hint = "the paths are /mcp, /api/TOOL, /api/memories, /openapi.json, /health and /metrics; GET / lists them"
+    if path.startswith(MCP_PATH):
+        hint = f"the MCP endpoint is {MCP_PATH}, without anything after it"
+    elif path.startswith("/api"):
+        hint = "POST /api/TOOL, for instance /api/search_memories; /openapi.json describes the tools"
+    return problem_response(Problem(error.status_code, "NotFound", "no such path", hint), headers)
 
 
 async def _answer_failure(_: Request, error: Exception) -> Response:
@@ -172,35 +208,3 @@ class _BoundedShutdownServer(Server):
         watchdog.daemon = True
         watchdog.start()
         await super().shutdown(sockets)
-
-
-class _HeaderTimeoutProtocol(H11Protocol):
-    """HTTP/1.1 with a timeout for headers: uvicorn limits their size, not their time."""
-
-    _timeout: TimerHandle | None = None
-
-    def connection_made(self, transport: Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        super().connection_made(transport)
-        self._update_timeout()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._timeout is not None:
-            self._timeout.cancel()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._update_timeout()
-
-    def _update_timeout(self) -> None:
-        waiting = self.conn.their_state is h11.IDLE
-        if waiting and self._timeout is None:
-            self._timeout = self.loop.call_later(HEADER_SECONDS, self._close_if_idle)
-        elif not waiting and self._timeout is not None:
-            self._timeout.cancel()
-            self._timeout = None
-
-    def _close_if_idle(self) -> None:
-        self._timeout = None
-        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
-            self.transport.close()

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import anyio
 import anyio.to_thread
 
-from daypack.errors import AccessDenied
-from daypack.serve.http.gate import Caller
+from daypack.errors import AccessDenied, RateLimited
+from daypack.serve.http.turns import Call, Caller, CallerGone, Turns
 from daypack.serve.mcp.router import Router
 
 if TYPE_CHECKING:
     from daypack.memory.tools import Memories
     from daypack.serve.toolset import Toolset
 
-# Worker threads. Calls that wait for consistency must not block working calls, nor either of them token checks.
-_WORK_THREADS = 16
-_WAIT_THREADS = 32
-_TOKEN_THREADS = 4
+# Turns: in all, and of one user. What is left over is never used by one user alone. A barrier holds a thread as long as
+# it waits, and a turn only while it works. Token checks have threads of their own, shared by address.
+_TURNS, _TURNS_PER_USER = 16, 12
+_BARRIERS, _BARRIERS_PER_USER = 128, 16
+_CHECKS, _CHECKS_PER_ADDRESS = 4, 3
+_GUESSES_QUEUED = 16
+_GUESSING = "addresses that sent too many bad tokens"
 
 Result = TypeVar("Result")
 
@@ -44,30 +47,54 @@ class Tenants:
         self._prompts_folder = prompts_folder
         self._owner_tools = owner_tools
         self._observe_queue: Callable[[float, str], None] = lambda _seconds, _queue: None
-        self._working = anyio.CapacityLimiter(_WORK_THREADS)
-        self._waiting = anyio.CapacityLimiter(_WAIT_THREADS)
-        self._checking = anyio.CapacityLimiter(_TOKEN_THREADS)
+        self.turns = Turns(_TURNS, _TURNS_PER_USER)
+        self.barriers = Turns(_BARRIERS, _BARRIERS_PER_USER)
+        self.checks = Turns(_CHECKS, _CHECKS_PER_ADDRESS)
+        self._threads = anyio.CapacityLimiter(_TURNS + _BARRIERS + _CHECKS)
+        self._examining = anyio.CapacityLimiter(1)
 
-    def memories(self, caller: Caller) -> "Memories":
-        """Return the memories of the caller's user."""
-        return self._memories.as_caller(caller.user, caller.token_id)
+    def memories(self, call: Call) -> "Memories":
+        """Return the memories of the caller's user; a barrier lets others work while it waits."""
+        return self._memories.as_caller(call.caller.user, call.caller.token_id, call.pause)
 
     def toolset(self, user: str | None) -> "Toolset":
         """Return the tools available to a user; None: those that every user has."""
         return self._owner_tools if self._owner_tools is not None and user == self.owner else self._toolset
 
-    def router(self, caller: Caller | None) -> Router:
-        """Return the MCP router of a caller; None: one that only describes the server to every user."""
-        memories = partial(self.memories, caller or Caller(self.owner, writes=False))
-        return Router(self.toolset(caller and caller.user), memories, self._prompts_folder)
+    def router(self, call: Call | None) -> Router:
+        """Return the MCP router of a call; None: one that only describes the server to every user."""
+        memories = partial(self.memories, call or Call(Caller(self.owner, writes=False)))
+        return Router(self.toolset(call and call.caller.user), memories, self._prompts_folder)
 
-    async def run(self, work: Callable[[], Result], *, waits: bool = False) -> Result:
-        """Run `work` in a worker thread; `waits` marks calls that mostly sleep."""
-        limiter = self._waiting if waits else self._working
-        return await anyio.to_thread.run_sync(self._timed(work, "wait" if waits else "work"), limiter=limiter)
+    async def run(self, work: Callable[[], Result], call: Call, *, waits: bool = False) -> Result:
+        """Run `work` in a worker thread at the caller's turn; `waits` marks a barrier.
 
-    async def check_token(self, secret: str) -> Caller | None:
-        """Return the caller a token belongs to, or None if it is not valid."""
+        Raises CallerGone if the caller disconnects: a queued call leaves the queue, a barrier ends, other work that
+        already runs is finished.
+        """
+        user, timed = call.caller.user, self._timed(work, "wait" if waits else "work")
+        with anyio.CancelScope() as scope:
+            call.on_leave(scope.cancel)
+            place = await self.barriers.take(user) if waits else None
+            try:
+                call.turn = await self.turns.take(user)
+                try:
+                    return await anyio.to_thread.run_sync(timed, limiter=self._threads)
+                finally:
+                    call.turn.end()
+            finally:
+                if place is not None:
+                    place.end()
+        raise CallerGone
+
+    async def check_token(self, secret: str, address: str, *, guessing: bool = False) -> Caller | None:
+        """Return the caller a token belongs to, or None if it is not valid.
+
+        Addresses that are `guessing` share one queue, so that others do not wait for them; RateLimited if it is full.
+        """
+        key = _GUESSING if guessing else address
+        if guessing and self.checks.queued(key) >= _GUESSES_QUEUED:
+            raise RateLimited("too many tokens that are not valid", retry_after=1)
 
         def check() -> Caller | None:
             try:
@@ -76,12 +103,15 @@ class Tenants:
                 return None
             return Caller(grant.user, writes=grant.scope == "write", token_id=grant.token_id)
 
-        return await anyio.to_thread.run_sync(self._timed(check, "token"), limiter=self._checking)
+        timed, turn = self._timed(check, "token"), await self.checks.take(key)
+        try:
+            return await anyio.to_thread.run_sync(timed, limiter=self._threads)
+        finally:
+            turn.end()
 
     async def examine_store(self) -> None:
         """Raise a DaypackError if the store cannot be read and written; cancelled, it leaves the worker to itself."""
-        check = self.backend.check
-        await anyio.to_thread.run_sync(check, limiter=self._working, abandon_on_cancel=True)
+        await anyio.to_thread.run_sync(self.backend.check, limiter=self._examining, abandon_on_cancel=True)
 
     def observe_queues(self, observe: Callable[[float, str], None]) -> None:
         """From now on, pass the seconds that each call waited for a thread, and which kind of thread, to `observe`."""
@@ -89,9 +119,8 @@ class Tenants:
 
     def load(self) -> Load:
         """Return how many calls run or wait."""
-        work, wait, token = (limiter.statistics() for limiter in (self._working, self._waiting, self._checking))
-        queued = sum(limiter.tasks_waiting for limiter in (work, wait, token))
-        return Load(wait.borrowed_tokens + wait.tasks_waiting, queued)
+        queued = sum(turns.queued() for turns in (self.turns, self.barriers, self.checks))
+        return Load(self.barriers.running + self.barriers.queued(), queued)
 
     def _timed(self, work: Callable[[], Result], queue: str) -> Callable[[], Result]:
         asked = time.monotonic()

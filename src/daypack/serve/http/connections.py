@@ -1,0 +1,264 @@
+"""Connections: HTTP/1.1 with timeouts and strict framing, and which connection is closed when there are too many.
+
+A caller that only holds connections open does not lock others out: a new connection replaces the oldest one that waits
+for its caller (for a request, for the rest of one, or for its answer to be read), of the caller with the most.
+"""
+
+import re
+import select
+import time
+from asyncio import TimerHandle, Transport
+from collections import Counter
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
+
+from daypack.serve.http.limits import Shares, caller_address
+from daypack.serve.problems import Problem
+
+if TYPE_CHECKING:
+    from daypack.serve.http.turns import Call
+
+HEADER_SECONDS = 15.0
+KEEP_ALIVE_SECONDS = 30
+MAX_HEADER_BYTES = 64 << 10  # buffered while the headers are incomplete
+_MAX_PIPELINED_BYTES = 64 << 10  # sent before the answer to an earlier request
+_LOOKED_AT = 8  # candidates that are asked whether their request has just arrived
+
+_END_OF_HEAD = re.compile(rb"\n\r?\n")
+
+
+class Connections:
+    """The open connections of a server, grouped by caller: a user or, before a token was accepted, an address."""
+
+    def __init__(self, shares: Shares) -> None:
+        self.usage = shares.usage
+        self._most, self._most_per_caller = shares.limits.connections, shares.limits.connections_per_caller
+        self._open: set[Connection] = set()
+        self._sizes: Counter[str] = Counter()
+
+    def add(self, connection: "Connection") -> None:
+        """Add a new connection; if there are too many, close others."""
+        self._open.add(connection)
+        self._sizes[connection.group] += 1
+        self._make_room(connection)
+
+    def discard(self, connection: "Connection") -> None:
+        """Forget a connection."""
+        if connection in self._open:
+            self._open.remove(connection)
+            self._leave_group(connection.group)
+
+    def move(self, connection: "Connection", group: str) -> None:
+        """Count a connection for another caller."""
+        if connection in self._open and connection.group != group:
+            self._leave_group(connection.group)
+            self._sizes[group] += 1
+            connection.group = group
+            self._make_room(connection)
+
+    def _leave_group(self, group: str) -> None:
+        self._sizes[group] -= 1
+        if not self._sizes[group]:
+            del self._sizes[group]
+
+    def _make_room(self, newest: "Connection") -> None:
+        if self._sizes[newest.group] > self._most_per_caller:
+            self._close_oldest(newest.group, newest)
+        if len(self._open) > self._most:
+            for group, _ in self._sizes.most_common():
+                if self._close_oldest(group, newest):
+                    return
+
+    def _close_oldest(self, group: str, newest: "Connection") -> bool:
+        waiting = [each for each in self._open if each.group == group and each is not newest and each.since is not None]
+        oldest = nsmallest(_LOOKED_AT, waiting, key=lambda each: (each.rank, each.since))
+        chosen = next((each for each in oldest if not each.has_input()), oldest[0] if oldest else None)
+        if chosen is None:
+            return False
+        self.discard(chosen)
+        chosen.close("too many")
+        return True
+
+
+class Connection(H11Protocol):
+    """One connection. uvicorn limits the size of headers; this adds their time, strict framing and problems as JSON."""
+
+    def __init__(self, connections: Connections, **options: Any) -> None:  # noqa: ANN401 — uvicorn's
+        super().__init__(**options)
+        self.conn = StrictConnection(h11.SERVER, MAX_HEADER_BYTES)
+        self.group = ""
+        self.rank = 0  # 1: has been answered, 2: with a token or as a user of this machine
+        self.since: float | None = None  # since when it waits for its caller; None: the server works for it
+        self.call: Call | None = None
+        self._connections = connections
+        self._timeout: TimerHandle | None = None
+        self._request: object = None
+        answer = self.app
+
+        async def answer_here(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401
+            scope["daypack.connection"] = self
+            await answer(scope, receive, send)
+
+        self.app = answer_here
+
+    # What happens to it
+
+    def connection_made(self, transport: Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Take the connection into the table; it has limited time for its first request."""
+        super().connection_made(transport)
+        self.group = caller_address(self.client[0]) if self.client else ""
+        self.since = time.monotonic()
+        self._update_timeout()
+        self._connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the call that was in progress."""
+        self._connections.discard(self)
+        if self._timeout is not None:
+            self._timeout.cancel()
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+        self._leave_call()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request."""
+        super().data_received(data)
+        self._update_timeout()
+        self._update_since()
+        working = self.since is None and not self.transport.is_closing()
+        if working and self.flow.read_paused:  # a disconnect is noticed only while reading
+            if len(self.conn.trailing_data[0]) > _MAX_PIPELINED_BYTES:
+                self.close("pipelined")
+            else:
+                self.flow.resume_reading()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request; the connection now counts for its user."""
+        if self.call is not None:
+            self.rank = 2
+            self._connections.move(self, f"user {self.call.caller.user}")
+        else:
+            self.rank = max(self.rank, 1)
+        self.call = None
+        self.since = time.monotonic()
+        super().on_response_complete()
+        if self.timeout_keep_alive_task is not None:  # uvicorn's would wait until the answer is read
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.close, "idle")
+        self._update_since()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer a request that is not HTTP with the documented JSON, and close the connection."""
+        self._connections.usage.refused["malformed"] += 1
+        cycle = self.cycle
+        if cycle and not cycle.response_complete:  # the body is malformed, and the request is being read
+            cycle.disconnected = True
+            cycle.message_event.set()
+            self._leave_call()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            problem = self.conn.problem or Problem(400, "BadInput", msg)
+            body = problem.body
+            headers = [
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(body)).encode()),
+                (b"cache-control", b"no-store"),
+                (b"connection", b"close"),
+            ]
+            response = h11.Response(status_code=problem.status, headers=headers, reason=STATUS_PHRASES[problem.status])
+            for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    # What the table of connections asks
+
+    def has_input(self) -> bool:
+        """Return True if bytes have arrived that were not read yet."""
+        descriptor = self.transport.get_extra_info("socket").fileno()
+        if descriptor < 0:
+            return False
+        poller = select.poll()
+        poller.register(descriptor, select.POLLIN)
+        return any(events & select.POLLIN and not events & select.POLLHUP for _, events in poller.poll(0))
+
+    def close(self, reason: str) -> None:
+        """Close the connection and count the reason; what its caller did not read is dropped."""
+        if self.transport.is_closing() and not self.transport.get_write_buffer_size():
+            return
+        self._connections.usage.closed[reason] += 1
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    def _leave_call(self) -> None:
+        if self.call is not None:
+            self.call.leave()
+            self.call = None
+
+    def _update_since(self) -> None:
+        cycle = self.cycle
+        if not cycle or cycle.response_complete:
+            return
+        if not cycle.more_body:
+            self.since = None
+        elif cycle is not self._request:  # measured from its headers: a body that trickles does not stay young
+            self.since = time.monotonic()
+        self._request = cycle
+
+    def _update_timeout(self) -> None:
+        waiting = self.conn.their_state is h11.IDLE
+        if waiting and self._timeout is None:
+            self._timeout = self.loop.call_later(HEADER_SECONDS, self._close_if_idle)
+        elif not waiting and self._timeout is not None:
+            self._timeout.cancel()
+            self._timeout = None
+
+    def _close_if_idle(self) -> None:
+        self._timeout = None
+        if self.conn.their_state is h11.IDLE:
+            self.close("slow headers")
+
+
+class StrictConnection(h11.Connection):
+    """Refuses what proxies and servers read in different ways: h11 unfolds, merges and prefers silently."""
+
+    problem: Problem | None = None
+
+    def next_event(self) -> Any:  # noqa: ANN401 — h11's events and sentinels
+        """Return the next event of h11; before a request, look at its headers as they were sent."""
+        try:
+            if self.their_state is h11.IDLE and (fault := find_fault(self.trailing_data[0])):
+                raise h11.RemoteProtocolError(fault)
+            return super().next_event()
+        except h11.RemoteProtocolError as error:
+            self.problem = Problem(400, "BadInput", f"malformed HTTP request: {error}")
+            if error.error_status_hint == 431:
+                self.problem = Problem(431, "TooLong", "the headers are too long")
+            raise
+
+
+def find_fault(data: bytes) -> str:
+    """Return why the headers at the beginning of `data` are refused; empty if they are not, or are incomplete."""
+    end = _END_OF_HEAD.search(data)
+    if end is None:
+        return ""
+    first, *lines = data[: end.start()].split(b"\n")
+    lengths = codings = 0
+    for line in lines:
+        if line[:1] in (b" ", b"\t"):
+            return "a header continues on the next line"
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length":
+            lengths += 1 + value.count(b",")
+        elif name.strip().lower() == b"transfer-encoding":
+            codings += 1
+    if lengths and codings:
+        return "both Content-Length and Transfer-Encoding"
+    if lengths > 1:
+        return "more than one Content-Length"
+    if codings and first.rstrip().endswith(b"HTTP/1.0"):
+        return "Transfer-Encoding in HTTP/1.0"
+    return ""
