@@ -9,7 +9,12 @@ from small_model import find_small_model
 @pytest.fixture(autouse=True)
 def _nothing_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
-        if name.lower().endswith("_proxy") or name in ("DAYPACK_API_KEY", "OPENAI_API_KEY", "DAYPACK_MODEL_HUB"):
+        if name.lower().endswith("_proxy") or name in (
+            "DAYPACK_API_KEY",
+            "OPENAI_API_KEY",
+            "OPENAI_BASE_URL",
+            "DAYPACK_MODEL_HUB",
+        ):
             monkeypatch.delenv(name)
 
 

@@ -9,6 +9,7 @@ import pytest
 from scripted_endpoint import Endpoint, chat, in_turn
 
 from daypack.errors import BadConfig, ModelMissing
+from daypack.llm.client import Client
 from daypack.llm.completers import default_completion_model, open_completer
 from daypack.llm.completion.port import Prompt
 from daypack.llm.models.catalogue import find_model
@@ -54,16 +55,22 @@ def test_without_a_choice_it_is_the_default_model_where_it_is_and_else_none(
     [
         ({}, None),
         ({"DAYPACK_API_KEY": "ours"}, "Bearer ours"),
-        ({"OPENAI_API_KEY": "theirs"}, "Bearer theirs"),
+        ({"OPENAI_API_KEY": "theirs"}, None),
+        ({"OPENAI_API_KEY": "theirs", "OPENAI_BASE_URL": "URL/v1"}, "Bearer theirs"),
+        ({"OPENAI_API_KEY": "theirs", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, None),
+        ({"DAYPACK_API_KEY": "ours", "DAYPACK_API_URL": "URL"}, "Bearer ours"),
+        ({"DAYPACK_API_KEY": "ours", "DAYPACK_API_URL": "https://model.invalid/v1"}, None),
+        ({"DAYPACK_API_KEY": "ours", "DAYPACK_COMPACTION_MODEL": "openai:https://model.invalid/v1#m"}, None),
+        ({"DAYPACK_API_KEY": "ours", "DAYPACK_EMBEDDING_MODEL": "openai:URL/v1#m"}, "Bearer ours"),
         ({"DAYPACK_API_KEY": "ours", "OPENAI_API_KEY": "theirs"}, "Bearer ours"),
     ],
 )
 def test_the_key_comes_from_the_environment(
     environment: dict[str, str], sent: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
     with Endpoint(in_turn(chat("yes"))) as endpoint:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value.replace("URL", endpoint.url))
         completer = open_completer(f"openai:{endpoint.url}/v1#m")
         assert completer is not None
         assert completer.complete(Prompt("", "?")).text == "yes"
@@ -80,12 +87,22 @@ def test_the_key_of_openai_does_not_travel_unprotected(monkeypatch: pytest.Monke
         assert completer is not None
         completer.complete(Prompt("", "?"))
         assert all("authorization" not in seen.headers for seen in proxy.seen)
-        monkeypatch.setenv("DAYPACK_API_KEY", "ours")
-        completer = open_completer("openai:http://model.invalid/v1#m")
-        assert completer is not None
-        completer.complete(Prompt("", "?"))
-        assert proxy.seen[-1].headers["authorization"] == "Bearer ours"
         assert proxy.seen[-1].path == "http://model.invalid/v1/chat/completions"
+
+
+@pytest.mark.parametrize("choice", ["openai:http://model.invalid/v1#m", "openai:http://192.0.2.7:8080/v1#m"])
+def test_a_key_is_refused_for_an_address_where_others_could_read_it(
+    choice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAYPACK_API_KEY", "ours")
+    with pytest.raises(BadConfig, match="not sent over a network without encryption") as caught:
+        open_completer(choice)
+    assert "https" in caught.value.hint
+    assert "ours" not in str(caught.value)
+    monkeypatch.setenv("DAYPACK_API_URL", "https://model.invalid")
+    assert open_completer(choice) is not None, "the key is for another address"
+    with pytest.raises(ValueError, match="without encryption"):
+        Client("http://model.invalid", key="ours")
 
 
 def test_opening_the_port_loads_neither_http_nor_a_model_library() -> None:

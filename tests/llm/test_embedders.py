@@ -121,6 +121,7 @@ def test_a_choice_is_spelled_as_it_was_read() -> None:
 def test_the_key_is_found_as_for_completions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     with Endpoint(lambda _seen: Reply({"data": [{"embedding": [3, 4]}]})) as endpoint:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{endpoint.url}/v1")
         embedder = open_embedder(f"openai:{endpoint.url}/v1#m")
         assert embedder is not None
         assert embedder.dimensions == 2

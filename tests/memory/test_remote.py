@@ -102,6 +102,67 @@ def test_the_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
         assert "from outside" not in repr(memories)
 
 
+REFUSED = Reply({"error": {"code": "AccessDenied", "message": "no token", "hint": "send one"}}, 401)
+
+
+def test_a_token_goes_only_to_the_address_it_was_made_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAYPACK_TOKEN", "from outside")
+    with Endpoint(lambda _: REFUSED) as server:
+        monkeypatch.setenv("DAYPACK_URL", "https://memory.example.org")
+        with open_memory(url=server.url) as memories, pytest.raises(AccessDenied, match="address in DAYPACK_URL"):
+            memories.get_memory("m")
+        assert "authorization" not in server.seen[-1].headers
+        with RemoteMemories(server.url, token="for this one") as memories, pytest.raises(AccessDenied):
+            memories.get_memory("m")
+        assert server.seen[-1].headers["authorization"] == "Bearer for this one"
+        monkeypatch.setenv("DAYPACK_URL", f"{server.url}/mcp")
+        with open_memory(url=server.url) as memories, pytest.raises(AccessDenied):
+            memories.get_memory("m")
+        assert server.seen[-1].headers["authorization"] == "Bearer from outside"
+
+
+def test_a_token_is_not_followed_to_another_address() -> None:
+    with (
+        Endpoint(always(MEMORY)) as other,
+        Endpoint(lambda _: Reply(b"", 307, {"Location": f"{other.url}/api/get_memory"})) as server,
+        RemoteMemories(server.url, token="secret") as memories,
+    ):
+        with pytest.raises(ServerFailed, match="HTTP 307"):
+            memories.get_memory("m")
+        assert other.seen == []
+
+
+@pytest.mark.parametrize("url", ["http://memory.example.org", "http://192.0.2.7:8420", "http://127.0.0.1.example.org"])
+def test_a_token_is_refused_for_an_address_where_others_could_read_it(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(BadInput, match="not sent over a network without encryption") as caught:
+        RemoteMemories(url, token="secret")
+    assert "https" in caught.value.hint
+    assert "secret" not in str(caught.value)
+    monkeypatch.setenv("DAYPACK_TOKEN", "secret")
+    with pytest.raises(BadInput, match="without encryption"):
+        open_memory(url=url)
+    monkeypatch.delenv("DAYPACK_TOKEN")
+    open_memory(url=url).close()
+
+
+def test_an_address_in_a_file_gets_no_token_that_does_not_name_it() -> None:
+    found = "https://elsewhere.invalid"
+    for place, sent in (("", ""), (found, "secret"), ("https://memory.example.org", "")):
+        environ = {"DAYPACK_TOKEN": "secret", "DAYPACK_URL": place}
+        assert remote.find_token(found, environ, named=False)[0] == sent
+    assert remote.find_token(found, {"DAYPACK_TOKEN": "secret"}, named=True) == ("secret", "")
+    withheld = remote.find_token(found, {"DAYPACK_TOKEN": "secret"}, named=False)[1]
+    assert withheld.endswith(f"set DAYPACK_URL={found} if the token is for this server")
+
+
+def test_an_address_has_no_password() -> None:
+    with pytest.raises(BadInput, match="has a name or a password") as caught:
+        RemoteMemories("https://ada:hunter2@memory.example.org")
+    assert "hunter2" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("code", "status", "kind"),
     [

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import unquote, urljoin, urlsplit
 
 from daypack.forks import ThreadLock
-from daypack.llm.addresses import is_loopback, origin
+from daypack.llm.addresses import is_loopback, is_private, origin
 from daypack.llm.connection import Connection, TlsConnection
 from daypack.types.deadline import NO_DEADLINE, Deadline
 
@@ -129,6 +129,8 @@ class Client:
     def __init__(
         self, url: str, *, key: str = "", redirects: Redirects = NO_REDIRECTS, keep_alive: bool = False
     ) -> None:
+        if key and not is_private(url):  # callers report it with a hint; here it holds for all of them
+            raise ValueError("a key is not sent over a network without encryption")
         self._url = url
         self._key = key
         self._redirects = redirects

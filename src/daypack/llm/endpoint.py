@@ -5,8 +5,8 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from daypack.errors import ModelFailed
-from daypack.llm.addresses import is_private
+from daypack.errors import BadConfig, ModelFailed
+from daypack.llm.addresses import is_private, origin
 from daypack.llm.client import (
     MODEL_RETRY,
     NETWORK_ERRORS,
@@ -20,11 +20,12 @@ from daypack.llm.client import (
 from daypack.types.deadline import Deadline
 
 _HINTS = {
-    401: "set DAYPACK_API_KEY to a key this endpoint accepts",
-    403: "set DAYPACK_API_KEY to a key this endpoint accepts",
+    401: "set DAYPACK_API_KEY to a key this endpoint accepts, and DAYPACK_API_URL to its address",
+    403: "set DAYPACK_API_KEY to a key this endpoint accepts, and DAYPACK_API_URL to its address",
     404: "check the address, which usually ends in /v1, and the model's name",
     429: "the endpoint is overloaded; try later",
 }
+_OPENAI = "https://api.openai.com"
 _TOO_LONG = ("exceed_context_size_error", "context_length_exceeded", "maximum context length")
 
 
@@ -88,7 +89,31 @@ def read_object(body: bytes) -> dict[str, Any] | None:
 
 
 def find_key(url: str, environ: Mapping[str, str]) -> str:
-    """Return the key for an address; OpenAI's own key is not sent unencrypted over a network."""
+    """Return the key that the environment has for this address, "" if it has none.
+
+    DAYPACK_API_KEY is for the address in DAYPACK_API_URL, else for the endpoints that the environment names as models,
+    else for any. OpenAI's own key is for OpenAI, or for the address in OPENAI_BASE_URL.
+    """
     if key := environ.get("DAYPACK_API_KEY"):
+        places = [environ.get("DAYPACK_API_URL", "")]
+        if not places[0]:
+            choices = (environ.get(name, "") for name in ("DAYPACK_COMPACTION_MODEL", "DAYPACK_EMBEDDING_MODEL"))
+            places = [choice.removeprefix("openai:") for choice in choices if choice.startswith("openai:")]
+        if places and not any(_same_origin(place, url) for place in places):
+            return ""
+        if not is_private(url):
+            problem = "DAYPACK_API_KEY is not sent over a network without encryption"
+            hint = (
+                "use an https address or a tunnel to a loopback address; if the key is for another, set DAYPACK_API_URL"
+            )
+            raise BadConfig(problem, operation="open model", place=url, hint=hint)
         return key
-    return environ.get("OPENAI_API_KEY", "") if is_private(url) else ""
+    place = environ.get("OPENAI_BASE_URL") or _OPENAI
+    return environ.get("OPENAI_API_KEY", "") if _same_origin(place, url) and is_private(url) else ""
+
+
+def _same_origin(place: str, url: str) -> bool:
+    try:
+        return origin(place) == origin(url)
+    except ValueError:
+        return False

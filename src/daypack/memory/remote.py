@@ -68,7 +68,7 @@ class RemoteMemories(MemoryTools):
         self.deadline = NO_DEADLINE
         self._withheld = ""  # why the token of the environment is not sent
         if token is None:
-            token, self._withheld = _find_token(self._url, os.environ, named=named)
+            token, self._withheld = find_token(self._url, os.environ, named=named)
         if token and not is_private(self._url):
             hint = "use an https address, or a tunnel to a loopback address; without DAYPACK_TOKEN no token is sent"
             problem = "a token is not sent over a network without encryption"
@@ -198,7 +198,7 @@ def _api_address(url: str) -> str:
     return trimmed
 
 
-def _find_token(url: str, environ: Mapping[str, str], *, named: bool) -> tuple[str, str]:
+def find_token(url: str, environ: Mapping[str, str], *, named: bool) -> tuple[str, str]:
     """Return the token of the environment if it is for this address, else why it is not sent."""
     token, place = environ.get("DAYPACK_TOKEN", ""), environ.get("DAYPACK_URL", "")
     if not token:

@@ -99,8 +99,9 @@ def open_memory(
     """Open the memories of a user: in a home folder or, with `url`, on a memory server.
 
     `home` is the root folder (default: DAYPACK_HOME, else /ctx if writable, else ~/.daypack), `uid` the folder in it.
-    A server identifies the user by the token in DAYPACK_TOKEN. `memory` is the memory of a call without a memory_id: an
-    id, the start of one, or a title (default: DAYPACK_MEMORY, else `default` in the [memory] table of config.toml).
+    A server identifies the user by the token in DAYPACK_TOKEN, if that is for this address. `memory` is the
+    memory of a call without a memory_id: an id, the start of one, or a title (default: DAYPACK_MEMORY, else `default`
+    in the [memory] table of config.toml).
     """
     default, origin = memory or "", ""
     if not default:
