@@ -1,5 +1,6 @@
 """A deleted context/ folder is rebuilt byte for byte, and nothing is appended to the logs."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -258,3 +259,27 @@ def test_verify_reports_that_the_newest_turn_cannot_be_replayed(full: Session) -
     with pytest.warns(DamageWarning):
         found = verified(full)
     assert list(found) == ["context/pack.json"]
+
+
+def place_of(session: Session) -> Home:
+    return Home(str(session.path.parents[5]), session.path.parents[3].name)
+
+
+@pytest.mark.parametrize("name", ["cwd", "state", "blob/pipe", "messages.jsonl.torn-1"])
+def test_a_pipe_in_a_session_is_named_and_not_waited_for(full: Session, name: str) -> None:
+    full.prepare()
+    config = full.history.config
+    close_all()
+    path = full.path / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(DaypackError, match="pipe") as caught:
+        verify(place_of(full), full.agent, full.name, config)
+    assert name in caught.value.place
+
+
+@pytest.mark.parametrize("removed", [None, 7, "swap", [1, {}]])
+def test_a_hand_written_event_does_not_break_a_verification(full: Session, removed: object) -> None:
+    full.prepare()
+    full.append_event("gc.applied", {"removed": removed} if removed is not None else {})
+    assert verify(place_of(full), full.agent, full.name, full.history.config) == ()

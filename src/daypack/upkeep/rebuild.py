@@ -2,13 +2,14 @@
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import cast
 
 from msgspec import Struct
 
 from daypack.config import Config
 from daypack.derived.children import read_children
-from daypack.errors import DaypackError
+from daypack.errors import DaypackError, StorageFailed
 from daypack.files import atomic
 from daypack.history.layout import Home, Layout
 from daypack.history.session import History
@@ -51,12 +52,12 @@ def verify(place: Home, agent: str, name: str, config: Config) -> tuple[Differen
     layout = place.session(agent, name)
     with tempfile.TemporaryDirectory(prefix="daypack-verify-") as folder:
         copy = Home(folder, place.uid).session(agent, name)
-        shutil.copytree(layout.folder, copy.folder, symlinks=True, ignore=_ignore_context(layout))
+        _copy(layout, copy)
         history = History(copy, config)
         turns = Turns(history, config, name=name, agent=agent)
         problem = rebuild(history, turns).problem
         applied = [event for event in history.events.records() if event.type == APPLIED]
-        collected = {kind for event in applied for kind in event.data["removed"]}
+        collected = {kind for event in applied for kind in _kinds(event.data.get("removed"))}
         turns.close()
         history.close()
         rebuilt, actual = _digests(copy), _digests(layout)
@@ -68,6 +69,23 @@ def verify(place: Home, agent: str, name: str, config: Config) -> tuple[Differen
         if (problem := _compare(rebuilt.get(path), actual.get(path)))
         and not _is_collected(path, collected, removed=path not in actual)
     )
+
+
+def _copy(layout: Layout, copy: Layout) -> None:
+    """Copy a session without its derived files; a file that cannot be copied (a pipe, no permission) is named."""
+    try:
+        shutil.copytree(layout.folder, copy.folder, symlinks=True, ignore=_ignore_context(layout))
+    except shutil.Error as error:
+        path, _, problem = error.args[0][0]
+        hint = "move it out of the session; `daypack doctor` lists what does not belong there"
+        raise StorageFailed(str(problem), operation="verify", place=str(path), hint=hint) from error
+    except OSError as error:
+        raise atomic.refusal(layout.folder, error, "copy") from error
+
+
+def _kinds(removed: object) -> Iterable[str]:
+    """Return the kinds of files that an event says were removed; none if the event was written by hand."""
+    return map(str, cast("Iterable[object]", removed)) if isinstance(removed, dict | list) else ()
 
 
 def _is_collected(path: str, kinds: set[str], *, removed: bool) -> bool:
