@@ -1,11 +1,15 @@
-"""Check a session, or all sessions of an agent, for damage and suggest repairs. Nothing is changed."""
+"""Check sessions and memories for damage and suggest repairs. Nothing is changed without --apply.
+
+Without a session: all sessions of the agent, and the memory store with its accounts and search indexes.
+"""
 
 import argparse
 
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, find_name
-from daypack.cli.terminal import colour, counted, json_text, safe_line
-from daypack.history.layout import find_home
+from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line
+from daypack.errors import BadInput
+from daypack.history.layout import Home, find_home
 from daypack.upkeep.doctor import Finding, examine_session
 
 _COLOURS = {"damage": "red", "warning": "yellow", "note": "dim"}
@@ -13,13 +17,21 @@ _COLOURS = {"damage": "red", "warning": "yellow", "note": "dim"}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("session", nargs="?", help="name of the session (default: all sessions of the agent)")
+    parser.add_argument(
+        "session", nargs="?", help="name of the session (default: all sessions of the agent, and the memories)"
+    )
+    parser.add_argument("--repair", action="store_true", help="show the plan of a repair of the memory store")
+    parser.add_argument("--apply", action="store_true", help="with --repair: repair (default: only show the plan)")
+    parser.add_argument("--plan", metavar="ID", help="with --apply: only if the plan still has this id")
     add_place(parser, session=None)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings; exit code 3 if there is damage."""
+    _check(args)
     home = find_home(args.home, args.uid)
+    if args.repair:
+        return _repair(home, args)
     names = [find_name(args, args.session)] if args.session else home.list(args.agent)
     findings: list[Finding] = []
     for name in names:
@@ -27,14 +39,69 @@ def run(args: argparse.Namespace) -> int:
             findings.append(finding)
             if not args.json:
                 _print(finding)
+    checked = [counted(len(names), "session")]
+    memories = 0
+    if not args.session:
+        from daypack.upkeep.store_doctor.report import examine_memories  # noqa: PLC0415 — only without a session
+
+        report = examine_memories(home).report()
+        findings += report.findings
+        memories = report.memories
+        if memories:
+            checked.append(
+                f"{counted(memories, 'memory', 'memories')} with {counted(report.records, 'record')}",
+            )
+        if not args.json:
+            for finding in report.findings:
+                _print(finding)
     damaged = any(finding.severity == "damage" for finding in findings)
     if args.json:
-        print(json_text({"sessions": len(names), "damaged": damaged, "findings": findings}))
+        print(json_text({"sessions": len(names), "memories": memories, "damaged": damaged, "findings": findings}))
     else:
         problems = sum(finding.severity != "note" for finding in findings)
-        print(
-            f"{counted(len(names), 'session')} checked, {counted(problems, 'problem') if problems else 'no problems'}"
-        )
+        print(f"{' and '.join(checked)} checked, {counted(problems, 'problem') if problems else 'no problems'}")
+    return EXIT_DAMAGE if damaged else 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    problem = ""
+    if args.apply and not args.repair:
+        problem = "--apply requires --repair"
+    elif args.plan and not args.apply:
+        problem = "--plan requires --apply"
+    elif args.repair and args.session:
+        problem = "--repair takes no session: sessions repair themselves"
+    if problem:
+        hint = "doctor --repair --apply --plan ID"
+        raise BadInput(problem, operation="doctor", place="arguments", hint=hint)
+
+
+def _repair(home: Home, args: argparse.Namespace) -> int:
+    from daypack.upkeep.store_doctor.report import examine_memories  # noqa: PLC0415 — only for repairs
+
+    planned = examine_memories(home).report()
+    damaged = any(finding.severity == "damage" for finding in planned.findings)
+    left = None
+    if args.apply:
+        from daypack.upkeep.store_doctor.apply import apply_repair  # noqa: PLC0415
+
+        left = apply_repair(home, args.plan)
+        damaged = any(finding.severity == "damage" for finding in left.findings)
+    if args.json:
+        print(json_text({"plan": planned, "applied": left}))
+        return EXIT_DAMAGE if damaged else 0
+    for finding in (planned if left is None else left).findings:
+        _print(finding)
+    for step in planned.steps:
+        print(f"{colour('done' if left else 'would', 'green' if left else 'yellow')}  {safe_line(step)}")
+    if not planned.steps:
+        print("nothing to repair")
+    elif left is None:
+        print(f"plan {planned.id}: {counted(len(planned.steps), 'step')}; nothing is lost by any of them")
+        print_note(f"repair with `daypack doctor --repair --apply --plan {planned.id}`")
+    else:
+        problems = counted(len(left.findings), "problem") if left.findings else "no problems"
+        print(f"repaired in {counted(len(planned.steps), 'step')}; {problems} left")
     return EXIT_DAMAGE if damaged else 0
 
 

@@ -56,7 +56,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "conform": "Check envelopes of any runtime against the rules of the model",
     },
     "Maintain": {
-        "doctor": "Check sessions for damage and suggest repairs",
+        "doctor": "Check sessions and memories for damage; --repair plans a repair",
         "rebuild": "Rebuild context/ from the logs",
         "index": "Build the search index of sessions",
         "erase": "Erase a secret, a message or a memory entry from every file (plan first)",

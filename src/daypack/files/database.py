@@ -29,6 +29,8 @@ _UNFINISHED = ".new"
 # Result codes of SQLite (their low byte).
 _ERROR, _BUSY, _LOCKED, _READONLY, _CORRUPT, _FULL, _MISMATCH, _NOTADB = 1, 5, 6, 8, 11, 13, 20, 26
 _BROKEN = (_ERROR, _CORRUPT, _MISMATCH, _NOTADB)
+# A damaged length asks for more memory than there is; a message about a damaged table is no text.
+_FROM_DAMAGE = (MemoryError, UnicodeDecodeError)
 _MOVED = 8 | 4 << 8  # SQLITE_READONLY_DBMOVED: the file was deleted or replaced
 _HINTS = {
     _FULL: "free space; the {} is unchanged",
@@ -117,9 +119,13 @@ class Database:
                 if connection.in_transaction:  # a nested call
                     return work(connection)
                 connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+                changes = connection.total_changes
                 try:
                     answer = work(connection)
-                    connection.execute("COMMIT")
+                    if connection.total_changes == changes and not writing:
+                        connection.execute("ROLLBACK")  # after a damaged page, a COMMIT of reads fails
+                    else:
+                        connection.execute("COMMIT")
                 except BaseException:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
@@ -140,7 +146,7 @@ class Database:
 
         try:
             yield
-        except (sqlite3.Error, MemoryError) as error:  # a damaged length asks for more memory than there is
+        except (sqlite3.Error, *_FROM_DAMAGE) as error:
             raise self.refusal(operation, error) from error
 
     # Opening
@@ -302,7 +308,9 @@ class Database:
 
 def is_damage(error: Exception) -> bool:
     """Return True if an error of SQLite means that the file does not have the bytes that were written."""
-    return isinstance(error, MemoryError) or _code_of(error) & 0xFF in _BROKEN
+    import sqlite3  # noqa: PLC0415
+
+    return isinstance(error, _FROM_DAMAGE) or (isinstance(error, sqlite3.Error) and _code_of(error) & 0xFF in _BROKEN)
 
 
 def _code_of(error: Exception) -> int:

@@ -1,0 +1,121 @@
+"""Examine the search indexes of memories: files that cannot be read, and rows whose entry does not exist. Read-only."""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from typing import NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from daypack.memory.search.skipped import NAME as SKIPPED
+from daypack.memory.search.vectors import PREFIX
+from daypack.search.index_file import APPLICATION
+from daypack.search.lexical import VERSION
+from daypack.search.vectors import NAME as VECTORS
+from daypack.types.memory import DamagedRecord
+
+_ADVICE = "nothing to do: the next search rebuilds it; `daypack doctor --repair` removes it now"
+_HEADER_BYTES = 64
+_DIMENSIONS = slice(8, 12)
+_MOST_DIMENSIONS = 65_536
+
+
+class Known(NamedTuple):
+    """The entries and document versions of a memory that are in the store, intact or not."""
+
+    entries: frozenset[int]
+    documents: frozenset[int]
+
+
+class IndexProblem(NamedTuple):
+    """What is wrong with a file of an index."""
+
+    folder: str
+    path: str
+    problem: str
+    advice: str = _ADVICE
+
+
+def examine_indexes(folder: str, memories: dict[str, Known]) -> Iterator[IndexProblem]:
+    """Yield the problems of all indexes below a folder; `memories` are those of the store, by id."""
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    for name in names:
+        path = os.path.join(folder, name)
+        if name not in memories:
+            yield IndexProblem(path, path, "an index of a memory that does not exist")
+        else:
+            yield from _examine_index(path, memories[name])
+
+
+def _examine_index(folder: str, known: Known) -> Iterator[IndexProblem]:
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        problem = ""
+        if name in ("words.sqlite", "documents.sqlite"):
+            problem = _examine_words(path, known.entries if name == "words.sqlite" else known.documents)
+        elif name.startswith(PREFIX):
+            path = os.path.join(path, VECTORS)
+            problem = _examine_vectors(path, known.entries)
+        elif name == SKIPPED:
+            problem = _examine_skipped(path, known)
+        if problem:
+            yield IndexProblem(folder, path, problem)
+
+
+def _examine_words(path: str, known: frozenset[int]) -> str:
+    import sqlite3  # noqa: PLC0415 — 5 ms
+
+    try:
+        with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)) as file:
+            marks = [file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
+            if marks != [APPLICATION, VERSION]:
+                return "it has another format"
+            checked = file.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            if checked != "ok":
+                return f"it is damaged: {checked}"
+            ids = {row[0] for row in file.execute("SELECT id FROM entries")}
+    except sqlite3.Error as error:
+        return f"it cannot be read: {error}"
+    return _without_record(ids, known)
+
+
+def _without_record(ids: set[int], known: frozenset[int]) -> str:
+    missing = len(ids - known)
+    return f"{missing:,} of its {len(ids):,} rows belong to no record of the store" if missing else ""
+
+
+def _examine_vectors(path: str, known: frozenset[int]) -> str:
+    try:
+        from daypack.search.nearest import Codec  # noqa: PLC0415 — imports numpy
+
+        with open(path, "rb") as file:
+            data = file.read()
+    except ImportError:
+        return ""  # without numpy no search uses them
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    dimensions = int.from_bytes(data[_DIMENSIONS], "little")
+    if len(data) < _HEADER_BYTES or not 0 < dimensions <= _MOST_DIMENSIONS:
+        return "its header is damaged"
+    codec = Codec(dimensions)
+    count = (len(data) - _HEADER_BYTES) // codec.row_bytes
+    rows = memoryview(data)[_HEADER_BYTES : _HEADER_BYTES + count * codec.row_bytes]
+    checked = codec.check(rows, codec.empty) if count else codec.empty
+    if not checked.intact:
+        return f"damaged after {checked.total:,} of {count:,} vectors"
+    return _without_record({int(number) for number in checked.ids[: checked.total]}, known)
+
+
+def _examine_skipped(path: str, known: Known) -> str:
+    try:
+        with open(path, "rb") as file:
+            records = msgspec.json.decode(file.read(), type=tuple[DamagedRecord, ...])
+    except (OSError, ValueError):
+        return "it cannot be read"
+    stale = [
+        record
+        for record in records
+        if record.number not in (known.documents if record.kind == "document" else known.entries)
+    ]
+    return f"{len(stale):,} records that it lists are not in the store any more" if stale else ""

@@ -1,0 +1,127 @@
+"""Examine the memories of a home: the store file, every record, accounts and indexes. Read-only."""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from hashlib import sha256
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from daypack.errors import DaypackError
+from daypack.files.database import BUSY_SECONDS, is_damage
+from daypack.history.layout import Home
+from daypack.memory.store.examination import Examination, Step, StoreProblem
+from daypack.memory.store.reading import tolerant
+from daypack.memory.store.salvage import has_damaged_header
+from daypack.memory.store.store_format import APPLICATION
+from daypack.upkeep.doctor import Finding
+from daypack.upkeep.store_doctor.indexes import IndexProblem, Known, examine_indexes
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+STORE = "store.sqlite"
+INDEXES = "index"
+_ID_DIGITS = 12
+_REPAIR = "run `daypack doctor --repair` to see how it can be repaired, or restore a backup"
+_BACKUP = "restore the store from a backup: nothing in it confirms what was there"
+
+_MEND = Step(
+    kind="rewrite", text="restore the constant parts of the store's header; the old file is kept beside the new one"
+)
+
+
+class Report(Struct, frozen=True):
+    """What was found, and the steps of a repair. The id changes if any step does."""
+
+    id: str
+    findings: tuple[Finding, ...]
+    steps: tuple[str, ...]
+    memories: int = 0
+    records: int = 0
+
+
+class Examined(Struct, frozen=True):
+    """The problems of a store and of its indexes."""
+
+    path: str
+    problems: tuple[StoreProblem, ...] = ()
+    indexes: tuple[IndexProblem, ...] = ()
+    notes: tuple[Finding, ...] = ()
+    memories: int = 0
+    records: int = 0
+
+    def report(self) -> Report:
+        """Return the findings and steps to show."""
+        findings = [*self.notes, *map(self._finding, self.problems)]
+        findings += [Finding("warning", index.path, index.problem, index.advice) for index in self.indexes]
+        steps = list(dict.fromkeys(problem.step.text for problem in self.problems if problem.step))
+        folders = dict.fromkeys(index.folder for index in self.indexes)
+        steps += [f"remove the search index {folder}; the next search rebuilds it" for folder in folders]
+        digest = sha256(msgspec.json.encode(steps)).hexdigest()[:_ID_DIGITS]
+        return Report(digest, tuple(findings), tuple(steps), self.memories, self.records)
+
+    def _finding(self, problem: StoreProblem) -> Finding:
+        advice = _BACKUP if problem.step is None else _REPAIR
+        return Finding("damage", self.path, f"{problem.what}: {problem.problem}", advice)
+
+
+def examine_memories(place: Home) -> Examined:
+    """Examine the memories of a home; nothing is found if it has no store."""
+    path = os.path.join(place.memory, STORE)
+    if not os.path.lexists(path):
+        return Examined(path)
+    try:
+        with closing(_open(path)) as file:
+            return _examine(file, path, os.path.join(place.memory, INDEXES))
+    except DaypackError as error:
+        return Examined(path, notes=(Finding("damage", error.place or path, error.problem, error.hint),))
+    except Exception as error:
+        if not is_damage(error):
+            raise
+        text = "write a new file with every record that can be read; the old file is kept beside it"
+        step = _MEND if has_damaged_header(path) else Step(kind="rewrite", text=text)
+        return Examined(path, (StoreProblem("the file", f"it cannot be opened: {error}", step),))
+
+
+def _open(path: str) -> "Connection":
+    import sqlite3  # noqa: PLC0415 — 5 ms
+
+    return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+
+
+def _examine(file: "Connection", path: str, indexes: str) -> Examined:
+    file.execute("BEGIN")
+    application, version = (file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    if (application, version) == (APPLICATION, 1):
+        advice = "nothing to do: the next use of a memory upgrades it"
+        return Examined(
+            path, notes=(Finding("note", path, "a store of format 1, without checksums of records", advice),)
+        )
+    problems: list[StoreProblem] = []
+    if has_damaged_header(path):
+        problems.append(StoreProblem("the file", "its header is not that of a store", _MEND))
+    problems += Examination(file).problems()
+    known: dict[str, Known] = {}
+    with tolerant(file):
+        try:
+            known.update(_known(file))
+        except Exception as error:
+            if not is_damage(error):
+                raise
+            return Examined(path, tuple(problems))  # indexes are compared once the store can be read
+    found = tuple(examine_indexes(indexes, known))
+    records = sum(len(memory.entries) + len(memory.documents) for memory in known.values())
+    return Examined(path, tuple(problems), found, (), len(known), records)
+
+
+def _known(file: "Connection") -> Iterator[tuple[str, Known]]:
+    for number, memory_id in file.execute("SELECT number, id FROM memories").fetchall():
+        numbers = (
+            frozenset(row[0] for row in file.execute(query, (number,)))
+            for query in ("SELECT seq FROM entries WHERE memory = ?", "SELECT version FROM documents WHERE memory = ?")
+        )
+        yield str(memory_id), Known(*numbers)
