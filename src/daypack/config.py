@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, cast, get_args
 from msgspec import Struct
 
 from daypack.errors import BadConfig
+from daypack.plain_files import open_plain
 
 Durability = Literal["sync", "os"]
 Locking = Literal["flock", "single_writer"]
@@ -99,7 +100,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 def from_file(path: str) -> dict[str, Any]:
     """Return the settings in a config.toml; {} if the file is missing."""
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             text = file.read()
     except (FileNotFoundError, NotADirectoryError):
         return {}

@@ -15,6 +15,7 @@ from daypack.errors import BadInput, BadMessage, DaypackError
 from daypack.files.atomic import exists
 from daypack.history.draft import draft_from, draft_message
 from daypack.history.layout import find_home
+from daypack.plain_files import open_named
 from daypack.session import Session, open_session
 from daypack.types.history import Message
 from daypack.types.kinds import ROLES
@@ -145,7 +146,7 @@ def _open_lines(name: str) -> BinaryIO:
     if name == "-":
         return sys.stdin.buffer
     try:
-        return open(name, "rb")
+        return open_named(name)
     except OSError as error:
         raise unreadable(name, error, "append") from error
 

@@ -4,6 +4,7 @@ import sys
 
 from daypack.cli.terminal import print_note
 from daypack.errors import BadInput
+from daypack.plain_files import open_named
 
 _HINT = "name a readable file"
 
@@ -15,7 +16,7 @@ def read_bytes(name: str, operation: str, *, hint: str = _HINT) -> bytes:
     try:
         if name == "-":
             return sys.stdin.buffer.read()
-        with open(name, "rb") as file:
+        with open_named(name) as file:
             return file.read()
     except OSError as error:
         raise unreadable(name, error, operation, hint=hint) from error

@@ -42,6 +42,7 @@ from daypack.files import atomic, blobs
 from daypack.history.draft import draft_event
 from daypack.history.layout import check_name
 from daypack.history.session import History
+from daypack.plain_files import open_plain
 from daypack.text.redact.redact import redact
 from daypack.types.digest import digest_bytes
 from daypack.types.history import Event
@@ -148,7 +149,7 @@ def load_artifacts(paths: Iterable["str | os.PathLike[str]"]) -> dict[str, bytes
         if name in found:
             raise _refused("two artifacts have this name", name, "rename one of them")
         try:
-            with open(path, "rb") as file:
+            with open_plain(path) as file:
                 found[name] = _limited(file.read(MAX_ARTIFACT_BYTES + 1), path)
         except OSError as error:
             raise _refused(error.strerror or str(error), path, "name a readable file") from error

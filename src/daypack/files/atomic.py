@@ -135,7 +135,7 @@ def read(path: str) -> bytes | None:
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            raise UnsafePath("not a plain file", operation="read", place=path, hint="remove it")
+            raise UnsafePath("not a plain file", operation="read", place=path, hint="replace it by a plain file")
         parts: list[bytes] = []
         while data := os.read(fd, 1 << 20):
             parts.append(data)

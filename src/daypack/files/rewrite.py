@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from daypack.errors import Damaged, StorageFailed, WriteFailed
 from daypack.files import atomic, jsonl
+from daypack.plain_files import open_fd
 
 STAGING = ".rewrite"
 JOURNAL = f"{STAGING}/journal"  # its existence means: committed, and perhaps incomplete
@@ -128,7 +129,7 @@ def _sync(folders: set[str]) -> None:
 
 def _carry_over(step: Step, target: str, staged: str) -> None:
     """Append to a staged log what other processes have appended to the old one since it was read."""
-    fd = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = open_fd(target, os.O_NOFOLLOW)
     try:
         status = os.fstat(fd)
         if status.st_ino != step.inode or status.st_size <= step.size:

@@ -20,6 +20,7 @@ from daypack.files.offsets import DAMAGED, PLAIN, SLOT, START, UNCOUNTED, UNSEAL
 from daypack.files.rewrite import JOURNAL
 from daypack.forks import ThreadLock
 from daypack.history.lines import UNREADABLE, examine, extend
+from daypack.plain_files import open_fd
 from daypack.types.history import Damage, Event, Message
 
 Record = TypeVar("Record", Message, Event)
@@ -257,7 +258,7 @@ class Reader(Generic[Record]):
         if os.path.lexists(self._journal) and not self._lock.held:
             raise _Unsettled
         former = self._inode
-        self._fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._fd = open_fd(self.path, os.O_NOFOLLOW)
         self._inode = os.fstat(self._fd).st_ino
         if former not in (0, self._inode):  # replaced: other lines, at other places
             self.generation += 1

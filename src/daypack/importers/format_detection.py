@@ -11,6 +11,7 @@ import msgspec
 
 from daypack.importers import claude_code, codex, codex_tui_log, openai_chat, swe_agent
 from daypack.importers.transcript import Row, parse_row, unreadable
+from daypack.plain_files import open_named
 
 HEAD_LINES = 100
 _BOM = b"\xef\xbb\xbf"
@@ -79,10 +80,10 @@ def _is_chat(value: object) -> bool:
 
 def _open(path: str) -> IO[bytes]:
     if not path.endswith(".zst"):
-        return open(path, "rb")
+        return open_named(path)
     for name in _ZSTD_MODULES:
         with suppress(ImportError):
-            return import_module(name).open(path, "rb")
+            return import_module(name).open(open_named(path), "rb")
     hint = f"unpack it with `zstd -d {os.path.basename(path)}`, or install the package zstandard"
     raise unreadable(path, "is zstd-compressed, and no zstd module is installed", hint)
 

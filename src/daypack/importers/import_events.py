@@ -21,6 +21,7 @@ from daypack.files import atomic, blobs
 from daypack.history.draft import draft_event
 from daypack.history.session import History
 from daypack.importers.transcript import EXTRA_ROWS, Origin, RawRow, Row, time_of
+from daypack.plain_files import open_plain
 from daypack.types.digest import digest_bytes, digest_of
 from daypack.types.history import Event, File, Image, Message
 from daypack.types.source import Messages, parse_source
@@ -133,7 +134,7 @@ class ImportLog:
     def record_files(self, paths: Sequence[str]) -> None:
         """Record side files that are not stored yet."""
         for path in paths:
-            with open(path, "rb") as file:
+            with open_plain(path) as file:
                 data = file.read()
             name, digest = os.path.basename(path), digest_bytes(data)
             if (name, digest) not in self._files:

@@ -22,6 +22,7 @@ from daypack.errors import BadInput, ExtraMissing, StorageFailed, WriteFailed
 from daypack.files.atomic import make_folders, refusal, release, replace
 from daypack.files.jsonl import read_at, write_all
 from daypack.forks import ThreadLock
+from daypack.plain_files import open_fd
 from daypack.search.floor import Similarity
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class Vectors:
     def _opened(self) -> Generator[int]:
         """Open the file for reading; -1 if there is none, or one of another model."""
         try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            fd = open_fd(self.path, os.O_NOFOLLOW)
         except FileNotFoundError:
             yield -1
             return

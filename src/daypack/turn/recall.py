@@ -18,6 +18,7 @@ from daypack.errors import BadInput, Damaged, DaypackError, SourceMissing
 from daypack.files.offsets import DAMAGED
 from daypack.history.lines import UNREADABLE
 from daypack.history.resolve import resolve, text_of
+from daypack.plain_files import open_plain
 from daypack.text.literals import occurs, places
 from daypack.text.redact.redact import redact, redact_message
 from daypack.turn.survey.inputs import TurnInputs
@@ -215,7 +216,7 @@ class Lookup:
         decoder = msgspec.json.Decoder(_Numbered)
         if not os.path.getsize(path):
             return
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as log:
+        with open_plain(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as log:
             at = len(log)
             while (at := log.rfind(needle, 0, at)) >= 0:
                 if _is_part(log[max(0, at - 2) : at], log[at + len(needle) : at + len(needle) + 1]):

@@ -31,6 +31,7 @@ from daypack.llm.client import (
     open_exchange,
     send_with_retries,
 )
+from daypack.plain_files import open_plain
 from daypack.types.deadline import NO_DEADLINE
 
 RETRY = Retry(if_broken=True)
@@ -208,7 +209,7 @@ class _Download:
 
     def _read_note(self) -> _Note | None:
         try:
-            with open(f"{self._part}.json", "rb") as file:
+            with open_plain(f"{self._part}.json") as file:
                 note = msgspec.json.decode(file.read(), type=_Note)
         except (OSError, msgspec.MsgspecError):
             return None

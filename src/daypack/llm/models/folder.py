@@ -12,6 +12,7 @@ import msgspec
 from daypack.errors import BadConfig, ModelMissing
 from daypack.llm.models.catalogue import Model
 from daypack.llm.models.download import Fetched, Progress, fetch
+from daypack.plain_files import open_plain
 
 HUB = "https://huggingface.co"
 
@@ -56,7 +57,7 @@ def pull(
 def read_origin(path: str) -> Fetched | None:
     """Return the origin of a model file; None if it is missing or has changed in size."""
     try:
-        with open(f"{path}.json", "rb") as file:
+        with open_plain(f"{path}.json") as file:
             fetched = msgspec.json.decode(file.read(), type=Fetched)
         return fetched if os.path.getsize(path) == fetched.size_bytes else None
     except (OSError, msgspec.MsgspecError):

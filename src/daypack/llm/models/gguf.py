@@ -8,6 +8,8 @@ import struct
 from struct import unpack
 from typing import IO
 
+from daypack.plain_files import open_plain
+
 MAGIC = b"GGUF"
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 _WHOLE = {4: "<I", 5: "<i", 10: "<Q", 11: "<q"}
@@ -17,13 +19,13 @@ _MAX_ENTRIES = 10_000
 
 def is_gguf(path: str) -> bool:
     """Return True if a file begins like a GGUF file."""
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         return file.read(len(MAGIC)) == MAGIC
 
 
 def read_window(path: str) -> int:
     """Return the context length a model was trained for; 0 if the file does not say."""
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         try:
             _, _, entries = unpack("<IQQ", file.read(24)[len(MAGIC) :])
             for _ in range(min(entries, _MAX_ENTRIES)):

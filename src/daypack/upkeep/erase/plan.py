@@ -14,6 +14,7 @@ from daypack.history.reader import decoder_of
 from daypack.history.session_index import index_paths
 from daypack.memory.backend import Backend, open_backend
 from daypack.memory.store.port import Rewritten, Store
+from daypack.plain_files import open_plain
 from daypack.text.sentences import sentences
 from daypack.types.history import Message
 from daypack.types.memory import DamagedRecord, Entry, Memory
@@ -187,7 +188,7 @@ class Erasure:
         self.places = self.places[:1]
         layout = self.places[0].layout
         digits = str(name).removeprefix("msg-")
-        with open(layout.messages, "rb") as log:
+        with open_plain(layout.messages) as log:
             for line in read_lines(log.read()):
                 if line.record and str(line.seq) == digits:
                     message = structs.replace(decoder_of(Message).decode(line.record), seq=line.seq)

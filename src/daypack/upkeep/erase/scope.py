@@ -13,6 +13,7 @@ from daypack.history.facets import Facets
 from daypack.history.layout import Home, Layout
 from daypack.history.session import absent
 from daypack.history.sessions import find_session
+from daypack.plain_files import open_plain
 from daypack.turn.memory_binding import read_binding
 from daypack.upkeep.backup.records import BACKUPS, ERASURES
 from daypack.upkeep.erase.copies import Copies
@@ -126,7 +127,7 @@ def files_holding(
 
 def _chunks(path: str) -> Iterator[bytes]:
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             while data := file.read(_CHUNK):
                 yield data
     except OSError:

@@ -7,7 +7,7 @@ and TOOLS.md, and all of them before MEMORY.md and CONTEXT.md.
 import os
 from collections.abc import Mapping, Sequence
 
-from daypack.errors import BadInput, NotFound
+from daypack.errors import BadInput, NotFound, UnsafePath
 from daypack.files import atomic
 from daypack.history.layout import Layout
 from daypack.text.statements.passages import Document, Role
@@ -67,7 +67,10 @@ def read_text(path: str) -> str:
 
 def find_text(path: str) -> str | None:
     """Return the text of a file, None if it does not exist."""
-    data = atomic.read(os.path.realpath(path))
+    try:
+        data = atomic.read(os.path.realpath(path))
+    except UnsafePath as error:
+        raise BadInput(error.problem, operation="lint", place=path, hint="give a plain file") from error
     if data is None:
         return None
     if len(data) > _MAX_BYTES:
