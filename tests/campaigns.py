@@ -25,6 +25,7 @@ Kind = Literal[
     "crash images",
     "memory servers",
     "held connections",
+    "soak requests",
 ]
 
 

@@ -11,6 +11,8 @@ from daypack.cli.options import add_place, find_name
 from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
+from daypack.memory.audit.log import AuditLog
+from daypack.memory.audit.record import Deed, acting
 from daypack.upkeep.backup.apply import Written, apply, target_of
 from daypack.upkeep.backup.contents import LeftOut, Request
 from daypack.upkeep.backup.plan import Plan, PlannedItem, plan
@@ -91,6 +93,8 @@ def _plan(home: Home, request: Request, args: argparse.Namespace) -> int:
 def _apply(home: Home, request: Request, args: argparse.Namespace) -> int:
     progress = Progress("parts copied")
     written = apply(home, request, args.file, args.plan, progress.show)
+    with acting("cli"):  # afterwards: the log is in the plan too
+        AuditLog(home.audit).record(Deed(action="backup", tool="backup"), durable=True)
     progress.clear()
     if args.json:
         print(json_text({"plan": None, "applied": written}))

@@ -12,6 +12,7 @@ from daypack.cli.options import add_place, find_name
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadInput
 from daypack.history.layout import find_home
+from daypack.memory.audit.record import acting
 from daypack.memory.store.port import Rewritten
 from daypack.upkeep.erase.apply import Applied, apply, ranges
 from daypack.upkeep.erase.plan import Plan, Request, plan
@@ -61,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
     )
     home = find_home(args.home, args.uid)
     if args.apply:
-        return _print_applied(apply(home, request, args.plan), args)
+        with acting("cli"):
+            return _print_applied(apply(home, request, args.plan), args)
     return _print_planned(plan(home, request), args)
 
 

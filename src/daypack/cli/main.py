@@ -31,6 +31,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "serve": "Serve the memory tools over HTTP: MCP and a JSON API",
         "token": "Create, list and revoke tokens of the HTTP server",
         "user": "List and show users, set their names and quotas",
+        "audit": "Show who read, wrote or erased which memories; verify or cut that log",
     },
     "Control the window": {
         "budget": "Show or set the token budget of a session",

@@ -8,6 +8,7 @@ from daypack.cli.memory_archive import export_archive, import_archive
 from daypack.cli.options import add_place, natural, open_named, shown
 from daypack.cli.terminal import colour, counted, json_text, print_damaged, print_note, safe, safe_line, table
 from daypack.errors import BadInput, EntryMissing, MemoryMissing
+from daypack.memory.audit.record import acting
 from daypack.memory.backend import Record
 from daypack.memory.port import MemoryTools
 from daypack.memory.store.port import is_id
@@ -108,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         return {"bind": _bind, "capture": _capture}[args.action](args)
     default = args.default if args.action in _WITH_DEFAULT else None
     if args.action in _RUN_HERE:
-        with open_memory(home=args.home, uid=args.uid, user=args.user, memory=default) as memories:
+        with acting("cli"), open_memory(home=args.home, uid=args.uid, user=args.user, memory=default) as memories:
             _sort_arguments(args, memories.default_memory)
             return _RUN_HERE[args.action](memories, args)
     with open_memory(home=args.home, uid=args.uid, url=args.url, user=args.user, memory=default) as tools:

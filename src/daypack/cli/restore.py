@@ -12,6 +12,8 @@ from daypack.cli.options import add_place
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadInput
 from daypack.history.layout import find_home
+from daypack.memory.audit.log import AuditLog
+from daypack.memory.audit.record import Deed, acting
 from daypack.upkeep.archive import Guard
 from daypack.upkeep.backup.restore import Restored, apply
 from daypack.upkeep.backup.restore_plan import BroughtBack, Plan, Request, RestoredItem, is_replaced, plan
@@ -54,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
         return _print_planned(plan(home.root, args.file, request), request, args)
     guard = Guard(time.time(), os.environ.get("DAYPACK_SESSION") or None, args.force)
     restored = apply(home.root, args.file, request, args.plan, guard)
+    with acting("cli"):  # afterwards: the log may be restored too
+        AuditLog(home.audit).record(Deed(action="recover", tool="restore"), durable=True)
     if args.json:
         print(json_text({"plan": restored.plan, "applied": restored}))
     else:

@@ -1,13 +1,14 @@
 """Create, list and revoke tokens for the users of the HTTP server."""
 
 import argparse
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 from daypack.cli.options import add_place, natural
 from daypack.cli.terminal import json_text, print_note, safe_line
 from daypack.errors import BadInput
-from daypack.memory.tools import open_memory
-from daypack.memory.users import Users
+from daypack.memory.audit.record import Deed, acting
+from daypack.memory.tools import Memories, open_memory
 from daypack.types.names import complete
 
 _MAX_DAYS = 36_500
@@ -34,19 +35,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the chosen action."""
-    with open_memory(home=args.home, uid=args.uid) as memories:
-        return {"new": _new, "list": _list, "revoke": _revoke}[args.action](args, memories.users)
+    with acting("cli"), open_memory(home=args.home, uid=args.uid) as memories:
+        return {"new": _new, "list": _list, "revoke": _revoke}[args.action](args, memories)
 
 
-def _new(args: argparse.Namespace, users: Users) -> int:
-    expires = None
+def _new(args: argparse.Namespace, memories: Memories) -> int:
+    users, expires = memories.users, None
     if args.days is not None:
         if not 1 <= args.days <= _MAX_DAYS:
             problem = f"--days must be between 1 and {_MAX_DAYS:,}, got {args.days:,}"
             raise BadInput(problem, operation="new token", hint="omit --days for a token that does not expire")
         expires = (datetime.now(UTC) + timedelta(days=args.days)).isoformat()
     users.get(args.user)
-    created = users.new_token(args.user, args.name, args.scope, expires)
+    with memories.backend.recording(Deed(action="token.new", tool="token", user=args.user)) as recorded:
+        created = users.new_token(args.user, args.name, args.scope, expires)
+        recorded["target"] = created.token.token_id
     if args.json:
         print(json_text({"secret": created.secret, "token": created.token}))
         return 0
@@ -57,7 +60,8 @@ def _new(args: argparse.Namespace, users: Users) -> int:
     return 0
 
 
-def _list(args: argparse.Namespace, users: Users) -> int:
+def _list(args: argparse.Namespace, memories: Memories) -> int:
+    users = memories.users
     if args.user is not None:
         users.find(args.user)
     tokens = users.tokens(args.user)
@@ -74,8 +78,11 @@ def _list(args: argparse.Namespace, users: Users) -> int:
     return 0
 
 
-def _revoke(args: argparse.Namespace, users: Users) -> int:
-    token_id = complete(args.token, (token.token_id for token in users.tokens()), what="tokens") or args.token
-    users.revoke(token_id)
+def _revoke(args: argparse.Namespace, memories: Memories) -> int:
+    owners = {token.token_id: token.user for token in memories.users.tokens()}
+    token_id = complete(args.token, owners, what="tokens") or args.token
+    deed = Deed(action="token.revoke", tool="token", user=owners.get(token_id, ""), target=token_id)
+    with memories.backend.recording(deed) if token_id in owners else nullcontext():
+        memories.users.revoke(token_id)
     print(json_text({"revoked": token_id}) if args.json else f"revoked {safe_line(token_id)}")
     return 0

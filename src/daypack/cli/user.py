@@ -4,7 +4,9 @@ import argparse
 
 from daypack.cli.options import add_place
 from daypack.cli.terminal import json_text, print_note, safe_line
-from daypack.memory.tools import open_memory
+from daypack.history.layout import check_name
+from daypack.memory.audit.record import Deed, acting
+from daypack.memory.tools import Memories, open_memory
 from daypack.memory.users import Users
 from daypack.types.memory import User
 
@@ -33,8 +35,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the chosen action."""
-    with open_memory(home=args.home, uid=args.uid) as memories:
-        return {"list": _list, "show": _show, "set": _set}[args.action](args, memories.users)
+    with acting("cli"), open_memory(home=args.home, uid=args.uid) as memories:
+        if args.action == "set":
+            return _set(args, memories)
+        return {"list": _list, "show": _show}[args.action](args, memories.users)
 
 
 def _list(args: argparse.Namespace, users: Users) -> int:
@@ -52,10 +56,12 @@ def _show(args: argparse.Namespace, users: Users) -> int:
     return _print(users.find(args.user), args)
 
 
-def _set(args: argparse.Namespace, users: Users) -> int:
+def _set(args: argparse.Namespace, memories: Memories) -> int:
+    users = memories.users
     quotas = {what: given or None for what in _QUOTAS if (given := getattr(args, what)) is not None}
     is_new = args.user not in {user.user_id for user in users.list()}
-    user = users.put(args.user, name=args.name, email=args.email, quotas=quotas)
+    with memories.backend.recording(Deed(action="user.set", tool="user", user=check_name(args.user, "user"))):
+        user = users.put(args.user, name=args.name, email=args.email, quotas=quotas)
     if is_new:
         print_note(f"created user {safe_line(args.user)}")
     return _print(user, args)

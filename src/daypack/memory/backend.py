@@ -1,13 +1,15 @@
 """The store, search indexes, limits and recent writes of one home, shared by all its users."""
 
 import os
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
 from daypack.config import from_environment, from_file, settle
 from daypack.history.layout import Home
 from daypack.memory.audit.log import AuditLog
+from daypack.memory.audit.record import Deed
 from daypack.memory.limits import Limits, read_limits
 from daypack.memory.positions import Positions
 from daypack.memory.recent_writes import RecentWrites
@@ -51,6 +53,10 @@ class Backend:
         from daypack.text.redact.records import redact_record  # noqa: PLC0415 — its patterns cost 20 ms
 
         return redact_record(record, MAX_CHARS)
+
+    def recording(self, deed: Deed) -> AbstractContextManager[dict[str, Any]]:
+        """Record what an owner does in the audit log, before and after it, as `AuditLog.recording`."""
+        return nullcontext({}) if self.audit is None else self.audit.recording(deed)
 
     def check(self) -> None:
         """Raise if the store cannot be read and written, or the audit log not be written."""

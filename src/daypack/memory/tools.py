@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from msgspec.structs import replace
@@ -12,9 +12,10 @@ from daypack.errors import AccessDenied, BadInput, Damaged, MemoryMissing
 from daypack.history.layout import check_name, find_home
 from daypack.memory import limits as checks
 from daypack.memory.archive import Archive, export_memory
+from daypack.memory.audit.record import Action, Deed
 from daypack.memory.backend import Backend, open_backend
 from daypack.memory.consistency import Barrier, Pause
-from daypack.memory.document.document import initial_document, is_placeholder
+from daypack.memory.document.document import is_placeholder, read_content
 from daypack.memory.limits import check_number, check_text
 from daypack.memory.port import MemoryTools
 from daypack.memory.positions import Position
@@ -259,7 +260,7 @@ class Memories(MemoryTools):
     def _put_context(self, request: PutContext) -> ContextDocument:
         memory_id = request.memory_id
         with self._recording_failure("put_context", memory_id):
-            text = checks.check_document(_document_text(request.content), self._limits)
+            text = checks.check_document(read_content(request.content), self._limits)
             document = self._store.put_document(self.user, memory_id, text)
         self.backend.writes.record_success(self._writer, memory_id)
         return replace(document, token=self._token(memory_id, documents=document.version))
@@ -307,28 +308,30 @@ class Memories(MemoryTools):
 
     def delete_memory(self, memory_id: str) -> None:
         """Hide a memory until it is restored."""
-        self._store.delete(self.user, memory_id)
+        with self._recorded("hide", memory_id):
+            self._store.delete(self.user, memory_id)
 
     def restore_memory(self, memory_id: str) -> Memory:
         """Restore a deleted memory."""
-        self._store.restore(self.user, memory_id)
+        with self._recorded("restore", memory_id):
+            self._store.restore(self.user, memory_id)
         return self.get_memory(memory_id)
 
     def erase_memory(self, memory_id: str) -> None:
         """Remove a memory, deleted or not, from the files permanently."""
-        with self._without_index(memory_id):
+        with self._recorded("erase", memory_id), self._without_index(memory_id):
             self._store.erase(self.user, memory_id)
 
     def erase_entry(self, memory_id: str, entry_id: str) -> None:
         """Remove an entry from the files permanently; the search index is rebuilt without it."""
         self._store.seq_of(self.user, memory_id, entry_id)  # raises EntryMissing before the index is removed
-        with self._without_index(memory_id):
+        with self._recorded("erase", memory_id, entry_id), self._without_index(memory_id):
             self._store.erase_entry(self.user, memory_id, entry_id)
 
     def export_memory(self, memory_id: str) -> Iterator[bytes]:
         """Return the lines of a memory as JSONL, read lazily; without secrets, unless redaction is off."""
         self.get_memory(memory_id)
-        return export_memory(self._store, self.user, memory_id, self.backend.shown)
+        return self._export(memory_id)
 
     def import_memory(self, lines: Iterable[bytes | str], title: str | None = None) -> Memory:
         """Store the lines of an export, all or none; it keeps its id unless a title is given or the id is taken.
@@ -336,9 +339,11 @@ class Memories(MemoryTools):
         If this user has a memory with that id, only what it lacks is added.
         """
         archive = Archive(self._limits, _summarise)
-        with self._recording_failure("import_memory"):
+        with self._recording_failure("import_memory"), self._recorded("import") as recorded:
             archive.read(lines)
-            return self._with_token(archive.store(self._store, self.user, title))
+            memory = self._with_token(archive.store(self._store, self.user, title))
+            recorded["memory"] = memory.memory_id
+            return memory
 
     def close(self) -> None:
         """Close all files; the next call opens them again."""
@@ -346,6 +351,15 @@ class Memories(MemoryTools):
 
     def __repr__(self) -> str:
         return f"<daypack memories of {self.user}>"
+
+    def _export(self, memory_id: str) -> Iterator[bytes]:
+        with self._recorded("export", memory_id):
+            yield from export_memory(self._store, self.user, memory_id, self.backend.shown)
+
+    def _recorded(self, action: Action, *ids: str) -> AbstractContextManager[dict[str, Any]]:
+        """Record in the audit log what is done to a memory, or to an entry of it."""
+        memory_id, *entries = [found for found in ids if is_id(found)] or [""]  # anything else could be contents
+        return self.backend.recording(Deed(action=action, user=self.user, memory=memory_id, entries=tuple(entries)))
 
     @contextmanager
     def _without_index(self, memory_id: str) -> Generator[None]:
@@ -416,18 +430,6 @@ class Memories(MemoryTools):
         except Exception as error:
             self.backend.writes.record_failure(self._writer, failed_write(operation, error, memory_id, client_key))
             raise
-
-
-def _document_text(content: object) -> object:
-    """Return the text of a document; {} means the initial document, as an object or as text."""
-    if isinstance(content, Mapping):
-        if content:
-            hint = "the context document is Markdown text; {} writes the initial document"
-            raise BadInput("content is an object, not text", operation="put_context", hint=hint)
-        return initial_document()
-    if isinstance(content, str) and "".join(content.split()) == "{}":
-        return initial_document()
-    return content
 
 
 def _summarise(raw: str, about: About, document: str) -> str:

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import msgspec
 
@@ -78,20 +79,22 @@ class AuditLog:
                 raise WriteFailed("no space left on device", operation="audit", place=self.path, hint="free space")
 
     @contextmanager
-    def recording(self, deed: Deed) -> Generator[None]:
+    def recording(self, deed: Deed) -> Generator[dict[str, Any]]:
         """Record what the owner does before it begins and when it has ended, with the error if it failed.
 
-        If the first line cannot be written, it does not begin.
+        If the first line cannot be written, it does not begin. Fields of the Deed that are known only at the end, such
+        as the id of what was created, are put into the yielded dict.
         """
+        more: dict[str, Any] = {}
         self._append(((msgspec.structs.replace(deed, result=STARTED), actor.get(), time.time()),), durable=True)
         result = OK
         try:
-            yield
+            yield more
         except BaseException as error:
             result = type(error).__name__
             raise
         finally:
-            self.record(msgspec.structs.replace(deed, result=result), durable=True)
+            self.record(msgspec.structs.replace(deed, **more, result=result), durable=True)
 
     def render(self, deed: Deed) -> bytes:
         """Return the next line as it would be appended; the caller holds the lock and writes it."""

@@ -5,6 +5,8 @@
 """
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, NamedTuple, get_args
 
@@ -61,6 +63,16 @@ class Actor(NamedTuple):
 
 # Servers set it for each request, the command line once.
 actor: ContextVar[Actor] = ContextVar("actor", default=Actor())  # noqa: B039 — immutable
+
+
+@contextmanager
+def acting(door: Door) -> Generator[None]:
+    """Record what is done meanwhile as done through a door."""
+    before = actor.set(Actor(door))
+    try:
+        yield
+    finally:
+        actor.reset(before)
 
 
 class Deed(Struct, frozen=True, kw_only=True):

@@ -12,11 +12,12 @@ It grows from raw entries. An outdated line is replaced in place, a repeated sta
 everything else stays byte for byte.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from daypack.errors import BadInput
 from daypack.memory.document.markdown import HEADINGS, fit_document, parse, render, trim_document
 from daypack.types.memory import PLACEHOLDER, Entry, RawEntry
 
@@ -38,6 +39,18 @@ def initial_document(persona: str | None = None) -> str:
         line = trim(line, PERSONA_MAX_CHARS)
     head = [TITLE, line] if line else [TITLE]
     return "\n\n".join([*head, *(f"## {heading}" for heading in HEADINGS)]) + "\n"
+
+
+def read_content(content: object) -> object:
+    """Return the text of a document; {} means the initial document, as an object or as text."""
+    if isinstance(content, Mapping):
+        if content:
+            hint = "the context document is Markdown text; {} writes the initial document"
+            raise BadInput("content is an object, not text", operation="put_context", hint=hint)
+        return initial_document()
+    if isinstance(content, str) and "".join(content.split()) == "{}":
+        return initial_document()
+    return content
 
 
 def is_placeholder(text: str) -> bool:

@@ -21,11 +21,11 @@ from daypack.serve.problems import Problem
 if TYPE_CHECKING:
     from daypack.serve.http.tenants import Tenants
 
-CHECK_SECONDS = 2.0  # for a worker to examine the store
+CHECK_SECONDS = 2.0  # for the store to answer
 _FRESH_SECONDS = 1.0
 _MESSAGES = {"starting": "the server is starting", "stopping": "the server is shutting down"}
 _STORE = "the store cannot be read and written"
-_BUSY = "no worker was free in time"
+_LATE = "the store did not answer in time"
 
 
 class Health:
@@ -62,7 +62,7 @@ class Health:
                 report_error("readiness", error)
                 return _STORE
             return ""
-        return _BUSY
+        return _LATE
 
 
 def _ok() -> Response:

@@ -6,7 +6,7 @@
 import os
 import time
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from msgspec import Struct
 
@@ -16,7 +16,9 @@ from daypack.history.draft import draft_event
 from daypack.history.layout import Home
 from daypack.history.session import History
 from daypack.history.session_index import forget_rows
-from daypack.memory.store.port import Rewritten
+from daypack.memory.audit.log import AuditLog
+from daypack.memory.audit.record import Deed
+from daypack.memory.store.port import Rewritten, is_id
 from daypack.turn.prepare import Turns
 from daypack.upkeep.backup.records import Erasure as ErasureRecord
 from daypack.upkeep.backup.records import add_record, moment
@@ -58,7 +60,13 @@ def apply(home: Home, request: Request, plan_id: str | None = None) -> Applied:
     if planned.is_empty:
         return Applied(planned, "", "", (), (), ())
     erasure = Erasure(home, request, create_key=True)
-    try:
+    deed = Deed(
+        action="erase",
+        tool="erase",
+        memories=tuple(found.memory_id for found in planned.memories),
+        entries=(request.entry,) if is_id(request.entry) and request.entry else (),
+    )
+    with AuditLog(home.audit).recording(deed), closing(erasure):
         held = erasure.backups
         _record(erasure, planned)  # before: if this is killed, a restore must know what may be erased
         by_path = {found.path: found for found in planned.sessions}
@@ -74,8 +82,6 @@ def apply(home: Home, request: Request, plan_id: str | None = None) -> Applied:
         in_backups = [holding.found for holding in held if holding.found.is_certain]
         remaining = (*erasure.remaining(), *in_backups)
         return Applied(planned, target.digest, target.marker, tuple(sessions), memories, remaining)
-    finally:
-        erasure.close()
 
 
 def _record(erasure: Erasure, planned: Plan) -> None:

@@ -1,0 +1,131 @@
+"""Show who read, wrote, erased or exported which memories; verify the audit log, or cut its older part.
+
+Servers record every call; erasures, exports, imports, tokens and users are recorded for commands and Python too.
+"""
+
+import argparse
+import os
+from collections import deque
+from collections.abc import Iterator
+
+from daypack.cli.main import EXIT_DAMAGE
+from daypack.cli.options import natural
+from daypack.cli.terminal import counted, json_text, print_note, safe_line, table
+from daypack.errors import BadInput
+from daypack.history.layout import find_home
+from daypack.memory.audit.cut import Cut, apply_cut, plan_cut
+from daypack.memory.audit.log import NAME, AuditLog
+from daypack.memory.audit.reading import Selection, select, verify
+from daypack.memory.audit.record import ACTIONS, Record, acting
+
+_NEWEST = 50
+_HEAD = ("time", "action", "user", "what", "result", "tool", "through")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    actions = ("list", "verify", "cut")
+    about = "list the lines (default), verify the file, or cut off older lines"
+    parser.add_argument("command", nargs="?", choices=actions, default="list", metavar="list|verify|cut", help=about)
+    listing = parser.add_argument_group("options of list")
+    listing.add_argument("--user", default="", help="only lines about this user's memories")
+    listing.add_argument("--memory", metavar="ID", default="", help="only lines about this memory, by its whole id")
+    listing.add_argument("--action", choices=ACTIONS, default="", metavar="NAME", help=f"only {', '.join(ACTIONS)}")
+    listing.add_argument("--since", metavar="TIME", default="", help="only lines at or after this ISO 8601 time")
+    listing.add_argument("--until", metavar="TIME", default="", help="only lines at or before this ISO 8601 time")
+    listing.add_argument("--request", metavar="ID", default="", help="only lines of this request")
+    newest = f"the newest N lines (default: {_NEWEST}, with --json all)"
+    listing.add_argument("-n", type=natural, metavar="N", help=newest)
+    cutting = parser.add_argument_group("options of cut")
+    cutting.add_argument("--before", metavar="TIME", help="cut off the lines before this ISO 8601 time")
+    cutting.add_argument("--to", metavar="FILE", help="new file that gets the lines that are cut off")
+    cutting.add_argument("--apply", action="store_true", help="cut (default: only show the plan)")
+    place = parser.add_argument_group("place")
+    place.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
+    place.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
+    place.add_argument("--json", action="store_true", help="print JSON for programs: one line per record")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the chosen action."""
+    folder = find_home(args.home, args.uid).audit
+    return {"list": _list, "verify": _verify, "cut": _cut}[args.command](args, folder)
+
+
+def _list(args: argparse.Namespace, folder: str) -> int:
+    wanted = Selection(
+        user=args.user,
+        memory=args.memory,
+        action=args.action,
+        since=args.since,
+        until=args.until,
+        request=args.request,
+    )
+    found: Iterator[Record] = select(os.path.join(folder, NAME), wanted)
+    if args.json:
+        for record in found if args.n is None else deque(found, maxlen=args.n):
+            print(json_text(record))
+        return 0
+    newest = deque(found, maxlen=_NEWEST + 1 if args.n is None else args.n)
+    more = args.n is None and len(newest) > _NEWEST
+    rows = list(newest)[more:]
+    if not rows:
+        print_note("no such lines in the audit log")
+        return 0
+    print("\n".join(table(_HEAD, map(_row, rows))))
+    if more:
+        print_note(f"  → the newest {_NEWEST} lines; -n shows more, --json all")
+    return 0
+
+
+def _row(record: Record) -> tuple[str, ...]:
+    ids = record.memory[:8] or (f"{len(record.memories)} memories" if record.memories else record.target)
+    if record.entries:
+        ids += f" {counted(len(record.entries), 'entry', 'entries')}"
+    if record.version is not None:
+        ids += f" version {record.version}"
+    who = f"token {record.token[:8]}" if record.token else "" if record.uid is None else f"uid {record.uid}"
+    return record.time, record.action, record.user, ids.strip(), record.result, record.tool, f"{record.door} {who}"
+
+
+def _verify(args: argparse.Namespace, folder: str) -> int:
+    path = os.path.join(folder, NAME)
+    wrong = verify(path)
+    if args.json:
+        print(json_text({"path": path, "wrong": [finding._asdict() for finding in wrong]}))
+    elif wrong:
+        for finding in wrong:
+            place = f"line {finding.line:,}" if finding.line else "end"
+            print(f"{place}, byte {finding.offset:,}: {safe_line(finding.problem)}")
+        print_note(f"{counted(len(wrong), 'problem')} in {safe_line(path)}; all other lines can be read")
+    else:
+        print_note("every line is as it was written")
+    return EXIT_DAMAGE if wrong else 0
+
+
+def _cut(args: argparse.Namespace, folder: str) -> int:
+    if not args.before or (args.apply and not args.to):
+        problem = "no --before" if not args.before else "no --to"
+        hint = "daypack audit cut --before TIME --to FILE --apply"
+        raise BadInput(problem, operation="audit cut", place="arguments", hint=hint)
+    log = AuditLog(folder)
+    if not args.apply:
+        return _print_cut(args, plan_cut(log, args.before))
+    with acting("cli"):
+        return _print_cut(args, apply_cut(log, args.before, os.path.abspath(args.to)))
+
+
+def _print_cut(args: argparse.Namespace, cut: Cut) -> int:
+    if args.json:
+        print(json_text({**cut._asdict(), "applied": args.apply}))
+        return 0
+    if not cut.lines:
+        print_note("no line is older")
+        return 0
+    what = f"{counted(cut.lines, 'line')} ({cut.bytes:,} bytes), numbers {cut.first:,} to {cut.last:,}"
+    if args.apply:
+        print_note(f"{what} moved to {safe_line(args.to)}; {counted(cut.kept, 'line')} kept, the cut is recorded")
+    else:
+        print_note(f"{what} would be cut off, {counted(cut.kept, 'line')} kept")
+        print_note("  → apply with --to FILE --apply")
+    return 0

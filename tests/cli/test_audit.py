@@ -1,0 +1,144 @@
+"""`daypack audit`, and what commands and Python record in it."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.conftest import Command
+
+import daypack
+
+
+def told(command: Command, *options: str) -> list[dict[str, Any]]:
+    done = command("audit", "--json", *options)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def deeds(command: Command) -> list[tuple[str, str, str]]:
+    return [(line["action"], line["result"], line["door"]) for line in told(command)]
+
+
+@pytest.fixture
+def memory_id(command: Command) -> str:
+    return command("memory", "new", "Tea party").stdout.strip()
+
+
+def test_exports_erasures_and_imports_are_recorded_before_they_begin(
+    command: Command, memory_id: str, tmp_path: Path
+) -> None:
+    entry = json.loads(command("memory", "add", memory_id, "the cake is green", "--json").stdout)["entry_id"]
+    file = str(tmp_path / "export.jsonl")
+    assert command("memory", "export", memory_id, file).returncode == 0
+    assert command("memory", "erase", memory_id, "--entry", entry, "--yes").returncode == 0
+    assert command("memory", "erase", memory_id, "--hide", "--yes").returncode == 0
+    assert command("memory", "erase", memory_id, "--restore").returncode == 0
+    assert command("memory", "erase", memory_id, "--yes").returncode == 0
+    assert command("memory", "import", file).returncode == 0
+    actions = ("export", "erase", "hide", "restore", "erase", "import")
+    assert deeds(command) == [(action, result, "cli") for action in actions for result in ("started", "ok")]
+    lines = told(command)
+    assert {line["memory"] for line in lines[:-2]} == {memory_id}
+    assert lines[3]["entries"] == [entry]
+    assert lines[-1]["memory"]
+    assert {line["uid"] for line in lines} == {os.getuid()}
+    text = json.dumps(lines)
+    assert "cake" not in text
+    assert "Tea" not in text
+
+
+def test_python_is_a_door_of_its_own(home: str, command: Command) -> None:
+    with daypack.open_memory(home=home) as memories:
+        memory_id = memories.create_memory("x").memory_id
+        list(memories.export_memory(memory_id))
+        memories.erase_memory(memory_id)
+        with pytest.raises(daypack.errors.MemoryMissing):
+            memories.erase_memory("Tea party")
+    assert deeds(command) == [
+        ("export", "started", "python"),
+        ("export", "ok", "python"),
+        ("erase", "started", "python"),
+        ("erase", "ok", "python"),
+        ("erase", "started", "python"),
+        ("erase", "MemoryMissing", "python"),
+    ]
+    assert "Tea" not in json.dumps(told(command))
+
+
+def test_tokens_and_users_are_recorded_without_secrets(command: Command) -> None:
+    made = json.loads(command("token", "new", "ada", "--json").stdout)
+    token_id = made["token"]["token_id"]
+    assert command("token", "revoke", token_id[:6]).returncode == 0
+    assert command("user", "set", "bob", "--name", "Robert").returncode == 0
+    ended = [line for line in told(command) if line["result"] == "ok"]
+    assert [(line["action"], line["user"], line.get("target")) for line in ended] == [
+        ("token.new", "ada", token_id),
+        ("token.revoke", "ada", token_id),
+        ("user.set", "bob", None),
+    ]
+    text = json.dumps(told(command))
+    assert made["secret"][3:] not in text
+    assert "Robert" not in text
+
+
+def test_an_erased_literal_names_the_memories_it_was_in(command: Command, memory_id: str) -> None:
+    command("memory", "add", memory_id, "the password is swordfish-7")
+    assert command("erase", "--literal", "swordfish-7", "--memory", memory_id, "--apply").returncode == 0
+    started, ended = told(command, "--action", "erase")
+    assert (started["result"], ended["result"]) == ("started", "ok")
+    assert ended["memories"] == [memory_id]
+    assert told(command, "--memory", memory_id) == [started, ended]
+    assert "swordfish" not in json.dumps(ended)
+
+
+def test_people_get_a_table_and_the_newest_lines(command: Command, memory_id: str) -> None:
+    assert "no such lines" in command("audit").stderr
+    for _ in range(30):
+        command("memory", "erase", memory_id, "--hide", "--yes")
+        command("memory", "erase", memory_id, "--restore")
+    done = command("audit")
+    head, *rows = done.stdout.splitlines()
+    assert head.split() == ["time", "action", "user", "what", "result", "tool", "through"]
+    assert len(rows) == 50
+    assert memory_id[:8] in rows[-1]
+    assert "--json" in done.stderr
+    assert len(command("audit", "-n", "3").stdout.splitlines()) == 4
+    assert len(told(command)) == 120
+    assert len(told(command, "--action", "hide", "-n", "7")) == 7
+
+
+def test_what_cannot_be_asked_is_refused(command: Command) -> None:
+    for options, named in (
+        (("--since", "yesterday"), "--since"),
+        (("--action", "look"), "--action"),
+        (("cut",), "--before"),
+        (("cut", "--before", "2026-01-01", "--apply"), "--to"),
+        (("cut", "--before", "soon"), "--before"),
+    ):
+        done = command("audit", *options)
+        assert done.returncode == 2, options
+        assert named in done.stderr
+
+
+def test_damage_is_found_and_a_cut_is_planned_then_applied(
+    home: str, command: Command, memory_id: str, tmp_path: Path
+) -> None:
+    command("memory", "erase", memory_id, "--hide", "--yes")
+    assert command("audit", "verify").returncode == 0
+    planned = json.loads(command("audit", "cut", "--before", "2999-01-01", "--json").stdout)
+    assert (planned["lines"], planned["applied"]) == (2, False)
+    older = tmp_path / "older.jsonl"
+    done = command("audit", "cut", "--before", "2999-01-01", "--to", str(older), "--apply")
+    assert done.returncode == 0
+    assert "the cut is recorded" in done.stderr
+    assert len(older.read_text().splitlines()) == 2
+    assert deeds(command) == [("audit.cut", "ok", "cli")]
+    assert command("audit", "verify").returncode == 0
+    [path] = Path(home).glob("home/*/audit/audit.jsonl")
+    path.write_text(path.read_text().replace("audit.cut", "audit.cup"))
+    done = command("audit", "verify")
+    assert done.returncode == 3
+    assert "line 1" in done.stdout
+    assert json.loads(command("audit", "verify", "--json").stdout)["wrong"][0]["line"] == 1
