@@ -6,7 +6,7 @@
 
 import os
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from daypack.errors import BadName, UnsafePath
@@ -185,6 +185,15 @@ class Layout:
     def index(self, log: str) -> str:
         """The sidecar of one log, named like it: messages.idx, events.idx, keys.idx."""
         return os.path.join(self.offsets, f"{log}.idx")
+
+    def may_have(self, names: Collection[str]) -> bool:
+        """Return True if the folder `context` has files with these names, or cannot be listed."""
+        try:
+            return not frozenset(names).isdisjoint(os.listdir(self.context))
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True  # reading them reports the problem
 
     @property
     def pinned(self) -> str:

@@ -37,7 +37,7 @@ WORKSPACE = {
     "MEMORY.md": (44, 0.7),
 }
 _MOST_BYTES = 1 << 20
-_WORKING_FILES = frozenset(DERIVED[name] for name in WORKING_ITEMS if name in DERIVED)
+WORKING_FILES = frozenset(DERIVED[name] for name in WORKING_ITEMS if name in DERIVED)
 _OTHER_SWITCHES = ("identity", "protocol")  # switches without a block of their own
 _COSTLY_MODELS = ("opus", "-pro", "ultra")
 _INSIDE = ("model", "reviewer", "evidence_export")
@@ -207,16 +207,6 @@ def _named(name: str, why: str) -> Item:
     from daypack.turn.pack.shorter import line_for  # noqa: PLC0415 — rarely
 
     return line_for(_workspace_item(name, ""), why)
-
-
-def has_working_files(layout: Layout) -> bool:
-    """Return True if there can be files of the working state, written by a compaction or by hand."""
-    try:
-        return not _WORKING_FILES.isdisjoint(os.listdir(layout.context))
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True  # reading them reports the problem
 
 
 def working_state(layout: Layout, *, rendered: bool = False) -> Iterator[Found]:

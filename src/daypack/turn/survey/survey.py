@@ -333,7 +333,7 @@ def _working_sources(inputs: TurnInputs, request: Request, folded: LedgerState) 
     layout, workspace = inputs.history.layout, inputs.workspace
     if folded.switches.get(IDENTITY):
         yield from sources.identity(request.model or inputs.config.model, workspace, layout)
-    if sources.has_working_files(layout):
+    if layout.may_have(sources.WORKING_FILES):
         current = inputs.working_state.read().current if folded.compactions else None
         shown = list(sources.working_state(layout, rendered=current is not None))
         shown += inputs.refs.find(workspace, request.limits.room_beside(request.tools).tokens)
