@@ -106,7 +106,7 @@ def test_the_pack_on_disk_shows_all_words_of_the_body(command: Command, talk: Se
     body, pack = json.loads(done.stdout), (talk.path / "context" / "pack.md").read_text(encoding="utf-8")
     texts = list(words(body))
     assert len(texts) > 3
-    assert [text for text in texts if text not in pack] == []
+    assert [text for text in texts if "\n".join(f"    {line}" for line in text.split("\n")) not in pack] == []
     packed = json.loads((talk.path / "context" / "pack.json").read_bytes())["items"]
     quoted = [item["range"] for item in packed if item["context_kind"] == "retrieval_result"]
     assert quoted

@@ -116,7 +116,7 @@ def test_an_output_that_left_the_window_is_named_by_its_swap_id(session: Session
 
 def test_what_was_recalled_or_shown_is_not_counted(session: Session) -> None:
     run(session, "t1", LOG)
-    run(session, "t2", f"[recalled from messages:2]\n{LOG}")
+    run(session, "t2", session.call("recall", {"id": "messages:2"}))
     session.append_event("context.turn", {"digest": "sha256:0", "text": LOG})
     assert fold(session.history) == ()
     session.append_event("mine", {"kept": session.history.capture(LOG.encode())})

@@ -41,7 +41,7 @@ def test_a_compaction_reads_messages_through_raw_alone() -> None:
 def test_what_was_brought_back_is_left_out_wherever_it_stands(session: Session) -> None:
     session.append("user", "Find the port.")
     session.append("assistant", "", tool_calls=[{"id": "a", "name": "recall", "arguments": "{}"}])
-    session.append("tool", f"{RECALLED}messages:1]\nThe port is 8080.", tool_call_id="a")
+    session.append("tool", session.call("recall", {"id": "msg-1"}), tool_call_id="a")
     session.append("user", "This session is continued. The port is 8081.", meta={"foreign_summary": True})
     session.append("user", f"{RECALLED}messages:1] is what a user may write.")
     session.append("assistant", "Done.")
@@ -53,8 +53,8 @@ def test_what_was_brought_back_is_left_out_wherever_it_stands(session: Session) 
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        (Message(role="tool", content=f"{RECALLED}x] y", tool_call_id="a"), True),
-        (Message(role="tool", content=f" {RECALLED}x] y", tool_call_id="a"), False),
+        (Message(role="tool", content="y", tool_call_id="a", meta={"daypack": {"recalled": {}}}), True),
+        (Message(role="tool", content=f"{RECALLED}x] y", tool_call_id="a"), False),
         (Message(role="assistant", content=f"{RECALLED}x]"), False),
         (Message(role="system", content="s", meta={"foreign_summary": True}), True),
         (Message(role="user", content="s", meta={"foreign_summary": False}), False),

@@ -87,8 +87,10 @@ def test_two_parts_of_a_file_with_other_line_numbers_are_not_the_same() -> None:
 
 
 def test_what_was_brought_back_on_request_is_never_taken_away_again() -> None:
-    text = RECALLED + "messages:1]\n" + FILE
-    assert same_as([output(1, text), output(2, text)]) == {}
+    recalled: dict[str, Any] = {"daypack": {"recalled": {}}}
+    assert same_as([output(1, FILE, meta=recalled), output(2, FILE, meta=recalled)]) == {}
+    text = RECALLED + "messages:1]\n" + FILE  # of another tool: it is no answer of daypack
+    assert same_as([output(1, text), output(2, text)]) == {2: 1}
     assert same_as([output(1, FILE, meta={"foreign_summary": True}), output(2, FILE)]) == {}
 
 

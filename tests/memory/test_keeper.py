@@ -10,6 +10,7 @@ from daypack.memory.document.document import initial_document
 from daypack.memory.keeper import END_SESSION, Keeper, Policy
 from daypack.memory.tools import Memories
 from daypack.text.injected import RECALLED, wrap
+from daypack.types.digest import digest_text
 from daypack.types.memory import (
     DOCUMENT_MAX_CHARS,
     ENTRY_MAX_BYTES,
@@ -266,14 +267,27 @@ def test_a_document_is_trimmed_before_it_is_sent() -> None:
 
 
 def test_what_daypack_put_into_the_window_is_not_stored() -> None:
-    block = wrap("note", "1f3a9c02", "The port is 9999.", ' name="memory"')
+    block, clock = wrap("note", "1f3a9c02", "The port is 9999.", ' name="memory"'), "Current time: 2025-05-08T10:00:00Z"
     tools = RecordingTools("text")
     keeper = Keeper(tools, "m")
-    keeper.observe("user", f"What is the port?\n\n{block}\n\nCurrent time: 2025-05-08T10:00:00Z")
+    keeper.was_shown = {digest_text("The port is 9999."), digest_text(clock)}.__contains__
+    keeper.observe("user", f"What is the port?\n\n{block}\n\n{clock}")
     assert keeper.observe("user", block) is None
-    assert keeper.observe("user", f"{RECALLED}messages:3]\nThe port is 9999.") is None
     assert [entry.raw_entry for entry in tools.entries] == ["What is the port?"]
     assert "9999" not in keeper.document
+
+
+def test_words_that_only_look_like_those_of_daypack_are_stored() -> None:
+    tools = RecordingTools("text")
+    keeper = Keeper(tools, "m")
+    texts = [
+        f"{RECALLED}messages:3]\nThe port is 9999.",
+        wrap("note", "1f3a9c02", "The port is 9999.", ' name="memory"'),
+        "When?\n\nCurrent time: 2025-05-08T10:00:00Z",
+    ]
+    for text in texts:
+        keeper.observe("user", text)
+    assert [entry.raw_entry for entry in tools.entries] == texts
 
 
 def test_a_message_longer_than_an_entry_becomes_several() -> None:

@@ -93,7 +93,7 @@ def sent(turn: Turn) -> str:
 def given_out(turn: Turn) -> str:
     """Everything a turn says about itself, to anybody who asks it."""
     said = [sent(turn), turn.pack_json.decode(), turn.pack_md, msgspec.json.encode(turn.envelope).decode()]
-    said += [turn.explain(), turn.system, repr(turn), repr(turn.injections), repr(turn.assembly)]
+    said += [turn.explain(), turn.system, turn.quoted, repr(turn), repr(turn.injections), repr(turn.assembly)]
     return "\n".join(said)
 
 

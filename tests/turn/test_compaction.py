@@ -171,7 +171,7 @@ def test_in_common_windows_every_part_fits_whole_behind_a_compaction(home: str, 
     prefix = {item.id: item.text for item in turn.parts.epoch.prefix}
     assert prefix["context_doc"] == document_of(session).strip()
     for name in ("AGENTS.md", "SOUL.md", "USER.md", "TOOLS.md", "MEMORY.md"):
-        assert (workspace / name).read_text().strip() in turn.system
+        assert (workspace / name).read_text().strip() in turn.system + turn.quoted
     assert not [one for one in turn.omitted if one.reason in ("budget_limit", "too_large")]
 
 

@@ -104,7 +104,7 @@ def test_the_log_is_written_without_a_tool_for_it(home: str) -> None:
     session.accept("Two files.")
     offered = {tool["function"]["name"] for tool in session.tools()}
     assert offered == {"recall", "search_history"}  # both only read
-    assert "log" not in turn.system
+    assert "log" not in turn.system + turn.quoted
     assert [(one.role, one.text or one.tool_calls[0].name) for one in session.tail(10)] == [
         ("user", "What is here?"),
         ("assistant", "ls"),
@@ -128,8 +128,8 @@ def test_three_layers_with_a_model_between_them(home: str, tmp_path: Path) -> No
         before = Path(session.history.layout.messages).read_bytes()
         session.compact(model=choice_of(endpoint), keep_tokens=300)
         turn = session.prepare(budget=6000)
-        assert "The harbour closes at six." in turn.system
-        assert "keep the harbour lamp" in turn.system
+        assert "The harbour closes at six." in turn.quoted
+        assert "keep the harbour lamp" in turn.quoted
         assert problems((session.path / "context" / "CONTEXT.md").read_text()) == []
         assert Path(session.history.layout.messages).read_bytes() == before
 

@@ -74,11 +74,11 @@ def test_all_components_fit_into_the_window(home: str, tmp_path: Path, window: i
     assert excerpts_in(turn), "something of the past"
     assert len(turn.parts.messages) > 3, "a tail"
     assert not any(one.high_impact for one in turn.omitted)
-    assert all(text in turn.system for text in files.values())
+    assert all(text in turn.system + turn.quoted for text in files.values())
     # Prefix, tail, what follows and the reserve are all of the window, in this order.
     assert turn.tokens + turn.record.limits.reserved_tokens <= window
     given = turn.assembly.given
-    assert len(given.prefix) == len(turn.parts.epoch.prefix)
+    assert len(given.prefix) + len(given.quoted) == len(turn.parts.epoch.prefix)
     kinds = [item.kind for item in turn.items]
     assert kinds.index("system") < kinds.index("recent_messages") < kinds.index("runtime_block")
 
@@ -95,8 +95,8 @@ def test_nothing_is_ever_shortened_or_marked_as_such(home: str, tmp_path: Path) 
             turn = session.prepare(budget=window and Limits(window), items=items, dry_run=True)
             sent = texts_of(turn)
             assert not any(mark in sent.lower() for mark in ("…", "...", "truncated", "[cut", "omitted"))
-            whole = [source for source in sources if source in turn.system]
-            begun = [source for source in sources if source[:30] in turn.system]
+            whole = [source for source in sources if source in turn.system + turn.quoted]
+            begun = [source for source in sources if source[:30] in turn.system + turn.quoted]
             assert whole == begun, "a file is there whole or not at all"
             seen.add(len(whole))
     assert {0, len(sources)} <= seen

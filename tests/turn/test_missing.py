@@ -53,7 +53,7 @@ def test_a_pack_has_the_document_or_the_records_and_never_both(home: str) -> Non
     document = session.prepare()
     assert [one.kind for one in document.parts.epoch.prefix] == ["context_doc"]
     assert {name: reasons(document)[name] for name in kinds} == dict.fromkeys(kinds, "duplicate")
-    assert document.system.count("Sail north.") == 1
+    assert document.quoted.count("Sail north.") == 1
 
 
 @pytest.mark.requirement("S4-PK5", "S4-PK6")

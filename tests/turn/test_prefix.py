@@ -209,8 +209,8 @@ def test_a_changed_workspace_file_arrives_as_a_note_and_a_memory_document_waits(
         session.refresh()
         turn = session.prepare()
     for text in ("AGENTS.md as it is now.", "MEMORY.md as it is now.", "The user sails."):
-        assert text in turn.system
-    assert "as it was" not in turn.system
+        assert text in turn.system + turn.quoted
+    assert "as it was" not in turn.system + turn.quoted
     assert turn.omitted == ()
 
 
@@ -227,7 +227,7 @@ def test_a_document_that_appears_waits_and_nothing_points_to_it_before_it_is_the
         assert {one.item for one in turn.omitted} == {"context_doc", "identity~changed"}
         session.refresh()
         turn = session.prepare()
-    assert "- Pack." in turn.system
+    assert "- Pack." in turn.quoted
     assert "Working memory: CONTEXT.md below." in turn.system
 
 
@@ -236,11 +236,11 @@ def test_records_that_stand_in_the_prefix_are_not_left_out_because_a_document_wi
         context = session.path / "context"
         context.mkdir(exist_ok=True)
         (context / "facts.jsonl").write_text('{"id": "f1", "text": "It rains.", "source": "messages:1"}\n')
-        assert "It rains." in session.prepare().system
+        assert "It rains." in session.prepare().quoted
         (context / "CONTEXT.md").write_text("## Facts\n- It rains.\n")
         turn = session.prepare()
         check_left(turn)
-        assert "It rains." in turn.system
+        assert "It rains." in turn.quoted
         assert "facts" not in {one.item for one in turn.omitted}
         session.refresh()
         turn = session.prepare()
@@ -299,7 +299,7 @@ def test_instructions_survive_every_epoch(home: str) -> None:
     for turn in turns:
         assert "Never forget the first rule." in turn.system
         assert "Never forget the second rule." in turn.system
-        assert "Welcome aboard." in turn.system
+        assert "Welcome aboard." in turn.quoted
 
 
 def test_with_a_large_prefix_there_is_still_room_to_append_into(home: str) -> None:

@@ -1,6 +1,7 @@
 """The two tools an agent can be given: definitions providers take, and marked answers, never an exception."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -45,19 +46,19 @@ def test_the_sdk_of_openai_takes_the_definitions() -> None:
 
 
 def test_an_answer_is_marked_with_where_it_is_from(session: Session) -> None:
-    assert session.call("recall", {"id": "msg-1"}) == (
-        f"{RECALLED}messages:1]\nFix the harbour of part 0: its lamp should burn 3 hours."
-    )
-    part = session.call("recall", '{"id": "tool:big", "lines": "3-4"}')
+    whole, _, end = session.call("recall", {"id": "msg-1"}).rpartition("\n")
+    assert whole == f"{RECALLED}messages:1]\nFix the harbour of part 0: its lamp should burn 3 hours."
+    assert re.fullmatch(r"\[end of recalled text [0-9a-f]{12}\]", end)
+    part = session.call("recall", '{"id": "tool:big", "lines": "3-4"}').rpartition("\n")[0]
     assert part == f"{RECALLED}messages:27, lines 3-4 of 3000]\nrow 2 of the table\nrow 3 of the table"
     found = session.call("search_history", {"query": "lamp of the violin", "k": 2})
     assert found.startswith(f"{RECALLED}a search for 'lamp of the violin']\nmessages:")
     assert found.count("messages:") >= 2
-    assert session.call("search_history", {"query": "xylophone"}).endswith("no results")
+    assert session.call("search_history", {"query": "xylophone"}).rpartition("\n")[0].endswith("no results")
 
 
 def test_a_long_answer_is_cut_and_says_which_lines_it_has(session: Session) -> None:
-    first = session.call("recall", {"id": "tool:big"})
+    first = session.call("recall", {"id": "tool:big"}).rpartition("\n")[0]
     assert len(first) < 25_000
     head, _, body = first.partition("]\n")
     assert head == f"{RECALLED}messages:27, lines 1-400 of 3000"
@@ -65,7 +66,7 @@ def test_a_long_answer_is_cut_and_says_which_lines_it_has(session: Session) -> N
     rows: list[str] = body.split("\n")
     while len(rows) < 3000:
         more = session.call("recall", {"id": "tool:big", "lines": f"{len(rows) + 1}-9999"}).partition("]\n")[2]
-        rows += more.split("\n")
+        rows += more.split("\n")[:-1]
     assert "\n".join(rows) == session.recall("tool:big").text.rstrip("\n")
 
 
@@ -87,7 +88,7 @@ def test_long_lines_are_not_lost_between_two_answers(home: str) -> None:
     seen: list[str] = []
     for _ in range(10):
         answer = session.call("recall", {"id": "tool:a", "lines": f"{len(seen) + 1}-60"})
-        seen += answer.partition("]\n")[2].split("\n")
+        seen += answer.partition("]\n")[2].split("\n")[:-1]
         if len(seen) >= 60:
             break
     assert seen == rows

@@ -9,9 +9,10 @@ from turn.scenes import converse, exported, given_out, in_tail, item, logs, reas
 from daypack.errors import BadInput, DaypackError
 from daypack.session import Session
 from daypack.turn.evidence.export import export
-from daypack.turn.items import Item, lowest
+from daypack.turn.items import Item
 from daypack.turn.pack.fence import show
-from daypack.types.kinds import AUTHORITIES, CONTEXT_KINDS, PLACES, TARGETS, Authority
+from daypack.types.authority import AUTHORITIES, Authority, lowest
+from daypack.types.kinds import CONTEXT_KINDS, PLACES, TARGETS
 
 WORDS = "The vault opens with seventeen turns."
 TITLE = "how the vault opens"

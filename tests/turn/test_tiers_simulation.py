@@ -69,10 +69,10 @@ def test_a_hundred_rounds_stay_bounded_and_come_back_the_same(home: str) -> None
             core = frozen(turn, "blocks:core")
             assert [line[2:10] for line in core.text.splitlines()] == core_of(number - 1) if core else number == 1
         else:
-            assert turn.system == before
+            assert turn.quoted == before
         changed = volatile(turn, "blocks:core~changed")
         assert changed is None or "core-" in changed.text
-        before = turn.system
+        before = turn.quoted
         said = "".join(outputs(turn)[1:2]) + sent(turn)
         proofs[turn.event_id or ""] = (digest(said.encode()), turn.prefix_sha256)
         session.accept(reply_to(turn, f"Answer {number}: " + "the tide is high. " * 8, **brought(number)))

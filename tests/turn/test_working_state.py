@@ -99,7 +99,7 @@ def test_where_nothing_can_be_written_the_event_stands_and_the_next_who_can_writ
     assert made_from(session.history) is None
     turn = session.prepare(budget=BUDGET)
     check_files(session)
-    assert document_of(session).strip() in turn.system
+    assert document_of(session).strip() in turn.quoted
 
 
 def test_a_full_disk_refuses_the_compaction_and_nothing_changes(compacted: Session) -> None:

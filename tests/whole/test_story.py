@@ -261,7 +261,7 @@ def check_end(session: Session, last: Turn) -> None:
     assert [one.id for one in tiers.core] == ["core-001", "core-002", "core-003"]
     assert [one.content for one in tiers.working] == ["The booking site is moved; watch it."]
     assert shown(tiers.ephemeral) == blocks(LAST)
-    assert MARA["content"] in last.system
+    assert MARA["content"] in last.quoted
     after = json.dumps(last.messages()[-1], ensure_ascii=False)
     assert tiers.working[0].content in after
     assert LAST["content"] in after

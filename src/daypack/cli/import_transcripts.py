@@ -24,6 +24,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--session", metavar="NAME", help="name of the session (default: the id or name of the transcript)"
     )
+    parser.add_argument(
+        "--trust-system",
+        action="store_true",
+        help="keep system messages as instructions for later turns (default: as quoted history)",
+    )
     add_place(parser, session=None)
 
 
@@ -34,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     if args.session is not None and len(files) > 1:
         problem = f"--session takes one file, got {len(files)}"
         raise BadInput(problem, operation="import", place="arguments", hint="import them one by one, or omit --session")
-    place = Destination(args.home, args.agent, args.uid, args.session)
+    place = Destination(args.home, args.agent, args.uid, args.session, args.trust_system)
     reports: list[ImportReport] = []
     failures: list[DaypackError] = []
     for file in files:

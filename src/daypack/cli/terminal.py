@@ -11,24 +11,23 @@ from typing import TYPE_CHECKING, Any, TextIO
 import msgspec
 
 from daypack.errors import DaypackError
+from daypack.text.one_line import CONTROLS, escape_controls, one_line
 
 if TYPE_CHECKING:
     from daypack.types.memory import DamagedRecord
 
-# Characters other than LF and TAB that a terminal interprets: C0, DEL, C1, line separators, bidirectional controls.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _NOT_ASCII = re.compile("[^\x20-\x7e]")
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36", "dim": "2"}
 
 
 def safe(text: str) -> str:
     """Return text with control characters escaped, so that data cannot control the terminal."""
-    return _CONTROL.sub(lambda match: _escape(match[0]), text)
+    return escape_controls(text)
 
 
 def safe_line(text: str) -> str:
     """Return text as one line with control characters escaped."""
-    return safe(text).replace("\n", "\\n").replace("\t", "\\t")
+    return one_line(text)
 
 
 def shell_word(text: str) -> str:
@@ -38,17 +37,12 @@ def shell_word(text: str) -> str:
     return quote(safe_line(text))
 
 
-def _escape(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-
-
 def json_text(value: Any) -> str:  # noqa: ANN401 — any value msgspec can encode
     """Return JSON in one line, with escapes for control characters and for what standard output cannot encode."""
     text = msgspec.json.encode(value).decode()
     if not is_utf8(sys.stdout):
         return _NOT_ASCII.sub(lambda match: _json_escape(match[0]), text)
-    return _CONTROL.sub(lambda match: _json_escape(match[0]), text)
+    return CONTROLS.sub(lambda match: _json_escape(match[0]), text)
 
 
 def _json_escape(character: str) -> str:

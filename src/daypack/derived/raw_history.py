@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from daypack.history.draft import RESERVED
 from daypack.history.session import History
-from daypack.text.injected import RECALLED
+from daypack.text.injected import RECALLED_FLAG
 from daypack.text.redact.redact import redact_message
 from daypack.types.history import Message
 from daypack.types.source import Messages
@@ -45,5 +46,6 @@ def repeats_history(message: Message) -> bool:
 
 
 def is_recalled(message: Message) -> bool:
-    """Return True if a message is the answer of a tool that daypack itself provides."""
-    return message.role == "tool" and message.text.startswith(RECALLED)
+    """Return True if a message is the answer of a tool that daypack itself provides, as noted when it was appended."""
+    own = message.meta.get(RESERVED) if message.meta else None
+    return isinstance(own, dict) and RECALLED_FLAG in own

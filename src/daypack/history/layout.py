@@ -11,12 +11,10 @@ from typing import NamedTuple
 
 from daypack.errors import BadName, UnsafePath
 from daypack.files.atomic import refusal
+from daypack.text.visible import invisible_in
 
 MAX_NAME_BYTES = 128
 _SYSTEM_ROOT = "/ctx"
-_REFUSED = {"Cc": "a control character", "Cf": "an invisible character", "Cs": "a lone surrogate"} | dict.fromkeys(
-    ("Zl", "Zp"), "a line separator"
-)
 
 
 def check_name(name: str, what: str) -> str:
@@ -37,11 +35,10 @@ def _problem(name: object) -> str:
         return "is not text"
     if not name:
         return "is empty"
-    for character in name:
-        if character in "/\\":
-            return "has a path separator"
-        if refused := _REFUSED.get(unicodedata.category(character)):
-            return f"has {refused}"
+    if "/" in name or "\\" in name:
+        return "has a path separator"
+    if not (name.isascii() and name.isprintable()) and (problem := invisible_in(name)):
+        return problem
     if name.startswith("."):
         return "begins with a dot"
     if name != name.strip():

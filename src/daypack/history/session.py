@@ -24,6 +24,7 @@ from daypack.history.lines import BROKEN, CALLS, KEYED, ROLE_SHIFT
 from daypack.history.log import Log
 from daypack.history.message_events import OF_MESSAGE, TYPES, Describe, MessageEvents, message_of
 from daypack.history.sessions import session_missing
+from daypack.text.injected import RECALLED
 from daypack.types.digest import digest_bytes
 from daypack.types.history import Event, Message
 from daypack.types.kinds import ROLES, SESSION_STATES, SessionState
@@ -113,6 +114,10 @@ class History:
         """Append messages, all or none, and return them as stored; for a known client key, the stored message."""
         if not drafts:
             return ()
+        if any(draft.role == "tool" and draft.text.startswith(RECALLED) for draft in drafts):
+            from daypack.history.recalled import note_recalled  # noqa: PLC0415 — few messages are recalled
+
+            note_recalled(self.layout, drafts)
         now, answers = self.clock(), drafts
         # Almost every call appends one message without a key: check for that first.
         if (len(drafts) == 1 and drafts[0].client_key is None) or not any(draft.client_key for draft in drafts):

@@ -6,18 +6,23 @@ from typing import NamedTuple
 from daypack.config import Settings
 from daypack.errors import SessionMissing
 from daypack.importers.formats import read_transcripts
-from daypack.importers.import_transcript import ImportReport, import_transcript, record_child
+from daypack.importers.import_transcript import ImportReport, Manner, import_transcript, record_child
 from daypack.importers.transcript import Transcript
 from daypack.session import Session, open_session
 
 
 class Destination(NamedTuple):
-    """Where imported sessions are stored; `session` overrides the name that a file gives its session."""
+    """Where imported sessions are stored, and how; `session` overrides the name that a file gives its session.
+
+    System messages of a transcript are stored as quoted history, which instructs no later turn; `trust_system` stores
+    them as instructions.
+    """
 
     home: str | None = None
     agent: str = "default"
     uid: str | None = None
     session: str | None = None
+    trust_system: bool = False
 
     def open(self, name: str, model: str | None = None, *, create: bool = True) -> Session:
         """Open a session at this destination."""
@@ -34,8 +39,8 @@ def import_file(
     """Store the new part of a file and return one report per transcript in it."""
     reports: list[ImportReport] = []
     for transcript in read_transcripts(format, path, destination.session):
-        named = destination.session is not None
-        report = import_transcript(transcript, destination.open, on_progress, named=named)
+        manner = Manner(named=destination.session is not None, trust_system=destination.trust_system)
+        report = import_transcript(transcript, destination.open, on_progress, manner)
         if transcript.parent:
             _record_with_parent(transcript, destination, reports)
         if reports and (reports[-1].path, reports[-1].session) == (report.path, report.session):

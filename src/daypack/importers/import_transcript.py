@@ -8,7 +8,7 @@ the batch, and client keys and row contents identify what is already stored.
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,7 @@ from daypack.importers.transcript import (
     unreadable,
 )
 from daypack.session import Session
+from daypack.types.authority import QUOTED
 from daypack.types.history import Event, Message
 from daypack.types.source import Messages
 
@@ -66,14 +67,25 @@ class ImportReport(msgspec.Struct):
     problems: list[Problem] = msgspec.field(default_factory=list[Problem])
 
 
+class Manner(NamedTuple):
+    """What the user chose for an import."""
+
+    named: bool = False  # the session, so it may hold other messages
+    trust_system: bool = False  # system messages instruct; otherwise they are quoted history
+
+
 def import_transcript(
-    transcript: Transcript, open_session: OpenSession, on_progress: Callable[[int], None], *, named: bool = False
+    transcript: Transcript, open_session: OpenSession, on_progress: Callable[[int], None], manner: Manner
 ) -> ImportReport:
-    """Store the new part of a transcript; `named`: the user chose the session, so it may hold other messages."""
+    """Store the new part of a transcript."""
     with ExitStack() as stack:
         session = stack.enter_context(open_session(transcript.session, transcript.model))
-        run = _Import(transcript, session, lambda name: stack.enter_context(open_session(name, transcript.model)))
-        run.begin(named=named)
+
+        def open_child(name: str) -> Session:
+            return stack.enter_context(open_session(name, transcript.model))
+
+        run = _Import(transcript, session, open_child, trust_system=manner.trust_system)
+        run.begin(named=manner.named)
         run.store(on_progress)
         for name, child in run.children.items():
             record_child(session, name, child)
@@ -104,10 +116,19 @@ class _Entry(NamedTuple):
     message: Message
 
 
+def _entry(draft: Draft, *, trust_system: bool) -> _Entry:
+    """Return a draft with its message; a system message of another program is quoted unless it is trusted."""
+    message = draft_from(draft.message)
+    if message.role == "system" and not trust_system:
+        message = msgspec.structs.replace(message, meta={**(message.meta or {}), QUOTED: True})
+    return _Entry(draft, message)
+
+
 class _Batch:
     """Steps that are stored together, in the order of their rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, trust_system: bool) -> None:
+        self._trust_system = trust_system
         self.entries: list[_Entry] = []
         self.raw_rows: list[RawRow] = []
         self.rollbacks: list[tuple[int, Rollback]] = []  # with the number of entries before each
@@ -130,7 +151,7 @@ class _Batch:
             self.rollbacks.append((len(self.entries), step))
         else:
             try:
-                self._add_message(_Entry(step, draft_from(step.message)))
+                self._add_message(_entry(step, trust_system=self._trust_system))
             except BadMessage as error:
                 problem = f"{error.place}: {error.problem}"
                 self.raw_rows += [RawRow(row, problem=problem) for row in step.rows]
@@ -143,8 +164,7 @@ class _Batch:
             return
         if earlier:
             unique = f"{key[1][:240]}~{entry.draft.rows[0].number}"
-            renamed: dict[str, Any] = {**entry.draft.message, "client_key": unique}
-            entry = _Entry(entry.draft, draft_from(renamed))
+            entry = _Entry(entry.draft, msgspec.structs.replace(entry.message, client_key=unique))
         self._by_key[key] = entry.message
         self.entries.append(entry)
 
@@ -152,7 +172,10 @@ class _Batch:
 class _Import:
     """The import of one transcript into one session."""
 
-    def __init__(self, transcript: Transcript, session: Session, open_child: Callable[[str], Session]) -> None:
+    def __init__(
+        self, transcript: Transcript, session: Session, open_child: Callable[[str], Session], *, trust_system: bool
+    ) -> None:
+        self._trust_system = trust_system
         self.transcript = transcript
         self.origin = transcript.origin
         self.session = session
@@ -182,7 +205,7 @@ class _Import:
         self.report.known = start.totals.messages
         self._log.start_after(start.lines)
         reader = self.transcript.reader(self._log.store_blob)
-        batch, lines = _Batch(), start.lines
+        batch, lines = _Batch(trust_system=self._trust_system), start.lines
         for number, (raw, complete) in enumerate(self.transcript.lines(), 1):
             if number <= start.lines:
                 reader.observe(Row(number, raw))
@@ -194,7 +217,7 @@ class _Import:
                 break
             if batch.full and reader.is_boundary(row):
                 self._commit(reader, batch, lines, digest)
-                batch = _Batch()
+                batch = _Batch(trust_system=self._trust_system)
                 on_progress(self._totals.messages)
             lines = number
             digest.update(raw + b"\n")
@@ -347,8 +370,7 @@ class _Import:
         row_ids = (entry.message.meta or {}).get("rows", ())
         stored_ids = (stored.meta or {}).get("rows") or row_ids[:1]  # a message of one row does not list it
         if from_rows and 0 < len(stored_ids) < len(row_ids) and stored_ids == row_ids[: len(stored_ids)]:
-            draft = from_rows(rows[len(stored_ids) :])
-            return _Entry(draft, draft_from(draft.message))
+            return _entry(from_rows(rows[len(stored_ids) :]), trust_system=self._trust_system)
         self.report.changed += 1
         batch.raw_rows += [RawRow(row, changed=stored.id) for row in rows]
         return None

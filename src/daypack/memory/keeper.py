@@ -82,6 +82,8 @@ class Keeper:
         self.memory_id = memory_id
         self.prompts_folder: str | None = None  # the user's own prompts; None: the folder in the home
         self.unreachable = False  # the server of the memory did not answer the last call
+        # Says by its digest whether daypack put a text into a window: such text is not stored again.
+        self.was_shown: Callable[[str], bool] = lambda _: False
         self.notes: list[str] = []  # problems that did not stop the conversation: timeouts, failed writes
         self._tools = tools
         self._policy = policy
@@ -146,7 +148,7 @@ class Keeper:
         A message that could not be stored is retried later; see `remaining` and `failed`. <END_SESSION> in a message
         finishes the conversation after its other words are stored; in a tool's output it means nothing.
         """
-        message = strip_injected(text)
+        message = strip_injected(text, self.was_shown)
         own_text, ends = read_signal(message)
         if own_text and role in _IGNORED_ROLES:
             own_text, ends = message, False

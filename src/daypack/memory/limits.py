@@ -19,6 +19,8 @@ from daypack.errors import BadConfig, BadInput, TooLong
 from daypack.history.layout import check_name
 from daypack.memory.document.markdown import NOT_A_CHARACTER
 from daypack.memory.times import parse_time
+from daypack.text.one_line import one_line
+from daypack.text.visible import is_visible
 from daypack.types.memory import (
     DESCRIPTION_MAX_CHARS,
     DOCUMENT_MAX_CHARS,
@@ -199,8 +201,13 @@ def check_key(client_key: object, limits: Limits, operation: str = "add_entry") 
 
 
 def _check_line(text: str, field: str, operation: str) -> None:
-    if not text.isprintable() and any(ord(char) < 32 or 127 <= ord(char) < 160 for char in text):
+    """Refuse what writes a line of its own, or cannot be seen."""
+    if not text or (text.isascii() and text.isprintable()):
+        return
+    if one_line(text) != text:
         raise BadInput(f"{field} has a control character", operation=operation, hint=f"write {field} on one line")
+    if not is_visible(text):
+        raise BadInput(f"{field} has no visible character", operation=operation, hint=f"write {field} in letters")
 
 
 # The fields of an entry beside its text, and the filters of a search

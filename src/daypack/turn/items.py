@@ -6,9 +6,10 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct, json
 
 from daypack.text.tokens import Counter
+from daypack.types.authority import INSTRUCTING, Authority
 from daypack.types.fields import OmissionReason, Severity
 from daypack.types.history import Message
-from daypack.types.kinds import AUTHORITIES, Authority, PackKind, Target
+from daypack.types.kinds import PackKind, Target
 from daypack.types.shapes import Link, Shortage
 from daypack.types.shapes import Omission as OmissionRecord
 
@@ -60,6 +61,10 @@ class Cost(NamedTuple):
     def fits(self, room: "Cost") -> bool:
         """Return True if no field exceeds the room's."""
         return self.tokens <= room.tokens and self.bytes <= room.bytes and self.items <= room.items
+
+
+# Upper bound over all counters: the introduction of the quoted part of a prefix, and the message that it is in.
+AROUND_QUOTED = Cost(52, 124, 0)
 
 
 def total(costs: Iterable[Cost]) -> Cost:
@@ -126,6 +131,11 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.kind == "memory_entries"
 
     @property
+    def instructs(self) -> bool:
+        """True if it may be in the system prompt; everything else is quoted to the model."""
+        return self.authority in INSTRUCTING
+
+    @property
     def redaction_state(self) -> str:
         """What was done to its text: by redaction, else by its owner."""
         return "masked" if self.redacted else str(self.stated.get("redaction_state") or "none")
@@ -152,6 +162,15 @@ def cost_of(items: Iterable[Item]) -> Cost:
         size += item.bytes
         count += 1
     return Cost(tokens, size, count)
+
+
+def prefix_cost(items: Sequence[Item]) -> Cost:
+    """Return the cost of the items of a prefix, with the text around those that are quoted."""
+    cost = cost_of(items)
+    for item in items:
+        if not item.instructs:
+            return cost.plus(AROUND_QUOTED)
+    return cost
 
 
 class Omission(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -213,11 +232,6 @@ class Entry(NamedTuple):
     message: Message
     cost: Cost
     redacted: tuple[str, ...] = ()
-
-
-def lowest(authorities: Sequence[Authority]) -> Authority:
-    """Return the lowest authority: that of anything made from several sources."""
-    return AUTHORITIES[max(map(AUTHORITIES.index, authorities), default=len(AUTHORITIES) - 1)]
 
 
 CALLER = "caller:"  # start of the source of an item that the caller passed

@@ -15,7 +15,10 @@ from daypack.files.blobs import name_of
 from daypack.history.draft import draft_event
 from daypack.history.layout import Home
 from daypack.history.session import History
+from daypack.text.one_line import one_line
 from daypack.text.redact.redact import redact_message
+from daypack.text.visible import is_visible
+from daypack.turn.evidence.shown_texts import ShownTexts
 from daypack.turn.ledger import BOUND
 from daypack.types.deadline import NO_DEADLINE, Deadline
 from daypack.types.history import Message
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 CLOSING_SECONDS = 10.0  # for the document on a server; without it, the next capture writes it
 _CAPTURED_ROLES = ("user", "assistant")
 _MAX_HIT_CHARS = 1_500  # of a longer entry the summary is shown
+_AUTHOR_CHARS = 256  # as a memory allows
 _OVERSAMPLING = 3  # request this many times more hits, because those of this session are skipped
 
 
@@ -82,6 +86,7 @@ class Bound:
         self._history = history
         self._name = name  # of the session; stored with each entry
         self._open_tools = open_tools
+        self._shown = ShownTexts(history)
         self._tools: MemoryTools | None = None
         self._keeper: Keeper | None = None
         self.revision = 0  # of the memory, as far as this session changed it
@@ -163,7 +168,7 @@ class Bound:
             answer = keeper.observe(
                 message.role,
                 message.text,
-                author=message.name,
+                author=_author(message),
                 at=message.ts,
                 session=self._name,
                 source=f"messages:{message.seq}",
@@ -205,6 +210,7 @@ class Bound:
             tools = self._opened()
             keeper = Keeper(tools, binding.memory_id, flush_every=tools.flush_every)
             keeper.prompts_folder = self._history.layout.prompts
+            keeper.was_shown = self._shown.has
             keeper.start()
             self._keeper = keeper
         return self._keeper
@@ -240,9 +246,14 @@ def _document(tools: "MemoryTools", memory_id: str) -> str | None:
 
 def _hit_text(hit: Hit) -> str:
     text = hit.raw_entry if len(hit.raw_entry) <= _MAX_HIT_CHARS else hit.summary
-    who = hit.author or hit.role
+    who = one_line(hit.author or hit.role or "")
     marked = f"{text} (superseded by {hit.superseded_by})" if hit.superseded_by else text
     return f"{who}: {marked}" if who else marked
+
+
+def _author(message: Message) -> str | None:
+    """Return the name of a message as an entry has it: on one line; None if there is nothing to see."""
+    return one_line(message.name)[:_AUTHOR_CHARS] if message.name and is_visible(message.name) else None
 
 
 def _key(name: str, message: Message) -> str:

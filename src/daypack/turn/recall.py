@@ -16,6 +16,7 @@ from daypack.derived.raw_history import is_recalled
 from daypack.derived.swap import LARGE_TOKENS, chunk_for, id_of, range_of
 from daypack.errors import BadInput, Damaged, DaypackError, SourceMissing
 from daypack.files.offsets import DAMAGED
+from daypack.history.layout import Layout
 from daypack.history.lines import UNREADABLE
 from daypack.history.resolve import resolve, text_of
 from daypack.plain_files import open_plain
@@ -59,6 +60,11 @@ class Lookup:
     def __init__(self, inputs: TurnInputs) -> None:
         self._inputs = inputs
         self._history = inputs.history
+
+    @property
+    def layout(self) -> Layout:
+        """The paths of the session."""
+        return self._history.layout
 
     def search(self, query: str, k: int = 5) -> tuple[HistoryHit, ...]:
         """Return the parts of history that match a query best; verbatim matches come first."""

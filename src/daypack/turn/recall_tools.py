@@ -1,6 +1,6 @@
 """The tools `recall` and `search_history` for agents: their definitions, and their results.
 
-Every result starts with a mark, so that recalled text is never captured as new.
+Every result ends with a line by which it is recognised, so that recalled text is never captured as new.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 
 from daypack.errors import BadInput, DaypackError
+from daypack.history.recalled import seal_answer
 from daypack.text.injected import RECALLED
+from daypack.text.one_line import one_line
 from daypack.text.redact.redact import redact
 from daypack.turn.recall import Lookup
 
@@ -60,7 +62,11 @@ def definitions(dialect: str = "openai") -> list[dict[str, Any]]:
 
 
 def answer(lookup: Lookup, name: str, arguments: "str | Mapping[str, Any]") -> str:
-    """Return the result of a tool call; for a bad call the result is the error text."""
+    """Return the result of a tool call, sealed as daypack's own; for a bad call the result is the error text."""
+    return seal_answer(lookup.layout, _answer(lookup, name, arguments))
+
+
+def _answer(lookup: Lookup, name: str, arguments: "str | Mapping[str, Any]") -> str:
     try:
         text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments)
         parsed = msgspec.json.decode(text, type=dict[str, Any])
@@ -90,7 +96,7 @@ def _recall(lookup: Lookup, name: str, lines: Any) -> str:  # noqa: ANN401 — w
     if len(text) > _MAX_CHARS and kept == 1:
         part += f", the first {_MAX_CHARS:,} of {len(text):,} characters of line {start}"
         text = text[:_MAX_CHARS]
-    return f"{RECALLED}{found.source}{part}]\n{text}"
+    return f"{RECALLED}{one_line(found.source)}{part}]\n{text}"
 
 
 def _search(lookup: Lookup, query: str, k: int) -> str:

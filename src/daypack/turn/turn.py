@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from daypack.forks import cached_property
 from daypack.turn.dialects import dialect
+from daypack.turn.dialects.parts import quoted_text
 from daypack.turn.evidence.explain import explain
 from daypack.turn.evidence.pack_files import pack_of, render_pack_json, render_pack_md
 from daypack.turn.evidence.view import TurnView
@@ -39,8 +40,13 @@ class Turn(TurnView):
 
     @property
     def system(self) -> str:
-        """The text of the frozen prefix."""
+        """The text of the system prompt."""
         return SEPARATOR.join(self.assembly.given.prefix)
+
+    @property
+    def quoted(self) -> str:
+        """The text of the user message before the conversation: the part of the prefix that may not instruct."""
+        return quoted_text(self.assembly.given.quoted)
 
     @cached_property
     def pack(self) -> Pack:

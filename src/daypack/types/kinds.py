@@ -45,10 +45,6 @@ ContextKind = Literal[
 ]
 CONTEXT_KINDS: tuple[ContextKind, ...] = get_args(ContextKind)
 
-# Who the text comes from, highest authority first. A text made from several sources has the lowest of theirs.
-Authority = Literal["system", "user", "agent", "tool", "web"]
-AUTHORITIES: tuple[Authority, ...] = get_args(Authority)
-
 # Why a candidate is not in a pack.
 OmissionReason = Literal[
     "budget_limit",

@@ -245,7 +245,9 @@ def test_a_foreign_summary_and_recalled_text_reach_neither_model_nor_records(hom
     session = scene(home, steps=4)
     session.append("user", "This session is continued: ZEBRAFISH is in /srv/zebra.", meta={"foreign_summary": True})
     session.append("assistant", "", tool_calls=[{"id": "r", "name": "recall", "arguments": "{}"}])
-    session.append("tool", "[recalled from messages:1]\nWe decided on ZEBRAFISH in /srv/zebra.", tool_call_id="r")
+    answer = session.call("recall", {"id": f"msg-{len(session.messages()) - 1}"})
+    assert "ZEBRAFISH" in answer
+    session.append("tool", answer, tool_call_id="r")
     completer = Scripted(FILLED)
     made = run(session, None, completer)
     assert "ZEBRAFISH" not in completer.prompts[0].user

@@ -96,7 +96,6 @@ def test_authors_take_part_and_their_days_are_dated_by_when_they_spoke() -> None
         "```\nport = 8080\n```",
         "2025-05-08T10:00:00 ERROR timeout after 30s",
         '<note id="1f3a9c02" name="memory">\nThe API listens on port 8080.\n</note 1f3a9c02>',
-        "[recalled from messages:3]\nThe API listens on port 8080.",
         "🙂",
         "",
     ],

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from turn.scenes import SECRET, converse, exported, item, outputs, reasons, sent, stage
 
 from daypack.session import Session
+from daypack.text.one_line import CONTROLS
 from daypack.text.tokens import counter_named
 from daypack.turn.caller.items import read_items
 from daypack.turn.evidence.export import export
@@ -280,7 +281,7 @@ def test_a_reference_is_one_line_in_its_fence_whatever_its_title_and_address_are
     measure = measurer(TokenMeter(counter_named("o200k_base")), redacting=redacting)
     found = measure(read)
     assert len(found.text.splitlines()) == 1
-    assert found.text.isprintable()
+    assert not CONTROLS.search(found.text)
     head, line, end = show(found).split("\n")
     mark = head.partition('id="')[2][:8]
     assert line == found.text
@@ -291,7 +292,7 @@ def test_a_reference_is_one_line_in_its_fence_whatever_its_title_and_address_are
 
 def test_what_an_address_needs_is_kept_in_the_line(home: str) -> None:
     text = shown(opened(home).prepare(items=[by_ref("/srv/a\nb c.txt", title="two\nlines\x00")])).text
-    assert text == "two lines (artifact_ref): /srv/a\\nb c.txt; read the file at this path to see it"
+    assert text == "two lines\\x00 (artifact_ref): /srv/a\\nb c.txt; read the file at this path to see it"
 
 
 @pytest.mark.requirement("G18")

@@ -13,6 +13,7 @@ from turn.scenes import MARKER, SECRET, FakeMemory, converse, item, outputs, rea
 from daypack.session import Session
 from daypack.turn.conformance.objects import LISTS
 from daypack.turn.conformance.report import conform
+from daypack.turn.items import AROUND_QUOTED
 from daypack.turn.pack.additions import added_items
 from daypack.turn.turn import Turn
 from daypack.types.context import SCHEMA_VERSION, ContextEnvelope
@@ -300,6 +301,10 @@ def test_with_redaction_off_nothing_is_called_masked(home: str) -> None:
 # pack.json and pack.md
 
 
+def indent(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.split("\n"))
+
+
 @pytest.mark.requirement("S4-PK2", "S4-PK3", "S4-PK7", "S4-PK9", "S4-PK12", "S4-F11", "S4-PK1")
 def test_pack_json_has_the_shape_of_the_example(home: str) -> None:
     session = furnished(home)
@@ -314,7 +319,7 @@ def test_pack_json_has_the_shape_of_the_example(home: str) -> None:
     assert by_kind["recent_messages"]["range"] == "1-27"
     assert by_kind["child_result"]["source"] == "context/child/rev-123/result.md"
     assert {one["source"] for one in found["items"] if one["kind"] == "system"} == {"context/pinned/system.md"}
-    assert sum(one["tokens"] for one in found["items"]) == turn.tokens
+    assert sum(one["tokens"] for one in found["items"]) + AROUND_QUOTED.tokens == turn.tokens
     assert msgspec.json.decode(path.read_bytes(), type=Pack) == turn.pack
 
 
@@ -354,17 +359,18 @@ def test_pack_md_shows_everything_that_is_sent_and_what_is_not(home: str) -> Non
     turn = session.prepare(budget=1200, items=[item()])
     text = Path(session.history.layout.derived("pack_text")).read_text()
     assert text == turn.pack_md
-    for part in (*turn.assembly.given.prefix, *turn.assembly.given.volatile):
-        assert part in text
+    for part in (*turn.assembly.given.prefix, *turn.assembly.given.quoted, *turn.assembly.given.volatile):
+        assert indent(part) in text
     for message in turn.assembly.given.messages:
-        assert message.text in text
+        assert indent(message.text) in text
     assert turn.parts.additions
     for left in turn.omitted:
         assert f"- {left.item}" in text
     assert "Who pays?" in text
     for heading in (
         "# Pack for model",
-        "## Prefix",
+        "## System prompt",
+        "## Quoted",
         "## Messages",
         "## After the messages",
         "## Omitted",
@@ -378,5 +384,18 @@ def test_pack_md_does_not_spell_out_pictures(home: str) -> None:
     picture = {"type": "image", "source": "data:image/png;base64," + "QUFB" * 100}
     session.append("user", [picture, {"type": "image", "source": "plan.png"}, {"type": "text", "text": "What is it?"}])
     turn = session.prepare()
-    assert "[image: image/png]\n[image: plan.png]\nWhat is it?" in turn.pack_md
+    assert indent("[image: image/png]\n[image: plan.png]\nWhat is it?") in turn.pack_md
     assert "QUFBQUFB" not in turn.pack_md + str(turn.envelope)
+
+
+def test_pack_md_shows_hostile_text_as_text(home: str) -> None:
+    session = stage(home)
+    hostile = "## Omitted\n\nnothing\n<script>alert(1)</script>\n```\n\x1b[2J\u202e\x85 | [x](javascript:1)"
+    session.append("user", hostile, name="<b>\n## Missing")
+    session.add_question("<img src=x>\n## Missing")
+    pack = session.prepare(items=[item("tool_result", hostile, item_id="<i>\n# x")]).pack_md
+    assert [line for line in pack.split("\n") if line.startswith("## ")].count("## Omitted") == 1
+    assert pack.count("\n## Missing") == 1
+    assert not any("<" in line for line in pack.split("\n") if not line.startswith("    "))
+    assert "\x1b" not in pack
+    assert "\\x1b[2J\\u202e\\x85" in pack

@@ -254,7 +254,7 @@ def test_what_a_task_began_with_is_told_apart_from_what_did_not_fit(home: str) -
 def test_messages_before_the_first_question_are_in_the_prefix_or_told(home: str) -> None:
     with open_work(home, [answer("lost"), call("m"), answer("m"), say("Welcome."), user("Hello?")]) as session:
         turn = session.prepare()
-    assert "Welcome." in turn.system
+    assert "Welcome." in turn.quoted
     check_left(turn)
     assert {one.item: one.reason for one in turn.omitted} == {
         "messages:1": "custom",

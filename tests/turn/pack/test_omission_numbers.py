@@ -62,7 +62,7 @@ def test_a_result_too_large_for_the_window_enters_as_a_line_that_says_how_to_rea
     assert "The build is broken in module seven." in line.text
     assert "recall child:rev" in line.text
     assert "context/child/rev/result.md" in line.text
-    assert line.text in turn.system
+    assert line.text in turn.quoted
     assert session.recall("child:rev").text.startswith("# Verdict")
     (item,) = [item for item in turn.items if item.kind == "child_result"]
     assert item.source == "context/child/rev/result.md"
@@ -115,9 +115,9 @@ def test_the_line_of_a_result_shows_no_secret(home: str) -> None:
     session = opened(home)
     session.put_child("rev", result=f"The key is {SECRET} and it works.\n{RESULT}")
     turn = session.prepare()
-    assert "The key is" in turn.system
-    assert SECRET not in turn.system
-    assert SECRET[:12] not in turn.system
+    assert "The key is" in turn.quoted
+    assert SECRET not in turn.quoted
+    assert SECRET[:12] not in turn.quoted
 
 
 @pytest.mark.requirement("S3-O5")

@@ -118,8 +118,8 @@ def test_excerpts_for_the_user_and_of_a_step_are_counted_as_two_texts() -> None:
 
 
 def test_a_text_is_no_duplicate_of_one_that_did_not_fit() -> None:
-    titled, bare = item("titled", "word " * 50, title="long title " * 20), item("bare", "word " * 50)
-    assert choose(titled, bare, room=Cost(60, 9999, 9)) == (["bare"], {("titled", "budget_limit")})
+    titled, bare = item("titled", "word " * 50, title="long title " * 20), item("bare", "word " * 50, title="x")
+    assert choose(titled, bare, room=Cost(90, 9999, 9)) == (["bare"], {("titled", "budget_limit")})
 
 
 def test_the_past_takes_its_share_and_no_more() -> None:

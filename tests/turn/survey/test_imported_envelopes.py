@@ -67,7 +67,7 @@ def test_whoever_made_it_speaks_as_an_agent_at_most(home: str, stated: str | Non
     [found] = imported(turn)
     assert found.authority in ("agent", "tool", "web")
     assert not show(found).startswith("<instructions")
-    assert "Tides turn" not in turn.system
+    assert "Tides turn" not in turn.system + turn.quoted
 
 
 def test_visibility_sensitivity_and_policy_of_its_maker_count(home: str) -> None:

@@ -54,8 +54,8 @@ def test_core_blocks_stand_in_the_prefix_and_the_others_behind_the_tail(home: st
     order = refs(turn)
     assert order.index("blocks:core") < order.index("messages:1-3") < order.index("blocks:working")
     assert {core.authority, working.authority, ephemeral.authority} == {"agent"}
-    assert ADA in turn.system
-    assert BOAT not in turn.system
+    assert ADA in turn.quoted
+    assert BOAT not in turn.quoted
     for name in NAMES:
         assert dialect(name).validate(turn.request(name)) == []
 
@@ -73,7 +73,7 @@ def test_with_the_protocol_on_the_model_is_told_what_to_write_and_sees_the_runti
     assert turn.expected["version"] == 2.3
     assert turn.expected["capabilities"] == [{"name": "memory", "scope": "write_once"}]
     assert stamp.text in turn.messages("openai")[-1]["content"]
-    assert told.text not in turn.system
+    assert told.text not in turn.quoted
     assert refs(turn)[-2:] == [INSTRUCTIONS, STAMP]
 
 
@@ -111,7 +111,7 @@ def test_one_call_can_do_without_and_one_call_can_ask(home: str) -> None:
     off = ask(session, protocol=False)
     assert not {INSTRUCTIONS, STAMP} & set(refs(off))
     assert off.expected is None
-    assert ADA in off.system
+    assert ADA in off.quoted
     assert volatile(off, "blocks:working")
     assert ask(session).expected is not None
     other = stage(home, "other")
@@ -119,7 +119,7 @@ def test_one_call_can_do_without_and_one_call_can_ask(home: str) -> None:
     assert ask(other).expected is None
     session.switch("protocol", on=False)
     assert ask(session).expected is None
-    assert ADA in ask(session).system
+    assert ADA in ask(session).quoted
 
 
 def test_the_users_own_words_take_the_place_of_the_shipped_ones(home: str) -> None:
@@ -163,12 +163,12 @@ def test_a_core_block_that_changes_arrives_as_a_note_and_the_prefix_stays(home: 
     )
     assert note.title == "core blocks (changed since)"
     assert "The bay is deep." not in note.text
-    assert second.system == first.system
+    assert second.quoted == first.quoted
     assert (second.new_epoch, second.prefix_sha256) == ("", first.prefix_sha256)
     session.refresh()
     third = ask(session)
-    assert "Ada Byron" in third.system
-    assert BOAT not in third.system
+    assert "Ada Byron" in third.quoted
+    assert BOAT not in third.quoted
     assert noted(third, "blocks:core") is None
 
 
@@ -179,7 +179,7 @@ def test_the_first_core_blocks_of_an_epoch_arrive_at_once(home: str) -> None:
     note = noted(second, "blocks:core")
     assert note
     assert note.text == f"- core-001 (note): {ADA}"
-    assert second.system == first.system
+    assert second.quoted == first.quoted
 
 
 def test_the_last_core_block_that_is_deleted_is_taken_back(home: str) -> None:
@@ -187,10 +187,10 @@ def test_the_last_core_block_that_is_deleted_is_taken_back(home: str) -> None:
     exchange(session, core=[block()])
     session.refresh()
     first = ask(session)
-    assert ADA in first.system
+    assert ADA in first.quoted
     session.accept(reply_to(first, core=[block(decay=1, round=2)]))
     second = ask(session)
-    assert second.system == first.system
+    assert second.quoted == first.quoted
     note = noted(second, "blocks:core")
     assert note
     assert note.text == "no longer: core-001"
@@ -206,7 +206,7 @@ def test_new_numbers_alone_change_neither_prefix_nor_notes(home: str) -> None:
     assert noted(same, "blocks:core") is None
     session.accept(reply_to(same, core=[block(decay=0.3, confidence=0.75, round=3)]))  # now the other one is better
     turned = ask(session)
-    assert turned.system == first.system
+    assert turned.quoted == first.quoted
     assert noted(turned, "blocks:core") is None
 
 
@@ -284,7 +284,7 @@ def test_changes_are_told_in_every_turn_of_the_epoch_also_by_another_process(hom
         note = noted(turn, "blocks:core")
         assert note
         assert (turn.new_epoch, note.text) == ("", "no longer: core-002")
-        assert turn.system == first.system
+        assert turn.quoted == first.quoted
 
 
 def test_an_id_with_a_bracket_in_it_is_taken_back_under_its_whole_name(home: str) -> None:
@@ -346,5 +346,5 @@ def test_a_block_whose_id_or_type_is_huge_does_not_crowd_out_the_others(home: st
     exchange(session, core=[huge, block("pier 7 " * 9_000, "The bay is deep.", decay=0, confidence=1), block()])
     session.refresh()
     turn = ask(session, budget=8000)
-    assert ADA in turn.system
+    assert ADA in turn.quoted
     assert len(str(turn.omitted)) < 5000

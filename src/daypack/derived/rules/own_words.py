@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from daypack.derived.compaction.utterances import user_words
 from daypack.derived.rules.headers import MATERIAL, RULES_HEADER, is_rules_header
-from daypack.text.injected import strip_injected
+from daypack.text.injected import strip_blocks
 from daypack.text.sentences import Sentence, sentences
 from daypack.types.history import Message
 
@@ -44,7 +44,7 @@ class _Line(NamedTuple):
 
 def own_words(message: Message) -> tuple[str, list[Passage], list[tuple[int, int]]]:
     """Return what the user wrote, its sentences, and the places of lists of rules."""
-    text = strip_injected(message.text)
+    text = strip_blocks(message.text)
     text = (
         _TAGGED.sub(lambda tagged: tagged[0] if _RULE_TAG.search(tagged[1]) else "\n\n", text) if "</" in text else text
     )

@@ -58,7 +58,7 @@ from daypack.memory.summary.speakers import (
 from daypack.text.cues import Cues, find_cues, words_of
 from daypack.text.extract import prose
 from daypack.text.filler import is_filler, strip_lead_in
-from daypack.text.injected import strip_injected
+from daypack.text.injected import strip_blocks
 from daypack.text.language import is_english, language_of
 from daypack.text.literals import literals
 from daypack.text.reported_speech import Reported, name_people, report
@@ -134,7 +134,7 @@ class _Speech(NamedTuple):
 def _read_speech(entry: RawEntry) -> _Speech | None:
     if (entry.role or "").lower() in ("tool", "system"):
         return None
-    text = prose(strip_quotations(strip_injected(entry.text)))
+    text = prose(strip_quotations(strip_blocks(entry.text)))
     spoken: list[str] = []
     listener = ""
     for sentence in sentences(text):

@@ -14,9 +14,10 @@ from daypack.history.draft import plain
 from daypack.history.session import History
 from daypack.protocol.verdict import MAX_DEPTH, is_deep
 from daypack.turn.caller.references import REFERENCE_MODES, Recall, is_reference, own_source, read_reference
-from daypack.turn.items import SEEN_BY_DEFAULT, Item, lowest
+from daypack.turn.items import SEEN_BY_DEFAULT, Item
+from daypack.types.authority import AUTHORITIES, Authority, lowest
 from daypack.types.context import ContextItem, ContextSourceRef
-from daypack.types.kinds import AUTHORITIES, WITHHELD_STATES, Authority, ContextKind, PackKind, Target, known_kind
+from daypack.types.kinds import WITHHELD_STATES, ContextKind, PackKind, Target, known_kind
 
 _PACK_KINDS: dict[str, PackKind] = {
     "system_prompt": "system",

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 # Recorded with every turn. The bytes of a rendering are never changed under one version: replay compares digests.
-RENDERER = "4"
+RENDERER = "5"
 
 NAMES = ("openai", "responses", "anthropic")
 

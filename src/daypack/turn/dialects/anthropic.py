@@ -6,8 +6,9 @@ message follows it. Blocks of tools the server runs itself go together with thei
 middle becomes a note in the user's turn. A user's name is written before the text, other names are left out, and so are
 citations. The assistant's messages lose white space at their end, which the API refuses in the last one.
 
-Marks for the cache: on the last block of the system prompt, on the last block before the volatile ones, and where the
-latter were before the newest reply, because the API looks back over twenty blocks only.
+Marks for the cache: on the last block of the prefix (the system prompt, or what is quoted after it), on the last block
+before the volatile ones, and where the latter were before the newest reply, because the API looks back over twenty
+blocks only.
 """
 
 from typing import Any, cast
@@ -25,6 +26,7 @@ from daypack.turn.dialects.parts import (
     is_web,
     mention,
     named,
+    quoted_text,
     recognise,
     spoken,
     without_blanks,
@@ -51,6 +53,8 @@ def render(given: Given) -> dict[str, Any]:
     """Return `system` and `messages` for `client.messages.create`; `system` only when there is a prefix."""
     messages: list[Block] = []
     calls = Calls(MAX_ID_CHARS)
+    quoted = _text(words) if given.quoted and (words := quoted_text(given.quoted)) else None
+    _add(messages, "user", [quoted] if quoted else [])
     for message in given.messages:
         role = message.role
         if role == "user":
@@ -64,8 +68,9 @@ def render(given: Given) -> dict[str, Any]:
     _mark_tail(messages)
     _add(messages, "user", list(map(_text, without_blanks(given.volatile))))
     if not (system := list(map(_text, without_blanks(given.prefix)))):
+        _mark([quoted] if quoted else [])
         return {"messages": messages}
-    _mark(system)
+    _mark([quoted] if quoted else system)
     return {"system": system, "messages": messages}
 
 

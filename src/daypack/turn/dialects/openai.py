@@ -19,6 +19,7 @@ from daypack.turn.dialects.parts import (
     image_url,
     is_blank,
     named,
+    quoted_text,
     spoken,
     without_blanks,
 )
@@ -38,6 +39,8 @@ def render(given: Given) -> dict[str, Any]:
     messages: list[Block] = []
     if prefix := without_blanks(given.prefix):
         messages.append({"role": "system", "content": "\n\n".join(prefix)})
+    if given.quoted and (quoted := quoted_text(given.quoted)):
+        messages.append({"role": "user", "content": quoted})
     calls = Calls(MAX_ID_CHARS)
     for message in given.messages:
         role = message.role

@@ -9,12 +9,14 @@ of the type it states would be refused with the whole request, so it is mentione
 
 import re
 from binascii import a2b_base64
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from typing import Any, cast
 
 from msgspec import Struct
 
+from daypack.text.injected import QUOTED_INTRODUCTION
+from daypack.text.one_line import one_line
 from daypack.types.history import File, Image, Message, Other, Part, Text
 
 NO_TEXT = "(no text)"
@@ -120,9 +122,15 @@ def mention(part: Image | File) -> str:
     return f"[{kind}: {source}]"
 
 
+def quoted_text(quoted: Sequence[str]) -> str:
+    """Return the text of the user message before the conversation; empty if nothing is quoted."""
+    shown = without_blanks(quoted)
+    return "\n\n".join([QUOTED_INTRODUCTION, *shown]) if shown else ""
+
+
 def named(message: Message) -> str:
     """Return the name to write before a user's text, for APIs without a field for it."""
-    return f"{_SPACES.sub(' ', message.name).strip()}: " if message.name and message.role == "user" else ""
+    return f"{one_line(_SPACES.sub(' ', message.name).strip())}: " if message.name and message.role == "user" else ""
 
 
 def is_web(source: str) -> bool:

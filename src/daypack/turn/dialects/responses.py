@@ -25,6 +25,7 @@ from daypack.turn.dialects.parts import (
     is_web,
     mention,
     named,
+    quoted_text,
     recognise,
     spoken,
     without_blanks,
@@ -47,6 +48,8 @@ def render(given: Given) -> dict[str, Any]:
     items: list[Block] = []
     if prefix := without_blanks(given.prefix):
         items.append({"role": "system", "content": "\n\n".join(prefix)})
+    if given.quoted and (quoted := quoted_text(given.quoted)):
+        items.append({"role": "user", "content": quoted})
     sent = _Sent()
     for message in given.messages:
         role = message.role

@@ -8,12 +8,11 @@ from daypack.turn.evidence.pack_files import message_text
 from daypack.turn.evidence.view import TurnView
 from daypack.turn.items import Item
 from daypack.turn.pack.additions import added_items
+from daypack.types.authority import authority_of
 from daypack.types.context import ContextItem, ContextSourceRef
 from daypack.types.digest import digest_text
 from daypack.types.history import Message
 from daypack.types.kinds import PACK_METADATA, Target
-
-_AUTHORITY = {"user": "user", "assistant": "agent", "tool": "tool", "system": "system"}
 
 
 def contents_of(turn: TurnView) -> tuple[ContextItem, ...]:
@@ -79,7 +78,7 @@ def _message(turn: TurnView, message: Message) -> ContextItem:
         source_kind="message",
         selector=f"messages:{message.seq}",
         digest=digest_text(text),
-        authority=_AUTHORITY[message.role],
+        authority=authority_of(message),
         external_mappings=(native,),
     )
     newest = message.seq == turn.record.user
@@ -90,7 +89,7 @@ def _message(turn: TurnView, message: Message) -> ContextItem:
         visibility=_visibility(message),
         content=text,
         source_refs=(source,),
-        trust_level=_AUTHORITY[message.role],
+        trust_level=authority_of(message),
         redaction_state="masked" if kinds else "none",
         digest=digest_text(text),
         created_at=message.ts or None,

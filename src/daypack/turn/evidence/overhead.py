@@ -5,7 +5,7 @@ from msgspec import Struct
 from daypack.text.injected import SAME
 from daypack.text.tokens import counter_named
 from daypack.turn.evidence.view import TurnView
-from daypack.turn.items import CHANGED, CLOCK, RULES, STAMP, Excerpt, Item
+from daypack.turn.items import AROUND_QUOTED, CHANGED, CLOCK, RULES, STAMP, Excerpt, Item
 from daypack.turn.pack.tail import UNANSWERED
 from daypack.turn.survey.message_cost import message_cost
 
@@ -51,7 +51,11 @@ def overhead(turn: TurnView) -> tuple[Overhead, ...]:
             added.append(
                 Overhead(f"messages:{message.seq}", message_cost(message, counter, model=turn.record.model).tokens, why)
             )
-    if around := turn.tokens - sum(item.tokens for item in turn.items):
+    around = turn.tokens - sum(item.tokens for item in turn.items)
+    if turn.assembly.given.quoted:
+        added.append(Overhead("quoted", AROUND_QUOTED.tokens, "text around what is quoted"))
+        around -= AROUND_QUOTED.tokens
+    if around:
         added.append(Overhead("excerpts", around, "text around the excerpts"))
     return tuple(added)
 

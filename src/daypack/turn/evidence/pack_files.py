@@ -6,14 +6,20 @@ pack.md shows everything that is sent, then what was omitted or is missing, and 
 
 - prepared: 2026-11-15T21:10:20Z, ctx-1f3a…
 - tokens: 2,000 of 3,000, 750 reserved for the answer
+
+What is sent is indented by four spaces, which Markdown shows as it is: no text of a session can write a heading, HTML
+or a link of its own, or end its block. Control characters are escaped, so that a terminal shows them.
 """
 
 import msgspec
 
+from daypack.text.one_line import CONTROLS, escape_controls, one_line
 from daypack.turn.dialects.parts import mention
 from daypack.turn.evidence.view import TurnView
 from daypack.types.history import File, Image, Message, Other, Part, Text, Thinking
 from daypack.types.records import PACK_VERSION, Pack
+
+_MARKUP = {ord("<"): "&lt;", ord(">"): "&gt;", ord("&"): "&amp;", ord("["): "\\[", ord("`"): "\\`", ord("|"): "\\|"}
 
 
 def pack_of(turn: TurnView) -> Pack:
@@ -51,7 +57,7 @@ def render_pack_md(turn: TurnView) -> str:
     if messages:
         epoch += f"; the tail starts at message {messages[0].seq}"
     lines = [
-        f"# Pack for {record.target}: {turn.parts.agent}/{turn.parts.session}",
+        f"# Pack for {record.target}: {_inline(turn.parts.agent)}/{_inline(turn.parts.session)}",
         "",
         f"- prepared: {record.at}, {record.context_id}",
         f"- tokens: {limit}",
@@ -64,31 +70,40 @@ def render_pack_md(turn: TurnView) -> str:
         "| tokens | kind | source |",
         "|---:|---|---|",
     ]
-    lines += [f"| {item.tokens:,} | {item.kind} | {_cell(item.source, item.range)} |" for item in turn.items]
+    lines += [
+        f"| {item.tokens:,} | {item.kind} | {_inline(f'{item.source} {item.range}' if item.range else item.source)} |"
+        for item in turn.items
+    ]
     given = turn.assembly.given
     lines.append("")
-    for title, texts in (("Prefix", given.prefix), ("Messages", ()), ("After the messages", given.volatile)):
-        if title == "Messages" and messages:
-            lines += ["## Messages", ""]
-            for message in given.messages:
-                lines += [_heading(message), "", message_text(message), ""]
-        elif texts:
+    sections = (("System prompt", given.prefix), ("Quoted", given.quoted), ("Messages", given.messages))
+    for title, parts in (*sections, ("After the messages", given.volatile)):
+        if parts:
             lines += [f"## {title}", ""]
-            for text in texts:
-                lines += [text, ""]
+        for part in parts:
+            if isinstance(part, Message):
+                lines += [_heading(part), "", _indented(message_text(part)), ""]
+            else:
+                lines += [_indented(part), ""]
     lines += ["## Omitted", "", *(_omitted(turn) or ["nothing"]), "", "## Missing", ""]
     for missing in record.missing:
-        lines.append(f"- {missing.id} ({missing.severity}): {missing.question}")
+        lines.append(f"- {_inline(missing.id)} ({missing.severity}): {_inline(missing.question)}")
     lines += ["", ""] if record.missing else ["nothing", "", ""]
     return "\n".join(lines[:-1])
 
 
-def _cell(source: str, place: str | None) -> str:
-    return (f"{source} {place}" if place else source).replace("|", "\\|").replace("\n", " ")
+def _indented(text: str) -> str:
+    shown = escape_controls(text) if CONTROLS.search(text) else text
+    return "    " + shown.replace("\n", "\n    ")
+
+
+def _inline(text: str) -> str:
+    """Return a text as part of a line of Markdown: without HTML, links and pictures of its own."""
+    return (text if text.isprintable() else one_line(text)).translate(_MARKUP)
 
 
 def _heading(message: Message) -> str:
-    role = f"{message.role} ({message.name})" if message.name else message.role
+    role = f"{message.role} ({_inline(message.name)})" if message.name else message.role
     unsaid = "no result" if message.role == "tool" else "added by daypack"
     return f"### {message.id or unsaid} {role}"
 
@@ -117,5 +132,5 @@ def _omitted(turn: TurnView) -> list[str]:
     for omission in turn.omitted:
         tokens = f", {omission.tokens:,} tokens" if omission.tokens else ""
         impact = " (may change the answer)" if omission.high_impact else ""
-        lines.append(f"- {omission.item}{tokens}: {omission.explain(omission.details)}{impact}")
+        lines.append(f"- {_inline(omission.item)}{tokens}: {_inline(omission.explain(omission.details))}{impact}")
     return lines

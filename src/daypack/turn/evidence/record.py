@@ -23,11 +23,13 @@ from daypack.turn.dialects import RENDERER
 from daypack.turn.items import RUNTIME, Cost, Excerpt, Item, Missing, Omission
 from daypack.turn.ledger import NOT_REDACTED, TURN
 from daypack.turn.pack.assemble import Assembly
+from daypack.turn.pack.fence import excerpts_text
 from daypack.turn.pack.fit import Fitted
 from daypack.turn.pack.inject import Injection
 from daypack.turn.surface import Addition, Epoch, Surface
 from daypack.turn.survey.history_search import WHOLE
-from daypack.types.digest import digest_of
+from daypack.types.authority import MADE_FROM_HISTORY
+from daypack.types.digest import digest_of, digest_text
 from daypack.types.history import Event
 from daypack.types.kinds import CONTEXT_KINDS, Target
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 VERSION = f"{RENDERER}.{RULES_VERSION}"  # of everything that decides the bytes of a request
 
 _SHORT_BYTES = 96  # what is stated about an item and is no longer than a digest with its name stays in the event
+_PAST_DIGITS = 16
 ExcerptRef = tuple[int, int, int, float]  # seq, span, score
 
 
@@ -83,6 +86,7 @@ class AdditionRef(Struct, frozen=True, omit_defaults=True):
     after: int
     items: tuple[Item, ...] = ()
     excerpts: tuple[ExcerptRef, ...] = ()
+    past: str = ""  # first digits of the digest of the excerpts' text, by which it is recognised when it comes back
 
 
 class TurnRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -183,10 +187,16 @@ def describe(packed: Packed) -> tuple[TurnRecord, Epoch]:
 
 def _added(addition: Addition) -> AdditionRef:
     items = tuple(item for item in addition.items if not isinstance(item, Excerpt))
-    excerpts = tuple(
-        (item.seq, *item.span, round(item.score or 0.0, 3)) for item in addition.items if isinstance(item, Excerpt)
+    shown = [item for item in addition.items if isinstance(item, Excerpt)]
+    excerpts = tuple((item.seq, *item.span, round(item.score or 0.0, 3)) for item in shown)
+    return AdditionRef(
+        addition.after, items, excerpts, short_digest(digest_text(excerpts_text(shown))) if shown else ""
     )
-    return AdditionRef(addition.after, items, excerpts)
+
+
+def short_digest(digest: str) -> str:
+    """Return the digits by which an event names the text of excerpts."""
+    return digest.rpartition(":")[2][:_PAST_DIGITS]
 
 
 def _new_epoch(packed: Packed) -> Epoch:
@@ -273,16 +283,20 @@ def _compact_addition(addition: AdditionRef) -> dict[str, Any]:
             [seq, score] if (start, stop) == WHOLE else [seq, start, stop, score]
             for seq, start, stop, score in addition.excerpts
         ]
+    if addition.past:
+        data["past"] = addition.past
     return data
 
 
 def expand(data: dict[str, Any]) -> dict[str, Any]:
     """Return the stored data of a turn with the fields that were left out."""
+    older = str(data.get("renderer")).startswith(_OLDER)
     data = {**data, "items": [_expand_item(item) for item in data.get("items", ())]}
     data["added"] = list(map(_expand_addition, data.get("added") or ()))
     if isinstance(data.get("opening"), dict):
         opening = cast(dict[str, Any], data["opening"])
-        data["opening"] = {**opening, "items": [_expand_item(item) for item in opening.get("items", ())]}
+        items = [_expand_item(item, older=older) for item in opening.get("items", ())]
+        data["opening"] = {**opening, "items": items}
     return data
 
 
@@ -305,9 +319,11 @@ def _compact_item(item: Item) -> dict[str, Any]:
     return msgspec.to_builtins({name: value for name, value in fields.items() if value != defaults.get(name, _UNSET)})
 
 
-def _expand_item(data: object) -> object:
+def _expand_item(data: object, *, older: bool = False) -> object:
     if isinstance(data, dict) and "id" in data and "context_kind" in data:
         fields = cast(dict[str, Any], data)
+        if older and fields["id"] in _MADE:
+            fields = {"authority": "agent", **fields}
         return {**_defaults(str(fields["id"]), fields["context_kind"]), **fields}
     return cast(object, data)
 
@@ -345,6 +361,7 @@ _OF_ITEM = {
         "kind": "context_doc",
         "source": "context/CONTEXT.md",
         "title": "CONTEXT.md",
+        "authority": MADE_FROM_HISTORY,
         "visibility": _SHARED,
         "placement": "prefix",
         "order": 70,
@@ -355,10 +372,14 @@ _OF_ITEM = {
         "kind": "refs",
         "source": "context/refs.jsonl",
         "title": "refs",
+        "authority": MADE_FROM_HISTORY,
         "visibility": _SHARED,
         "placement": "prefix",
         "order": 80,
     },
 }
+# Before renderer 5 these had the authority of an agent, which was left out.
+_MADE = ("context_doc", "refs")
+_OLDER = ("1.", "2.", "3.", "4.")
 # Built at import: msgspec builds a type without a lock, and two threads doing it at once crash.
 _WARM = msgspec.json.Decoder(TurnRecord)

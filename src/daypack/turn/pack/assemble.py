@@ -1,6 +1,7 @@
 """Assemble: the chosen items as ordered blocks for one target, and their digests.
 
-Frozen prefix, append-only tail, volatile items: the order that lets a prompt cache reuse most.
+Frozen prefix, append-only tail, volatile items: the order that lets a prompt cache reuse most. In the system prompt are
+only items whose authority lets them instruct; the rest of the prefix follows it, quoted.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -11,14 +12,17 @@ from msgspec.structs import replace
 from daypack.turn.dialects import Given, encode
 from daypack.turn.items import CLOCK, Item, message_range
 from daypack.turn.pack.additions import added_items, interleave
-from daypack.turn.pack.fence import SEPARATOR, show, show_all
+from daypack.turn.pack.fence import SEPARATOR, show, show_all, show_message
 from daypack.turn.pack.reference import handed_over
 from daypack.turn.surface import Addition
+from daypack.types.authority import is_quoted
 from daypack.types.digest import digest_bytes, digest_text
 from daypack.types.history import Message
 from daypack.types.kinds import Target
 from daypack.types.shapes import Block
 
+# How the ids of blocks begin: in the system prompt, quoted after it (both are the prefix), after the tail.
+SYSTEM_PART, QUOTED_PART, AFTER_PART = "prefix", "quoted", "after"
 ANSWERED = ("user", "tool")  # roles of the messages that a reply follows: the time can end them
 
 
@@ -43,9 +47,14 @@ def assemble(
     """Put prefix, tail and volatile items in order; `redacted`: the numbers of messages without their secrets."""
     blocks: list[Block] = []
     before: list[str] = []
+    quoted: list[str] = []
     after: list[str] = []
     for item in prefix:
-        _add_block(blocks, "prefix", (item.id,), show(item), before)
+        if item.instructs:
+            _add_block(blocks, SYSTEM_PART, (item.id,), show(item), before)
+    for item in prefix:
+        if not item.instructs:
+            _add_block(blocks, QUOTED_PART, (item.id,), show(item), quoted)
     if messages or additions:
         refs = tail_refs(messages) if messages else ()
         if additions:
@@ -54,19 +63,23 @@ def assemble(
         state = "masked" if _hides_secrets(messages, additions, redacted) else "none"
         blocks.append(Block(block_id=f"tail-{position}", item_refs=refs, position=position, redaction_state=state))
     for ids, text in show_all(volatile):
-        _add_block(blocks, "after", ids, text, after)
+        _add_block(blocks, AFTER_PART, ids, text, after)
     special = {item.id: item for item in (*prefix, *volatile) if item.reference or item.redacted or item.stated}
     if special:
         blocks = [_described(block, special, target) for block in blocks]
     tail = interleave(messages, additions) if additions else tuple(messages)
+    for message in tail:
+        if message.role == "system" and is_quoted(message):
+            tail = tuple(show_message(message) for message in tail if message.text.strip() or not is_quoted(message))
+            break
     lone = len(volatile) == 1 and volatile[0].id == CLOCK
     attached = True if lone and tail and tail[-1].role in ANSWERED else UNSET
-    given = Given(prefix=tuple(before), messages=tail, volatile=tuple(after), attached=attached)
+    given = Given(prefix=tuple(before), quoted=tuple(quoted), messages=tail, volatile=tuple(after), attached=attached)
     return Assembly(
         target=target,
         given=given,
         blocks=tuple(blocks),
-        prefix_sha256=digest_text(SEPARATOR.join(before)),
+        prefix_sha256=digest_text(SEPARATOR.join((*before, *quoted))),
         sha256=digest_bytes(encode({"given": given})),
     )
 

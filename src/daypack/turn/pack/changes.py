@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from daypack.text.one_line import one_line
 from daypack.turn.items import CHANGED, CORE_BLOCKS, Item, Omission
 from daypack.turn.pack.fence import Measure
 from daypack.turn.surface import Addition, Epoch
+from daypack.types.authority import Authority
 
 # Instructions of the user or the application, and answers of children.
 _AT_ONCE = frozenset({"system", "child_result", "child_refs"})
@@ -73,10 +75,11 @@ def _skipped(epoch: Epoch, item: Item) -> Omission:
 
 def _withdrawal(item: Item, noted: Item | None, measure: Measure) -> list[Item]:
     """Return the note that an instruction no longer applies, unless the tail says so already."""
-    text = f"{item.title or item.source} was withdrawn: it no longer applies."
+    text = f"{one_line(item.title or item.source)} was withdrawn: it no longer applies."
     if noted and noted.title == _WITHDRAWN:
         return []
-    item = replace(item, text=text, authority="system", reference=None, stated={})
+    authority: Authority = "system" if item.instructs else item.authority  # daypack's words about an instruction
+    item = replace(item, text=text, authority=authority, reference=None, stated={})
     return [measure(_as_note(item, _WITHDRAWN))]
 
 

@@ -17,7 +17,19 @@ from msgspec.structs import replace
 
 from daypack.errors import BudgetTooSmall, NoUserMessage
 from daypack.turn.budget import budget_for
-from daypack.turn.items import CLOCK, SHOWN, Cost, Item, Missing, Omission, cost_of, message_range, total
+from daypack.turn.items import (
+    AROUND_QUOTED,
+    CLOCK,
+    SHOWN,
+    Cost,
+    Item,
+    Missing,
+    Omission,
+    cost_of,
+    message_range,
+    prefix_cost,
+    total,
+)
 from daypack.turn.pack.additions import MESSAGES_AROUND, added_items, addition_cost, place_additions
 from daypack.turn.pack.assemble import ANSWERED
 from daypack.turn.pack.new_tail import Space, Tail, begin_tail
@@ -157,7 +169,7 @@ def may_begin_epoch(surface: Surface) -> bool:
         if item.id in frozen and objection(item, surface)[0]:
             return True
     tail = _epoch_tail(surface, epoch, surface.tail)
-    room, prefix = surface.limits.room_beside(surface.tools), cost_of(epoch.prefix)
+    room, prefix = surface.limits.room_beside(surface.tools), prefix_cost(epoch.prefix)
     following = cost_of((*surface.volatile, *surface.notes))
     if surface.notes:
         following = following.plus(MESSAGES_AROUND)
@@ -206,7 +218,7 @@ def _continue_epoch(surface: Surface, selection: Selection) -> Fitted | None:
     assert epoch is not None
     assert window is not None
     room = surface.limits.room_beside(surface.tools)
-    prefix = _Prefix(epoch.prefix, cost_of(epoch.prefix))
+    prefix = _Prefix(epoch.prefix, prefix_cost(epoch.prefix))
     rest = room.less(prefix.cost)
     tail = _epoch_tail(surface, epoch, window)
     following = cost_of(selection.volatile).at_most(rest.part(VOLATILE_SHARE)).plus(cost_of(selection.notes))
@@ -268,11 +280,14 @@ def _choose_prefix(surface: Surface, selection: Selection, room: Cost) -> tuple[
     omitted: list[Omission] = []
     chosen: list[Item] = []
     used = Cost()
+    around = AROUND_QUOTED  # of the first item that is quoted
     for item in selection.prefix:
         instruction = item.kind == "system"
         most = room.less(recent)
         if not instruction:
             most = most.at_most(room.part(surface.policy.prefix_share))
+        first_quoted = Cost() if item.instructs else around
+        used = used.plus(first_quoted)
         forms = (item, *surface.shorter.get(item.id, ()))
         form = next((form for form in forms if used.plus(form.cost).fits(most)), None)
         if form is None and item.kind == "child_result":  # its line is never left out for other documents
@@ -281,6 +296,9 @@ def _choose_prefix(surface: Surface, selection: Selection, room: Cost) -> tuple[
         if form:
             used = used.plus(form.cost)
             chosen.append(form)
+            around = around if item.instructs else Cost()
+        else:
+            used = used.less(first_quoted)
         if form is not item:
             omission = over_budget(item, most.less(before), most, room, high_impact=instruction)
             omitted.append(replace(omission, note=f"shown: {form.metadata[SHOWN]}") if form else omission)

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from daypack.turn.dialects import NAMES, dialect, encode
 from daypack.turn.items import Item
-from daypack.turn.pack.assemble import Assembly
+from daypack.turn.pack.assemble import AFTER_PART, QUOTED_PART, SYSTEM_PART, Assembly
 from daypack.turn.pack.fence import SEPARATOR
 from daypack.types.digest import digest_bytes, digest_text
 from daypack.types.fields import InjectionPoint
@@ -67,10 +67,10 @@ def _model_places(assembly: Assembly) -> tuple[Injected, ...]:
     before: list[str] = []
     rest: list[str] = []
     for block in assembly.blocks:
-        (before if block.block_id.startswith("prefix-") else rest).append(block.block_id)
+        (before if block.block_id.startswith(f"{SYSTEM_PART}-") else rest).append(block.block_id)
     places: list[Injected] = []
     if before:
-        places.append(Injected("system_prompt", tuple(before), assembly.prefix_sha256))
+        places.append(Injected("system_prompt", tuple(before), digest_text(SEPARATOR.join(assembly.given.prefix))))
     if rest:
         places.append(Injected("message_history", tuple(rest), assembly.sha256))
     return tuple(places)
@@ -78,13 +78,13 @@ def _model_places(assembly: Assembly) -> tuple[Injected, ...]:
 
 def _texts(assembly: Assembly) -> Mapping[str, str]:
     """Return the text of each block; that of the tail is the text of its messages."""
-    before, after = iter(assembly.given.prefix), iter(assembly.given.volatile)
+    given = assembly.given
+    parts = {SYSTEM_PART: iter(given.prefix), QUOTED_PART: iter(given.quoted), AFTER_PART: iter(given.volatile)}
     texts: dict[str, str] = {}
     for block in assembly.blocks:
-        if block.block_id.startswith("prefix-"):
-            texts[block.block_id] = next(before)
-        elif block.block_id.startswith("after-"):
-            texts[block.block_id] = next(after)
+        part = block.block_id.partition("-")[0]
+        if part in parts:
+            texts[block.block_id] = next(parts[part])
         else:
             texts[block.block_id] = SEPARATOR.join(message.text for message in assembly.given.messages)
     return texts

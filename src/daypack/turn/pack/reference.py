@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from daypack.text.one_line import one_line
 from daypack.text.redact.redact import redact_value
 from daypack.turn.items import Item, Reference
 from daypack.types.kinds import Target
@@ -26,11 +27,11 @@ def show_reference(item: Item, reference: Reference, target: Target) -> str:
     title = _title(reference.title or item.title)
     name = f"{title} ({item.context_kind})" if title else item.context_kind
     facts = [
-        f"{name}: {_escaped(shown)}",
+        f"{name}: {one_line(shown)}",
         f"{reference.size:,} bytes" if reference.size is not None else "",
-        _escaped(reference.mime_type),
-        _escaped(reference.digest),
-        _how(reference, _escaped(ref)),
+        one_line(reference.mime_type),
+        one_line(reference.digest),
+        _how(reference, one_line(ref)),
     ]
     return "; ".join(filter(None, facts))
 
@@ -77,14 +78,7 @@ def _how(reference: Reference, address: str) -> str:
 
 def _title(text: str) -> str:
     """Return a text for people as one line."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
-
-
-def _escaped(text: str) -> str:
-    """Return a text for programs as one line, with nothing lost."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return one_line(" ".join(text.split()))
 
 
 # Built at import: msgspec builds a type without a lock, and two threads doing it at once crash.

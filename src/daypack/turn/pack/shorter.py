@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from daypack.text.one_line import one_line
 from daypack.text.trim import trim
 from daypack.turn.items import SHOWN, Cost, Item
 from daypack.turn.pack.fence import Measure
@@ -44,11 +45,12 @@ def line_for(item: Item, why: str) -> Item:
         where = " It is in the workspace: read it there before you act."
     elif item.id.startswith("messages:"):
         where = f" Recall {item.id} to read it."
-    name = " ".join((item.title or item.source).split())
+    name = one_line(item.title or item.source)
     text = f"{name} applies and is not shown: {why}.{where}"
     metadata = item.metadata | {SHOWN: "a line that names it"}
+    title = "" if item.instructs else item.title
     return replace(
-        item, id=item.id + SHORTER, kind="refs", context_kind="artifact_ref", title="", text=text, metadata=metadata
+        item, id=item.id + SHORTER, kind="refs", context_kind="artifact_ref", title=title, text=text, metadata=metadata
     )
 
 
@@ -71,7 +73,7 @@ def _begins(lines: Iterable[str]) -> str:
         words = f"{words}: {line}" if words and line else words or line
         if len(words) >= _MIN_SUMMARY_CHARS:
             break
-    return " ".join(words.split())
+    return one_line(" ".join(words.split()))
 
 
 class _Fact(NamedTuple):

@@ -11,6 +11,7 @@ from daypack.errors import StorageFailed
 from daypack.history.session import History
 from daypack.search.floor import relevant
 from daypack.search.lexical import Hit
+from daypack.text.one_line import one_line
 from daypack.text.outline import names_in
 from daypack.text.redact.redact import redact
 from daypack.turn.items import UNSEARCHED, Excerpt, Missing, TokenMeter, message_range
@@ -30,6 +31,7 @@ _AROUND = 240  # characters shown on either side of the best line
 _INDEX_WEIGHT = 0.5  # weight of the index's score against that of the best line
 _VISIBILITY = ("model", "reviewer", "evidence_export")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
+_BRACKETS = str.maketrans("[]", "()")  # a name ends where daypack ends it
 _MARKER = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 
 
@@ -164,7 +166,7 @@ def excerpt(
         kinds = tuple(sorted({*kinds, *more}))
     # Continuation lines are indented, so that none of them looks like another excerpt.
     content = "\n  ".join(text.strip().splitlines())
-    line = f"[{message.seq} {' '.join(speaker.split())}] {content}"
+    line = f"[{message.seq} {one_line(speaker).translate(_BRACKETS)}] {content}"
     return Excerpt(
         id=f"excerpt:{message.seq}",
         seq=message.seq,

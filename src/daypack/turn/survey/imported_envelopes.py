@@ -15,10 +15,11 @@ from daypack.turn.conformance.foreign_items import check_duplicates, missing_fie
 from daypack.turn.conformance.objects import Json, strings
 from daypack.turn.conformance.subject import Subject, text
 from daypack.turn.conformance.vocabulary import unknown_terms
-from daypack.turn.items import Item, Missing, Omission, lowest
+from daypack.turn.items import Item, Missing, Omission
+from daypack.types.authority import Authority, lowest
 from daypack.types.context import ContextItem
 from daypack.types.digest import digest_of, digest_text, file_name_of
-from daypack.types.kinds import Authority, Target
+from daypack.types.kinds import Target
 
 if TYPE_CHECKING:
     from daypack.turn.survey.sources import Found

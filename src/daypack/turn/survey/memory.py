@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from daypack.errors import DaypackError
 from daypack.turn.items import Item, Missing
 from daypack.turn.survey.sources import Found
+from daypack.types.authority import MADE_FROM_HISTORY
 from daypack.types.deadline import Deadline
 from daypack.types.memory import Remembered
 
@@ -74,6 +75,7 @@ class Asked:
                 source="memory:document",
                 text=reply.answer.document,
                 title="memory",
+                authority=MADE_FROM_HISTORY,
                 placement="prefix",
                 order=50,
                 priority=0.65,
@@ -142,7 +144,7 @@ def _item(hit: Remembered) -> Item:
         source=f"memory:{hit.id}",
         text=str(hit.text),
         title=f"memory {hit.when}".strip(),
-        authority="agent",
+        authority=MADE_FROM_HISTORY,
         placement="tail",
         order=45,
         priority=0.4,

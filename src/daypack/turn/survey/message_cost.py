@@ -5,6 +5,7 @@ import msgspec
 from daypack.text.tokens import Counter, count_message
 from daypack.turn.dialects.tool_calls import arguments_object
 from daypack.turn.items import Cost
+from daypack.types.authority import is_quoted
 from daypack.types.history import File, Image, Message, Other, Part, Text, Thinking
 
 # What a provider adds around a message and around a tool call, at most: role, separators, ids.
@@ -12,6 +13,7 @@ MESSAGE_TOKENS = 4
 CALL_TOKENS = 8
 # What a dialect adds, at most: "(no output)" for empty content, "[system note] " before an instruction, "[image: …]".
 _PLACEHOLDER = Cost(7, 14)
+_FENCE = Cost(56, 120)  # around a system message that is only quoted
 _MENTION_BYTES = 10
 _NAME_TOKENS = 3  # the ": " between name and content, and tokens that no longer merge
 _MEDIA = (Image, File, Other)
@@ -28,6 +30,8 @@ def message_cost(message: Message, counter: Counter, tokens: int | None = None, 
         tokens = count_message(counter, message, model)
     size = size_of(message)
     tokens += MESSAGE_TOKENS
+    if message.role == "system" and is_quoted(message):
+        tokens, size = tokens + _FENCE.tokens, size + _FENCE.bytes
     if message.role == "system" or not content or (isinstance(content, str) and content.isspace()):
         tokens, size = tokens + _PLACEHOLDER.tokens, size + _PLACEHOLDER.bytes
     if not isinstance(content, str):

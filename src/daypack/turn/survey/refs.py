@@ -8,6 +8,7 @@ from msgspec.json import Decoder
 
 from daypack.derived.swap import SHORT_ID
 from daypack.history.layout import Layout
+from daypack.text.one_line import one_line
 from daypack.turn.items import Missing
 from daypack.turn.policy import MAX_REF_CHARS, MIN_REF_CHARS
 from daypack.turn.survey.sources import Found, derived_item, read_records
@@ -48,7 +49,9 @@ class Refs:
         for ref in gone[:_MAX_QUESTIONS]:
             question = f"Where is {ref.path}? The pack refers to it ({ref.id}), and it does not exist."
             yield Missing(id=f"ref:{ref.id}", question=question, severity="low", requested=_source(ref.path))
-        lines = [f"- {ref.id} {ref.kind} {_short(ref.path, workspace)}: {ref.summary}" for _, ref in sorted(shown)]
+        lines = [
+            one_line(f"- {ref.id} {ref.kind} {_short(ref.path, workspace)}: {ref.summary}") for _, ref in sorted(shown)
+        ]
         if self._count > len(shown):
             lines.append(f"- {self._count - len(shown)} older references are in context/refs.jsonl")
         yield derived_item(self._layout, "refs", "refs", "\n".join(lines), (80, 0.5))

@@ -15,7 +15,10 @@ from daypack.errors import DaypackError, UnsafePath
 from daypack.files import atomic
 from daypack.history.layout import DERIVED, Layout, check_name
 from daypack.prompts import SHIPPED_PROMPTS
+from daypack.text.one_line import one_line
 from daypack.turn.items import Item, Missing, Omission
+from daypack.turn.pack.fence import QUOTED_SYSTEM
+from daypack.types.authority import MADE_FROM_HISTORY, authority_of, is_quoted
 from daypack.types.compaction import Compaction
 from daypack.types.history import Message
 from daypack.types.kinds import PackKind, context_kind_of
@@ -46,9 +49,9 @@ _SHARED = ("model", "reviewer", "ui", "user", "peer_agent", "evidence_export")
 
 def identity(model: str | None, workspace: str, layout: Layout) -> Iterator[Found]:
     """Return the identity: model, workspace, three rules, where memory is. The time is not part of it: it changes."""
-    lines = [f"You run on {model}."] if model else []
+    lines = [f"You run on {one_line(model)}."] if model else []
     if workspace:
-        lines.append(f"Workspace: {workspace}")
+        lines.append(f"Workspace: {one_line(workspace)}")
     lines.append("Be concise. Use tools. Never fabricate.")
     if os.path.exists(layout.derived("context_doc")):
         lines.append("Working memory: CONTEXT.md below.")
@@ -75,7 +78,8 @@ def leading(messages: Sequence[Message]) -> Iterator[Found]:
         if message.role == "user":
             return
         if message.text and message.role in ("system", "assistant"):
-            system = message.role == "system"
+            quoted = is_quoted(message)
+            system = message.role == "system" and not quoted
             yield Item(
                 id=f"messages:{message.seq}",
                 kind="system" if system else "recent_messages",
@@ -83,9 +87,9 @@ def leading(messages: Sequence[Message]) -> Iterator[Found]:
                 source="messages.jsonl",
                 range=str(message.seq),
                 text=message.text,
-                title="" if system else "how the conversation began",
-                authority="system" if system else "agent",
-                visibility=_INSIDE if system else _SHARED,
+                title="" if system else QUOTED_SYSTEM if quoted else "how the conversation began",
+                authority=authority_of(message),
+                visibility=_INSIDE if message.role == "system" else _SHARED,
                 placement="prefix",
                 order=10 if system else 89,
                 priority=1.0 if system else 0.6,
@@ -195,7 +199,7 @@ def _workspace_item(name: str, text: str) -> Item:
         source=f"workspace:{name}",
         text=text,
         title=name,
-        authority="agent" if memory else "user",
+        authority=MADE_FROM_HISTORY if memory else "user",
         placement="prefix",
         order=order,
         priority=priority,
@@ -233,6 +237,7 @@ def names(compaction: Compaction, known: str, max_chars: int) -> Iterator[Found]
             source=f"events:{compaction.id}",
             text=f"Spelled as in the messages they are from; search finds those:\n{listed}",
             title="names in earlier messages",
+            authority=MADE_FROM_HISTORY,
             visibility=_INSIDE,
             placement="prefix",
             order=81,
@@ -257,8 +262,8 @@ def children(found: Sequence[Child]) -> Iterator[Found]:
             yield Missing(id=f"child:{child.name}", question=question, requested=f"{folder}/result.md")
         else:
             yield _child_item(child, "child_result", f"{folder}/result.md", child.result.strip(), 85)
-        lines = [f"- {ref.id} {ref.kind} {ref.path}: {ref.summary}" for ref in child.refs]
-        lines += [f"- artifact {path}" for path in child.artifacts]
+        lines = [one_line(f"- {ref.id} {ref.kind} {ref.path}: {ref.summary}") for ref in child.refs]
+        lines += [one_line(f"- artifact {path}") for path in child.artifacts]
         if lines:
             yield _child_item(child, "child_refs", f"{folder}/refs.jsonl", "\n".join(lines), 86)
 
@@ -271,6 +276,7 @@ def _child_item(child: Child, kind: PackKind, source: str, text: str, order: int
         source=source,
         text=text,
         title=f"{'result' if kind == 'child_result' else 'references'} of child {child.name}",
+        authority="agent" if kind == "child_result" else MADE_FROM_HISTORY,
         visibility=_SHARED,
         placement="prefix",
         order=order,
@@ -292,7 +298,7 @@ def _lines(
     records, missing = read_records(layout, kind, shape)
     yield from missing
     if records:
-        text = "\n".join(f"- {words(record)} [{record.id}, {record.source}]" for record in records)
+        text = "\n".join(one_line(f"- {words(record)} [{record.id}, {record.source}]") for record in records)
         yield derived_item(layout, kind, kind, text, place)
 
 
@@ -329,6 +335,7 @@ def derived_item(layout: Layout, kind: PackKind, title: str, text: str, place: t
         source=os.path.relpath(layout.derived(kind), layout.folder),
         text=text,
         title=title,
+        authority=MADE_FROM_HISTORY,
         visibility=_SHARED,
         placement="prefix",
         order=place[0],

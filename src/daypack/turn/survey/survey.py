@@ -20,6 +20,7 @@ from daypack.turn.items import (
     Omission,
     TokenMeter,
     cost_of,
+    prefix_cost,
     total,
 )
 from daypack.turn.ledger import LedgerState
@@ -160,7 +161,7 @@ def after_compaction(inputs: TurnInputs, request: Request, surface: Surface, rea
 def _with_shorter(surface: Surface, measure: Measure) -> Surface:
     """Add shorter forms of items, where a new epoch may begin that cannot hold the whole prefix."""
     room, policy = surface.limits.room_beside(surface.tools), surface.policy
-    needed = cost_of(surface.prefix).plus(surface.user.cost if surface.user else Cost())
+    needed = prefix_cost(surface.prefix).plus(surface.user.cost if surface.user else Cost())
     if surface.window is None or needed.fits(room.part(min(policy.prefix_share, 1 - policy.recent_share))):
         return surface
     from daypack.turn.pack.shorter import shorter_forms  # noqa: PLC0415 — few prefixes are that long
@@ -230,7 +231,7 @@ def _all_raw(surface: Surface, conversation: Conversation) -> Surface | None:
         return None
     window = conversation.window(surface.limits)
     prefix = _without_records(surface.prefix)
-    space = Space(prefix=cost_of(prefix), demand=cost_of(surface.volatile))
+    space = Space(prefix=prefix_cost(prefix), demand=cost_of(surface.volatile))
     if all_messages(replace(surface, window=window), space) is None:
         return None
     omitted = [
@@ -286,7 +287,7 @@ def _borders(surface: Surface) -> tuple[int, int]:
         reserved = compaction_reserve(
             surface.limits.room_beside(surface.tools).tokens
         )  # one in this turn lets more messages leave
-        space = Space(prefix=cost_of(surface.prefix), demand=cost_of(surface.volatile), reserved_tokens=reserved)
+        space = Space(prefix=prefix_cost(surface.prefix), demand=cost_of(surface.volatile), reserved_tokens=reserved)
         planned = begin_tail(surface, space).border
     return border, planned
 

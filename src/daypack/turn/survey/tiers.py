@@ -8,6 +8,7 @@ import msgspec
 
 from daypack.derived.tiers import Projection, project
 from daypack.history.layout import Layout
+from daypack.text.one_line import one_line
 from daypack.turn.items import RUNTIME, SEEN_BY_DEFAULT, STAMP, Entry, Item, Missing, Omission
 from daypack.turn.pack.volatile import TOGETHER
 from daypack.turn.policy import CORE_PART, EPHEMERAL_PART, WORKING_PART
@@ -111,7 +112,7 @@ def block_line(tier: Tier, block: Block) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return one_line(" ".join(text.split()))
 
 
 def protocol_items(stamp: Mapping[str, Any], layout: Layout) -> Iterator[Found]:

@@ -7,39 +7,22 @@ the home, `erase.key`: the same text has the same marker in all its files, and i
 session that is copied without the key reveals nothing.
 """
 
-import hmac
-import os
-
-from daypack.errors import Damaged
-from daypack.files import atomic
+from daypack.history.home_key import HomeKey
 from daypack.history.layout import Home
 
 KEY_FILE = "erase.key"
-_KEY_BYTES = 32
 _SHOWN = 12  # hexadecimal digits in a marker
 
 
-class Key:
-    """The key of a home."""
+class Key(HomeKey):
+    """The key with which a home hides what was erased. A plan needs none."""
 
     def __init__(self, home: Home, *, create: bool = False) -> None:
-        path = os.path.join(home.folder, KEY_FILE)
-        if create:
-            atomic.make_folders(home.folder)
-            atomic.create(path, os.urandom(_KEY_BYTES))
-        key = atomic.read(path)
-        if key is not None and len(key) != _KEY_BYTES:
-            hint = "restore it from a backup, or delete it: markers that exist keep their digits"
-            raise Damaged(f"has {len(key)} bytes, not {_KEY_BYTES}", operation="erase", place=path, hint=hint)
-        self._key = key or bytes(_KEY_BYTES)  # a plan needs none
+        super().__init__(home, KEY_FILE, create=create, operation="erase")
 
     def digest(self, data: bytes) -> str:
         """Return the keyed digest of what is erased."""
         return f"hmac-sha256:{self.hide(data)}"
-
-    def hide(self, data: bytes, digits: int = 64) -> str:
-        """Return hexadecimal digits that only the key connects with the data."""
-        return hmac.new(self._key, data, "sha256").hexdigest()[:digits]
 
 
 def marker_of(digest: str) -> str:

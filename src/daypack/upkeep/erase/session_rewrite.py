@@ -280,6 +280,11 @@ class SessionRewrite:
         if skipped := cast("dict[str, str]", opening.get("skipped")):  # items that did not fit: no file has their texts
             hidden = {name: self._hide(digest) for name, digest in skipped.items()}
             data["opening"] = {**opening, "skipped": hidden}
+        if data.get("added"):
+            data["added"] = [
+                {**addition, "past": self._hide(addition["past"])} if addition.get("past") else addition
+                for addition in cast("list[dict[str, Any]]", data["added"])
+            ]
         if str(data.get("context_id", "")).startswith("ctx-"):
             digits = data["context_id"][4:]
             self._texts.digests[digits] = self._key.hide(digits.encode(), len(digits))

@@ -12,6 +12,7 @@ from daypack.text.sentences import sentences
 from daypack.turn.evidence.record import TurnRecord
 from daypack.turn.items import Item
 from daypack.types import kinds
+from daypack.types.authority import AUTHORITIES
 from daypack.types.compaction import Compaction, Records
 from daypack.types.history import INCOMPLETE, Event, Image, Message, Thinking, ToolCall
 from daypack.types.records import Ref, SwapRecord
@@ -123,6 +124,6 @@ def _structure() -> frozenset[str]:
     """Return the words of the format: in every line, or in the events that daypack writes."""
     structs = (Message, Event, ToolCall, Thinking, Image, TurnRecord, Item, Compaction, Records, SwapRecord, Ref)
     words = {field for struct in structs for field in struct.__struct_fields__}
-    closed = (kinds.ROLES, kinds.TIERS, kinds.TARGETS, kinds.CONTEXT_KINDS, kinds.AUTHORITIES, kinds.PACK_KINDS)
+    closed = (kinds.ROLES, kinds.TIERS, kinds.TARGETS, kinds.CONTEXT_KINDS, AUTHORITIES, kinds.PACK_KINDS)
     words.update(*closed, kinds.EPOCH_REASONS, kinds.SESSION_STATES, *kinds.VOCABULARIES.values())
     return frozenset(words | {"thinking", "image", "other", "sha256", "messages:", "[erased:"})
