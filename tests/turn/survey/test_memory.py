@@ -70,7 +70,7 @@ def call(session: Session, number: int) -> None:
 
 
 def has_document(turn: Turn) -> bool:
-    return "called Heron" in turn.system
+    return "called Heron" in turn.quoted
 
 
 def until_idle() -> None:
@@ -281,7 +281,7 @@ def test_a_memory_of_the_caller_that_hangs_does_not_hold_a_turn_with_a_limit(hom
     assert not release.is_set()
     release.set()
     until_idle()
-    assert "late" in session.prepare(budget=SHORT).system
+    assert "late" in session.prepare(budget=SHORT).quoted
 
 
 def test_a_capture_makes_the_next_call_ask_again(home: str) -> None:
