@@ -13,9 +13,9 @@ from turn.scenes import close_all
 
 from daypack.errors import BadInput, BadMessage, BadName
 from daypack.session import Session
-from daypack.text.one_line import CONTROLS
 from daypack.turn.dialects import NAMES, dialect
 from daypack.turn.turn import Turn
+from daypack.types.names import CONTROLS
 
 # Names in lines of daypack's own: of a folder, of a model, of a pin. They are escaped, and part of their line.
 _ON_A_LINE = ("folder", "model", "name of a pin")

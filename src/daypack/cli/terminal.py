@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import msgspec
 
 from daypack.errors import DaypackError
-from daypack.text.one_line import CONTROLS, escape_controls, one_line
+from daypack.types.names import CONTROLS, escape_controls, one_line
 
 if TYPE_CHECKING:
     from daypack.types.memory import DamagedRecord

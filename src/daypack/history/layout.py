@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from daypack.errors import BadName, UnsafePath
 from daypack.files.atomic import refusal
-from daypack.text.visible import invisible_in
+from daypack.types.names import invisible_in
 
 MAX_NAME_BYTES = 128
 _SYSTEM_ROOT = "/ctx"

@@ -9,6 +9,7 @@ the first line; only daypack can write the last. A message that has it gets `"re
 only daypack writes, and is not indexed, compacted or captured.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -16,8 +17,8 @@ from typing import Any
 from msgspec.structs import force_setattr
 
 from daypack.errors import DaypackError
+from daypack.files.secret_key import SecretKey
 from daypack.history.draft import RESERVED
-from daypack.history.home_key import HomeKey
 from daypack.history.layout import Layout
 from daypack.text.injected import RECALLED, RECALLED_FLAG
 from daypack.types.history import Message
@@ -30,7 +31,7 @@ _END = re.compile(rf"\n\[end of recalled text ([0-9a-f]{{{_DIGITS}}})\]\s*\Z")
 def seal_answer(layout: Layout, text: str) -> str:
     """Return the answer of a tool with the line by which it is recognised; the answer alone in a read-only home."""
     try:
-        key = HomeKey(layout.home, KEY_FILE, create=True, operation="recall")
+        key = SecretKey(_path(layout), create=True, operation="recall")
     except DaypackError:
         return text  # an answer that cannot be recognised is found twice; no answer would be worse
     return f"{text}\n[end of recalled text {_digits(key, layout, text)}]"
@@ -49,11 +50,15 @@ def _is_answer(layout: Layout, text: str) -> bool:
     if end is None:
         return False
     try:
-        key = HomeKey(layout.home, KEY_FILE, operation="append")
+        key = SecretKey(_path(layout), operation="append")
     except DaypackError:
         return False
     return key.exists and end[1] == _digits(key, layout, text[: end.start()])
 
 
-def _digits(key: HomeKey, layout: Layout, text: str) -> str:
+def _digits(key: SecretKey, layout: Layout, text: str) -> str:
     return key.hide(f"{layout.agent}/{layout.name}\n{text}".encode("utf-8", "replace"), _DIGITS)
+
+
+def _path(layout: Layout) -> str:
+    return os.path.join(layout.home.folder, KEY_FILE)

@@ -19,8 +19,6 @@ from daypack.errors import BadConfig, BadInput, TooLong
 from daypack.history.layout import check_name
 from daypack.memory.document.markdown import NOT_A_CHARACTER
 from daypack.memory.times import parse_time
-from daypack.text.one_line import one_line
-from daypack.text.visible import is_visible
 from daypack.types.memory import (
     DESCRIPTION_MAX_CHARS,
     DOCUMENT_MAX_CHARS,
@@ -33,6 +31,7 @@ from daypack.types.memory import (
     About,
     Where,
 )
+from daypack.types.names import is_visible, one_line
 
 FLUSH_EVERY = 6  # entries between two versions of the document
 _MAX_ENTRY_BYTES = 16_000_000  # entries are read whole, and often

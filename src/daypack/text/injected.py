@@ -58,7 +58,7 @@ def strip_injected(text: str, was_shown: Callable[[str], bool]) -> str:
 
 
 def strip_blocks(text: str) -> str:
-    """Return a text without fenced blocks, whoever wrote them: what is quoted is not what the writer says."""
+    """Return a text without any fenced block, also those of others: what is quoted is not what the writer says."""
     stripped = _without_blocks(text, lambda _: True)
     return text if len(stripped) == len(text) else _tidy(stripped)
 

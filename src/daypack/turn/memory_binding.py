@@ -15,14 +15,13 @@ from daypack.files.blobs import name_of
 from daypack.history.draft import draft_event
 from daypack.history.layout import Home
 from daypack.history.session import History
-from daypack.text.one_line import one_line
 from daypack.text.redact.redact import redact_message
-from daypack.text.visible import is_visible
 from daypack.turn.evidence.shown_texts import ShownTexts
 from daypack.turn.ledger import BOUND
 from daypack.types.deadline import NO_DEADLINE, Deadline
 from daypack.types.history import Message
 from daypack.types.memory import Added, Hit, Remembered
+from daypack.types.names import is_visible, one_line
 
 if TYPE_CHECKING:
     from daypack.memory.answers import Answer

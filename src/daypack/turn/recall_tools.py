@@ -11,9 +11,9 @@ import msgspec
 from daypack.errors import BadInput, DaypackError
 from daypack.history.recalled import seal_answer
 from daypack.text.injected import RECALLED
-from daypack.text.one_line import one_line
 from daypack.text.redact.redact import redact
 from daypack.turn.recall import Lookup
+from daypack.types.names import one_line
 
 _MAX_LINES = 400
 _MAX_CHARS = 24_000  # of one result; the rest can be requested with `lines`

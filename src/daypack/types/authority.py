@@ -32,5 +32,5 @@ def authority_of(message: Message) -> Authority:
 
 
 def is_quoted(message: Message) -> bool:
-    """Return True for a system message that was imported as history: it instructs nobody here."""
+    """Return True for a system message that was imported as history: it is no instruction here."""
     return message.role == "system" and bool(message.meta) and message.meta.get(QUOTED) is True

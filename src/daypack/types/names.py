@@ -1,5 +1,12 @@
-"""Names that people type, mistyped or shortened: the nearest names that exist, and those that begin so."""
+"""Names: on one line and visible; and those that people type, mistyped or shortened.
 
+Names are those of folders, files, models, tools, people and sessions, titles and tags. In a prefix, a fence, a stub, a
+pack or a terminal a line break in one of them would look like a line of daypack. A name of invisible characters looks
+like nothing, or like another name.
+"""
+
+import re
+import unicodedata
 from collections.abc import Iterable
 
 from daypack.errors import BadInput
@@ -9,6 +16,68 @@ _MOST_LISTED = 5
 _MOST = 3
 _SIMILAR = 0.6  # ratio of difflib; below that a suggestion is a guess
 _CLOSE = 0.1  # names so much less similar than the best are not suggested beside it
+# What a terminal or a reader of text interprets, beside LF and TAB: C0, DEL, C1, line and paragraph separators,
+# directions, deprecated and interlinear controls, tags, the byte order mark, lone surrogates. Joiners stay: some
+# scripts and emoji need them.
+CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+# Characters that look like nothing and that no name needs, beside controls and format characters: fillers, the braille
+# blank, characters that a renderer ignores. Variation selectors are not among them: emoji and some Han names have them.
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufff0-\uffff\U0001d159\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
+)
+_KINDS = {
+    "Cc": "a control character",
+    "Cf": "an invisible character",
+    "Cs": "a lone surrogate",
+    "Zl": "a line separator",
+    "Zp": "a line separator",
+}
+_MARKS = ("Mn", "Mc", "Me")  # they change the character before them
+_SEEN = ("L", "N", "P", "S")  # categories that begin so have a shape of their own
+_BREAKS = {"\n": "\\n", "\t": "\\t"}
+
+
+def escape_controls(text: str) -> str:
+    """Return a text with control characters escaped; line breaks and tabs stay."""
+    return text if text.isascii() and text.isprintable() else CONTROLS.sub(lambda found: _escape(found[0]), text)
+
+
+def one_line(text: str) -> str:
+    """Return a text as one line, with control characters escaped."""
+    if text.isascii() and text.isprintable():
+        return text
+    escaped = escape_controls(text)
+    for character, shown in _BREAKS.items():
+        escaped = escaped.replace(character, shown)
+    return escaped
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if code > 0xFFFF:
+        return f"\\U{code:08x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def invisible_in(name: str) -> str:
+    """Return what of a name cannot be seen, as the rest of a sentence about it; "" if all of it can."""
+    for character in name:
+        if kind := _KINDS.get(unicodedata.category(character)):
+            return f"has {kind}"
+        if _BLANK.match(character):
+            return f"has an invisible character (U+{ord(character):04X})"
+    if name and unicodedata.category(name[0]) in _MARKS:
+        return "begins with a mark that belongs to a character before it"
+    return "" if is_visible(name) else "has no visible character"
+
+
+def is_visible(text: str) -> bool:
+    """Return True if at least one character of a text has a shape of its own."""
+    return any(unicodedata.category(char)[0] in _SEEN and not _BLANK.match(char) for char in text)
 
 
 def nearest(name: str, known: Iterable[str], *, similar: float = _SIMILAR) -> list[str]:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from turn.scenes import SECRET, converse, exported, item, outputs, reasons, sent, stage
 
 from daypack.session import Session
-from daypack.text.one_line import CONTROLS
 from daypack.text.tokens import counter_named
 from daypack.turn.caller.items import read_items
 from daypack.turn.evidence.export import export
@@ -24,6 +23,7 @@ from daypack.turn.turn import Turn
 from daypack.types.context import ContextEnvelope
 from daypack.types.digest import digest_text
 from daypack.types.kinds import CONTEXT_KINDS, TARGETS
+from daypack.types.names import CONTROLS
 
 READERS = ("model", "user", "reviewer", "runtime", "evidence_export")
 PROGRAMS = ("tool", "ui", "peer_agent")

@@ -16,8 +16,8 @@ from typing import Any, cast
 from msgspec import Struct
 
 from daypack.text.injected import QUOTED_INTRODUCTION
-from daypack.text.one_line import one_line
 from daypack.types.history import File, Image, Message, Other, Part, Text
+from daypack.types.names import one_line
 
 NO_TEXT = "(no text)"
 NO_OUTPUT = "(no output)"

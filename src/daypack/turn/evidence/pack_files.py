@@ -13,10 +13,10 @@ or a link of its own, or end its block. Control characters are escaped, so that 
 
 import msgspec
 
-from daypack.text.one_line import CONTROLS, escape_controls, one_line
 from daypack.turn.dialects.parts import mention
 from daypack.turn.evidence.view import TurnView
 from daypack.types.history import File, Image, Message, Other, Part, Text, Thinking
+from daypack.types.names import CONTROLS, escape_controls, one_line
 from daypack.types.records import PACK_VERSION, Pack
 
 _MARKUP = {ord("<"): "&lt;", ord(">"): "&gt;", ord("&"): "&amp;", ord("["): "\\[", ord("`"): "\\`", ord("|"): "\\|"}

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from daypack.text.one_line import one_line
 from daypack.turn.items import CHANGED, CORE_BLOCKS, Item, Omission
 from daypack.turn.pack.fence import Measure
 from daypack.turn.surface import Addition, Epoch
 from daypack.types.authority import Authority
+from daypack.types.names import one_line
 
 # Instructions of the user or the application, and answers of children.
 _AT_ONCE = frozenset({"system", "child_result", "child_refs"})

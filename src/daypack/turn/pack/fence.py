@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec.structs import replace
 
 from daypack.text.injected import PAST_INTRODUCTION, wrap
-from daypack.text.one_line import one_line
 from daypack.text.redact.redact import redact, redact_value
 from daypack.turn.items import Excerpt, Item, TokenMeter
 from daypack.turn.pack.reference import redact_reference, show_reference
@@ -18,6 +17,7 @@ from daypack.types.authority import INSTRUCTING, Authority, authority_of, is_quo
 from daypack.types.digest import digest_bytes, digest_text
 from daypack.types.history import Message
 from daypack.types.kinds import Target
+from daypack.types.names import one_line
 
 SEPARATOR = "\n\n"
 QUOTED_SYSTEM = "a system message of the imported conversation"

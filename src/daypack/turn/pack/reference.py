@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from daypack.text.one_line import one_line
 from daypack.text.redact.redact import redact_value
 from daypack.turn.items import Item, Reference
 from daypack.types.kinds import Target
+from daypack.types.names import one_line
 from daypack.types.shapes import Link
 
 _PROGRAMS: frozenset[Target] = frozenset({"tool", "ui", "peer_agent"})  # they get the reference itself

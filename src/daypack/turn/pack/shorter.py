@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from daypack.text.one_line import one_line
 from daypack.text.trim import trim
 from daypack.turn.items import SHOWN, Cost, Item
 from daypack.turn.pack.fence import Measure
+from daypack.types.names import one_line
 
 SHORTER = "~shorter"  # suffix of the id of a shorter form
 _WORKSPACE = "workspace:"

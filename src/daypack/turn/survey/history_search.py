@@ -11,13 +11,13 @@ from daypack.errors import StorageFailed
 from daypack.history.session import History
 from daypack.search.floor import relevant
 from daypack.search.lexical import Hit
-from daypack.text.one_line import one_line
 from daypack.text.outline import names_in
 from daypack.text.redact.redact import redact
 from daypack.turn.items import UNSEARCHED, Excerpt, Missing, TokenMeter, message_range
 from daypack.turn.policy import MAX_HITS, MAX_QUOTED_EXCERPTS, QUOTED_PARTS, STEP_TOKENS
 from daypack.types.deadline import Deadline
 from daypack.types.history import Message
+from daypack.types.names import one_line
 from daypack.types.records import HistoryHit
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from msgspec.json import Decoder
 
 from daypack.derived.swap import SHORT_ID
 from daypack.history.layout import Layout
-from daypack.text.one_line import one_line
 from daypack.turn.items import Missing
 from daypack.turn.policy import MAX_REF_CHARS, MIN_REF_CHARS
 from daypack.turn.survey.sources import Found, derived_item, read_records
+from daypack.types.names import one_line
 from daypack.types.records import Ref
 from daypack.types.source import is_source_ref
 

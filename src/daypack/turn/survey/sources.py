@@ -15,13 +15,13 @@ from daypack.errors import DaypackError, UnsafePath
 from daypack.files import atomic
 from daypack.history.layout import DERIVED, Layout, check_name
 from daypack.prompts import SHIPPED_PROMPTS
-from daypack.text.one_line import one_line
 from daypack.turn.items import Item, Missing, Omission
 from daypack.turn.pack.fence import QUOTED_SYSTEM
 from daypack.types.authority import MADE_FROM_HISTORY, authority_of, is_quoted
 from daypack.types.compaction import Compaction
 from daypack.types.history import Message
 from daypack.types.kinds import PackKind, context_kind_of
+from daypack.types.names import one_line
 from daypack.types.records import Decision, ErrorRecord, Fact
 
 Found = Item | Omission | Missing

@@ -8,7 +8,6 @@ import msgspec
 
 from daypack.derived.tiers import Projection, project
 from daypack.history.layout import Layout
-from daypack.text.one_line import one_line
 from daypack.turn.items import RUNTIME, SEEN_BY_DEFAULT, STAMP, Entry, Item, Missing, Omission
 from daypack.turn.pack.volatile import TOGETHER
 from daypack.turn.policy import CORE_PART, EPHEMERAL_PART, WORKING_PART
@@ -16,6 +15,7 @@ from daypack.turn.surface import Request
 from daypack.turn.survey.inputs import TurnInputs, now_of
 from daypack.turn.survey.sources import Found, block_text
 from daypack.types.kinds import PackKind, Tier, context_kind_of
+from daypack.types.names import one_line
 from daypack.types.snapshot import PROTOCOL_VERSION, Block, Runtime
 
 PROTOCOL = "protocol"  # the switch, and the name of its instructions

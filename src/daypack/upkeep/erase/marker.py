@@ -7,18 +7,20 @@ the home, `erase.key`: the same text has the same marker in all its files, and i
 session that is copied without the key reveals nothing.
 """
 
-from daypack.history.home_key import HomeKey
+import os
+
+from daypack.files.secret_key import SecretKey
 from daypack.history.layout import Home
 
 KEY_FILE = "erase.key"
 _SHOWN = 12  # hexadecimal digits in a marker
 
 
-class Key(HomeKey):
+class Key(SecretKey):
     """The key with which a home hides what was erased. A plan needs none."""
 
     def __init__(self, home: Home, *, create: bool = False) -> None:
-        super().__init__(home, KEY_FILE, create=create, operation="erase")
+        super().__init__(os.path.join(home.folder, KEY_FILE), create=create, operation="erase")
 
     def digest(self, data: bytes) -> str:
         """Return the keyed digest of what is erased."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import daypack
 from daypack.errors import BadInput, BadName
 from daypack.session import Session
-from daypack.text.one_line import CONTROLS, escape_controls, one_line
+from daypack.types.names import CONTROLS, escape_controls, one_line
 
 INVISIBLE = [
     "\u200b",

@@ -1,22 +1,20 @@
-"""A random key of a home, in a file of its own: digests made with it can be neither guessed nor forged."""
+"""A random key in a file of its own: digests made with it can be neither guessed nor forged."""
 
 import hmac
 import os
 
 from daypack.errors import Damaged
 from daypack.files import atomic
-from daypack.history.layout import Home
 
 KEY_BYTES = 32
 
 
-class HomeKey:
-    """One key of a home. Without a file, and `create` false, it is a key of zeros: nothing was made with it yet."""
+class SecretKey:
+    """The key in a file. Without a file, and `create` false, it is a key of zeros: nothing was made with it yet."""
 
-    def __init__(self, home: Home, name: str, *, create: bool = False, operation: str) -> None:
-        path = os.path.join(home.folder, name)
+    def __init__(self, path: str, *, create: bool = False, operation: str) -> None:
         if create:
-            atomic.make_folders(home.folder)
+            atomic.make_folders(os.path.dirname(path))
             atomic.create(path, os.urandom(KEY_BYTES))
         key = atomic.read(path)
         if key is not None and len(key) != KEY_BYTES:
