@@ -44,6 +44,9 @@ def test_a_part_that_no_turn_would_show_is_refused(
     with pytest.raises(BadMessage) as caught:
         session.append(role, [part])
     assert str(caught.value).startswith(f"append: {expected}")
+    with pytest.raises(BadMessage) as caught:
+        session.append_many([{"role": "user", "content": "Look."}, {"role": role, "content": [part]}])
+    assert str(caught.value).startswith(f"append: messages[1].{expected}")
     assert len(session.messages()) == 0
 
 

@@ -1,5 +1,6 @@
 """Parts of a content that no provider would be sent: refused when they are appended, not left out of every turn."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from daypack.errors import BadMessage
@@ -16,11 +17,14 @@ _RESULT = "append each result by itself: append('tool', text, tool_call_id={})"
 _CALL = "append the reply with session.accept(reply), or pass tool_calls=[…]"
 
 
-def require_parts(draft: Message) -> None:
-    """Refuse parts of a message that no turn would show: results and calls of tools, misspelt and empty parts."""
-    for index, part in enumerate(draft.content):
-        if isinstance(part, Other):
-            _require(part, f"content[{index}]")
+def require_parts(drafts: Sequence[Message]) -> None:
+    """Refuse parts of messages that no turn would show: results and calls of tools, misspelt and empty parts."""
+    for number, draft in enumerate(drafts):
+        if isinstance(draft.content, str):
+            continue
+        for index, part in enumerate(draft.content):
+            if isinstance(part, Other):
+                _require(part, f"messages[{number}].content[{index}]" if number else f"content[{index}]")
 
 
 def _require(part: Other, place: str) -> None:

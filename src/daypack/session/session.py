@@ -82,26 +82,24 @@ class Session:
         """
         self._store_abandoned()
         draft = draft_message(role, content, fields)
-        if draft.content.__class__ is not str:
-            from daypack.history.parts import require_parts  # noqa: PLC0415 — most messages are one text
-
-            require_parts(draft)
-        if draft.role == "tool":
-            self._require_calls((draft,))
+        self._require_shown((draft,))
         return self.history.append((draft,))[0]
 
     def append_many(self, messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
         """Append messages, all or none, with one sync."""
         self._store_abandoned()
         drafts = drafts_from(messages)
-        if any(draft.role == "tool" for draft in drafts):
-            self._require_calls(drafts)
+        self._require_shown(drafts)
         return self.history.append(drafts)
 
-    def _require_calls(self, drafts: Sequence[Message]) -> None:
-        from daypack.history.calls import require_calls  # noqa: PLC0415 — only results need it
+    def _require_shown(self, drafts: Sequence[Message]) -> None:
+        """Refuse what no turn would show, before any of it is stored."""
+        if any(draft.content.__class__ is not str or draft.role == "tool" for draft in drafts):
+            from daypack.history.calls import require_calls  # noqa: PLC0415 — most messages are one text
+            from daypack.history.parts import require_parts  # noqa: PLC0415
 
-        require_calls(self.history, drafts)
+            require_parts(drafts)
+            require_calls(self.history, drafts)
 
     def append_event(self, type: str, data: Mapping[str, Any] | None = None, *, run: str | None = None) -> Event:  # noqa: A002
         """Append one event: something that happened and is not a message."""
