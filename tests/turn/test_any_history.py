@@ -13,11 +13,12 @@ from turn.histories import PIXEL
 from turn.odd_histories import Step, steps, take
 from turn.provider_checks import check_requests
 from turn.scenes import append_raw, release, stage
-from turn.windows import check_left
+from turn.windows import check_left, tokens_of
 
 import daypack
-from daypack.errors import BadMessage
+from daypack.errors import BadMessage, BudgetTooSmall
 from daypack.session import Session
+from daypack.turn.dialects.unsent import unsent_parts
 from daypack.turn.pack.tail import LATE
 from daypack.turn.turn import Turn
 from daypack.types.history import Message, ToolCall
@@ -36,7 +37,7 @@ def written_by_hand(session: Session, line: Mapping[str, Any]) -> None:
 
 @pytest.mark.requirement("S3-O5")
 @modest
-@given(taken=st.lists(steps, max_size=10), budget=st.sampled_from((None, None, 60_000, 200_000)))
+@given(taken=st.lists(steps, max_size=10), budget=st.sampled_from((None, 1_200, 2_500, 8_000, 60_000)))
 def test_whatever_is_stored_can_be_prepared_and_sent_and_what_is_left_out_is_recorded(
     taken: list[Step], budget: int | None
 ) -> None:
@@ -45,7 +46,12 @@ def test_whatever_is_stored_can_be_prepared_and_sent_and_what_is_left_out_is_rec
         with daypack.open_session("odd", home=home, durability="os", model="gpt-4o", workspace="") as session:
             for number, step in enumerate(taken):
                 if take(session, step) and number % 3 == 2 and any(one.role == "user" for one in session.messages()):
-                    check_requests(session.prepare(budget=budget))
+                    try:
+                        check_requests(session.prepare(budget=budget))
+                    except BudgetTooSmall:
+                        newest = [one for one in session.messages() if one.role == "user"][-1]
+                        assert not isinstance(newest.content, str)  # pictures and files by their address are dear
+                        assert len(unsent_parts(newest)) < len(newest.content)
             session.append("user", "And now?")
             turn = session.prepare(budget=budget)
             check_requests(turn)
@@ -123,6 +129,34 @@ def test_an_image_that_is_not_what_it_says_is_mentioned_and_recorded(home: str) 
     assert "[image: image/gif]" in turn.request("openai")["messages"][-1]["content"]
     note = "no provider takes the bytes of this image, which is mentioned"
     assert omitted(turn) == {"messages:1/content[0]": ("unsupported_media", note)}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "image", "source": f"data:image/gif;base64,{PIXEL}"},
+        {"type": "file", "source": "data:"},
+        {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "ogg"}},
+        {"type": "document", "source": {"type": "content", "content": []}},
+        {"type": "hologram", "data": "x" * 20_000},
+    ],
+)
+def test_parts_that_are_not_sent_take_nothing_from_the_budget(home: str, part: dict[str, Any]) -> None:
+    session = stage(home)
+    session.append("user", ["What is it?", *[part] * 4])
+    turn = session.prepare(budget=1_200)
+    check_requests(turn)
+    assert "What is it?" in turn.request("openai")["messages"][-1]["content"]
+    assert turn.record.used.tokens < 200
+
+
+def test_an_address_that_one_provider_gets_as_text_is_counted(home: str) -> None:
+    session = stage(home)
+    address = "http://example.org/" + "ab9-" * 4_000
+    session.append("user", [{"type": "image", "source": address}])
+    turn = session.prepare()
+    assert address in str(turn.request("anthropic"))
+    assert tokens_of("anthropic", turn.request("anthropic"), turn.token_method) <= turn.record.used.tokens
 
 
 @pytest.mark.parametrize("source", [f"data:image/PNG;base64,{PIXEL}", f"data:image/png;name=a;base64,{PIXEL}"])

@@ -23,12 +23,18 @@ _CALL_BYTES = 26  # a name that must be respelled, and an object around argument
 def message_cost(message: Message, counter: Counter, tokens: int | None = None, model: str | None = None) -> Cost:
     """Return what a message takes from a window; `tokens`: the count of its content, if known.
 
-    `model` decides what images cost. A stored count does not know it, so a message with media is counted again.
+    `model` decides what images cost. A stored count does not know it, so a message with media is counted again, without
+    what no provider is sent.
     """
     content, calls = message.content, message.tool_calls
-    if tokens is None or (not isinstance(content, str) and any(isinstance(part, _MEDIA) for part in content)):
-        tokens = count_message(counter, message, model)
-    size = size_of(message)
+    sent = message
+    if not isinstance(content, str) and any(isinstance(part, _MEDIA) for part in content):
+        from daypack.turn.dialects.unsent import as_sent  # noqa: PLC0415 — few messages have media
+
+        sent, tokens = as_sent(message), None
+    if tokens is None:
+        tokens = count_message(counter, sent, model)
+    size = size_of(sent)
     tokens += MESSAGE_TOKENS
     if message.role == "system" and is_quoted(message):
         tokens, size = tokens + _FENCE.tokens, size + _FENCE.bytes
