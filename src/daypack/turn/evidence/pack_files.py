@@ -81,10 +81,13 @@ def render_pack_md(turn: TurnView) -> str:
         if parts:
             lines += [f"## {title}", ""]
         for part in parts:
+            text = message_text(part) if isinstance(part, Message) else part
             if isinstance(part, Message):
-                lines += [_heading(part), "", _indented(message_text(part)), ""]
-            else:
-                lines += [_indented(part), ""]
+                name = f" ({_inline(part.name)})" if part.name else ""
+                unsaid = "no result" if part.role == "tool" else "added by daypack"
+                lines += [f"### {part.id or unsaid} {part.role}{name}", ""]
+            text = escape_controls(text) if CONTROLS.search(text) else text
+            lines += ["    " + text.replace("\n", "\n    "), ""]
     lines += ["## Omitted", "", *(_omitted(turn) or ["nothing"]), "", "## Missing", ""]
     for missing in record.missing:
         lines.append(f"- {_inline(missing.id)} ({missing.severity}): {_inline(missing.question)}")
@@ -92,20 +95,9 @@ def render_pack_md(turn: TurnView) -> str:
     return "\n".join(lines[:-1])
 
 
-def _indented(text: str) -> str:
-    shown = escape_controls(text) if CONTROLS.search(text) else text
-    return "    " + shown.replace("\n", "\n    ")
-
-
 def _inline(text: str) -> str:
     """Return a text as part of a line of Markdown: without HTML, links and pictures of its own."""
     return (text if text.isprintable() else one_line(text)).translate(_MARKUP)
-
-
-def _heading(message: Message) -> str:
-    role = f"{message.role} ({_inline(message.name)})" if message.name else message.role
-    unsaid = "no result" if message.role == "tool" else "added by daypack"
-    return f"### {message.id or unsaid} {role}"
 
 
 def message_text(message: Message) -> str:
