@@ -4,8 +4,10 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from memory.damage import change, store_path
@@ -13,9 +15,15 @@ from memory_server import run_daypack
 
 from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
+from daypack.memory.store.examination import Examination
+from daypack.memory.store.port import NewEntry
+from daypack.memory.store.repair import Repair
 from daypack.memory.tools import Memories, open_memory
+from daypack.types.memory import About
+from daypack.upkeep.store_doctor import apply, report
 from daypack.upkeep.store_doctor.apply import apply_repair
-from daypack.upkeep.store_doctor.report import examine_memories
+from daypack.upkeep.store_doctor.indexes import examine_indexes
+from daypack.upkeep.store_doctor.report import Examined, examine_memories
 
 DAMAGE = {
     "entry": ("UPDATE entries SET author = 'Eve' WHERE seq = 2", "entry 2", "move entry 2"),
@@ -30,7 +38,12 @@ DAMAGE = {
     "token": ("UPDATE tokens SET scope = 'write'", "token ", "make a new one"),
     "token without a user": ("DELETE FROM users WHERE user = 'ada'", "its user ada", "move token"),
     "entry count": ("UPDATE memories SET entries = 99", "counts 99 entries", "count memory"),
-    "newest": ("UPDATE memories SET newest = 1", "counts", "count memory"),
+    "newest": ("UPDATE memories SET newest = 1", "newest entry is 1", "count memory"),
+    "no number left": ("UPDATE memories SET newest = 4294967295", "newest entry is 4294967295", "count memory"),
+    "number of no id": ("UPDATE memories SET newest = 4294967296", "newest entry is 4294967296", "count memory"),
+    "version of no id": ("UPDATE memories SET documents = 1 << 40", "newest document is", "count memory"),
+    "time that is none": ("UPDATE memories SET latest = 'x'", "latest time is x", "count memory"),
+    "time ahead": ("UPDATE memories SET latest = latest + 999999999", "latest time is", "count memory"),
     "usage": ("UPDATE users SET bytes = 7 WHERE number = 1", "its usage is", "count the usage"),
     "orphaned entry": ("UPDATE entries SET memory = 5 WHERE seq = 2", "its memory does not exist", "move a row"),
     "orphaned text": ("DELETE FROM entries WHERE seq = 2", "its entry does not exist", "move a row of texts"),
@@ -38,6 +51,13 @@ DAMAGE = {
     "tags": ("DELETE FROM tags WHERE seq = 2", "tags or client keys", "list the tags"),
     "keys": ("UPDATE keys SET key = 'other' WHERE seq = 2", "tags or client keys", "list the tags"),
     "store id": ("UPDATE store SET id = 'x'", "not 16 hexadecimal digits", "a new id"),
+    "trigger of another": ("CREATE TRIGGER t AFTER INSERT ON keys BEGIN DELETE FROM tags; END", "trigger t", "remove"),
+    "no index": ("DROP INDEX documents_of", "index documents_of: it does not exist", "create index documents_of"),
+    "no tags": ("DROP TABLE tags", "table tags: it does not exist", "create table tags"),
+    "no keys": ("DROP TABLE keys", "table keys: it does not exist", "create table keys"),
+    "no tokens": ("DROP TABLE tokens", "table tokens: it does not exist", "create table tokens"),
+    "no store id": ("DROP TABLE store", "table store: it does not exist", "create table store"),
+    "column": ("ALTER TABLE entries RENAME COLUMN author TO buthor", "have other names", "write a new file"),
     "running erasure": ("INSERT INTO erasing VALUES (1)", "nothing is protected", "protect"),
 }
 
@@ -98,6 +118,109 @@ def test_damage_is_found_planned_and_repaired_without_loss(memories: Memories, p
     assert memories.add_entry(memory, "and a new one").entry_id
     assert memories.search_memories(memory, "crane blue").damaged == ()
     assert memories.get_context(memory).damaged == ()
+
+
+def test_missing_guards_are_restored(memories: Memories, place: Home) -> None:
+    with closing(sqlite3.connect(store_path(memories))) as file, file:
+        file.execute("DROP TRIGGER entries_kept")
+        file.execute("DROP TRIGGER texts_unchanged")
+        file.execute("CREATE TRIGGER texts_unchanged BEFORE UPDATE ON texts BEGIN SELECT 1; END")
+    steps = examine_memories(place).report().steps
+    assert steps == ("create trigger entries_kept", "restore trigger texts_unchanged")
+    assert apply_repair(place).findings == ()
+    with closing(sqlite3.connect(store_path(memories))) as file:
+        for statement in ("DELETE FROM entries", "UPDATE texts SET raw = ''"):
+            with pytest.raises(sqlite3.IntegrityError):
+                file.execute(statement)
+
+
+def test_without_a_table_of_records_only_a_backup_helps(memories: Memories, place: Home) -> None:
+    change_without_guards(memories, "DROP TABLE texts")
+    report = examine_memories(place).report()
+    assert [finding.problem for finding in report.findings] == ["table texts: it does not exist, nor do its records"]
+    assert (report.steps, "backup" in report.findings[0].advice) == ((), True)
+    assert apply_repair(place).findings == report.findings
+
+
+def change_without_guards(memories: Memories, statement: str) -> None:
+    memories.close()
+    with closing(sqlite3.connect(store_path(memories))) as file, file:
+        file.execute(statement)
+
+
+def test_a_damaged_format_number_is_restored_by_the_next_use(memories: Memories, place: Home) -> None:
+    memory = memories.memories()[0].memory_id
+    change(memories, "PRAGMA user_version = 1")
+    assert len(memories.list_entries(memory).entries) == 4
+    assert examine_memories(place).report().findings == ()
+
+
+def test_what_was_erased_since_the_plan_is_not_repaired(
+    memories: Memories, place: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process finishes the same repair, or erases the damaged record, between the look and the transaction."""
+    change(memories, DAMAGE["entry"][0], DAMAGE["document"][0])
+    looked = examine_memories(place)
+    apply_repair(place)
+
+    def known(_: Home) -> Examined:
+        return looked
+
+    monkeypatch.setattr(apply, "examine_memories", known)
+    apply_repair(place)
+    monkeypatch.undo()
+    assert examine_memories(place).report().findings == ()
+
+
+def test_two_repairs_at_once_are_one(memories: Memories, place: Home) -> None:
+    memories.close()
+    path = Path(store_path(memories))
+    change(memories, *(DAMAGE[kind][0] for kind in ("entry", "title", "usage")))
+    data = bytearray(path.read_bytes())
+    data[21] ^= 0x55
+    path.write_bytes(data)
+    with ThreadPoolExecutor(4) as pool:
+        assert {report.findings for report in pool.map(apply_repair, [place] * 4)} == {()}
+    assert len([one for one in path.parent.iterdir() if ".damaged-" in one.name]) == 1
+
+
+def test_entries_that_are_indexed_meanwhile_are_no_problem(
+    memories: Memories, place: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = memories.memories()[0].memory_id
+
+    def late(*args: Any) -> Any:
+        memories.add_entry(memory, "a crane that came meanwhile")
+        memories.search_memories(memory, "crane")
+        memories.search_memories(memories.create_memory("Late").memory_id, "crane")
+        return examine_indexes(*args)
+
+    monkeypatch.setattr(report, "examine_indexes", late)
+    assert examine_memories(place).report().findings == ()
+
+
+def test_the_work_of_a_repair_grows_with_the_damage_and_not_with_its_square(home: str) -> None:
+    assert steps_of_repair(home + "-large", 1_600) < 8 * steps_of_repair(home + "-small", 400)
+
+
+def steps_of_repair(home: str, entries: int) -> int:
+    """Return how many thousand instructions SQLite executes to repair a store, a quarter of it damaged."""
+    with open_memory(home=home) as memories:
+        memory = memories.create_memory("Launch").memory_id
+        new = [NewEntry(raw=f"crane {seq}", summary="crane", about=About(tags=("a",))) for seq in range(entries)]
+        memories.backend.store.add("local", memory, new)
+        change(memories, "UPDATE entries SET author = 'Eve' WHERE seq % 4 = 0")
+    counted = [0]
+
+    def count() -> None:
+        counted[0] += 1
+
+    with closing(sqlite3.connect(store_path(memories), isolation_level=None)) as file:
+        problems = Examination(file).problems()
+        assert len([problem for problem in problems if "checksum" in problem.problem]) == entries // 4
+        file.set_progress_handler(count, 1_000)
+        Repair(file).run(problems)
+    return counted[0]
 
 
 def test_nothing_is_applied_that_was_not_planned(memories: Memories, place: Home) -> None:

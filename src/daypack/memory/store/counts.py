@@ -17,6 +17,11 @@ FROM entries e LEFT JOIN texts t ON t.number = e.text WHERE e.memory = ?
 _DOCUMENTS = "SELECT coalesce(sum(length(CAST(content AS BLOB))), 0) FROM documents WHERE memory = ?"
 
 
+_MAX_NUMBER = (1 << 32) - 1  # what an id can hold
+_CLOCK_MS = 86_400_000  # a clock may have been set back by a day
+_MOST_ERASED = 1 << 31  # a counter further ahead of its records than that is damaged: no store had so many
+
+
 class Counts(NamedTuple):
     """How much a memory holds."""
 
@@ -48,3 +53,31 @@ def recount_user(connection: "Connection", number: int) -> None:
         " WHERE number = ?1"
     )
     connection.execute(query, (number,))
+
+
+def right_numbers(connection: "Connection", number: int, now: int) -> tuple[int, int, int]:
+    """Return `newest`, `documents` and `latest` of a memory: as stored if that can be, else as its records have them.
+
+    `newest` and `documents` may be ahead of the records (the newest were erased), `latest` only if the clock was.
+    """
+    query = "SELECT newest, documents, latest FROM memories WHERE number = ?"
+    newest, documents, latest = connection.execute(query, (number,)).fetchone()
+    seqs, times = connection.execute(
+        "SELECT coalesce(max(seq), 0), coalesce(max(created), 0) FROM entries"
+        " WHERE memory = ?1 AND typeof(seq) = 'integer' AND seq <= ?2 AND typeof(created) = 'integer'",
+        (number, _MAX_NUMBER),
+    ).fetchone()
+    versions, document_times = connection.execute(
+        "SELECT coalesce(max(version), 0), coalesce(max(created), 0) FROM documents"
+        " WHERE memory = ?1 AND typeof(version) = 'integer' AND version <= ?2 AND typeof(created) = 'integer'",
+        (number, _MAX_NUMBER),
+    ).fetchone()
+    made = max(times, document_times)
+    known = isinstance(latest, int) and 0 <= latest <= max(now + _CLOCK_MS, made)
+    return _number(newest, seqs), _number(documents, versions), latest if known else min(made, now)
+
+
+def _number(stored: object, least: int) -> int:
+    if isinstance(stored, int) and least <= stored <= min(_MAX_NUMBER, least + _MOST_ERASED):
+        return stored
+    return least

@@ -11,22 +11,24 @@ from msgspec import Struct
 
 from daypack.files.database import is_damage
 from daypack.memory.store.checksums import MemoryRecord, UserRecord, is_intact
-from daypack.memory.store.counts import count_memory
+from daypack.memory.store.counts import count_memory, right_numbers
 from daypack.memory.store.port import is_id, is_store_id
 from daypack.memory.store.reading import tolerant
 from daypack.memory.store.rows import Owner, Row, as_text, document_of, entry_of, token_of
+from daypack.memory.store.schema import compare_schema
 from daypack.memory.store.tables import DOCUMENT, ENTRY, TOKEN
+from daypack.memory.times import now_ms
 from daypack.types.memory import DamagedRecord
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-StepKind = Literal["rewrite", "quarantine", "seal", "relink", "recount", "document", "identify", "guard"]
+StepKind = Literal["rewrite", "quarantine", "seal", "relink", "recount", "document", "identify", "guard", "schema"]
 Table = Literal["", "users", "memories", "entries", "texts", "documents", "tokens", "store"]
 _MOST_LINES = 20  # of SQLite's own check
 _MEMORIES = (
     "SELECT m.number, m.owner, u.user, m.id, m.title, m.type, m.description, m.created, m.deleted, m.crc,"
-    " m.newest, m.documents, m.entries, m.bytes FROM memories m LEFT JOIN users u ON u.number = m.owner"
+    " m.newest, m.documents, m.latest, m.entries, m.bytes FROM memories m LEFT JOIN users u ON u.number = m.owner"
     " ORDER BY m.number"
 )
 _USERS = (
@@ -64,10 +66,16 @@ class Examination:
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
         self._users: dict[int, str] = {}
+        self._now = now_ms()
 
     def problems(self) -> list[StoreProblem]:
         """Return everything that is wrong."""
         found = list(self._check_file())
+        with tolerant(self._connection):
+            different, is_complete = self._check_schema()
+        found += different
+        if not is_complete:
+            return found  # the records are examined once all their tables are there
         checks: tuple[Callable[[], Iterator[StoreProblem]], ...] = (
             self._check_store,
             self._check_users,
@@ -96,6 +104,34 @@ class Examination:
             lines = [str(error)]
         if lines != ["ok"]:
             yield from map(_unreadable, (as_text(line) for line in lines))
+
+    def _check_schema(self) -> tuple[list[StoreProblem], bool]:
+        """Return what is wrong with tables, indexes and triggers, and whether the records can be examined."""
+        try:
+            differences = compare_schema(self._connection)
+        except Exception as error:
+            if not is_damage(error):
+                raise
+            return [_unreadable(str(error))], False
+        tables = [difference for difference in differences if difference.type == "table"]
+        lost = [table for table in tables if table.difference == "missing" and not table.made]
+        problems: list[StoreProblem] = []
+        for kind, name, difference in lost or differences:
+            what = f"{kind} {as_text(name)}"
+            if lost:
+                problems.append(StoreProblem(what, "it does not exist, nor do its records"))
+            elif difference == "different" and kind == "table":
+                problems.append(_unreadable(f"the columns of {what} have other names"))
+            else:
+                verb = {"missing": "create", "different": "restore", "unknown": "remove"}[difference]
+                problem = {
+                    "missing": "it does not exist",
+                    "different": "it has changed",
+                    "unknown": "daypack did not make it",
+                }
+                step = Step(kind="schema", key=(kind, name), text=f"{verb} {what}")
+                problems.append(StoreProblem(what, problem[difference], step))
+        return problems, not tables
 
     def _all(self, query: str, values: Row = ()) -> list[Row]:
         return self._connection.execute(query, values).fetchall()
@@ -136,7 +172,7 @@ class Examination:
         return any(not isinstance(entry_of(row, owner), DamagedRecord) for row in entries)
 
     def _check_memories(self) -> Iterator[StoreProblem]:
-        for number, owner, user, *fields, crc, newest, documents, entries, size in self._all(_MEMORIES):
+        for number, owner, user, *fields, crc, newest, documents, latest, entries, size in self._all(_MEMORIES):
             memory_id = fields[0]
             what = f"memory {as_text(memory_id)}"
             belongs = Owner(as_text(user), as_text(memory_id))
@@ -152,7 +188,7 @@ class Examination:
                 yield StoreProblem(what, problem, step)
             yield from self._check_records(number, belongs, what)
             yield from self._check_links(number, what)
-            yield from self._check_counts(number, what, (newest, documents, entries, size))
+            yield from self._check_counts(number, what, ((newest, documents, latest), (entries, size)))
 
     def _find_owner(self, number: int, owner: int, memory_id: object) -> int | None:
         """Return the user whose memory it is, as its entries and documents state; None if none of them does."""
@@ -203,16 +239,19 @@ class Examination:
             step = Step(kind="relink", table="memories", key=(number,), text=text)
             yield StoreProblem(what, "tags or client keys differ from its entries", step)
 
-    def _check_counts(self, number: int, what: str, stored: tuple[Any, Any, Any, Any]) -> Iterator[StoreProblem]:
-        newest, documents, entries, size = stored
+    def _check_counts(self, number: int, what: str, stored: tuple[Row, Row]) -> Iterator[StoreProblem]:
+        numbers, (entries, size) = stored
         counted = count_memory(self._connection, number)
-        seqs = self._all("SELECT coalesce(max(seq), 0) FROM entries WHERE memory = ?", (number,))[0][0]
-        versions = self._all("SELECT coalesce(max(version), 0) FROM documents WHERE memory = ?", (number,))[0][0]
-        if (entries, size) != counted or _is_less(newest, seqs) or _is_less(documents, versions):
+        if (entries, size) != counted:
             problem = (
                 f"it counts {as_text(entries)} entries, {as_text(size)} bytes; there are {counted[0]}, {counted[1]}"
             )
             yield StoreProblem(what, problem, _recount(f"count {what} again"))
+        right = right_numbers(self._connection, number, self._now)
+        for name, value, other in zip(("newest entry", "newest document", "latest time"), numbers, right, strict=True):
+            if value != other:
+                problem = f"its {name} is {as_text(value)}; its records have {other}"
+                yield StoreProblem(what, problem, _recount(f"count {what} again"))
 
     def _check_orphans(self) -> Iterator[StoreProblem]:
         for table, query, missing in _ORPHANS:
@@ -244,10 +283,6 @@ class Examination:
                 stored = f"{as_text(memories)} memories, {as_text(entries)} entries, {as_text(size)} bytes"
                 problem = f"its usage is {stored}; there are {counted[0]}, {counted[1]}, {counted[2]}"
                 yield StoreProblem(what, problem, _recount(f"count the usage of {what} again"))
-
-
-def _is_less(stored: object, least: object) -> bool:
-    return not isinstance(stored, int) or not isinstance(least, int) or stored < least
 
 
 def _recount(text: str) -> Step:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from daypack.memory.store.checksums import DocumentRecord, checksum
-from daypack.memory.store.counts import count_memory, recount_user
+from daypack.memory.store.counts import count_memory, recount_user, right_numbers
 from daypack.memory.store.examination import Step, StoreProblem
 from daypack.memory.store.port import join_id
 from daypack.memory.store.reading import tolerant
 from daypack.memory.store.rows import Row, as_text, damaged_row, seal_memory, seal_user
+from daypack.memory.store.schema import columns_of, make_again
 from daypack.memory.times import now_ms
 from daypack.types.memory import PLACEHOLDER
 
@@ -28,7 +29,6 @@ _KEYS = {
 }
 _KINDS = {"users": "user", "memories": "memory", "entries": "entry", "texts": "text", "documents": "document"}
 _STEM_BYTES = 12
-_DECADE_MS = 315_000_000_000  # no clock is ahead by more
 
 
 class Repair:
@@ -38,14 +38,22 @@ class Repair:
         self._connection = connection
         self._execute = connection.execute
         self._now = now_ms()
+        self._unlinked: dict[Any, None] = {}  # memories whose tags and client keys are to be listed again
+        self._columns: dict[str, list[str]] = {}
+        self._sharing: dict[Any, int] | None = None
 
     def run(self, problems: Sequence[StoreProblem]) -> None:
         """Carry out the steps, and count and link everything again afterwards."""
         with tolerant(self._connection):
+            taken = [(problem.step, problem.problem) for problem in problems if problem.step is not None]
+            for step, _ in taken:
+                if step.kind == "schema":
+                    self._make_again(*step.key)
             self._execute("INSERT INTO erasing VALUES (0)")
-            for problem in problems:
-                if problem.step is not None:
-                    self._take(problem.step, problem.problem)
+            for step, problem in taken:
+                self._take(step, problem)
+            for number in self._unlinked:
+                self._relink(number)
             self._recount()
             self._execute("DELETE FROM erasing")
 
@@ -55,27 +63,42 @@ class Repair:
         elif step.kind == "seal":
             self._seal(step, problem)
         elif step.kind == "relink":
-            self._relink(step.key[0])
+            self._unlinked[step.key[0]] = None
         elif step.kind == "document":
             self._add_placeholder(step.key[0])
         elif step.kind == "identify":
-            self._execute("DELETE FROM store")
-            self._execute("INSERT INTO store(id, unclean) VALUES (?, 0)", (secrets.token_hex(8),))
+            self._identify()
+
+    def _make_again(self, type_: str, name: str) -> None:
+        make_again(self._connection, type_, name)
+        if name in ("tags", "keys"):
+            numbers = self._execute("SELECT number FROM memories").fetchall()
+            self._unlinked.update((number, None) for (number,) in numbers)
+        elif name == "store":
+            self._identify()
+
+    def _identify(self) -> None:
+        self._execute("DELETE FROM store")
+        self._execute("INSERT INTO store(id, unclean) VALUES (?, 0)", (secrets.token_hex(8),))
 
     def _quarantine(self, step: Step, problem: str) -> None:
         self._copy(step, problem)
         where = _where(step.table)
         if step.table == "entries":
-            memory, seq = step.key
-            # Its number may be damaged: a text that another entry has too stays.
-            alone = (
-                "NOT EXISTS (SELECT 1 FROM entries e WHERE e.text = texts.number AND (e.memory, e.seq) IS NOT (?, ?))"
-            )
-            own = f"number = (SELECT text FROM entries WHERE {where})"
-            self._execute(f"DELETE FROM texts WHERE {own} AND {alone}", (*step.key, memory, seq))
+            (text,) = self._execute(f"SELECT text FROM entries WHERE {where}", step.key).fetchone()
+            if not self._is_shared(text):
+                self._execute("DELETE FROM texts WHERE number = ?", (text,))
+            self._unlinked[step.key[0]] = None
         self._execute(f"DELETE FROM {step.table} WHERE {where}", step.key)
-        if step.table == "entries":
-            self._relink(step.key[0])
+
+    def _is_shared(self, text: Any) -> bool:  # noqa: ANN401 — of a damaged file
+        """Return True if another entry has this text too (its number was damaged); each entry is asked about once."""
+        if self._sharing is None:
+            query = "SELECT text, count(*) FROM entries GROUP BY text HAVING count(*) > 1"
+            self._sharing = dict(self._execute(query).fetchall())
+        left = self._sharing.get(text, 1) - 1
+        self._sharing[text] = left
+        return left > 0
 
     def _copy(self, step: Step, problem: str) -> None:
         """Copy every column of a row, as it is, into the quarantine table."""
@@ -90,7 +113,9 @@ class Repair:
             self._copy_row(facts, "texts", own, step.key)
 
     def _copy_row(self, facts: tuple[Any, ...], table: str, where: str, key: tuple[Any, ...]) -> None:
-        for (column,) in self._execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall():
+        if table not in self._columns:
+            self._columns[table] = [column for column, _ in columns_of(self._connection, table)]
+        for column in self._columns[table]:
             query = f'INSERT INTO quarantine SELECT ?, ?, ?, ?, ?, ?, ?, "{column}" FROM {table} WHERE {where}'
             self._execute(query, (*facts, f"{table}.{column}", *key))
 
@@ -168,12 +193,8 @@ class Repair:
         for (number,) in self._execute("SELECT number FROM memories").fetchall():
             counted = count_memory(self._connection, number)
             self._execute("UPDATE memories SET entries = ?, bytes = ? WHERE number = ?", (*counted, number))
-            for column, table, key in (("newest", "entries", "seq"), ("documents", "documents", "version")):
-                least = f"(SELECT coalesce(max({key}), 0) FROM {table} WHERE memory = ?1)"
-                wrong = f"typeof({column}) != 'integer' OR {column} < {least} OR {column} > {(1 << 32) - 1}"
-                self._execute(f"UPDATE memories SET {column} = {least} WHERE number = ?1 AND ({wrong})", (number,))
-            wrong = f"typeof(latest) != 'integer' OR latest < 0 OR latest > {self._now + _DECADE_MS}"
-            self._execute(f"UPDATE memories SET latest = ? WHERE number = ? AND ({wrong})", (self._now, number))
+            query = "UPDATE memories SET newest = ?, documents = ?, latest = ? WHERE number = ?"
+            self._execute(query, (*right_numbers(self._connection, number, self._now), number))
         for (number,) in self._execute("SELECT number FROM users").fetchall():
             recount_user(self._connection, number)
 

@@ -20,6 +20,7 @@ from daypack.files.atomic import discard, release, sync_folder
 from daypack.files.database import BUSY_SECONDS, COMPANIONS, Database, is_damage
 from daypack.memory.store.reading import tolerant
 from daypack.memory.store.rows import Row
+from daypack.memory.store.schema import columns_of, expected_columns
 from daypack.memory.store.store_format import APPLICATION, FORMAT, VERSION
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ _HEADER: tuple[tuple[int, tuple[bytes, ...]], ...] = (
 )
 _COPIED = ("store", "users", "memories", "texts", "entries", "documents", "tags", "keys", "tokens", "quarantine")
 _NUMBERED = ("users", "memories", "texts", "documents")
+_KEY_COLUMNS = {"entries": 2, "tags": 3, "keys": 2, "tokens": 1, "quarantine": 1}  # the first of a table
 _MOST_NUMBERS = 50_000_000
 
 
@@ -99,14 +101,17 @@ def _check_tables(source: "Connection", path: str) -> None:
     """Refuse a file whose list of tables is damaged: a new file would contain nothing."""
     try:
         version = source.execute("PRAGMA user_version").fetchone()[0]
-        for table in _COPIED:
-            source.execute(f"SELECT 1 FROM {table} LIMIT 0")  # noqa: S608 — a constant
+        found = {table: len(columns_of(source, table)) for table in _COPIED}
     except Exception as error:
         if not is_damage(error):
             raise
         raise Damaged(f"its tables cannot be found: {error}", operation=_OPERATION, place=path, hint=_HINT) from error
     if version != VERSION:
         raise Damaged(f"it has format {version}", operation=_OPERATION, place=path, hint=_HINT)
+    wrong = [table for table in _COPIED if found[table] != len(expected_columns(table))]
+    if wrong:
+        problem = f"its tables cannot be found: {', '.join(wrong)}"
+        raise Damaged(problem, operation=_OPERATION, place=path, hint=_HINT)
 
 
 def _fold_journal(source: "Connection", path: str) -> None:
@@ -152,7 +157,7 @@ def _write(source: "Connection", path: str) -> None:
         target.execute("DELETE FROM store")
         target.execute("BEGIN")
         for table in _COPIED:
-            columns = [row[0] for row in target.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+            columns = [column for column, _ in columns_of(source, table)]  # a name may be damaged, its place is not
             marks = ", ".join("?" * len(columns))
             query = f"INSERT OR IGNORE INTO {table} VALUES ({marks})"  # noqa: S608 — a constant
             for row in _rows(source, table, columns):
@@ -166,11 +171,11 @@ def _write(source: "Connection", path: str) -> None:
 
 def _rows(source: "Connection", table: str, columns: list[str]) -> Iterator[Row]:
     """Yield every row that can be read: all of them, or from both ends, and the rest one by one."""
-    shown = ", ".join(columns)
-    keys = {"entries": "memory, seq", "tags": "memory, tag, seq", "keys": "memory, key", "tokens": "id"}
-    key = keys.get(table, "record, field" if table == "quarantine" else "rowid")
+    names = ['"' + column.replace('"', '""') + '"' for column in columns]
+    shown, numbered = ", ".join(names), table in (*_NUMBERED, "store")
+    keys = ["rowid"] if numbered else names[: _KEY_COLUMNS[table]]
     for direction in ("ASC", "DESC"):
-        order = ", ".join(f"{column} {direction}" for column in key.split(", "))
+        order = ", ".join(f"{name} {direction}" for name in keys)
         try:
             for row in source.execute(f"SELECT {shown} FROM {table} ORDER BY {order}"):  # noqa: S608 — constants
                 yield tuple(map(_storable, row))
@@ -180,7 +185,7 @@ def _rows(source: "Connection", table: str, columns: list[str]) -> Iterator[Row]
             continue
         return
     for values in _keys(source, table):
-        where = "memory = ? AND seq = ?" if table == "entries" else "number = ?"
+        where = " AND ".join(f"{name} = ?" for name in keys)
         try:
             row = source.execute(f"SELECT {shown} FROM {table} WHERE {where}", values).fetchone()  # noqa: S608
         except Exception as error:

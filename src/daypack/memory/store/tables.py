@@ -56,6 +56,7 @@ CREATE TABLE quarantine(
 ) WITHOUT ROWID
 """
 GUARDED = ("entries", "texts", "documents")
+RECORDS = ("users", "memories", *GUARDED)  # nothing else states what is in these
 _GUARD = (
     "CREATE TRIGGER {0}_unchanged BEFORE UPDATE ON {0} BEGIN SELECT RAISE(ABORT, '{0} are never changed'); END",
     (

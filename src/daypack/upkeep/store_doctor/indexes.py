@@ -1,9 +1,10 @@
 """Examine the search indexes of memories: files that cannot be read, and rows whose entry does not exist. Read-only."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -15,17 +16,36 @@ from daypack.search.lexical import VERSION
 from daypack.search.vectors import NAME as VECTORS
 from daypack.types.memory import DamagedRecord
 
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+_Numbers = Callable[[], set[int]]
 _ADVICE = "nothing to do: the next search rebuilds it; `daypack doctor --repair` removes it now"
 _HEADER_BYTES = 64
 _DIMENSIONS = slice(8, 12)
 _MOST_DIMENSIONS = 65_536
 
 
-class Known(NamedTuple):
-    """The entries and document versions of a memory that are in the store, intact or not."""
+class StoredRecords:
+    """The entries and documents of memories as the store has them when asked, intact or not."""
 
-    entries: frozenset[int]
-    documents: frozenset[int]
+    def __init__(self, store: "Connection") -> None:
+        self._store = store
+
+    def memories(self) -> set[str]:
+        """Return the ids of all memories."""
+        return {str(row[0]) for row in self._store.execute("SELECT id FROM memories")}
+
+    def entries(self, memory_id: str) -> set[int]:
+        """Return the numbers of a memory's entries."""
+        return self._numbers("SELECT e.seq FROM entries e JOIN memories m ON m.number = e.memory", memory_id)
+
+    def documents(self, memory_id: str) -> set[int]:
+        """Return the versions of a memory's document."""
+        return self._numbers("SELECT d.version FROM documents d JOIN memories m ON m.number = d.memory", memory_id)
+
+    def _numbers(self, query: str, memory_id: str) -> set[int]:
+        return {row[0] for row in self._store.execute(f"{query} WHERE m.id = ?", (memory_id,))}
 
 
 class IndexProblem(NamedTuple):
@@ -37,33 +57,38 @@ class IndexProblem(NamedTuple):
     advice: str = _ADVICE
 
 
-def examine_indexes(folder: str, memories: dict[str, Known]) -> Iterator[IndexProblem]:
-    """Yield the problems of all indexes below a folder; `memories` are those of the store, by id."""
+def examine_indexes(folder: str, stored: StoredRecords) -> Iterator[IndexProblem]:
+    """Yield the problems of all indexes below a folder.
+
+    Every file is read before the store, whose records other processes add and index meanwhile.
+    """
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    memories = stored.memories()
     for name in names:
         path = os.path.join(folder, name)
         if name not in memories:
             yield IndexProblem(path, path, "an index of a memory that does not exist")
         else:
-            yield from _examine_index(path, memories[name])
+            entries, documents = partial(stored.entries, name), partial(stored.documents, name)
+            yield from _examine_index(path, entries, documents)
 
 
-def _examine_index(folder: str, known: Known) -> Iterator[IndexProblem]:
+def _examine_index(folder: str, entries: _Numbers, documents: _Numbers) -> Iterator[IndexProblem]:
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
         problem = ""
         if name in ("words.sqlite", "documents.sqlite"):
-            problem = _examine_words(path, known.entries if name == "words.sqlite" else known.documents)
+            problem = _examine_words(path, entries if name == "words.sqlite" else documents)
         elif name.startswith(PREFIX):
             path = os.path.join(path, VECTORS)
-            problem = _examine_vectors(path, known.entries)
+            problem = _examine_vectors(path, entries)
         elif name == SKIPPED:
-            problem = _examine_skipped(path, known)
+            problem = _examine_skipped(path, entries, documents)
         if problem:
             yield IndexProblem(folder, path, problem)
 
 
-def _examine_words(path: str, known: frozenset[int]) -> str:
+def _examine_words(path: str, known: _Numbers) -> str:
     import sqlite3  # noqa: PLC0415 — 5 ms
 
     try:
@@ -80,12 +105,12 @@ def _examine_words(path: str, known: frozenset[int]) -> str:
     return _without_record(ids, known)
 
 
-def _without_record(ids: set[int], known: frozenset[int]) -> str:
-    missing = len(ids - known)
+def _without_record(ids: set[int], known: _Numbers) -> str:
+    missing = len(ids - known())
     return f"{missing:,} of its {len(ids):,} rows belong to no record of the store" if missing else ""
 
 
-def _examine_vectors(path: str, known: frozenset[int]) -> str:
+def _examine_vectors(path: str, known: _Numbers) -> str:
     try:
         from daypack.search.nearest import Codec  # noqa: PLC0415 — imports numpy
 
@@ -107,15 +132,12 @@ def _examine_vectors(path: str, known: frozenset[int]) -> str:
     return _without_record({int(number) for number in checked.ids[: checked.total]}, known)
 
 
-def _examine_skipped(path: str, known: Known) -> str:
+def _examine_skipped(path: str, entries: _Numbers, documents: _Numbers) -> str:
     try:
         with open(path, "rb") as file:
             records = msgspec.json.decode(file.read(), type=tuple[DamagedRecord, ...])
     except (OSError, ValueError):
         return "it cannot be read"
-    stale = [
-        record
-        for record in records
-        if record.number not in (known.documents if record.kind == "document" else known.entries)
-    ]
+    known = {"entry": entries(), "document": documents()}
+    stale = [record for record in records if record.number not in known.get(record.kind, ())]
     return f"{len(stale):,} records that it lists are not in the store any more" if stale else ""

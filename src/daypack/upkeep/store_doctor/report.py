@@ -1,7 +1,6 @@
 """Examine the memories of a home: the store file, every record, accounts and indexes. Read-only."""
 
 import os
-from collections.abc import Iterator
 from contextlib import closing
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from daypack.memory.store.reading import tolerant
 from daypack.memory.store.salvage import has_damaged_header
 from daypack.memory.store.store_format import APPLICATION
 from daypack.upkeep.doctor import Finding
-from daypack.upkeep.store_doctor.indexes import IndexProblem, Known, examine_indexes
+from daypack.upkeep.store_doctor.indexes import IndexProblem, StoredRecords, examine_indexes
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -27,8 +26,13 @@ STORE = "store.sqlite"
 INDEXES = "index"
 _ID_DIGITS = 12
 _REPAIR = "run `daypack doctor --repair` to see how it can be repaired, or restore a backup"
+_UPGRADED = "nothing to do: the next use of a memory upgrades it"
 _BACKUP = "restore the store from a backup: nothing in it confirms what was there"
-
+_SIZE = (
+    "SELECT (SELECT count(*) FROM memories),"
+    " (SELECT count(*) FROM entries WHERE memory IN (SELECT number FROM memories))"
+    " + (SELECT count(*) FROM documents WHERE memory IN (SELECT number FROM memories))"
+)
 _MEND = Step(
     kind="rewrite", text="restore the constant parts of the store's header; the old file is kept beside the new one"
 )
@@ -97,31 +101,21 @@ def _examine(file: "Connection", path: str, indexes: str) -> Examined:
     file.execute("BEGIN")
     application, version = (file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
     if (application, version) == (APPLICATION, 1):
-        advice = "nothing to do: the next use of a memory upgrades it"
-        return Examined(
-            path, notes=(Finding("note", path, "a store of format 1, without checksums of records", advice),)
-        )
+        checked = str(file.execute("PRAGMA integrity_check(1)").fetchone()[0])
+        note = Finding("note", path, "a store of format 1, without checksums of records", _UPGRADED)
+        damage = Finding("damage", path, f"a store of format 1 that cannot be upgraded: {checked}", _BACKUP)
+        return Examined(path, notes=(note if checked == "ok" else damage,))
     problems: list[StoreProblem] = []
     if has_damaged_header(path):
         problems.append(StoreProblem("the file", "its header is not that of a store", _MEND))
     problems += Examination(file).problems()
-    known: dict[str, Known] = {}
-    with tolerant(file):
-        try:
-            known.update(_known(file))
-        except Exception as error:
-            if not is_damage(error):
-                raise
-            return Examined(path, tuple(problems))  # indexes are compared once the store can be read
-    found = tuple(examine_indexes(indexes, known))
-    records = sum(len(memory.entries) + len(memory.documents) for memory in known.values())
-    return Examined(path, tuple(problems), found, (), len(known), records)
-
-
-def _known(file: "Connection") -> Iterator[tuple[str, Known]]:
-    for number, memory_id in file.execute("SELECT number, id FROM memories").fetchall():
-        numbers = (
-            frozenset(row[0] for row in file.execute(query, (number,)))
-            for query in ("SELECT seq FROM entries WHERE memory = ?", "SELECT version FROM documents WHERE memory = ?")
-        )
-        yield str(memory_id), Known(*numbers)
+    file.execute("ROLLBACK")  # what follows is read as it is then
+    try:
+        with tolerant(file):
+            found = tuple(examine_indexes(indexes, StoredRecords(file)))
+            memories, records = file.execute(_SIZE).fetchone()
+    except Exception as error:
+        if not is_damage(error):
+            raise
+        return Examined(path, tuple(problems))  # indexes are compared once the store can be read
+    return Examined(path, tuple(problems), found, (), memories, records)
