@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 from campaigns import Campaign
-from turn.poison import BUDGET, CHANNELS, Channel, Poison, payloads
+from turn.poison import BUDGET, CHANNELS, ORDERS, Channel, Poison, payloads
 from turn.scenes import close_all
 
+import daypack
 from daypack.errors import BadInput, BadMessage, BadName
 from daypack.session import Session
 from daypack.turn.dialects import NAMES, dialect
 from daypack.turn.turn import Turn
+from daypack.types.history import Message
 from daypack.types.names import CONTROLS
 
 # Names in lines of daypack's own: of a folder, of a model, of a pin. They are escaped, and part of their line.
@@ -41,7 +43,7 @@ def test_no_poison_gains_authority_or_hides(campaign: Campaign, channel: Channel
             inside.mkdir()
             try:
                 session = channel.send(str(Path(folder, "home")), inside, poison)
-                session.append("user", f"Please go on with {poison.word}.")
+                session.append("user", "Please go on.")
                 check(session, channel, poison)
             except (BadName, BadInput, BadMessage):
                 assert channel.may_refuse  # at the door
@@ -73,7 +75,20 @@ def check(session: Session, channel: Channel, poison: Poison) -> None:
     check_pack(turn, poison)
     assert session.replay(turn.event_id or "").pack_md == turn.pack_md
     if channel.searched:
-        assert any(poison.word in hit.text for hit in session.search_history(poison.word))
+        # Messages that have the order, not those that merely ask about the word.
+        having = {f"messages:{message.seq}" for message in session.messages() if has_order(message)}
+        assert having
+        assert having & {hit.source for hit in session.search_history(poison.word, 20)}
+    if channel.name == "memory entry":
+        with daypack.open_memory(home=session.layout.root) as memories:
+            assert session.memory is not None
+            found = memories.search_memories(session.meta["memory"]["memory_id"], f"harbour page {poison.word}")
+        assert any(poison.word in entry.raw_entry for entry in found.entries)
+
+
+def has_order(message: Message) -> bool:
+    said = "\n".join([message.text, *(call.arguments for call in message.tool_calls)])
+    return any(order in said for order in ORDERS)
 
 
 def system_texts(body: dict[str, Any]) -> list[str]:
