@@ -234,3 +234,30 @@ def test_calls_without_ids_and_names_in_an_older_log_get_such_as_providers_take(
     results = [message for message in turn.parts.messages if message.role == "tool"]
     assert [message.content for message in results] == ["one", "two"]
     assert omitted(turn) == {}
+
+
+@pytest.mark.parametrize("damaged", [[1], [2], [3], [1, 2], [2, 3], [1, 2, 3, 4, 5]])
+def test_a_damaged_line_is_recorded_wherever_it_is(home: str, damaged: list[int]) -> None:
+    session = stage(home)
+    for role in ("system", "assistant", "user", *["assistant", "user"] * 5):
+        session.append(role, "Hello.")
+    path = session.layout.messages
+    release(session)
+    with open(path, "rb") as log:
+        lines = log.read().splitlines(keepends=True)
+    for seq in damaged:
+        lines[seq - 1] = b"?" * (len(lines[seq - 1]) - 1) + b"\n"
+    with open(path, "wb") as log:
+        log.writelines(lines)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = daypack.open_session("work", home=home, durability="os", workspace="")
+        for _ in range(2):
+            turn = session.prepare()
+            check_requests(turn)
+            check_left(turn, range(1, 14))
+            session.append("user", "And now?")
+            assert {item for item, (_, note) in omitted(turn).items() if note == "damaged line"} == {
+                f"messages:{seq}" for seq in damaged
+            }
+            assert {missing.id for missing in turn.missing} == {f"messages:{seq}" for seq in damaged}

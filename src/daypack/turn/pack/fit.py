@@ -33,7 +33,7 @@ from daypack.turn.items import (
 from daypack.turn.pack.additions import MESSAGES_AROUND, added_items, addition_cost, place_additions
 from daypack.turn.pack.assemble import ANSWERED
 from daypack.turn.pack.new_tail import Space, Tail, begin_tail
-from daypack.turn.pack.omissions import open_calls, outside_tail, unreadable, within_tail
+from daypack.turn.pack.omissions import open_calls, outside_tail, question_of, unreadable, within_tail
 from daypack.turn.pack.select import Selection, objection
 from daypack.turn.pack.tail import settle_window
 from daypack.turn.pack.volatile import (
@@ -363,7 +363,7 @@ def _close(
         added=added,
         volatile=volatile,
         omitted=(*omitted, *more, *outside, *gaps, *within),
-        missing=(*surface.missing, *surface.working_missing, *calls, *map(_question, gaps)),
+        missing=(*surface.missing, *surface.working_missing, *calls, *map(question_of, gaps)),
         prefix_cost=prefix.cost,
         tail_cost=tail_cost,
         volatile_cost=volatile_cost(volatile),
@@ -412,8 +412,3 @@ def _in_prefix(surface: Surface, prefix: _Prefix) -> set[int]:
     """Return the seqs of leading messages that the prefix contains."""
     ids = {item.id for item in prefix.items}
     return {seq for seq in range(1, surface.first) if message_range(seq, seq) in ids}
-
-
-def _question(gap: Omission) -> Missing:
-    question = f"What did {gap.item} say? Its line is damaged."
-    return Missing(id=gap.item, question=question, severity="high", requested=gap.item)

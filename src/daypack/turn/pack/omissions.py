@@ -96,12 +96,18 @@ def unreadable(surface: Surface, window: Window, tail: Tail, recorded: Collectio
         return []
     readable = {entry.message.seq for entry in window.entries}
     gaps = (seq for seq in range(tail.start, surface.last + 1) if seq not in readable)
-    items = (message_range(seq, seq) for seq in gaps)
-    return [
-        Omission(item=item, reason="custom", note="damaged line", high_impact=True)
-        for item in items
-        if item not in recorded
-    ]
+    return [gap for gap in map(damaged_line, gaps) if gap.item not in recorded]
+
+
+def damaged_line(seq: int) -> Omission:
+    """Return the record of a message that cannot be read."""
+    return Omission(item=message_range(seq, seq), reason="custom", note="damaged line", high_impact=True)
+
+
+def question_of(gap: Omission) -> Missing:
+    """Return the question that a damaged line leaves."""
+    question = f"What did {gap.item} say? Its line is damaged."
+    return Missing(id=gap.item, question=question, severity="high", requested=gap.item)
 
 
 def open_calls(settled: Settled) -> list[Missing]:

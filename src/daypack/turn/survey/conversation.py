@@ -30,6 +30,7 @@ class Conversation:
         self.first = _first(self.leading)  # the first message that is not an instruction
         # Messages before the first user message, if there is one among the first few.
         self.has_leading = bool(self.leading) and self.leading[0].role != "user" and self.first != self.leading[0].seq
+        self.damaged = _damaged(self.leading, self.first) if self.first > 1 else ()
         self.user: Entry | None = None
         self.hidden: Omission | None = None  # all messages, for a target that sees none
         if target in READERS:
@@ -133,6 +134,12 @@ def _has_output(entries: Sequence[Entry], after: int) -> bool:
         if entry.message.role == "tool":
             return True
     return False
+
+
+def _damaged(leading: Sequence[Message], first: int) -> Sequence[int]:
+    """Return the messages before the first that cannot be read."""
+    readable = {message.seq for message in leading}
+    return [seq for seq in range(1, first) if seq not in readable]
 
 
 def _first(leading: Sequence[Message]) -> int:

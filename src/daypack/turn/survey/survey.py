@@ -29,6 +29,7 @@ from daypack.turn.pack.changes import changes
 from daypack.turn.pack.fence import Measure, measurer
 from daypack.turn.pack.fit import may_begin_epoch
 from daypack.turn.pack.new_tail import Space, all_messages, begin_tail
+from daypack.turn.pack.omissions import damaged_line, question_of
 from daypack.turn.policy import (
     IMPORT_SHARE,
     MAX_IMPORT_TOKENS,
@@ -312,6 +313,9 @@ def _sources(
     layout = inputs.history.layout
     if conversation.has_leading:
         yield from sources.leading(conversation.leading)
+    for seq in conversation.damaged:
+        gap = damaged_line(seq)
+        yield from (gap, question_of(gap))
     if pins:
         yield from sources.pinned(pins)
     if folded.switches:
