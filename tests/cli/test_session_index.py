@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,8 +13,8 @@ from cli.conftest import Command
 from faults import Faults, injected, refused_writing
 
 import daypack
-from daypack.history import session_index
 from daypack.history.layout import find_home
+from daypack.history.listing import index as session_index
 from daypack.upkeep.erase.apply import apply as erase
 from daypack.upkeep.erase.plan import Request
 
@@ -259,3 +260,72 @@ def test_a_long_session_is_shown_without_reading_its_messages(command: Command, 
     sidecar.unlink()
     show()  # counted from the log
     assert shown[2]["tokens"] == shown[1]["tokens"]
+
+
+def _read_nothing(_folder: str, _title: object) -> None:
+    """Every session has to be opened."""
+
+
+def opened_list(command: Command, many: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+    """Return the list that is made by opening every session."""
+    with monkeypatch.context() as patched:
+        patched.setattr(session_index, "read_row", _read_nothing)
+        return fresh(command, many)
+
+
+def test_a_first_list_opens_each_file_of_an_ordinary_session_once(command: Command, many: Path) -> None:
+    opened = opens_of(lambda: fresh(command, many))
+    of_sessions = [path for path in opened if path.startswith(f"{many}/")]
+    assert len(of_sessions) == len(set(of_sessions)) == COUNT * 8
+
+
+@pytest.mark.filterwarnings("ignore::daypack.errors.DamageWarning")
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_row_that_is_read_is_the_row_of_the_opened_session(
+    command: Command, many: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    CHANGES[change](many / "s5")
+    assert fresh(command, many) == opened_list(command, many, monkeypatch)
+
+
+@pytest.mark.filterwarnings("ignore::daypack.errors.DamageWarning")
+def test_whatever_happens_to_the_bytes_of_a_session_its_row_is_the_one_of_the_opened_session(
+    command: Command, many: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("s1", "s2"):
+        _append(many / name)
+    files = [path for name in ("s1", "s2", "s3") for path in sorted((many / name).rglob("*")) if path.is_file()]
+    whole = {path: path.read_bytes() for path in files}
+    chance = random.Random(11)
+    for round_ in range(40):
+        for path in chance.sample(files, 3):
+            path.write_bytes(_harmed(whole[path], chance))
+        assert fresh(command, many) == opened_list(command, many, monkeypatch), round_
+        for path, data in whole.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+
+def test_a_slot_that_points_far_past_the_log_is_not_followed(
+    command: Command, many: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sidecar = many / "s4" / "context" / "offsets" / "messages.idx"
+    data = bytearray(sidecar.read_bytes())
+    data[64 : 64 + 8] = (1 << 62).to_bytes(8, "little")  # the offset of the first line
+    sidecar.write_bytes(data)
+    assert fresh(command, many) == opened_list(command, many, monkeypatch)
+
+
+def _harmed(data: bytes, chance: random.Random) -> bytes:
+    at = chance.randrange(len(data) + 1)
+    match chance.randrange(5):
+        case 0:
+            return data[:at]
+        case 1:
+            return data[:at] + bytes([chance.randrange(256)]) + data[at + 1 :]
+        case 2:
+            return data[:at] + data[at // 2 :]
+        case 3:
+            return data + b'{"role":"user","content":"by hand"}\n'
+        case _:
+            return b""

@@ -21,6 +21,8 @@ def fit(text: str, width: int) -> str:
     line = safe_line(text)
     if len(line) * 2 <= width or columns(line) <= width:
         return line
+    if line.isascii():
+        return line[: width - len(_ELLIPSIS)].rstrip() + _ELLIPSIS if width > 0 else ""
     used, kept = len(_ELLIPSIS), ""
     for character in line:
         used += columns(character)

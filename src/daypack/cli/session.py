@@ -10,11 +10,11 @@ from daypack.cli.columns import AGE_COLUMNS, age, fit, terminal_width
 from daypack.cli.options import add_place, default_agent, natural, open_named
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line
 from daypack.config import Settings, from_environment, from_file, settle
-from daypack.derived.title import title_of
+from daypack.derived.title import first_words, title_of
 from daypack.errors import DaypackError
 from daypack.history.facets import Facets
 from daypack.history.layout import Home, find_home
-from daypack.history.session_index import SessionIndex
+from daypack.history.listing.index import SessionIndex
 from daypack.session import Session, open_session
 
 _PIPE_COLUMNS = 160  # where output is not a terminal
@@ -57,7 +57,11 @@ def _new(args: argparse.Namespace) -> int:
 def _list(args: argparse.Namespace) -> int:
     home = find_home(args.home, args.uid)
     index = _index(home, args.agent)
+    if not args.n:
+        index.fill(index.names, first_words)
     names = sorted(index.names, key=lambda name: _updated(home, args.agent, name, index), reverse=True)
+    if args.n:
+        index.fill(names[: args.n], first_words)
     rows = [_row(name, args, index) for name in names[: args.n or None]]
     index.save()
     if args.json:

@@ -20,8 +20,8 @@ from daypack.files import atomic
 from daypack.files.lock import Lock
 from daypack.history.facets import Facets
 from daypack.history.layout import Home, Layout, check_name
+from daypack.history.listing.index import forget_rows
 from daypack.history.session import History, absent
-from daypack.history.session_index import forget_rows
 from daypack.upkeep.gc.policy import read_policy
 from daypack.upkeep.gc.session_files import size_of
 from daypack.upkeep.session_settings import settings_of

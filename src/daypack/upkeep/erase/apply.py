@@ -14,8 +14,8 @@ from daypack.config import Config
 from daypack.errors import BadInput, DaypackError
 from daypack.history.draft import draft_event
 from daypack.history.layout import Home
+from daypack.history.listing.index import forget_rows
 from daypack.history.session import History
-from daypack.history.session_index import forget_rows
 from daypack.memory.audit.log import AuditLog
 from daypack.memory.audit.record import Deed
 from daypack.memory.store.port import Rewritten, is_id

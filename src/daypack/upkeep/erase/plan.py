@@ -10,8 +10,8 @@ from msgspec import Struct, structs
 
 from daypack.errors import BadInput, Damaged, EntryMissing, MemoryMissing, SourceMissing
 from daypack.history.layout import Home
+from daypack.history.listing.index import index_paths
 from daypack.history.reader import decoder_of
-from daypack.history.session_index import index_paths
 from daypack.memory.backend import Backend, open_backend
 from daypack.memory.store.port import Rewritten, Store
 from daypack.plain_files import open_plain

@@ -11,7 +11,7 @@ unwritable file costs time, nothing else.
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 from zlib import crc32
@@ -23,33 +23,16 @@ from daypack.errors import DaypackError
 from daypack.files import atomic
 from daypack.history.layout import Home
 from daypack.history.lines import UNREADABLE
+from daypack.history.listing.row import FILES, Row, Status, Title, read_row, statuses_of
 
 _NAME = "sessions.idx"
 _MAGIC = b"daypack-sessions-1 "
 LEAST = 100  # sessions; fewer are listed in 50 ms without it
 _SETTLED_NS = 2_000_000_000  # a file that was changed within this time may change again with the same time
-_FILES = ("", "messages.jsonl", "events.jsonl", "meta.json", "state", "created_at", "updated_at", "cwd")
-
-Status = tuple[int, int, int, int]  # time of modification, time of change, size, inode
-_ABSENT: Status = (0, 0, 0, 0)
+_LOG = FILES.index("messages.jsonl")
 
 
-class Row(Struct, frozen=True):
-    """What a list shows of a session."""
-
-    title: str | None
-    state: str
-    created_at: str
-    updated_at: str
-    cwd: str
-    model: str | None
-    tokenizer: str
-    messages: int
-    events: int
-    tokens: int
-
-
-class _Entry(Struct, frozen=True, array_like=True):
+class _Entry(Struct, frozen=True, array_like=True, gc=False):
     name: str
     statuses: tuple[Status, ...]
     row: Row
@@ -70,9 +53,11 @@ class SessionIndex:
         self._settings = settings or ""
         self._rows: dict[str, _Entry] = {}
         self._changed = False
+        self._began = time.time_ns()
         real = os.path.realpath(home.root) + self.folder[len(home.root) :]
         is_real = os.path.realpath(self.folder) == real  # opening refuses a link, and so does a list
-        self._used = settings is not None and len(self.names) >= LEAST and is_real
+        self._readable = settings is not None and is_real
+        self._used = self._readable and len(self.names) >= LEAST
         if self._used:
             self._read()
 
@@ -83,28 +68,42 @@ class SessionIndex:
 
     def changed_at(self, name: str) -> int:
         """Return when the log of a session with a row was changed, in nanoseconds."""
-        return self._rows[name].statuses[_FILES.index("messages.jsonl")][0]
+        return self._rows[name].statuses[_LOG][0]
+
+    def fill(self, names: Iterable[str], title: Title) -> None:
+        """Make the rows that are missing, from the bytes they need; none for a session that has to be opened."""
+        if self._readable:
+            for name in names:
+                if name not in self._rows and (made := read_row(f"{self.folder}/{name}", title)):
+                    self._add(_Entry(name, *made))
 
     def make(self, name: str, describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return what `describe` returns, and keep it if it was made from settled files and is complete."""
+        """Return what `describe` returns, and keep it if no file was changed meanwhile and it is complete."""
         if not self._used:
             return describe()
-        before = self._status(name)
+        before = statuses_of(f"{self.folder}/{name}")
         found = describe()
-        newest = max(max(status[:2]) for status in before)
-        if time.time_ns() - newest > _SETTLED_NS and self._status(name) == before:
+        if statuses_of(f"{self.folder}/{name}") == before:
             with suppress(msgspec.ValidationError):  # an error, a count that is not known yet
                 row = msgspec.convert({key: found.get(key) for key in Row.__struct_fields__}, Row)
-                self._rows[name] = _Entry(name, before, row)
-                self._changed = True
+                self._add(_Entry(name, before, row))
         return found
 
     def save(self) -> None:
         """Write the file if rows were added or dropped; where that is not possible, the next list makes them again."""
         if self._changed:
-            data = msgspec.json.encode(_Content(self._settings, [self._rows[name] for name in sorted(self._rows)]))
+            kept = [entry for _, entry in sorted(self._rows.items()) if self._is_settled(entry)]
+            data = msgspec.json.encode(_Content(self._settings, kept))
             with suppress(DaypackError):
                 atomic.replace(self._path, _MAGIC + b"%08x\n" % crc32(data) + data, durable=False)
+
+    def _add(self, entry: _Entry) -> None:
+        self._rows[entry.name] = entry
+        self._changed = self._changed or (self._used and self._is_settled(entry))
+
+    def _is_settled(self, entry: _Entry) -> bool:
+        """Return True if a change after the list began gives the files other statuses."""
+        return self._began - max(max(status[:2]) for status in entry.statuses) > _SETTLED_NS
 
     def _read(self) -> None:
         try:
@@ -118,13 +117,9 @@ class SessionIndex:
             return
         names = set(self.names)
         for entry in content.entries:
-            if entry.name in names and self._status(entry.name) == entry.statuses:
+            if entry.name in names and statuses_of(f"{self.folder}/{entry.name}") == entry.statuses:
                 self._rows[entry.name] = entry
         self._changed = len(self._rows) < len(content.entries)
-
-    def _status(self, name: str) -> tuple[Status, ...]:
-        folder = f"{self.folder}/{name}/"
-        return tuple([_status(folder + file) for file in _FILES])
 
 
 def index_paths(home: Home) -> list[str]:
@@ -136,11 +131,3 @@ def forget_rows(home: Home) -> None:
     """Delete the rows of a user's sessions: they have the first words of each."""
     for path in index_paths(home):
         atomic.discard(path)
-
-
-def _status(path: str) -> Status:
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return _ABSENT
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

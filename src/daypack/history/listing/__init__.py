@@ -1,0 +1,1 @@
+"""What a list shows of each session, without opening it."""
