@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from typing import BinaryIO
+from io import BufferedReader
 
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
@@ -33,11 +33,11 @@ def open_fd(path: str, flags: int = 0) -> int:
     return fd
 
 
-def open_plain(path: str) -> BinaryIO:
+def open_plain(path: str) -> BufferedReader:
     """Open a plain file for reading; raise OSError for a named pipe, a device, a socket or a folder."""
     return open(open_fd(path), "rb")
 
 
-def open_named(path: str) -> BinaryIO:
+def open_named(path: str) -> BufferedReader:
     """Open what a user named on the command line: a plain file, or a stream of the shell (/dev/stdin, `<(…)`)."""
     return open(path, "rb") if path.startswith(_STREAMS) else open_plain(path)

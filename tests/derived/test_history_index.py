@@ -18,6 +18,7 @@ from daypack.search.lexical import Lexical
 from daypack.session import Session
 from daypack.turn.items import Missing
 from daypack.turn.turn import Turn
+from daypack.types.deadline import Deadline
 from daypack.types.history import Message, ToolCall
 
 TOPICS = ("harbour", "glacier", "orchard", "violin", "lantern", "walrus", "copper")
@@ -159,7 +160,7 @@ def test_a_second_long_import_waits_for_the_gap_of_the_first(imported: Session, 
 
 def test_a_turn_without_time_indexes_nothing(imported: Session) -> None:
     index = index_of(imported)
-    assert index.catch_up(index.end, lambda: False) == [Unindexed(1, COUNT + 1)]
+    assert index.catch_up(index.end, Deadline(seconds=0)) == [Unindexed(1, COUNT + 1)]
 
 
 def test_a_search_waits_for_the_whole_index_and_reports_progress(imported: Session, tmp_path: Path) -> None:

@@ -20,10 +20,14 @@ from daypack.serve.stdio import loop as stdio
 from daypack.types.memory import Consistency, User
 
 
+def _unchanged(value: Any) -> Any:
+    return value
+
+
 class Slow:
     """Memories whose barrier lasts until it is let go, and which note the order of what they were asked."""
 
-    backend = SimpleNamespace(shown=lambda value: value, audit=None)
+    backend = SimpleNamespace(shown=_unchanged, audit=None)
 
     def __init__(self) -> None:
         self.asked: list[str] = []

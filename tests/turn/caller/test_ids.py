@@ -287,4 +287,4 @@ def test_blocks_without_secrets_are_not_called_masked(home: str) -> None:
     session.append("user", f"The key is {SECRET}.")
     turn = session.prepare(items=[item(content=f"Use {SECRET}.")])
     assert {block.redaction_state for block in turn.assembly.blocks} == {"none"}
-    assert cast(Any, turn.envelope.assemblies[0]).ordered_blocks[0].redaction_state == "none"
+    assert turn.envelope.assemblies[0].ordered_blocks[0].redaction_state == "none"
