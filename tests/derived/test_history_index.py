@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,23 @@ def test_a_second_long_import_waits_for_the_gap_of_the_first(imported: Session, 
 def test_a_turn_without_time_indexes_nothing(imported: Session) -> None:
     index = index_of(imported)
     assert index.catch_up(index.end, Deadline(seconds=0)) == [Unindexed(1, COUNT + 1)]
+
+
+def test_a_turn_waits_for_another_writer_of_the_index_until_its_deadline_only(imported: Session) -> None:
+    index = index_of(imported)
+    index.catch_up(index.end)
+    index.build()
+    imported.append("user", "one more")
+    writer = sqlite3.connect(imported.history.layout.derived("search"), isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")  # held for the whole test
+    try:
+        assert index.catch_up(index.end, Deadline.after(0.05)) == [Unindexed(index.end - 1, index.end)]
+        turn = imported.prepare(budget={"tokens": 8000, "ms": 60})
+        assert [missing.requested for missing in unsearched(turn)] in ([], [f"messages:{index.end - 1}"])
+    finally:
+        writer.execute("ROLLBACK")
+        writer.close()
+    assert index.catch_up(index.end) == []
 
 
 def test_a_search_waits_for_the_whole_index_and_reports_progress(imported: Session, tmp_path: Path) -> None:

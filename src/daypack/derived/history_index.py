@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from daypack.config import Config
 from daypack.derived.raw_history import OWN_TOOLS, is_recalled
+from daypack.errors import StorageFailed
 from daypack.files import atomic
 from daypack.files.lock import held_without_waiting
 from daypack.forks import forks
@@ -86,7 +87,13 @@ class HistoryIndex:
             waiting = self._is_long(unindexed)
             if waiting and (step.in_gap or self._bytes(step.start, step.stop) > NEWEST_BYTES):
                 return unindexed
-            self._take(step)
+            try:
+                with self._open().waiting(deadline):
+                    self._take(step)
+            except StorageFailed:
+                if deadline.has_passed:  # another process is writing to it
+                    return unindexed
+                raise
 
     def build(self, closing: threading.Event | None = None) -> None:
         """Index everything, newest part first.

@@ -17,6 +17,7 @@ from daypack.errors import Damaged, StorageFailed, UnsafePath
 from daypack.files.atomic import discard, make_folders, release, sync_folder
 from daypack.files.commit import Group, Task
 from daypack.files.lock import LockableFile
+from daypack.types.deadline import Deadline
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -138,6 +139,19 @@ class Database:
             connection = self.open(operation)
             with self.refusing(operation):
                 return work(connection)
+
+    @contextmanager
+    def waiting(self, operation: str, deadline: Deadline) -> Generator[None]:
+        """Wait for other processes until the deadline only, and in no case longer than otherwise."""
+        with self._threads:
+            connection = self.open(operation)
+            limit = min(BUSY_SECONDS, deadline.remaining())
+            connection.execute(f"PRAGMA busy_timeout={int(limit * 1000)}")
+            try:
+                yield
+            finally:
+                if self._connection is connection:  # not closed meanwhile
+                    connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
 
     @contextmanager
     def refusing(self, operation: str) -> Generator[None]:

@@ -5,13 +5,14 @@ It is derived, so a file that is missing, foreign, damaged or of another format 
 """
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from daypack.errors import Damaged, StorageFailed
 from daypack.files.atomic import discard
 from daypack.files.database import COMPANIONS, Answer, Database, Format, Moved
+from daypack.types.deadline import Deadline
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -35,6 +36,16 @@ class IndexFile:
     def inode(self) -> int:
         """The file that was opened last."""
         return self._database.inode
+
+    @contextmanager
+    def waiting(self, operation: str, deadline: Deadline) -> Generator[None]:
+        """Wait for processes that write to the file until the deadline only."""
+        try:
+            self._database.open(operation)
+        except Damaged:
+            self._reopen(operation)
+        with self._database.waiting(operation, deadline):
+            yield
 
     def run(self, operation: str, work: Callable[["Connection"], Answer], *, writing: bool = False) -> Answer | None:
         """Run `work` in one transaction; return None if the file was unusable and has been replaced."""

@@ -5,6 +5,7 @@ in other languages and pairs of characters in scripts without spaces.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,7 @@ from daypack.search.neighbours import EntryTerms, Place, Rated, rate_entries
 from daypack.search.postings import MAX_TRIED, POSTINGS, Extent, read_terms, read_within
 from daypack.search.resident import Resident, ResidentMatches
 from daypack.search.words import query_terms
+from daypack.types.deadline import Deadline
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -140,6 +142,10 @@ class Lexical:
         coverage = self._file.run("open index", work) or Coverage()
         self._last_newest = coverage.newest
         return coverage
+
+    def waiting(self, deadline: Deadline) -> AbstractContextManager[None]:
+        """Wait until the deadline only for another process that writes to the index; then `add` and `fill` fail."""
+        return self._file.waiting("index", deadline)
 
     def add(self, docs: Iterable[Doc], *, start: int = 0, through: int = 0) -> int:
         """Add entries, ids ascending, all or none; return the newest id in the index. Known ids are skipped.
