@@ -1,7 +1,9 @@
 """A damaged record is reported and skipped by every door; it blocks nothing and is never returned."""
 
 import json
+import sqlite3
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -208,3 +210,30 @@ def test_an_intact_memory_warns_of_nothing(memories: Memories, memory_id: str, f
         assert b"damaged" not in b"".join(memories.export_memory(memory_id))
     assert filled[0].seq == 1
     assert memories.await_consistency(memory_id).damaged == ()
+
+
+@pytest.mark.parametrize("table", ["entries", "tags"])
+def test_a_filtered_search_goes_past_a_destroyed_page(memories: Memories, memory_id: str, table: str) -> None:
+    for seq in range(1, 151):
+        tags, text = ["even" if seq % 2 == 0 else "odd", "x" * 20], f"The harbour of Nantes has {seq} cranes."
+        memories.add_entry(memory_id, text, about={"author": "Ada", "tags": tags, "session": "s" * 60})
+    before = memories.search_memories(memory_id, "cranes of Nantes", top_k=50, where={"tags": ["even"]})
+    assert before.count == 50
+    memories.close()
+    destroy_page(store_path(memories), table)
+    found = memories.search_memories(
+        memory_id, "cranes of Nantes", top_k=50, where={"tags": ["even"], "author": "Ada", "since": "2020-01-01"}
+    )
+    assert found.count > 20
+    assert all(hit.tags[0] == "even" for hit in found.entries)
+    assert bool(found.damaged) is (table == "entries")
+
+
+def destroy_page(path: str, table: str) -> None:
+    """Overwrite a page in the middle of a table."""
+    with closing(sqlite3.connect(path)) as file:
+        query = "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' LIMIT 1 OFFSET 1"
+        (page,) = file.execute(query, (table,)).fetchone()
+    data = bytearray(Path(path).read_bytes())
+    data[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
+    Path(path).write_bytes(data)

@@ -4,9 +4,9 @@ A range is read with one query. If SQLite cannot finish it (a malformed page, by
 read one by one, so that only those that cannot be read are missing, and each of them is reported.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from daypack.files.database import is_damage
@@ -86,6 +86,36 @@ def pick_entries(connection: "Connection", memory: MemoryRow, seqs: Collection[i
             raise
         return _one_by_one(connection, memory, _ENTRIES, seqs, (len(seqs),))
     return [entry_of(row, memory.owner_id) for row in rows]
+
+
+def find_seqs(
+    connection: "Connection", memory: MemoryRow, conditions: Mapping[str, Any], tags: Sequence[str]
+) -> frozenset[int]:
+    """Return the seqs of the entries that match all conditions and tags.
+
+    Those that cannot be read are among them: if a search finds one by its index, it is reported as damaged.
+    """
+    query = " AND ".join(("SELECT seq FROM entries WHERE memory = ?", *conditions))
+    values = (memory.number, *conditions.values())
+    tagged = " AND seq IN (SELECT seq FROM tags WHERE memory = ? AND tag = ?)" * len(tags)
+    tag_values = [value for tag in tags for value in (memory.number, tag)]
+    try:
+        return frozenset(chain.from_iterable(connection.execute(query + tagged, (*values, *tag_values))))
+    except Exception as error:
+        if not is_damage(error):
+            raise
+    # Entries state their tags too, in case that the table of tags is damaged.
+    one = query + " AND instr(char(10) || tags || char(10), char(10) || ? || char(10))" * len(tags) + " AND seq = ?"
+    found: set[int] = set()
+    for seq in range(memory.newest, max(0, memory.newest - _MOST_STEPS), -1):
+        try:
+            if connection.execute(one, (*values, *tags, seq)).fetchone():
+                found.add(seq)
+        except Exception as error:
+            if not is_damage(error):
+                raise
+            found.add(seq)
+    return frozenset(found)
 
 
 def read_documents(

@@ -6,7 +6,6 @@ import.
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
@@ -42,7 +41,7 @@ from daypack.memory.store.port import (
     is_store_id,
     memory_missing,
 )
-from daypack.memory.store.reading import pick_entries, read_document, read_documents, read_entries
+from daypack.memory.store.reading import find_seqs, pick_entries, read_document, read_documents, read_entries
 from daypack.memory.store.rows import damage_of, memory_of, seal_memory
 from daypack.memory.store.sqlite_accounts import SqliteAccounts, user_number
 from daypack.memory.store.store_format import FORMAT
@@ -217,14 +216,9 @@ class SqliteStore:
             "session = ?": where.session,
         }
         applied = {condition: value for condition, value in conditions.items() if value is not None}
-        tagged = "seq IN (SELECT seq FROM tags WHERE memory = ? AND tag = ?)"
-        query = " AND ".join(("SELECT seq FROM entries WHERE memory = ?", *applied, *(tagged for _ in where.tags)))
-
-        def work(connection: "Connection", memory: MemoryRow) -> frozenset[int]:
-            tags = [value for tag in where.tags for value in (memory.number, tag)]
-            return frozenset(chain.from_iterable(connection.execute(query, (memory.number, *applied.values(), *tags))))
-
-        return self._read_memory("search_memories", user, memory_id, work)
+        return self._read_memory(
+            "search_memories", user, memory_id, lambda file, memory: find_seqs(file, memory, applied, where.tags)
+        )
 
     def erase_entry(self, user: str, memory_id: str, entry_id: str) -> None:
         """Remove an entry and all its bytes from the store's files; its seq is not reused."""
