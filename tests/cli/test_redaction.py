@@ -28,6 +28,21 @@ DOORS = (
     "log talk --events",
     "session show talk",
     "session list",
+    "turns talk",
+    "token list",
+    "erase --message 1 talk",
+    "erase --literal Facts --all --force",
+)
+# What was typed in the wrong place.
+MISTAKES = (
+    f"log {SECRET}",
+    f"recall talk {SECRET}",
+    f"memory show {SECRET}x",
+    f"token revoke {SECRET}",
+    f"budget talk {SECRET}",
+    f"import {SECRET}",
+    f"{SECRET} talk",
+    f"log talk --{SECRET}",
 )
 
 
@@ -38,13 +53,34 @@ def secrets(home: str) -> None:
         memory_id = memories.create_memory("Keys", "chat", f"about {SECRET}").memory_id
         about = About(session=SECRET, role=SECRET, author=SECRET, tags=(SECRET,), source=SECRET)
         memories.add_entry(memory_id, f"the token is {SECRET}", f"a token: {SECRET}", about=about)
+        memories.create_memory(SECRET)
+        memories.users.new_token("local", SECRET)
         memories.put_context(memory_id, f"# Facts\n- the token is {SECRET}\n")
     with daypack.open_session("talk", home=home, durability="os") as session:
         session.pin("rules", f"use {SECRET}")
-        session.append("user", f"my token is {SECRET}")
+        session.append("user", f"my token is {SECRET}", meta={SECRET: 1})
         session.append("assistant", f"your token is {SECRET}")
         put_child(session.history, "scout", ChildUpdate(handoff=SECRET, result=f"found {SECRET}", agent=SECRET))
         session.add_question(f"is {SECRET} valid?", needed_for=SECRET)
+        session.append_event("note.made", {SECRET: SECRET})
+        session.prepare(model=SECRET)
+
+
+@pytest.mark.requirement("G18")
+@pytest.mark.usefixtures("secrets")
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_an_error_repeats_no_secret(mistake: str, command: Command) -> None:
+    done = command(*mistake.split())
+    assert done.returncode
+    assert SECRET not in done.stdout + done.stderr
+    assert MARKER in done.stderr
+
+
+@pytest.mark.requirement("G18")
+def test_the_stored_message_is_printed_without_its_secret(command: Command) -> None:
+    done = command("append", "talk", f"my token is {SECRET}", "--json")
+    assert MARKER in done.stdout
+    assert SECRET not in done.stdout
 
 
 @pytest.mark.requirement("G18")

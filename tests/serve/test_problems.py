@@ -5,6 +5,7 @@ import json
 import pytest
 
 from daypack import errors
+from daypack.serve.mcp.jsonrpc import RpcError
 from daypack.serve.problems import describe
 
 PLACE = "/home/somebody/.daypack/home/1000/memory/store.sqlite"
@@ -67,3 +68,15 @@ def test_a_callers_mistake_is_told_with_what_to_do() -> None:
         "error": {"code": "TooLong", "message": "the document has 5,001 characters", "hint": "trim it"}
     }
     assert json.loads(told.rpc_body)["error"]["data"] == {"code": "TooLong", "hint": "trim it"}
+
+
+@pytest.mark.requirement("G18")
+def test_an_error_does_not_repeat_a_secret_that_was_sent() -> None:
+    secret = "ghp_" + "0aB1" * 9
+    problem = describe(errors.BadInput(f"tags cannot be {secret!r}", hint=f"not {secret}"))
+    assert (problem.message, problem.hint) == (
+        "tags cannot be '[redacted:github-token]'",
+        "not [redacted:github-token]",
+    )
+    error = RpcError(-32602, f"Unknown tool: {secret}", {"uri": f"daypack://{secret}"})
+    assert secret not in f"{error.message} {error.data}"

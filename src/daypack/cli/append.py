@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from daypack.cli.input import read_text, unreadable
-from daypack.cli.options import add_place, natural
+from daypack.cli.options import add_place, natural, shown
 from daypack.cli.terminal import Progress, counted, json_text, print_note, safe_line
 from daypack.config import Settings
 from daypack.errors import BadInput, BadMessage, DaypackError
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             appended = _append_lines(session, lines, args)
         else:
             message = session.append(args.role or "user", content, **names)
-            appended = json_text(message) if args.json else message.id
+            appended = json_text(shown(session, message)) if args.json else message.id
     print(appended)
     if is_new and not args.json:
         _print_new(args.session, home.list(args.agent))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from daypack.cli.input import read_text
 from daypack.cli.main import EXIT_FAILED
-from daypack.cli.options import add_place, find_name
+from daypack.cli.options import add_place, find_name, shown_of
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadInput
 from daypack.history.layout import find_home
@@ -63,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
     home = find_home(args.home, args.uid)
     if args.apply:
         with acting("cli"):
-            return _print_applied(apply(home, request, args.plan), args)
-    return _print_planned(plan(home, request), args)
+            return _print_applied(shown_of(home, apply(home, request, args.plan)), args)
+    return _print_planned(shown_of(home, plan(home, request)), args)
 
 
 def _read_literal(args: argparse.Namespace) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, Unpack
 from daypack.cli.terminal import print_note, safe_line, shell_word
 from daypack.config import Settings
 from daypack.errors import BadInput
-from daypack.history.layout import find_home
+from daypack.history.layout import Home, find_home
 from daypack.history.sessions import find_session
 from daypack.session import Session, open_session
 
@@ -78,6 +78,17 @@ def shown(session: Session, value: _Value) -> _Value:
     if session.history.config.redaction == "off":
         return value
     from daypack.text.redact.records import redact_any  # noqa: PLC0415 — its patterns cost 20 ms
+
+    return redact_any(value)
+
+
+def shown_of(home: Home, value: _Value) -> _Value:
+    """Return a value about a whole home as a command may print it, by the setting of the home."""
+    from daypack.memory.backend import open_backend  # noqa: PLC0415 — few commands need it
+
+    if not open_backend(home).redacting:
+        return value
+    from daypack.text.redact.records import redact_any  # noqa: PLC0415
 
     return redact_any(value)
 

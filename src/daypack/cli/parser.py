@@ -29,10 +29,10 @@ class Parser(argparse.ArgumentParser):
 
     def refuse(self, problem: str, hint: str = "") -> NoReturn:
         """Print a problem and a hint, and exit with the code of a usage error."""
-        from daypack.cli.terminal import print_note, safe_line  # noqa: PLC0415 — only for errors
+        from daypack.cli.terminal import error_line, print_note  # noqa: PLC0415 — only for errors
 
-        print_note(f"{self.prog}: {safe_line(problem)}")
-        print_note(f"  → {safe_line(hint)}" if hint else f"  → see `{self.prog} --help`")
+        print_note(f"{self.prog}: {error_line(problem)}")
+        print_note(f"  → {error_line(hint)}" if hint else f"  → see `{self.prog} --help`")
         self.exit(EXIT_USAGE)
 
     def print_help(self, file: "SupportsWrite[str] | None" = None) -> None:

@@ -92,10 +92,17 @@ def _print_aside(text: str, end: str = "\n") -> None:
 
 def print_error(error: DaypackError) -> None:
     """Print an error with its place and its hint to standard error."""
-    place = f" [{safe_line(error.place)}]" if error.place else ""
-    print_note(f"daypack: {safe_line(error.problem)}{place}")
+    place = f" [{error_line(error.place)}]" if error.place else ""
+    print_note(f"daypack: {error_line(error.problem)}{place}")
     if error.hint:
-        print_note(f"  → {safe_line(error.hint)}")
+        print_note(f"  → {error_line(error.hint)}")
+
+
+def error_line(text: str) -> str:
+    """Return a text of an error as one line, without secrets: it repeats what was typed, and is pasted elsewhere."""
+    from daypack.text.redact.redact import redact  # noqa: PLC0415 — its patterns cost 20 ms
+
+    return safe_line(redact(text).text)
 
 
 class Progress:

@@ -64,7 +64,7 @@ def _list(args: argparse.Namespace, memories: Memories) -> int:
     users = memories.users
     if args.user is not None:
         users.find(args.user)
-    tokens = users.tokens(args.user)
+    tokens = [memories.backend.shown(token) for token in users.tokens(args.user)]
     if args.json:
         print(json_text(tokens))
         return 0

@@ -7,7 +7,7 @@ from itertools import islice
 from daypack.cli.columns import AGE_COLUMNS, age
 from daypack.cli.event_words import EPOCH_REASONS
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.options import add_place, natural, open_named, report_damage
+from daypack.cli.options import add_place, natural, open_named, report_damage, shown
 from daypack.cli.terminal import json_text, print_note, shell_word, table
 from daypack.turn.evidence.turn_list import ListedTurn, newest_turns
 
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
         turns = list(islice(listed, args.n or None))[::-1]
         earlier = next(listed, None) is not None
         if args.json:
-            print(json_text(turns))
+            print(json_text([shown(session, turn) for turn in turns]))
         elif not turns:
             print_note(f"no turn is recorded yet; `daypack prepare {shell_word(session.name)}` records one")
         else:

@@ -84,7 +84,10 @@ def describe(error: BaseException) -> Problem:
     code = type(error).__name__
     generic = next((text for kind, text in _GENERIC_MESSAGES.items() if isinstance(error, kind)), "")
     if not generic and isinstance(error, _PUBLIC):
-        return Problem(status, code, error.problem, error.hint)
+        from daypack.text.redact.redact import redact  # noqa: PLC0415 — its patterns cost 20 ms
+
+        # They repeat what the caller sent, which may be a secret in the wrong argument.
+        return Problem(status, code, redact(error.problem).text, redact(error.hint).text)
     return Problem(status, code, generic or _INTERNAL)
 
 

@@ -59,3 +59,13 @@ def test_a_value_of_any_type_is_redacted() -> None:
     assert redact_any({"pins": [SECRET, 3, None]}) == {"pins": ["[redacted:github-token]", 3, None]}
     assert redact_any((SECRET, 3)) == ("[redacted:github-token]", 3)
     assert redact_any(3) == 3
+
+
+@pytest.mark.requirement("G18")
+def test_the_names_of_members_keep_no_secret_and_no_member_is_lost() -> None:
+    value = {"a": [{SECRET: 1, f"{SECRET} ": 2, "[redacted:github-token]": 3}]}
+    shown = redact_any(value)
+    assert SECRET not in repr(shown)
+    assert sorted(shown["a"][0].values()) == [1, 2, 3]
+    plain = {"a": [{"b": 1}]}
+    assert redact_any(plain) is plain

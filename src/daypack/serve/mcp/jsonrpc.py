@@ -23,10 +23,13 @@ class RpcError(Exception):
     """A JSON-RPC error, as its sender receives it."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
+        from daypack.text.redact.records import redact_any  # noqa: PLC0415 — its patterns cost 20 ms
+
         super().__init__(message)
         self.code = code
-        self.message = message
-        self.data = data
+        # They repeat what the client sent, which may be a secret in the wrong place.
+        self.message: str = redact_any(message)
+        self.data: object = redact_any(data)
         self.id: Id | None = None
 
 

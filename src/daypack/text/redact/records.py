@@ -38,9 +38,33 @@ def redact_any(value: Any, limits: Mapping[str, int] | None = None) -> Any:  # n
         return redact_record(value, limits)
     if isinstance(value, dict | list):
         shown, kinds = redact_value(value)
-        return shown if kinds else cast("Any", value)
+        return _redact_keys(shown) if kinds or _has_secret_keys(value) else cast("Any", value)
     if isinstance(value, tuple):
         items = cast("tuple[Any, ...]", value)
         shown = tuple(redact_any(item, limits) for item in items)
         return items if all(new is old for new, old in zip(shown, items, strict=True)) else shown
     return value
+
+
+def _has_secret_keys(value: Any) -> bool:  # noqa: ANN401
+    if isinstance(value, list):
+        return any(map(_has_secret_keys, cast("list[Any]", value)))
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return any((isinstance(key, str) and redact(key).kinds) or _has_secret_keys(item) for key, item in items)
+    return False
+
+
+def _redact_keys(value: Any) -> Any:  # noqa: ANN401
+    """Return a JSON value without secrets in the names of its members; those that become the same are numbered."""
+    if isinstance(value, list):
+        return [_redact_keys(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    shown: dict[Any, Any] = {}
+    for key, item in cast("dict[Any, Any]", value).items():
+        name = first = redact(key).text if isinstance(key, str) else key
+        while name in shown:
+            name = f"{first} ({len(shown) + 1})"
+        shown[name] = _redact_keys(item)
+    return shown
