@@ -82,3 +82,11 @@ def test_a_file_that_is_no_backup_is_refused(command: Command, tmp_path: Path) -
     assert command("restore", str(tmp_path / "x"), "--apply").returncode == 3
     assert command("restore", str(tmp_path / "missing")).returncode == 1
     assert command("restore", str(tmp_path / "x"), "--plan", "1").returncode == 2
+
+
+def test_a_restore_that_was_interrupted_is_mentioned_by_doctor(command: Command, home: str) -> None:
+    assert command("doctor").returncode == 0
+    Path(home, ".restore").mkdir(parents=True)
+    assert "has changed nothing yet" in command("doctor").stdout
+    Path(home, ".restore", "journal").write_text("[]")
+    assert "run the same restore again" in command("doctor").stdout

@@ -42,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
     checked = [counted(len(names), "session")]
     memories = 0
     if not args.session:
+        from daypack.upkeep.backup.restore_plan import leftover  # noqa: PLC0415 — only without a session
         from daypack.upkeep.store_doctor.report import examine_memories  # noqa: PLC0415 — only without a session
 
         report = examine_memories(home).report()
@@ -51,8 +52,10 @@ def run(args: argparse.Namespace) -> int:
             checked.append(
                 f"{counted(memories, 'memory', 'memories')} with {counted(report.records, 'record')}",
             )
+        left = leftover(home.root)
+        findings += left
         if not args.json:
-            for finding in report.findings:
+            for finding in (*report.findings, *left):
                 _print(finding)
     damaged = any(finding.severity == "damage" for finding in findings)
     if args.json:

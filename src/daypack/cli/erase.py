@@ -95,6 +95,8 @@ def _print_planned(planned: Plan, args: argparse.Namespace) -> int:
     _mention_all(planned.elsewhere, args)
     if planned.is_empty:
         print("nothing found; nothing to erase")
+        if any(found.is_certain for found in planned.elsewhere):
+            print_note("only backups hold it: --apply records that it is erased, so that no restore brings it back")
         return EXIT_FAILED
     print(f"plan {planned.id}: {_total(planned.sessions, planned.memories)}")
     scope = "--all" if args.all else shell_word(args.session) if args.session else ""
@@ -121,6 +123,8 @@ def _print_applied(applied: Applied, args: argparse.Namespace) -> int:
     _print_elsewhere(applied.remaining, "still there")
     if empty:
         print("nothing found; nothing was erased")
+        if applied.marker:
+            print_note("only backups hold it: a restore of them will refuse it; delete them when you can")
         return EXIT_FAILED
     events = ", ".join(f"{safe_line(done.plan.session)} {done.event}" for done in applied.sessions)
     recorded = f"; recorded as {events}" if events else ""

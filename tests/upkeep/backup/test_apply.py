@@ -1,9 +1,11 @@
 """A backup contains all that cannot be made again, as it was at one moment, and is verified before it has its name."""
 
 import os
+import sqlite3
 import stat
 import tarfile
 import threading
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
@@ -162,6 +164,31 @@ def test_a_damaged_session_and_a_damaged_store_are_backed_up_as_they_are_and_rep
     with Backup(str(tmp_path / "b.tar")) as backup:
         assert backup.read(os.path.relpath(log, home)) == Path(log).read_bytes()
         assert backup.read(os.path.relpath(store, home)) == store.read_bytes()
+
+
+def test_a_file_in_very_many_folders_is_left_out_and_named(home: str, tmp_path: Path) -> None:
+    place = furnished(home)
+    deep = Path(place.folder, "prompts", *["a"] * 80)
+    deep.mkdir(parents=True)
+    (deep / "x.md").write_text("deep")
+    written = apply(place, Request(), str(tmp_path / "b.tar"))
+    assert [found.reason for found in written.left_out] == ["in too many folders"]
+    assert "home/ada/prompts/voice.md" in names(tmp_path / "b.tar")
+
+
+def test_a_record_of_a_memory_that_was_changed_is_found_by_its_checksum(home: str, tmp_path: Path) -> None:
+    place = furnished(home)
+    store = os.path.join(place.memory, "store.sqlite")
+    with closing(sqlite3.connect(store, isolation_level=None)) as file:
+        guards = file.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in guards:
+            file.execute(f"DROP TRIGGER {name}")
+        file.execute("UPDATE entries SET author = 'Eve'")
+        for _, statement in guards:
+            file.execute(statement)
+    written = apply(place, Request(), str(tmp_path / "b.tar"))
+    assert written.verified.is_damaged
+    assert {found.path for found in written.verified.findings} == {store}
 
 
 def test_sessions_and_memories_that_are_written_meanwhile_are_copied_at_one_position(home: str, tmp_path: Path) -> None:

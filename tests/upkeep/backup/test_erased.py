@@ -110,6 +110,35 @@ def test_a_session_that_was_deleted_before_the_erasure_is_known_by_its_backup(pl
         restore(place.root, path, Request())
 
 
+def test_what_only_a_backup_holds_is_recorded_and_not_brought_back(place: Home, tmp_path: Path) -> None:
+    path = made(place, tmp_path / "b.tar")
+    for name in ("work", "plain"):
+        archive(place, "default", name, Guard(0.0, force=True))
+        delete(place, "default", name, Guard(0.0, force=True))
+    with daypack.open_memory(home=place.root, uid=UID) as memories:
+        memory = memories.memories()[0].memory_id
+        memories.delete_memory(memory)
+        memories.erase_memory(memory)
+    assert plan_erasure(place, LITERAL).is_empty
+    applied = erase(place, LITERAL)
+    assert [file.path for file in applied.remaining] == [path]
+    assert applied.marker.startswith("[erased:")
+    planned = plan(place.root, path, Request(replace=("all",)))
+    assert {found.name for found in planned.erased} == {"default/work", "memory"}
+    with pytest.raises(BadInput, match="bring back what was erased"):
+        restore(place.root, path, Request(replace=("all",)))
+    restore(place.root, path, Request(session="plain"))
+
+
+def test_what_stays_in_the_home_is_no_erasure_of_its_backup(place: Home, tmp_path: Path) -> None:
+    with daypack.open_session("plain", home=place.root, uid=UID, durability="os") as session:
+        session.append("user", f"Again: {SECRET}")
+    path = made(place, tmp_path / "b.tar")
+    erase(place, EraseRequest(session="work", literal=SECRET))
+    planned = plan(place.root, path, Request(replace=("all",)))
+    assert {found.name for found in planned.erased} == {"default/work"}
+
+
 def test_a_backup_made_after_the_erasure_is_restored_without_a_question(place: Home, tmp_path: Path) -> None:
     erase(place, LITERAL)
     path = made(place, tmp_path / "b.tar")

@@ -4,6 +4,7 @@ import io
 import os
 import stat
 import tarfile
+import tempfile
 import time
 from hashlib import sha256
 from pathlib import Path
@@ -15,14 +16,19 @@ from upkeep.backup.homes import FACT, UID, furnished, leftovers, remembered, sai
 
 import daypack
 from daypack.errors import BadInput, Damaged, UnsafePath
+from daypack.files.atomic import make_folders
 from daypack.history.layout import Home
+from daypack.memory.audit.log import AuditLog
+from daypack.memory.audit.record import Deed
 from daypack.types.digest import digest_bytes
 from daypack.upkeep.archive import Guard
 from daypack.upkeep.backup.apply import apply as back_up
 from daypack.upkeep.backup.contents import Request as BackupRequest
+from daypack.upkeep.backup.extraction import remove_tree
 from daypack.upkeep.backup.manifest import Backup
 from daypack.upkeep.backup.restore import apply
 from daypack.upkeep.backup.restore_plan import Request, plan
+from daypack.upkeep.backup.scratch import scratch_folder
 from daypack.upkeep.backup.verify import verify
 
 
@@ -239,6 +245,77 @@ def test_duplicates_sparse_files_and_false_sizes_are_refused(tmp_path: Path) -> 
         verify(str(tmp_path / "4.tar"))
     with pytest.raises(Damaged, match="format"):
         verify(forged(tmp_path / "5.tar", [messages], {"format": "daypack-backup/9"}))
+
+
+def test_a_negative_size_a_deep_manifest_and_a_part_twice_are_refused(tmp_path: Path) -> None:
+    messages = (f"{SESSION}/messages.jsonl", b"")
+    header = tarfile.TarInfo(f"{SESSION}/messages.jsonl")
+    header.pax_headers = {"size": "-1024"}
+    (tmp_path / "1.tar").write_bytes(header.tobuf(tarfile.PAX_FORMAT) + bytes(1024))
+    with pytest.raises(Damaged, match="a damaged name"):
+        verify(str(tmp_path / "1.tar"))
+    deep = msgspec.Raw(b"[" * 100_000 + b"]" * 100_000)
+    with pytest.raises(Damaged, match="manifest cannot be read"):
+        verify(forged(tmp_path / "2.tar", [messages], {"more": deep}))
+    part = {"path": SESSION, "kind": "session"}
+    with pytest.raises(Damaged, match="twice"):
+        verify(forged(tmp_path / "3.tar", [messages], {"items": [part, part]}))
+    with pytest.raises(Damaged, match="is no folder"):
+        apply(str(tmp_path / "new"), forged(tmp_path / "4.tar", [messages], {"root": "/a\0b"}), Request())
+
+
+def test_a_path_with_more_folders_than_python_allows_calls_is_refused_and_can_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "t"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    name = f"{SESSION}/blob/" + "a/" * 1500 + "x"
+    path = forged(tmp_path / "b.tar", [(f"{SESSION}/messages.jsonl", b""), (name, b"")])
+    with pytest.raises(Damaged, match="is no place in a home"):
+        verify(path)
+    assert list(scratch.iterdir()) == []
+    make_folders(str(scratch / "/".join(["a"] * 1500)), durable=False)
+    remove_tree(str(scratch))
+    assert not scratch.exists()
+
+
+def test_a_home_of_the_backup_that_cannot_be_read_does_not_matter(tmp_path: Path) -> None:
+    foreign = tmp_path / "file"
+    foreign.write_text("not a home")
+    messages = (f"{SESSION}/messages.jsonl", b"")
+    path = forged(tmp_path / "b.tar", [messages], {"root": str(foreign)})
+    assert [item.name for item in apply(str(tmp_path / "new"), path, Request()).restored] == ["default/work"]
+
+
+def test_the_audit_log_of_a_home_is_kept(home: str, tmp_path: Path) -> None:
+    place = furnished(home)
+    log = Path(place.audit, "audit.jsonl")
+    with AuditLog(place.audit).recording(Deed(action="erase")):
+        backup = back_up(place, BackupRequest(), str(tmp_path / "b.tar")).path
+    grown = log.read_bytes()
+    planned = plan(home, backup, Request(replace=("all",)))
+    assert {item.name: item.state for item in planned.items}["audit"] == "kept"
+    apply(home, backup, Request(replace=("all",)))
+    assert log.read_bytes() == grown
+    apply(str(tmp_path / "new"), backup, Request())
+    assert grown.startswith((tmp_path / "new" / log.relative_to(home)).read_bytes())
+
+
+def test_a_scratch_folder_that_a_killed_process_left_is_removed(
+    backup: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "t"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    (scratch / "daypack-verify-left").mkdir()
+    (scratch / "daypack-verify-left" / "messages.jsonl").write_text("private")
+    (scratch / "other").mkdir()
+    with scratch_folder("daypack-verify-") as used:
+        Path(used, "file").write_text("in use")
+        verify(backup)
+        assert sorted(path.name for path in scratch.iterdir()) == sorted([Path(used).name, "other"])
+    assert [path.name for path in scratch.iterdir()] == ["other"]
 
 
 def test_names_of_any_length_and_script_survive(home: str, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from daypack.files import atomic
 from daypack.files.rewrite import STAGING
 from daypack.history.layout import Home, check_name
 from daypack.history.session import absent
-from daypack.upkeep.backup.manifest import Item, ItemKind, Scope, is_item
+from daypack.upkeep.backup.manifest import MOST_PARTS, Item, ItemKind, Scope, is_item
 from daypack.upkeep.backup.records import BACKUPS
 
 _KEPT_CONTEXT = ("pinned", "child", "budget", "gc.policy")  # people edit them; the rest of context/ is derived
@@ -97,6 +97,8 @@ def files_of(root: str, item: Item, left_out: list[LeftOut] | None = None) -> li
             raise atomic.refusal(path, error, "back up") from error
         if not _is_utf8(relative):
             skipped.append(LeftOut(path.encode("utf-8", "replace").decode(), "the name is not UTF-8"))
+        elif relative.count("/") >= MOST_PARTS:
+            skipped.append(LeftOut(path, "in too many folders"))
         elif stat.S_ISDIR(status.st_mode):
             inner = relative[len(item.path) + 1 :]
             pending += [f"{relative}/{name}" for name in _listed(path) if not _is_derived(item.kind, inner, name)]

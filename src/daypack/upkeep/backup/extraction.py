@@ -58,9 +58,13 @@ def _write(backup: Backup, file: File, target: str, *, durable: bool) -> str:
 
 def remove_tree(path: str) -> None:
     """Remove a file or a folder with all it contains; links are removed, not followed."""
-    if os.path.isdir(path) and not os.path.islink(path):
-        for name in os.listdir(path):
-            remove_tree(os.path.join(path, name))
-        os.rmdir(path)
-    elif os.path.lexists(path):
-        os.unlink(path)
+    pending, folders = [path], list[str]()
+    while pending:  # not recursive: a path may have more parts than Python allows calls
+        here = pending.pop()
+        if os.path.isdir(here) and not os.path.islink(here):
+            folders.append(here)
+            pending += [os.path.join(here, name) for name in os.listdir(here)]
+        elif os.path.lexists(here):
+            os.unlink(here)
+    for folder in reversed(folders):
+        os.rmdir(folder)

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from daypack.errors import BadName
 from daypack.history.layout import check_name
+from daypack.history.lines import UNREADABLE
 from daypack.types.digest import digest_bytes
 from daypack.upkeep.backup.tarball import Member, members, not_a_backup, read_member
 
@@ -27,6 +28,7 @@ Scope = Literal["home", "user", "session"]
 _MOST_BYTES = 1 << 30
 _KEY = b',"digest":"'
 _MOST_NAME = 255  # bytes of a file name, on Linux
+MOST_PARTS = 64  # of a path; nothing that daypack writes has so many
 
 
 class Item(Struct, frozen=True, omit_defaults=True):
@@ -160,7 +162,7 @@ def _read(fd: int, path: str) -> tuple[str, Manifest, dict[str, Member]]:
         raise not_a_backup(path, "the manifest does not match its digest")
     try:
         manifest = msgspec.json.decode(body + b"}", type=Manifest)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise not_a_backup(path, f"the manifest cannot be read: {error}") from error
     del found[NAME]
     _check(manifest, found, path)
@@ -174,6 +176,10 @@ def _check(manifest: Manifest, found: dict[str, Member], path: str) -> None:
     if [(file.path, file.size) for file in manifest.files] != [(member.name, member.size) for member in found.values()]:
         raise not_a_backup(path, "the members are not those of the manifest")
     owners = {item.path for item in manifest.items}
+    if len(owners) < len(manifest.items):
+        raise not_a_backup(path, "a part is in it twice")
+    if "\0" in manifest.root:
+        raise not_a_backup(path, f"{manifest.root!r} is no folder")
     for item in manifest.items:
         if not is_item(item.path, item.kind) or item.user not in manifest.users:
             raise not_a_backup(path, f"{item.path!r} is no place in a home")
@@ -208,8 +214,10 @@ def _names(parts: Sequence[str], kind: ItemKind) -> Sequence[str] | None:
 
 def _is_safe(path: str) -> bool:
     parts = path.split("/")
-    return "\0" not in path and all(
-        part not in ("", ".", "..") and len(part.encode("utf-8", "replace")) <= _MOST_NAME for part in parts
+    return (
+        "\0" not in path
+        and len(parts) <= MOST_PARTS
+        and all(part not in ("", ".", "..") and len(part.encode("utf-8", "replace")) <= _MOST_NAME for part in parts)
     )
 
 

@@ -67,25 +67,31 @@ def erasures(folder: str) -> list[Erasure]:
 def add_record(folder: str, record: KnownBackup | Erasure) -> None:
     """Append a record durably."""
     path = os.path.join(folder, BACKUPS if isinstance(record, KnownBackup) else ERASURES)
+    _append(path, msgspec.json.encode(record) + b"\n")
+
+
+def _append(path: str, lines: bytes) -> None:
     try:
         fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             size = os.fstat(fd).st_size
             torn = size and jsonl.read_at(fd, size - 1, 1) != b"\n"
-            jsonl.write_all(fd, (b"\n" if torn else b"") + msgspec.json.encode(record) + b"\n")
+            jsonl.write_all(fd, (b"\n" if torn else b"") + lines)
             os.fsync(fd)
         finally:
             os.close(fd)
     except OSError as error:
         hint = "free space or fix permissions, then try again"
         raise WriteFailed(error.strerror or str(error), operation="record", place=path, hint=hint) from error
-    atomic.sync_folder(folder)
+    atomic.sync_folder(os.path.dirname(path))
 
 
-def merge_lines(ours: bytes, theirs: bytes) -> bytes:
-    """Return the lines of two files of records, each once."""
-    lines = dict.fromkeys(line for line in (*ours.split(b"\n"), *theirs.split(b"\n")) if line)
-    return b"".join(line + b"\n" for line in lines)
+def add_lines(path: str, other: str) -> None:
+    """Append the records of another file that a file lacks; what others append meanwhile stays."""
+    ours = set((atomic.read(path) or b"").split(b"\n"))
+    theirs = dict.fromkeys((atomic.read(other) or b"").split(b"\n"))
+    if missing := [line for line in theirs if line and line not in ours]:
+        _append(path, b"".join(line + b"\n" for line in missing))
 
 
 def _read(path: str, shape: type[Line]) -> list[Line]:

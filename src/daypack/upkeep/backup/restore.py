@@ -23,7 +23,7 @@ from daypack.upkeep.archive import Guard, guard_links, refuse_if_in_use
 from daypack.upkeep.backup.exchange import exchange
 from daypack.upkeep.backup.extraction import extract, remove_tree
 from daypack.upkeep.backup.manifest import Backup
-from daypack.upkeep.backup.records import merge_lines
+from daypack.upkeep.backup.records import ERASURES, add_lines
 from daypack.upkeep.backup.restore_plan import STAGING, Plan, Request, RestoredItem, is_replaced, plan_restore
 from daypack.upkeep.session_settings import settings_of
 
@@ -59,7 +59,7 @@ def apply(root: str, path: str, request: Request, plan_id: str | None = None, gu
             problem = f"the plan has changed: {planned.id}, not {plan_id}"
             raise BadInput(problem, operation="restore", place=root, hint=hint)
         _check(planned, request, path)
-        items = tuple(item for item in planned.items if item.state != "same")
+        items = tuple(item for item in planned.items if item.state not in ("same", "kept"))
         replaced = tuple(item for item in items if item.state == "exists")
         for parent in sorted({os.path.dirname(item.path) for item in items}):
             guard_links(Home(root, ""), os.path.join(root, parent))
@@ -135,9 +135,6 @@ def _stage(root: str, backup: Backup, items: tuple[RestoredItem, ...]) -> None:
             atomic.make_folders(os.path.dirname(target))
             os.rename(source, target)
             atomic.sync_folder(os.path.dirname(target))
-        if item.state == "merged":
-            ours = atomic.read(os.path.join(root, item.path)) or b""
-            atomic.replace(target, merge_lines(ours, atomic.read(target) or b""))
     atomic.sync_folder(staging)
 
 
@@ -154,6 +151,8 @@ def _move(root: str, step: Step, aside: str) -> None:
     atomic.make_folders(parent)
     if not os.path.lexists(target):
         os.rename(staged, target)
+    elif os.path.basename(target) == ERASURES and os.path.lexists(staged):
+        add_lines(target, staged)  # no record is lost, not even of an erasure that runs at the moment
     elif os.lstat(target).st_ino != step.inode:
         with _locked(root, target):
             atomic.make_folders(os.path.dirname(aside))

@@ -8,17 +8,20 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from daypack.errors import BadInput
+from daypack.errors import BadInput, StorageFailed
 from daypack.files import atomic
 from daypack.history.layout import Home
 from daypack.history.lines import UNREADABLE
 from daypack.upkeep.backup.manifest import Backup, File, Item, ItemKind, Scope
 from daypack.upkeep.backup.records import ERASURES, Erasure, erasures
+from daypack.upkeep.doctor import Finding
 
 STAGING = ".restore"  # in the root
 _ID_DIGITS = 12
 _ERASED = b'"history.erased"'
-State = Literal["new", "same", "exists", "merged"]
+_AUDIT = "audit"
+# Records of erasures are merged. An audit log only grows: the one that is there is kept.
+State = Literal["new", "same", "exists", "merged", "kept"]
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -90,6 +93,19 @@ def plan_restore(root: str, backup: Backup, request: Request) -> Plan:
     return Plan(digest, backup.digest, manifest.created_at, manifest.scope, root, items, erased, unfinished)
 
 
+def leftover(root: str) -> list[Finding]:
+    """Return what `doctor` says of a restore to this root that was interrupted or is running."""
+    staging = os.path.join(root, STAGING)
+    if not os.path.lexists(staging):
+        return []
+    problem = "a restore was interrupted, or is running, and has changed nothing yet"
+    advice = "run the restore again, or remove the folder if none is running"
+    if os.path.lexists(os.path.join(staging, "journal")):
+        problem = "a restore was interrupted, or is running: some parts are restored, others not yet"
+        advice = "run the same restore again: it is completed then"
+    return [Finding("warning", staging, problem, advice)]
+
+
 def _choose(backup: Backup, request: Request) -> list[Item]:
     manifest = backup.manifest
     if request.user is not None and len(manifest.users) > 1:
@@ -119,8 +135,8 @@ def _restored(root: str, backup: Backup, item: Item, request: Request) -> Restor
     state: State = "new"
     if atomic.exists(os.path.join(root, path)):
         state = "same" if all(_is_same(root, file, request) for file in files) else "exists"
-    if state == "exists" and os.path.basename(path) == ERASURES:
-        state = "merged"
+    if state == "exists" and item.kind == "file":
+        state = "merged" if item.name == ERASURES else "kept" if item.name == _AUDIT else state
     size = sum(file.size for file in files)
     user = path.split("/")[1]
     return RestoredItem(user, item.name, item.kind, state, path, item.path, len(files), size)
@@ -158,8 +174,14 @@ def _erased_since(root: str, backup: Backup, items: Iterable[Item], request: Req
     for item in items:
         user = place_of(item.path, request).split("/")[1]
         folders = dict.fromkeys((Home(root, user).folder, Home(backup.manifest.root, item.user).folder))
-        for folder in folders:
-            for found in (*_recorded(folder, backup, item), *_tombstones(folder, backup, item)):
+        for number, folder in enumerate(folders):
+            try:
+                known = (*_recorded(folder, backup, item), *_tombstones(folder, backup, item))
+            except StorageFailed:
+                if number == 0:
+                    raise
+                continue  # the home of the backup belongs to another user of this machine
+            for found in known:
                 if (found.name, found.marker) not in reported:
                     reported.add((found.name, found.marker))
                     yield found

@@ -146,6 +146,9 @@ def _parse_pax(data: bytes, path: str) -> tuple[str, int]:
                 raise ValueError(key)
             values[key] = value[:-1]
             data = data[length:]
-        return values.get("path", ""), int(values.get("size", "0"))
+        size = int(values.get("size", "0"))
+        if size < 0:
+            raise ValueError("size")
+        return values.get("path", ""), size
     except ValueError as error:
         raise not_a_backup(path, "a damaged name") from error

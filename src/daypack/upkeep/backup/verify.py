@@ -1,19 +1,19 @@
-"""Verify a backup by restoring it to a scratch folder: digests, counts, SQLite's check, `doctor` on every session."""
+"""Verify a backup by restoring it to a scratch folder: digests, counts, `doctor` on every session and store."""
 
 import os
-from contextlib import closing
 
 from msgspec import Struct, structs
 
-from daypack.errors import DaypackError
+from daypack.errors import Damaged
 from daypack.files import atomic
-from daypack.history.layout import Layout
-from daypack.memory.store.sqlite import SqliteStore
+from daypack.history.layout import Home, Layout
 from daypack.upkeep.backup.extraction import extract, remove_tree
 from daypack.upkeep.backup.manifest import Backup, Item, Scope
+from daypack.upkeep.backup.scratch import scratch_folder
 from daypack.upkeep.backup.snapshot import STORE, count_store
 from daypack.upkeep.backup.tarball import not_a_backup
 from daypack.upkeep.doctor import Finding, examine_session
+from daypack.upkeep.store_doctor.report import examine_memories
 
 
 class Verified(Struct, frozen=True):
@@ -43,13 +43,8 @@ class Verified(Struct, frozen=True):
 
 def verify(path: str) -> Verified:
     """Verify a backup in a temporary folder."""
-    import tempfile  # noqa: PLC0415 — 4 ms, only here
-
-    folder = tempfile.mkdtemp(prefix="daypack-verify-")
-    try:
+    with scratch_folder("daypack-verify-") as folder:
         return verify_in(path, os.path.join(folder, "scratch"))
-    finally:
-        remove_tree(folder)
 
 
 def verify_in(path: str, scratch: str) -> Verified:
@@ -80,38 +75,43 @@ def verify_in(path: str, scratch: str) -> Verified:
 
 def _examine(backup: Backup, item: Item, scratch: str) -> list[Finding]:
     folder, shown = os.path.join(scratch, item.path), os.path.join(backup.manifest.root, item.path)
-    if item.kind == "memory" and os.path.exists(store := os.path.join(folder, STORE)):
-        problem = _problem_of_store(backup, item, store)
-        advice = "it is in the backup as it is; restore it from an earlier one"
-        return [Finding("damage", os.path.join(shown, STORE), problem, advice)] if problem else []
+    if item.kind == "memory":
+        return [_moved(found, folder, shown) for found in _examine_store(backup, item, scratch)]
     if not item.session:
         return []
     counts = tuple(_lines(os.path.join(folder, name)) for name in ("messages.jsonl", "events.jsonl"))
     if counts != (item.messages, item.events):
         raise not_a_backup(backup.path, f"{item.name} has {counts} lines, not {(item.messages, item.events)}")
-    return [
-        structs.replace(found, path=shown + found.path[len(folder) :])
-        for found in examine_session(Layout(scratch, folder))
-        if found.severity != "note"
-    ]
+    findings = examine_session(Layout(scratch, folder))
+    return [_moved(found, folder, shown) for found in findings if found.severity != "note"]
+
+
+def _moved(found: Finding, folder: str, shown: str) -> Finding:
+    """Return a finding with the path it has in the home."""
+    path = shown + found.path[len(folder) :] if found.path.startswith(folder) else found.path
+    return structs.replace(found, path=path)
 
 
 def _lines(path: str) -> int:
     return (atomic.read(path) or b"").count(b"\n")
 
 
-def _problem_of_store(backup: Backup, item: Item, path: str) -> str:
-    """Return what is wrong with a store; its bytes are those that were backed up."""
-    import sqlite3  # noqa: PLC0415 — 5 ms
-
+def _examine_store(backup: Backup, item: Item, scratch: str) -> list[Finding]:
+    """Return what `doctor` finds in a store; its bytes are those that were backed up."""
+    place = Home(scratch, item.user)
+    path = os.path.join(place.memory, STORE)
+    if not os.path.exists(path):
+        return []
+    advice = "it is in the backup as it is; restore it from an earlier one"
+    findings = [
+        structs.replace(found, advice=advice)
+        for found in examine_memories(place).report().findings
+        if found.severity == "damage"  # indexes are not in a backup
+    ]
     try:
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            state = connection.execute("PRAGMA integrity_check").fetchone()[0]
         counts = count_store(path)
-        with closing(SqliteStore(path)) as store:
-            store.accounts.list()
-    except (sqlite3.Error, DaypackError) as error:
-        return str(error) if isinstance(error, sqlite3.Error) else error.problem
-    if counts != (item.memories, item.entries, item.documents):
+    except Damaged as error:
+        return findings or [Finding("damage", path, error.problem, advice)]
+    if counts != (item.memories, item.entries, item.documents) and not findings:
         raise not_a_backup(backup.path, f"{item.name} has {counts[1]:,} entries, not {item.entries:,}")
-    return "" if state == "ok" else state
+    return findings

@@ -51,13 +51,15 @@ class Applied(Struct, frozen=True):
 def apply(home: Home, request: Request, plan_id: str | None = None) -> Applied:
     """Erase what is requested; with the id of a plan, only if exactly that would change.
 
+    What is only in a backup is recorded, so that no restore brings it back unnoticed.
+
     Everything is planned again under the lock of each session. If it fails or is killed in between, some sessions are
     done and the others untouched: apply it again.
     """
     planned = plan(home, request)
     if plan_id is not None and planned.id != plan_id:
         raise _plan_changed(home.folder, plan_id, planned.id)
-    if planned.is_empty:
+    if planned.is_empty and not any(found.is_backup and found.is_certain for found in planned.elsewhere):
         return Applied(planned, "", "", (), (), ())
     erasure = Erasure(home, request, create_key=True)
     deed = Deed(
@@ -86,10 +88,14 @@ def apply(home: Home, request: Request, plan_id: str | None = None) -> Applied:
 
 def _record(erasure: Erasure, planned: Plan) -> None:
     """Record the erasure in the home, so that no restore brings back unnoticed what is erased."""
-    here = {_session_of(place.layout.folder, place.agent, place.layout.name) for place in all_sessions(erasure.home)}
-    here |= {"memory"} if erasure.has_store else set()
-    # Of what is still in the home, the plan decides; what is only in a backup was meant as well.
-    parts = (part for holding in erasure.backups for part in holding.parts if part.partition(" ")[2] not in here)
+    # What stays in the home is not erased, so a restore of it brings nothing back.
+    stays = {
+        _session_of(place.layout.folder, place.agent, place.layout.name)
+        for place in all_sessions(erasure.home)
+        if any(found.path.startswith(os.path.join(place.layout.folder, "")) for found in planned.elsewhere)
+    }
+    stays |= {"memory"} if any(found.is_memory for found in planned.elsewhere) else set()
+    parts = (part for holding in erasure.backups for part in holding.parts if part.partition(" ")[2] not in stays)
     target = erasure.target
     record = ErasureRecord(
         moment(),

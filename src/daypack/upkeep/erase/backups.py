@@ -10,9 +10,10 @@ from typing import NamedTuple
 from daypack.errors import DaypackError
 from daypack.history.layout import Home
 from daypack.memory.store.sqlite import SqliteStore
-from daypack.upkeep.backup.extraction import extract, remove_tree
+from daypack.upkeep.backup.extraction import extract
 from daypack.upkeep.backup.manifest import Backup, Item
 from daypack.upkeep.backup.records import KnownBackup, known_backups
+from daypack.upkeep.backup.scratch import scratch_folder
 from daypack.upkeep.backup.snapshot import STORE
 from daypack.upkeep.backup.tarball import read_member
 from daypack.upkeep.erase.scope import Elsewhere, spelled_in
@@ -80,11 +81,8 @@ def _is_in_files(backup: Backup, item: Item, searched: Searched) -> bool:
 
 def _is_in_store(backup: Backup, item: Item, searched: Searched) -> bool:
     """Search the texts of a store: in its bytes a long text is in several pieces."""
-    import tempfile  # noqa: PLC0415 — 4 ms, only here
-
     files = [file for file in backup.files_of(item) if file.path == f"{item.path}/{STORE}"]
-    folder = tempfile.mkdtemp(prefix="daypack-erase-")
-    try:
+    with scratch_folder("daypack-erase-") as folder:
         extract(backup, files, folder)
         for file in files:
             store = SqliteStore(os.path.join(folder, file.path))
@@ -93,5 +91,3 @@ def _is_in_store(backup: Backup, item: Item, searched: Searched) -> bool:
             finally:
                 store.close()
         return False
-    finally:
-        remove_tree(folder)

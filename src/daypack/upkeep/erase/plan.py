@@ -155,7 +155,7 @@ class Erasure:
         known = {memory.memory_id for memory in included}
         others = [memory for memory in found if memory.memory_id not in known]
         reason = "outside the scope: add --memory, or --all"
-        return [Elsewhere(f"memory {memory.title} ({memory.memory_id})", reason) for memory in others]
+        return [Elsewhere(f"memory {memory.title} ({memory.memory_id})", reason, is_memory=True) for memory in others]
 
     def _replace(self, text: str) -> str:
         return self.target.spellings.replace(text, self.target.marker)

@@ -43,6 +43,7 @@ class Elsewhere(Struct, frozen=True):
     is_remote: bool = False  # a memory on a server: whether it holds it is unknown
     is_backup: bool = False
     is_certain: bool = False  # of a backup: it was searched
+    is_memory: bool = False  # of this home
 
 
 def sessions_of(home: Home, agent: str, name: str) -> list[Place]:
@@ -111,7 +112,7 @@ def files_holding(
 
     What is still in a folder that was `erased` is part of the format.
     """
-    inside = tuple(os.path.join(folder, "") for folder in erased)
+    inside = tuple(os.path.join(folder, "") for folder in (home.audit, *erased))  # audit: times, ids and names
     for folder, folders, names in os.walk(home.folder):
         if folder == home.folder:
             folders[:] = [name for name in folders if name not in _SKIPPED]
