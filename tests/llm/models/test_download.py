@@ -295,3 +295,33 @@ def test_two_downloads_of_one_file_do_not_mix(endpoint: Endpoint, path: str) -> 
         with pytest.raises(ModelFailed, match="another process"):
             get(endpoint, path)
     assert endpoint.seen == []
+
+
+def test_a_child_forked_during_a_download_does_not_keep_its_lock(endpoint: Endpoint, path: str) -> None:
+    children: list[int] = []
+    done, finish = os.pipe()
+
+    def fork_once(_done: int, _total: int) -> None:
+        if children:
+            return
+        child = os.fork()
+        if child == 0:
+            os.close(finish)
+            os.read(done, 1)  # lives until the parent is through
+            os._exit(0)
+        children.append(child)
+        raise KeyboardInterrupt
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            fetch(f"{endpoint.url}/file.gguf", path, progress=fork_once)
+        assert children
+        fd = os.open(f"{path}.part", os.O_RDWR)
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # free, although the child lives
+        os.close(fd)
+        assert get(endpoint, path).sha256 == DIGEST
+    finally:
+        os.close(finish)
+        os.close(done)
+        for child in children:
+            os.waitpid(child, 0)

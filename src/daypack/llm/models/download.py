@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from daypack.errors import ModelFailed, ModelMissing, StorageFailed, WriteFailed
+from daypack.forks import forks
 from daypack.llm.addresses import origin
 from daypack.llm.client import (
     ANY_ORIGIN,
@@ -90,6 +91,7 @@ class _Download:
         self._given = sha256
         self._progress = progress
         self._fd = self._open()
+        forks.watch(self)
         self._note = self._read_note()
         self._hash = hashlib.sha256()
         self.done = 0
@@ -115,10 +117,21 @@ class _Download:
 
     def close(self) -> None:
         """Release the file and its lock; an empty .part file is deleted."""
+        fd, self._fd = self._fd, -1
+        if fd < 0:
+            return
         with suppress(OSError):
             if not self.done:
                 os.unlink(self._part)
-            os.close(self._fd)
+            fcntl.flock(fd, fcntl.LOCK_UN)  # explicit: a child that was just forked may not have closed it yet
+        with suppress(OSError):
+            os.close(fd)
+
+    def forget(self) -> None:
+        """In a forked child: close the file, or it would hold the lock as long as the child lives."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
     def _read_announcement(self, exchange: Exchange) -> _Note:
         """Read what the hub announces about the file, in its response or in a redirect to a storage host."""

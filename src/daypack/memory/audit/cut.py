@@ -11,6 +11,7 @@ from daypack.memory.audit.log import AuditLog
 from daypack.memory.audit.reading import read_lines, verify
 from daypack.memory.audit.record import Deed
 from daypack.memory.times import parse_time
+from daypack.plain_files import open_plain
 
 
 class Cut(NamedTuple):
@@ -55,7 +56,7 @@ def apply_cut(log: AuditLog, before: str, archive: str) -> Cut:
         last_line = log.render(Deed(action="audit.cut", tool="audit", seqs=(cut.first, cut.last)))
         shortened = os.path.join(os.path.dirname(log.path), f"{TEMPORARY}audit.{os.getpid()}")
         try:
-            with open(log.path, "rb") as source:
+            with open_plain(log.path) as source:
                 _copy(source.fileno(), (0, cut.bytes), archive)
                 sync_folder(os.path.dirname(os.path.abspath(archive)))
                 _copy(source.fileno(), (cut.bytes, os.path.getsize(log.path)), shortened, last_line)
