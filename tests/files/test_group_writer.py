@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from daypack.errors import StorageFailed
-from daypack.files.database import Database, Format, GroupWriter
+from daypack.files.database import Database, Format
+from daypack.files.group_writer import GroupWriter
 
 FORMAT = Format("store", 0x61626364, 1, "CREATE TABLE kept(value INT UNIQUE)", "restore it", kept=True)
 

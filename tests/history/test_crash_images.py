@@ -87,7 +87,7 @@ def check(home: str, load: Load, stop: int) -> None:
         assert session.layout.messages not in damaged
 
 
-@pytest.mark.requirement("S0-R8.2")
+@pytest.mark.requirement("G6")
 @pytest.mark.parametrize("threads", [1, 4])
 def test_after_a_power_failure_everything_acknowledged_is_there_and_batches_are_whole(
     home: str, tmp_path: Path, threads: int, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
@@ -111,6 +111,7 @@ def _zero(data: bytearray, start: int) -> None:
     data[start : start + SECTOR] = bytes(min(SECTOR, len(data) - start))
 
 
+@pytest.mark.requirement("G6")
 @pytest.mark.parametrize("where", ["first", "middle", "last"])
 def test_a_batch_that_lost_a_sector_is_set_aside_as_torn(
     home: str, where: str, monkeypatch: pytest.MonkeyPatch

@@ -210,6 +210,7 @@ def examine(home: str, acknowledged: list[str]) -> None:
     assert findings == []
 
 
+@pytest.mark.requirement("G7")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_child_forked_while_threads_work_does_everything(home: str, kind: str, campaign: Campaign) -> None:
     chance = random.Random(campaign.seed)

@@ -98,6 +98,7 @@ def test_a_special_file_named_by_a_caller_is_refused(
     assert str(path).encode() in done.stderr
 
 
+@pytest.mark.requirement("X27")
 @pytest.mark.parametrize("kind", ["pipe", "another kind"])
 @pytest.mark.parametrize(("name", "args"), FOUND, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_special_file_in_a_home_is_never_waited_for(filled: str, name: str, args: tuple[str, ...], kind: str) -> None:

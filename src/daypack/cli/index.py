@@ -5,6 +5,8 @@ import threading
 
 from daypack.cli.options import add_place, find_name
 from daypack.cli.terminal import Progress, counted, json_text, safe_line
+from daypack.errors import StorageFailed
+from daypack.files.atomic import READ_ONLY_HINT
 from daypack.session import Session, open_session
 
 
@@ -30,6 +32,9 @@ def run(args: argparse.Namespace) -> int:
 def _build(session: Session) -> int:
     """Build the index, alone or together with another process; return how many messages it covers."""
     index = session.turns.inputs.history_search.index
+    if index.in_memory:
+        problem = "the search index cannot be written here"
+        raise StorageFailed(problem, operation="index", place=str(session.path), hint=READ_ONLY_HINT)
     progress = Progress(f"messages of {safe_line(session.name)} to index")
     index.on_progress = progress.show
     if not index.build_alone(threading.Event()):

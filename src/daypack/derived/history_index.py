@@ -16,6 +16,7 @@ from daypack.derived.raw_history import OWN_TOOLS, is_recalled
 from daypack.errors import StorageFailed
 from daypack.files import atomic
 from daypack.files.lock import held_without_waiting
+from daypack.files.read_only import is_read_only
 from daypack.forks import forks
 from daypack.history.layout import Layout
 from daypack.history.session import History
@@ -73,10 +74,16 @@ class HistoryIndex:
         """True if there is an index, however old."""
         return self._lexical is not None or os.path.exists(self._history.layout.derived("search"))
 
+    @property
+    def in_memory(self) -> bool:
+        """True if no file can be written: then what is not in the file yet is indexed in memory, for this session."""
+        return is_read_only(self._history.layout.derived("search"))
+
     def catch_up(self, end: int, deadline: Deadline = NO_DEADLINE) -> list[Unindexed]:
         """Index the messages before `end` that a turn can wait for, while there is time; return the others.
 
-        That is everything, but of a long import only the newest part.
+        That is everything, but of a long import only the newest part, unless the index is in memory: then nothing
+        else builds it.
         """
         while True:
             coverage = self._open().coverage()
@@ -84,7 +91,7 @@ class HistoryIndex:
             if not unindexed or deadline.has_passed:
                 return unindexed
             step = self._next_step(coverage, end)
-            waiting = self._is_long(unindexed)
+            waiting = self._is_long(unindexed) and not self.in_memory
             if waiting and (step.in_gap or self._bytes(step.start, step.stop) > NEWEST_BYTES):
                 return unindexed
             try:
@@ -121,7 +128,7 @@ class HistoryIndex:
 
     def request_build(self, unindexed: list[Unindexed]) -> bool:
         """Ask for a build in the background if a turn would wait too long for this; return True if it would."""
-        self.requested = self._is_long(unindexed)
+        self.requested = self._is_long(unindexed) and not self.in_memory
         return self.requested
 
     def start_requested(self) -> None:
@@ -172,7 +179,8 @@ class HistoryIndex:
 
     def _open(self) -> Lexical:
         if self._lexical is None:
-            atomic.make_folders(self._history.layout.context, durable=False)
+            if not self.in_memory:
+                atomic.make_folders(self._history.layout.context, durable=False)
             self._lexical = Lexical(self._history.layout.derived("search"), block=BLOCK)
         return self._lexical
 

@@ -3,6 +3,7 @@
 unique temporary name in the same folder → write → fsync → rename → fsync of the folder
 """
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -10,6 +11,7 @@ from contextlib import suppress
 from daypack.errors import StorageFailed, UnsafePath, WriteFailed
 from daypack.files.jsonl import write_all
 
+READ_ONLY_HINT = "make the home writable, or copy it and choose the copy with --home or DAYPACK_HOME"
 TEMPORARY = ".tmp-"
 _count = iter(range(1 << 62))
 
@@ -63,7 +65,7 @@ def _place(path: str, data: bytes, *, durable: bool, exclusive: bool, named: boo
             error.strerror or str(error),
             operation="replace",
             place=path,
-            hint="the old file is unchanged; free space or fix permissions, then try again",
+            hint=_hint(error, "the old file is unchanged; free space or fix permissions, then try again"),
         ) from error
     if durable and named:
         sync_folder(folder)
@@ -118,7 +120,7 @@ def make_folders(folder: str, *, durable: bool = True) -> None:
                 error.strerror or str(error),
                 operation="create folder",
                 place=path,
-                hint="choose another home with --home or DAYPACK_HOME, or fix permissions",
+                hint=_hint(error, "choose another home with --home or DAYPACK_HOME, or fix permissions"),
             ) from error
         if durable:
             sync_folder(os.path.dirname(path))
@@ -171,10 +173,14 @@ def refusal(path: str, error: OSError, operation: str) -> StorageFailed:
         )
     if isinstance(error, PermissionError):
         return StorageFailed("permission denied", operation=operation, place=path, hint=_permission_hint(path))
-    hint = "check permissions and the disk"
+    hint = _hint(error, "check permissions and the disk")
     if isinstance(error, FileNotFoundError):
         hint = "restore it from a backup, or run `daypack doctor`"
     return StorageFailed(error.strerror or str(error), operation=operation, place=path, hint=hint)
+
+
+def _hint(error: OSError, usual: str) -> str:
+    return READ_ONLY_HINT if error.errno == errno.EROFS else usual
 
 
 def _permission_hint(path: str) -> str:

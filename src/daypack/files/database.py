@@ -2,20 +2,23 @@
 
 A file is created under a temporary name, so that an empty or half-written file is never mistaken for a new one. Only
 its owner can read it. Errors of the file system are StorageFailed, a file of another format is Damaged.
+
+Where nothing can be written, a file is read as it is, and a missing one is empty. Writes are refused; those to a
+derived file go to a private copy.
 """
 
 import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakSet
 
 from daypack.errors import Damaged, StorageFailed, UnsafePath
-from daypack.files.atomic import discard, make_folders, release, sync_folder
-from daypack.files.commit import Group, Task
+from daypack.files import read_only
+from daypack.files.atomic import READ_ONLY_HINT, discard, make_folders, release, sync_folder
 from daypack.files.lock import LockableFile
 from daypack.types.deadline import Deadline
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 20
 _FORK_SECONDS = 5.0  # a fork waits at most so long for transactions of other threads
+_CHANGES_FOLLOWED = 5  # by a read, of a file that it cannot lock
 COMPANIONS = ("-wal", "-shm", "-journal")
 _UNFINISHED = ".new"
 
@@ -110,33 +114,51 @@ class Database:
         self._threads = threading.RLock()
         self._connection: Connection | None = None
         self._lock_depth = 0
+        self._seen: read_only.State | None = None  # of a file opened where nothing can be written
+        self._private = False  # the connection is to a copy or to memory
         _databases.add(self)
 
     def run(self, operation: str, work: Callable[["Connection"], Answer], *, writing: bool = False) -> Answer:
         """Run `work` in one transaction; nested calls of the same thread join it."""
         with self._threads:
-            connection = self.open(operation)
-            with self.refusing(operation):
+            for _ in range(_CHANGES_FOLLOWED):
+                connection = self.open(operation, writing=writing)
                 if connection.in_transaction:  # a nested call
-                    return work(connection)
-                connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
-                changes = connection.total_changes
+                    with self.refusing(operation):
+                        return work(connection)
                 try:
-                    answer = work(connection)
-                    if connection.total_changes == changes and not writing:
-                        connection.execute("ROLLBACK")  # after a damaged page, a COMMIT of reads fails
-                    else:
-                        connection.execute("COMMIT")
-                except BaseException:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    raise
-                return answer
+                    answer = self._transact(connection, operation, work, writing=writing)
+                except Damaged:
+                    if self._is_current():
+                        raise
+                else:
+                    if writing or self._is_current():
+                        return answer
+            hint = "another process writes to the file; try again"
+            raise StorageFailed("it changes while it is read", operation=operation, place=self.path, hint=hint)
+
+    def _transact(
+        self, connection: "Connection", operation: str, work: Callable[["Connection"], Answer], *, writing: bool
+    ) -> Answer:
+        with self.refusing(operation):
+            connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+            changes = connection.total_changes
+            try:
+                answer = work(connection)
+                if connection.total_changes == changes and not writing:
+                    connection.execute("ROLLBACK")  # after a damaged page, a COMMIT of reads fails
+                else:
+                    connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            return answer
 
     def alone(self, operation: str, work: Callable[["Connection"], Answer]) -> Answer:
-        """Run `work` outside a transaction, for statements that SQLite refuses in one."""
+        """Run `work`, which writes, outside a transaction, for statements that SQLite refuses in one."""
         with self._threads:
-            connection = self.open(operation)
+            connection = self.open(operation, writing=True)
             with self.refusing(operation):
                 return work(connection)
 
@@ -165,9 +187,11 @@ class Database:
 
     # Opening
 
-    def open(self, operation: str) -> "Connection":
+    def open(self, operation: str, *, writing: bool = False) -> "Connection":
         """Return the connection; it is reopened if the path now names another file."""
         with self._threads:
+            if self._seen is not None or (self._connection is None and read_only.is_read_only(self.path)):
+                return self._open_read_only(operation, writing=writing)
             if self._connection is not None:
                 with suppress(OSError):
                     if os.stat(self.path).st_ino == self.inode:
@@ -182,12 +206,68 @@ class Database:
                     raise self.refusal(operation, error) from error
             return self._connection
 
-    def _connect(self, operation: str) -> "Connection":
-        import sqlite3  # noqa: PLC0415
+    def _open_read_only(self, operation: str, *, writing: bool) -> "Connection":
+        if self._connection is not None and self._connection.in_transaction:
+            return self._connection
+        if (writing and not self._private) or not self._is_current():
+            self.close()
+            if not read_only.is_read_only(self.path):
+                return self.open(operation, writing=writing)
+        if writing and self._form.kept:
+            raise self._cannot_write(operation)
+        if self._connection is not None and (self._private or not writing):
+            return self._connection
+        self.close()
+        with self.refusing(operation):
+            try:
+                return self._connect_read_only(operation, copied=writing)
+            except OSError as error:
+                raise self.refusal(operation, error) from error
 
+    def _connect_read_only(self, operation: str, *, copied: bool) -> "Connection":
+        self._refuse_link(operation)
+        self._seen = read_only.state_of(self.path)
+        if not os.path.exists(self.path):
+            if self._form.kept and (self.inode or os.path.exists(f"{self.path}-wal")):
+                raise self._damage("the file is missing", operation)
+            return self.use_empty()
+        self.inode = os.stat(self.path).st_ino
+        connection = read_only.copy(self.path) if copied else read_only.connect(self.path, seconds=BUSY_SECONDS)
+        try:
+            self._check(connection, operation)
+            if connection.execute("PRAGMA user_version").fetchone()[0] != self._form.version and not copied:
+                connection.close()
+                copied, connection = True, read_only.copy(self.path)
+            for pragma in self._form.pragmas:
+                connection.execute(f"PRAGMA {pragma}")
+            self._upgrade(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection, self._private = connection, copied
+        return connection
+
+    def use_empty(self) -> "Connection":
+        """Where nothing can be written: use an empty database in memory instead of the file, until that changes."""
+        self.close()
+        self._seen = read_only.state_of(self.path)
+        self._connection = connection = read_only.create(self._script)
+        self._private = True
+        return connection
+
+    def _is_current(self) -> bool:
+        """Return False if a file that this process cannot write was changed by another since it was opened."""
+        return self._seen is None or read_only.is_same(self._seen, read_only.state_of(self.path))
+
+    def _refuse_link(self, operation: str) -> None:
         if os.path.islink(self.path):
             hint = "replace the link by the file itself"
             raise UnsafePath("is a symbolic link", operation=operation, place=self.path, hint=hint)
+
+    def _connect(self, operation: str) -> "Connection":
+        import sqlite3  # noqa: PLC0415
+
+        self._refuse_link(operation)
         if os.path.exists(self.path):
             discard(self.path + _UNFINISHED)  # left over if its creator was killed
         else:
@@ -238,8 +318,7 @@ class Database:
         try:
             connection.execute("PRAGMA journal_mode=MEMORY")
             connection.execute(f"PRAGMA synchronous={'FULL' if self._form.kept else 'OFF'}")
-            mark = f"PRAGMA application_id={self._form.application};PRAGMA user_version={self._form.version}"
-            connection.executescript(f"BEGIN;{mark};{self._form.schema};COMMIT")
+            connection.executescript(self._script)
         finally:
             connection.close()
         for ending in COMPANIONS:
@@ -249,6 +328,11 @@ class Database:
         os.unlink(fresh)
         if self._form.kept:
             sync_folder(os.path.dirname(self.path))
+
+    @property
+    def _script(self) -> str:
+        mark = f"PRAGMA application_id={self._form.application};PRAGMA user_version={self._form.version}"
+        return f"BEGIN;{mark};{self._form.schema};COMMIT"
 
     def _check(self, connection: "Connection", operation: str) -> None:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -287,6 +371,10 @@ class Database:
         hint = _HINTS.get(code & 0xFF, f"check permissions and the disk; {self._form.hint}").format(self._form.what)
         return StorageFailed(problem, operation=operation, place=self.path, hint=hint)
 
+    def _cannot_write(self, operation: str) -> StorageFailed:
+        problem = f"the {self._form.what} cannot be written here"
+        return StorageFailed(problem, operation=operation, place=self.path, hint=READ_ONLY_HINT)
+
     def _damage(self, problem: str, operation: str) -> Damaged:
         return Damaged(problem, operation=operation, place=self.path, hint=self._form.hint)
 
@@ -297,7 +385,8 @@ class Database:
         with self._threads:
             connection = self._connection
             if connection is not None and not connection.in_transaction:
-                self._connection = None
+                self._connection = self._seen = None
+                self._private = False
                 connection.close()
 
     def pause(self, seconds: float) -> bool:
@@ -317,7 +406,8 @@ class Database:
         self._lock_depth = 0
         if self._connection is not None:
             _inherited.append(self._connection)
-            self._connection = None
+            self._connection = self._seen = None
+            self._private = False
 
 
 def is_damage(error: Exception) -> bool:
@@ -329,48 +419,6 @@ def is_damage(error: Exception) -> bool:
 
 def _code_of(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", _ERROR)
-
-
-class GroupWriter:
-    """Writes to a database: those of threads that wait at the same time share one transaction and one sync."""
-
-    def __init__(self, database: Database) -> None:
-        self.database = database
-        self._group = Group["Connection"](self._write_all, database.path)
-
-    @property
-    def waiting(self) -> int:
-        """How many writes are queued and not started."""
-        return self._group.waiting
-
-    def write(self, operation: str, work: Callable[["Connection"], Answer]) -> Answer:
-        """Run `work` in a transaction and return when it is committed; if it fails, only its own changes are undone."""
-
-        def run(connection: "Connection") -> Answer:
-            with self.database.refusing(operation):
-                return work(connection)
-
-        return self._group.do(run, operation)
-
-    def _write_all(self, tasks: "Sequence[Task[Connection]]") -> None:
-        def work(connection: "Connection") -> None:
-            if len(tasks) == 1:
-                tasks[0].answers.append(tasks[0].run(connection))
-            else:
-                for task in tasks:
-                    self._attempt(task, connection)
-
-        self.database.run(tasks[0].operation, work, writing=True)
-
-    def _attempt(self, task: "Task[Connection]", connection: "Connection") -> None:
-        """Run one of several tasks; if it fails, roll back its changes and no others."""
-        connection.execute("SAVEPOINT task")
-        task.attempt(connection)
-        if task.error is not None:
-            if not connection.in_transaction:
-                raise task.error  # SQLite has rolled back everything
-            connection.execute("ROLLBACK TO task")
-        connection.execute("RELEASE task")
 
 
 _forks = _Forks()

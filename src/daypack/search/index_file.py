@@ -1,7 +1,7 @@
 """The SQLite file of an index, which is replaced by an empty one when it cannot be used.
 
 It is derived, so a file that is missing, foreign, damaged or of another format is replaced. Errors of the file system
-(no space, no permission) are raised, because an empty file would not help.
+(no space) are raised, because an empty file would not help; where nothing can be written, the index is in memory.
 """
 
 import os
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from daypack.errors import Damaged, StorageFailed
 from daypack.files.atomic import discard
 from daypack.files.database import COMPANIONS, Answer, Database, Format, Moved
+from daypack.files.read_only import is_read_only
 from daypack.types.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ class IndexFile:
         self._restarts += 1
         if self._restarts > _MAX_RESTARTS:
             raise self._refusal(operation, error) from error
+        if is_read_only(self.path):
+            self._database.use_empty()
+            return
         with suppress(FileNotFoundError):
             if os.stat(self.path).st_ino != self._database.inode:
                 return

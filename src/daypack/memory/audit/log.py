@@ -19,6 +19,7 @@ from daypack.files import jsonl
 from daypack.files.atomic import make_folders, refusal, release, sync_folder
 from daypack.files.commit import Handle
 from daypack.files.lock import Lock
+from daypack.files.read_only import is_read_only
 from daypack.forks import ThreadLock, forks
 from daypack.memory.audit.record import OK, STARTED, Actor, Deed, Record, actor
 
@@ -82,10 +83,14 @@ class AuditLog:
     def recording(self, deed: Deed) -> Generator[dict[str, Any]]:
         """Record what the owner does before it begins and when it has ended, with the error if it failed.
 
-        If the first line cannot be written, it does not begin. Fields of the Deed that are known only at the end, such
+        If the first line cannot be written, it does not begin; except an export from a home that cannot be written:
+        copying the files of such a home leaves no line either. Fields of the Deed that are known only at the end, such
         as the id of what was created, are put into the yielded dict.
         """
         more: dict[str, Any] = {}
+        if deed.action == "export" and is_read_only(self.path):
+            yield more
+            return
         self._append(((msgspec.structs.replace(deed, result=STARTED), actor.get(), time.time()),), durable=True)
         result = OK
         try:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec.structs import replace
 
 from daypack.errors import StorageFailed
-from daypack.files.database import Database, GroupWriter, is_damage
+from daypack.files.database import Database, is_damage
+from daypack.files.group_writer import GroupWriter
 from daypack.memory.store.checksums import MemoryRecord, checksum
 from daypack.memory.store.erasure import (
     clean,

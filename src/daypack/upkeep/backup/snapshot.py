@@ -16,7 +16,8 @@ from msgspec import structs
 
 from daypack.config import Config
 from daypack.errors import Damaged, LockUnavailable, StorageFailed
-from daypack.files import atomic, jsonl
+from daypack.files import atomic, jsonl, read_only
+from daypack.files.database import BUSY_SECONDS
 from daypack.files.lock import Lock
 from daypack.files.rewrite import JOURNAL
 from daypack.history.layout import Home, Layout
@@ -187,21 +188,14 @@ def _check_unmoved(log: _OpenLog) -> None:
 def copy_database(path: str, copy: str) -> None:
     """Copy a SQLite file that others write to, as it is at one moment, into a single file."""
     import sqlite3  # noqa: PLC0415 — 5 ms
-    from urllib.parse import quote  # noqa: PLC0415
 
     for ending in ("", "-journal", "-wal", "-shm"):
         atomic.discard(copy + ending)
     os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    uri = f"file:{quote(path)}?mode=ro"
     try:
         with closing(sqlite3.connect(copy, isolation_level=None)) as target:
-            try:
-                with closing(sqlite3.connect(uri, uri=True, timeout=20)) as source:
-                    source.backup(target)
-            except sqlite3.OperationalError:
-                # A read-only disk has no place for the shared memory of readers, and no writer.
-                with closing(sqlite3.connect(f"{uri}&immutable=1", uri=True)) as source:
-                    source.backup(target)
+            with closing(read_only.connect(path, seconds=BUSY_SECONDS)) as source:
+                source.backup(target)
             target.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
         hint = "run `daypack doctor`, or restore it from an earlier backup"

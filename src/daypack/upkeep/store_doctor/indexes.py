@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import quote
 
 import msgspec
 
+from daypack.files import read_only
+from daypack.files.database import BUSY_SECONDS
 from daypack.memory.search.skipped import NAME as SKIPPED
 from daypack.memory.search.vectors import PREFIX
 from daypack.search.index_file import APPLICATION
@@ -92,7 +93,7 @@ def _examine_words(path: str, known: _Numbers) -> str:
     import sqlite3  # noqa: PLC0415 — 5 ms
 
     try:
-        with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)) as file:
+        with closing(read_only.connect(path, seconds=BUSY_SECONDS)) as file:
             marks = [file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
             if marks != [APPLICATION, VERSION]:
                 return "it has another format"

@@ -4,12 +4,12 @@ import os
 from contextlib import closing
 from hashlib import sha256
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 
 from daypack.errors import DaypackError
+from daypack.files import read_only
 from daypack.files.database import BUSY_SECONDS, is_damage
 from daypack.history.layout import Home
 from daypack.memory.store.examination import Examination, Step, StoreProblem
@@ -79,7 +79,7 @@ def examine_memories(place: Home) -> Examined:
     if not os.path.lexists(path):
         return Examined(path)
     try:
-        with closing(_open(path)) as file:
+        with closing(read_only.connect(path, seconds=BUSY_SECONDS)) as file:
             return _examine(file, path, os.path.join(place.memory, INDEXES))
     except DaypackError as error:
         return Examined(path, notes=(Finding("damage", error.place or path, error.problem, error.hint),))
@@ -89,12 +89,6 @@ def examine_memories(place: Home) -> Examined:
         text = "write a new file with every record that can be read; the old file is kept beside it"
         step = _MEND if has_damaged_header(path) else Step(kind="rewrite", text=text)
         return Examined(path, (StoreProblem("the file", f"it cannot be opened: {error}", step),))
-
-
-def _open(path: str) -> "Connection":
-    import sqlite3  # noqa: PLC0415 — 5 ms
-
-    return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
 
 
 def _examine(file: "Connection", path: str, indexes: str) -> Examined:
