@@ -115,7 +115,9 @@ def _assistant(message: Message, sent: _Sent) -> list[Block]:
     # An item of the server's tools is refused without the reasoning that led to it.
     whole = ours and all(_reasoning(part, sent) for part in message.content if isinstance(part, Thinking))
     items: list[Block] = []
-    called: list[Block] = []  # last, because nothing may come between a call and its output
+    # A reply of this API goes back in its own order. In others, words after a call come before it: nothing they say is
+    # about the output, which follows at once.
+    called: list[Block] = items if ours else []
     waiting: list[Block] = []  # reasoning that must be followed by another item
     voice: object = None
     for part in in_order(message):
@@ -140,7 +142,7 @@ def _assistant(message: Message, sent: _Sent) -> list[Block]:
         else:
             items += [*waiting, item]
         waiting, voice = [], spoke
-    return [*items, *called]
+    return items if ours else [*items, *called]
 
 
 def _message(part: Part) -> tuple[Block | None, object]:
