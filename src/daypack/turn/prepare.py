@@ -201,6 +201,7 @@ class Turns:
             agent=self._agent,
             epoch=epoch,
             messages=packed.fitted.messages,
+            repeats=packed.fitted.repeats,
             additions=packed.fitted.additions,
             volatile=packed.fitted.volatile,
             tools=packed.tools.definitions if packed.tools else (),

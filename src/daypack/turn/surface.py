@@ -123,6 +123,7 @@ class Window(Struct, frozen=True, kw_only=True):
     stubs: dict[int, Entry] = {}  # seq -> stub of each large output
     refer: Refer | None = None  # makes an output a reference to its first copy; None: the target gets every copy
     hidden: tuple[int, ...] = ()  # seqs of messages that the target may not see
+    repeats: dict[int, int] = {}  # outputs shown as a reference -> the message with the first copy
 
 
 class Surface(Struct, frozen=True, kw_only=True):

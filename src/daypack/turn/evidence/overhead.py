@@ -2,11 +2,9 @@
 
 from msgspec import Struct
 
-from daypack.text.injected import SAME
 from daypack.text.tokens import counter_named
 from daypack.turn.evidence.view import TurnView
 from daypack.turn.items import AROUND_QUOTED, CHANGED, CLOCK, RULES, STAMP, Excerpt, Item
-from daypack.turn.pack.tail import UNANSWERED
 from daypack.turn.survey.message_cost import message_cost
 
 _PASSED = "passed by the caller"
@@ -43,9 +41,9 @@ def overhead(turn: TurnView) -> tuple[Overhead, ...]:
         why = ""
         if message.seq in turn.parts.epoch.stubbed:
             why = "stub"
-        elif message.role == "tool" and message.text == UNANSWERED:
+        elif message.role == "tool" and not message.id:
             why = "no result"
-        elif message.role == "tool" and message.text.startswith(SAME):
+        elif message.role == "tool" and message.seq in turn.parts.repeats:
             why = "repeated output"
         if why:
             added.append(

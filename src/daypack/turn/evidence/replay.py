@@ -97,6 +97,7 @@ def replay_parts(
             message = recent.measure(raw, MESSAGE_TOKENS).message
             message = as_stub(raw, message) if raw.seq in epoch.stubbed else message
             messages.append(message_seen_by(message, record.target))
+    repeats: dict[int, int] = {}
     if record.target in SEEN_BY_DEFAULT:
         repeats = find_repeats(messages, epoch.refer_after)
         messages = [as_repeat(message, repeats) for message in messages]
@@ -106,6 +107,7 @@ def replay_parts(
         agent=agent,
         epoch=epoch,
         messages=(*messages[:head], *settle(messages[head:]).messages),
+        repeats=repeats,
         additions=read_additions(history, record, meter),
         volatile=tuple(sorted(restore(history, record.items), key=volatile_order)),
         tools=_tools(history, record),

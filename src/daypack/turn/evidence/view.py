@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from daypack.derived.swap import SHORT_ID
 from daypack.forks import cached_property
-from daypack.text.injected import SAME, SWAPPED
+from daypack.text.injected import SWAPPED
 from daypack.text.tokens import counter_named
 from daypack.turn.evidence.record import TurnRecord
 from daypack.turn.items import Item, Missing, Omission, cost_of, stamp_of
@@ -30,6 +30,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     agent: str
     epoch: Epoch
     messages: tuple[Message, ...]
+    repeats: dict[int, int] = {}  # messages that are a reference to an earlier output: seq -> seq of that one
     volatile: tuple[Item, ...]
     additions: tuple[Addition, ...] = ()  # items in the tail, each after a message
     tools: tuple[dict[str, Any], ...] = ()  # definitions, as the caller passed them
@@ -83,14 +84,15 @@ class TurnView:
     @cached_property
     def omitted(self) -> tuple[Omission, ...]:
         """Everything that was left out, with the reason; includes tool outputs that the tail shows as one line."""
-        epoch, messages = self.parts.epoch, self.parts.messages
+        epoch, messages, repeats = self.parts.epoch, self.parts.messages, self.parts.repeats
         swapped: list[Omission] = []
         repeated: list[Omission] = []
         for message in messages:
             if message.seq in epoch.stubbed:
                 swapped.append(_swapped_output(message))
-            if message.role == "tool" and message.seq > epoch.refer_after and message.text.startswith(SAME):
-                repeated.append(_repeated_output(message))
+            if message.role == "tool" and message.seq in repeats:
+                note = f"same text as messages:{repeats[message.seq]}"
+                repeated.append(Omission(item=f"tool:{message.tool_call_id}", reason="duplicate", note=note))
         return (*self.record.omitted, *swapped, *repeated)
 
     @property
@@ -179,11 +181,6 @@ def _swapped_output(message: Message) -> Omission:
     swap_id = message.text.removeprefix(SWAPPED)[:SHORT_ID]
     note = f"messages:{message.seq} is shown as one line"
     return Omission(item=f"tool:{message.tool_call_id}", reason="too_large", note=note, swap=swap_id)
-
-
-def _repeated_output(message: Message) -> Omission:
-    first = message.text.removeprefix(SAME).partition(" ")[0]
-    return Omission(item=f"tool:{message.tool_call_id}", reason="duplicate", note=f"same text as messages:{first}")
 
 
 def _pack_item(item: Item) -> PackItem:

@@ -78,6 +78,7 @@ class Fitted(Struct, frozen=True, kw_only=True):
     skipped: dict[str, str] = {}  # id -> digest of items that did not fit into a new prefix
     redacted: dict[int, tuple[str, ...]] = {}  # seq -> kinds of secrets removed from the message
     stubbed: frozenset[int] = frozenset()
+    repeats: dict[int, int] = {}
     drops_messages: bool = False  # messages are outside the tail because of the budget
 
     @property
@@ -257,6 +258,7 @@ def _epoch_tail(surface: Surface, epoch: Epoch, window: Window) -> Tail:
         cost=cost,
         settled=settled.settled,
         stubbed=epoch.stubbed,
+        repeats=window.repeats,
     )
 
 
@@ -370,6 +372,7 @@ def _close(
         skipped=prefix.skipped,
         redacted=redacted,
         stubbed=tail.stubbed,
+        repeats=tail.repeats,
         drops_messages=drops_messages,
     )
 

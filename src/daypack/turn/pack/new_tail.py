@@ -41,6 +41,7 @@ class Tail(Struct, frozen=True, kw_only=True):
     cost: Cost
     settled: Settled
     stubbed: frozenset[int] = frozenset()
+    repeats: dict[int, int] = {}  # outputs shown as a reference -> the message with the first copy
 
     @property
     def border(self) -> int:
@@ -113,7 +114,7 @@ def _with_references(window: Window, tail: Tail) -> Tail:
             reference = window.refer(verbatim, repeats[message.seq])
             messages[at] = replace(message, content=reference.message.content)
             cost = cost.less(verbatim.cost).plus(reference.cost)
-    return replace(tail, messages=tuple(messages), cost=cost) if repeats else tail
+    return replace(tail, messages=tuple(messages), cost=cost, repeats=repeats) if repeats else tail
 
 
 def _shares(surface: Surface, space: Space) -> _Shares:

@@ -52,11 +52,12 @@ class Conversation:
         if entries and entries[-1].message.seq > self.last:
             entries = self._until_last(entries)
         self._messages.forget_before(epoch.start)
+        repeats: dict[int, int] = {}
         if self._inside and (epoch.stubbed or _has_output(entries, epoch.refer_after)):
-            entries = self._inputs.stubs(self._meter).show(entries, epoch.stubbed, epoch.refer_after)
+            entries, repeats = self._inputs.stubs(self._meter).show(entries, epoch.stubbed, epoch.refer_after)
         if epoch.start < self.first:
             entries = [entry for entry in entries if entry.message.seq >= self.first]
-        tail = Window(entries=tuple(entries), complete=epoch.start <= self.first)
+        tail = Window(entries=tuple(entries), complete=epoch.start <= self.first, repeats=repeats)
         if self._target in OUTSIDE:
             tail = self._visible(tail)
         if epoch.head is not None:

@@ -37,13 +37,16 @@ class Stubs:
         """Return the stub of each large output."""
         return {entry.message.seq: self.stub(entry) for entry in entries if is_large(entry)}
 
-    def show(self, entries: Sequence[Entry], stubbed: frozenset[int], after: int) -> list[Entry]:
-        """Return the entries of an epoch: chosen outputs as stubs, later repeats as a reference to the first copy."""
+    def show(self, entries: Sequence[Entry], stubbed: frozenset[int], after: int) -> tuple[list[Entry], dict[int, int]]:
+        """Return the entries of an epoch: chosen outputs as stubs, later repeats as a reference to the first copy.
+
+        Then the repeats: seq -> seq of the first copy.
+        """
         shown = [self.stub(entry) if entry.message.seq in stubbed else entry for entry in entries]
         repeats = find_repeats([entry.message for entry in shown], after)
         return [
             self.refer(entry, repeats[entry.message.seq]) if entry.message.seq in repeats else entry for entry in shown
-        ]
+        ], repeats
 
     def refer(self, entry: Entry, first: int) -> Entry:
         """Return an output as a reference to the message with the first copy."""
