@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable
 from threading import Event, Thread
+from threading import enumerate as enumerate_threads
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -20,7 +21,10 @@ from daypack.types.memory import Remembered
 
 LATE_SECONDS = 30.0  # a request is given up after so long; its answer would be old
 AGAIN_SECONDS = 15.0  # a failed question is not asked again for so long; another question is
-_MAX_OPEN = 2  # requests at a time: a server that hangs does not collect threads
+# Threads that wait at a time: a server that hangs does not collect them, however often a session is opened or bound.
+_MAX_WAITING = 2  # for one memory of a session
+_MAX_THREADS = 32  # in this process
+_THREAD = "daypack memory"
 
 
 class Answer(Struct, frozen=True):
@@ -40,6 +44,9 @@ class Question(NamedTuple):
     limit: int = 0
     revision: int = 0  # of the memory, as far as it is known here: a capture changes it
     erased: int = 0  # the newest erasure: an answer from before may hold what was erased
+
+
+_NO_QUESTION = Question("", -1)
 
 
 class Reply(Struct, frozen=True):
@@ -75,10 +82,21 @@ class _Request:
             self.again = Deadline.after(AGAIN_SECONDS, self.deadline.clock)
         self.done.set()
 
+    def give_up(self) -> "_Request":
+        """Return a request in its place that has no question, and no answer to it."""
+        given_up = _Request(_NO_QUESTION, 0, self.deadline.clock)
+        given_up.process, given_up.done = self.process, self.done
+        return given_up
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if its thread still waits; a thread of a parent process does not exist here."""
+        return not self.done.is_set() and self.process == os.getpid()
+
     @property
     def is_open(self) -> bool:
-        """True if its thread still waits; a thread of a parent process does not exist here."""
-        return not self.done.is_set() and self.process == os.getpid() and not self.deadline.has_passed
+        """True if its answer may still come. A port of the caller can hold its thread for longer."""
+        return self.is_waiting and not self.deadline.has_passed
 
 
 class Answers:
@@ -104,10 +122,13 @@ class Answers:
             return lambda: self._unanswered(question, _not_again(error, former.again), error)
         if deadline.has_passed:
             return lambda: replace(self._unanswered(question, "There was no time to ask it."), unasked=True)
-        if sum(request.is_open for request in self._requests) >= _MAX_OPEN:
+        if sum(request.is_waiting for request in self._requests) >= _MAX_WAITING:
             return lambda: self._unanswered(question, "It was not asked: it has not answered earlier requests yet.")
+        if (waiting := sum(thread.name == _THREAD for thread in enumerate_threads())) >= _MAX_THREADS:
+            problem = f"It was not asked: {waiting} requests of this process to memories are not answered yet."
+            return lambda: self._unanswered(question, problem)
         request = self._remember(question)
-        Thread(target=request.run, args=(ask,), name="daypack memory", daemon=True).start()
+        Thread(target=request.run, args=(ask,), name=_THREAD, daemon=True).start()
         # In a loop on one message, only the first call waits: the others take the answer when it is there.
         late = f"It did not answer in the {deadline.seconds * 1000:,.0f} ms it had."
         return lambda: self._collect(request, 0.0 if former else deadline.remaining(), late)
@@ -122,8 +143,13 @@ class Answers:
     def _remember(self, question: Question) -> _Request:
         self._asked += 1
         request = _Request(question, self._asked, self._clock)
-        self._requests = [*(known for known in self._requests if known.is_open), request]
+        self._requests = [*(known for known in self._requests if known.is_waiting), request]
         return request
+
+    def forget(self) -> None:
+        """Ask every question anew. Threads that wait still count, and their answers are not used."""
+        self._newest = None
+        self._requests = [request.give_up() for request in self._requests if request.is_waiting]
 
     def _take_late(self) -> None:
         """Note the newest answer."""

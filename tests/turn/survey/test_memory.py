@@ -253,18 +253,6 @@ def test_a_server_that_stops_answering_takes_no_document_away(home: str) -> None
     assert turn.omitted == ()
 
 
-def test_a_server_that_hangs_collects_no_threads(home: str) -> None:
-    with StubbornServer(never_answers) as server:
-        session = bound(home, server.url)
-        turn = session.prepare(budget={"tokens": 8000, "ms": 20})
-        for number in range(6):
-            session.append("user", f"Question {number}?")
-            turn = session.prepare(budget={"tokens": 8000, "ms": 20})
-        assert "has not answered earlier requests" in lost(turn, "memory").question
-        assert server.holds(2)
-        assert len(server.requests) <= 2
-
-
 def test_a_memory_of_the_caller_that_hangs_does_not_hold_a_turn_with_a_limit(home: str) -> None:
     release = threading.Event()
 

@@ -65,7 +65,8 @@ class TurnInputs:
 
     def forget_answers(self) -> None:
         """Ask the memory again in the next turn, also if the user message is the same."""
-        self._answers = None
+        if self._answers is not None:
+            self._answers[1].forget()
 
     @property
     def workspace(self) -> str:
