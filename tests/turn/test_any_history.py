@@ -1,8 +1,11 @@
 """A turn can always be prepared, whatever was appended, accepted, imported or written into the log by hand."""
 
+import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Mapping
+from subprocess import PIPE
 from typing import Any
 
 import msgspec
@@ -261,3 +264,39 @@ def test_a_damaged_line_is_recorded_wherever_it_is(home: str, damaged: list[int]
                 f"messages:{seq}" for seq in damaged
             }
             assert {missing.id for missing in turn.missing} == {f"messages:{seq}" for seq in damaged}
+
+
+_ANSWERING = """
+import sys, daypack
+from daypack.errors import BadMessage
+session = daypack.open_session("work", home=sys.argv[1], durability="os", workspace="")
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(20):
+    try:
+        session.append("tool", f"from {sys.argv[2]}", tool_call_id=f"c{number}")
+    except BadMessage as error:
+        assert "has a result already" in str(error), error
+"""
+
+
+def test_results_that_two_processes_store_for_the_same_calls_are_sent_once(home: str) -> None:
+    session = stage(home)
+    session.append("user", "Run them.")
+    session.append("assistant", "", tool_calls=[{"id": f"c{number}", "name": "f"} for number in range(20)])
+    run = [sys.executable, "-c", _ANSWERING, home]
+    processes = [subprocess.Popen([*run, name], stdin=PIPE, stdout=PIPE) for name in ("one", "another")]
+    for process in processes:
+        assert process.stdout
+        assert process.stdout.readline() == b"ready\n"
+    for process in processes:
+        assert process.stdin
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+    assert [process.communicate() and process.returncode for process in processes] == [0, 0]
+    turn = session.prepare()
+    check_requests(turn)
+    check_left(turn)
+    assert len([message for message in turn.parts.messages if message.role == "tool"]) == 20
+    assert {reason for reason, _ in omitted(turn).values()} <= {"duplicate"}
+    assert len(session.messages()) == 22 + len(omitted(turn))
