@@ -10,17 +10,25 @@ from warnings import catch_warnings, simplefilter
 import pytest
 from campaigns import Campaign
 from memory.search.feeds import Knowing
+from memory_server import start_server
 
+from daypack.cli.main import run
 from daypack.errors import DaypackError
 from daypack.history.layout import find_home
 from daypack.memory.backend import Backend
 from daypack.memory.search.index_cache import IndexCache
 from daypack.memory.store.sqlite import SqliteStore
 from daypack.memory.tools import Memories
+from daypack.serve.toolset import Toolset
 from daypack.upkeep.store_doctor.apply import apply_repair
 from daypack.upkeep.store_doctor.report import examine_memories
 
 WORDS = ["dog", "puppy", "car", "lorry", "bread", "loaf", "rain", "storm", "money", "price"]
+TAKEN = {  # the arguments of tools
+    "search_memories": ("memory_id", "query"),
+    "add_entry": ("memory_id", "raw_entry"),
+    "put_context": ("memory_id", "content"),
+}
 
 
 def opened(home: str) -> Memories:
@@ -139,3 +147,49 @@ def test_a_flipped_byte_gives_right_results_reports_or_errors(filled: str, tmp_p
         shutil.rmtree(home)
     assert refused
     assert repaired
+
+
+def test_a_flipped_byte_breaks_no_command_no_tool_and_no_server(
+    filled: str, tmp_path: Path, campaign: Campaign, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands and tools of MCP for every flip, a server over HTTP for some."""
+    monkeypatch.setenv("DAYPACK_EMBEDDING_MODEL", "none")
+    chance = random.Random(campaign.seed + 1)
+    known = set(texts())
+    with opened(filled) as intact:
+        memory = intact.memories()[0].memory_id
+    arguments = {"memory_id": memory, "query": "puppy in the rain", "raw_entry": "new", "content": "# New"}
+    commands = (
+        ("memory", "list"),
+        ("memory", "show", memory),
+        ("memory", "search", memory, "puppy", "--json"),
+        ("memory", "context", memory),
+        ("memory", "export", memory),
+        ("user", "list"),
+        ("token", "list"),
+        ("doctor",),
+        ("doctor", "--repair", "--json"),
+        ("doctor", "--repair", "--apply"),
+    )
+    for number in range(campaign.size("faults", 100)):
+        home = str(tmp_path / f"door-{number}")
+        shutil.copytree(filled, home)
+        where = flip(home, chance)
+        if number % 8 == 0:
+            with start_server(home, quiet=False) as server:
+                for tool in ("list_entries", "search_memories", "get_context", "add_entry", "await_consistency"):
+                    taken = TAKEN.get(tool, ("memory_id",))
+                    answer = server.call(tool, **{name: arguments[name] for name in taken})
+                    assert answer.json().get("error", {}).get("code") != "Internal", (where, tool, answer.text)
+                    assert {entry["raw_entry"] for entry in answer.json().get("entries", ())} <= {*known, "new"}, where
+        with opened(home) as memories:
+            tools = Toolset()
+            for tool in tools.names:
+                taken = TAKEN.get(tool, () if tool == "get_user" else ("memory_id",))
+                given = {"title": "Three"} if tool == "create_memory" else {name: arguments[name] for name in taken}
+                answer = tools.answer(lambda memories=memories: memories, tool, given)
+                assert "internal" not in answer.text, (where, tool, answer.text)
+        for command in commands:
+            assert run([*command, "--home", home]) in (0, 1, 2, 3), where
+        assert "Traceback" not in capsys.readouterr().err
+        shutil.rmtree(home)
