@@ -89,7 +89,8 @@ def _serve(args: argparse.Namespace, memories: "Memories", policy: "Policy") -> 
     tenants = Tenants(memories, toolset, prompts, owner_tools)
     log.configure(args.log_level, args.log_format)
     try:
-        shares = Shares(ServerLimits(connections=args.connections, rate=args.rate, bad_tokens=args.bad_tokens))
+        connections = http.allow_connections(args.connections)
+        shares = Shares(ServerLimits(connections=connections, rate=args.rate, bad_tokens=args.bad_tokens))
         app = http.make_app(tenants, policy, shares, slow_ms=args.slow_ms)
         _print_address(args, listening.getsockname(), policy, sample)
         http.run(app, listening, shares)

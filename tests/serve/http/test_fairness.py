@@ -2,9 +2,11 @@
 
 import json
 import select
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 from memory_server import Server, start_server
@@ -13,11 +15,13 @@ from tenants_server import Connection
 from daypack.memory.positions import Position
 from daypack.memory.tools import open_memory
 
-# Searches of ada wait for a file, so that the test says how long they take.
+# Searches of ada wait for a file, so that the test says how long they take. Their queries are written to another.
 SLOW = """
 import os, time, daypack.memory.tools as tools
 search = tools.Memories._search_memories
 def slow(self, request):
+    with open({go!r} + ".begun", "a") as file:
+        file.write(request.query + "\\n")
     while self.user == "ada" and not os.path.exists({go!r}):
         time.sleep(0.01)
     return search(self, request)
@@ -44,7 +48,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
         memory_id = own.create_memory("hers").memory_id
         position = Position(memories.backend.store.store_id, memory_id, 1_000_000, 0)
         never = memories.backend.positions.write_token("ada", position)
-    with start_server(home, "--require-token", "--bad-tokens", "60", before=SLOW.format(go=str(go))) as server:
+    with start_server(home, "--require-token", "--user", "eve", before=SLOW.format(go=str(go))) as server:
         yield Two(server, tokens["ada"], tokens["eve"], memory_id, never, go)
 
 
@@ -61,6 +65,7 @@ def test_others_are_served_while_a_user_has_filled_every_turn_it_can_have(two: T
     two.go.unlink()
 
 
+@pytest.mark.requirement("G13")
 @pytest.mark.parametrize("door", ["/api", "/mcp"])
 def test_the_wait_of_a_caller_who_disconnects_ends(two: Two, door: str) -> None:
     waiting: dict[str, Any] = {"token": two.never, "timeout_ms": 600_000}
@@ -78,6 +83,57 @@ def test_the_wait_of_a_caller_who_disconnects_ends(two: Two, door: str) -> None:
     # It would wait for ten minutes if the others still held their places.
     found = two.server.call("await_consistency", two.ada, memory_id=two.memory_id, timeout_ms=20_000)
     assert found.json()["status"] == "consistent"
+
+
+@pytest.mark.requirement("G13")
+def test_the_wait_of_a_caller_who_disconnects_ends_though_another_request_was_sent_ahead(two: Two) -> None:
+    waiting = json.dumps({"token": two.never, "timeout_ms": 600_000}).encode()
+    barrier = (
+        f"POST /api/await_consistency HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {two.ada}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(waiting)}\r\n\r\n"
+    ).encode() + waiting
+    place = urlsplit(two.server.url)
+    lines = [socket.create_connection((place.hostname, place.port), timeout=60) for _ in range(60)]
+    for line in lines:
+        line.sendall(barrier * 3)
+    assert two.server.call("await_consistency", two.eve, timeout_ms=0).json()["status"] == "consistent"
+    for line in lines:
+        line.close()
+    found = two.server.call("await_consistency", two.ada, memory_id=two.memory_id, timeout_ms=20_000)
+    assert found.json()["status"] == "consistent"
+
+
+def metric(two: Two, name: str) -> float:
+    with two.server.client(two.eve) as client:
+        lines = client.get("/metrics").text.splitlines()
+    (value,) = [line.split()[1] for line in lines if line.startswith(f"{name} ")]
+    return float(value)
+
+
+def until_metric(two: Two, name: str, wanted: float) -> None:
+    assert any(metric(two, name) == wanted for _ in range(5_000)), name
+
+
+def test_queued_calls_of_a_caller_who_disconnects_are_never_begun(two: Two) -> None:
+    def search(query: str) -> Connection:
+        line = Connection(two.server, two.ada)
+        line.begin("/api/search_memories", {"memory_id": two.memory_id, "query": query})
+        return line
+
+    running = [search("running") for _ in range(12)]  # every turn that one user may have
+    until_metric(two, "daypack_queued_calls", 0)
+    queued = [search("queued") for _ in range(40)]
+    until_metric(two, "daypack_queued_calls", 40)
+    for line in queued:
+        line.close()
+    until_metric(two, "daypack_queued_calls", 0)
+    two.go.touch()
+    assert [line.answer()[0] for line in running] == [200] * 12
+    two.go.unlink()
+    begun = two.go.with_name(two.go.name + ".begun").read_text().splitlines()
+    assert (begun.count("running"), begun.count("queued")) == (12, 0)
+    for line in running:
+        line.close()
 
 
 def test_too_many_calls_of_one_user_are_refused_with_the_documented_problem(two: Two) -> None:

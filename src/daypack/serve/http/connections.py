@@ -16,25 +16,31 @@ import h11
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from daypack.serve.http.limits import Shares, caller_address
+from daypack.serve.observe.request_facts import RequestFacts
 from daypack.serve.problems import Problem
 
 if TYPE_CHECKING:
     from daypack.serve.http.turns import Call
+    from daypack.serve.observe.observer import Observer
 
 HEADER_SECONDS = 15.0
 KEEP_ALIVE_SECONDS = 30
+UNREAD_SECONDS = 30.0  # a caller reads so long …
+_LEAST_READ_BYTES = 32 << 10  # … at least so much of an answer that is larger than its buffers
 MAX_HEADER_BYTES = 64 << 10  # buffered while the headers are incomplete
 _MAX_PIPELINED_BYTES = 64 << 10  # sent before the answer to an earlier request
 _LOOKED_AT = 8  # candidates that are asked whether their request has just arrived
 
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
+_VERSION = re.compile(rb" HTTP/([0-9]\.[0-9])\r?$")
 
 
 class Connections:
     """The open connections of a server, grouped by caller: a user or, before a token was accepted, an address."""
 
-    def __init__(self, shares: Shares) -> None:
+    def __init__(self, shares: Shares, observer: "Observer") -> None:
         self.usage = shares.usage
+        self.observer = observer
         self._most, self._most_per_caller = shares.limits.connections, shares.limits.connections_per_caller
         self._open: set[Connection] = set()
         self._sizes: Counter[str] = Counter()
@@ -73,8 +79,9 @@ class Connections:
                     return
 
     def _close_oldest(self, group: str, newest: "Connection") -> bool:
-        waiting = [each for each in self._open if each.group == group and each is not newest and each.since is not None]
-        oldest = nsmallest(_LOOKED_AT, waiting, key=lambda each: (each.rank, each.since))
+        group_members = (each for each in self._open if each.group == group and each is not newest)
+        waiting = [each for each in group_members if each.waits_since is not None]
+        oldest = nsmallest(_LOOKED_AT, waiting, key=lambda each: (each.rank, each.waits_since))
         chosen = next((each for each in oldest if not each.has_input()), oldest[0] if oldest else None)
         if chosen is None:
             return False
@@ -95,6 +102,8 @@ class Connection(H11Protocol):
         self.call: Call | None = None
         self._connections = connections
         self._timeout: TimerHandle | None = None
+        self._unread_since: float | None = None  # since when its caller does not read what was answered
+        self._unread_timeout: TimerHandle | None = None
         self._request: object = None
         answer = self.app
 
@@ -117,8 +126,9 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End the call that was in progress."""
         self._connections.discard(self)
-        if self._timeout is not None:
-            self._timeout.cancel()
+        for timeout in (self._timeout, self._unread_timeout):
+            if timeout is not None:
+                timeout.cancel()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
         self._leave_call()
@@ -147,8 +157,21 @@ class Connection(H11Protocol):
         super().on_response_complete()
         if self.timeout_keep_alive_task is not None:  # uvicorn's would wait until the answer is read
             self.timeout_keep_alive_task.cancel()
-            self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.close, "idle")
+            self._expect_request()
         self._update_since()
+
+    def pause_writing(self) -> None:
+        """Limit the time of a caller that does not read: later answers, and their calls, wait for it."""
+        super().pause_writing()
+        self._unread_since = time.monotonic()
+        self._expect_reading()
+
+    def resume_writing(self) -> None:
+        """The caller has read what was sent."""
+        super().resume_writing()
+        self._unread_since = None
+        if self._unread_timeout is not None:
+            self._unread_timeout.cancel()
 
     def send_400_response(self, msg: str) -> None:
         """Answer a request that is not HTTP with the documented JSON, and close the connection."""
@@ -160,11 +183,14 @@ class Connection(H11Protocol):
             self._leave_call()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             problem = self.conn.problem or Problem(400, "BadInput", msg)
-            body = problem.body
+            body, facts = problem.body, RequestFacts("http", "other")
+            facts.client, facts.error = self.client[0] if self.client else "", problem.code
+            self._connections.observer.finished(facts, problem.status, time.monotonic())
             headers = [
                 (b"content-type", b"application/json"),
                 (b"content-length", str(len(body)).encode()),
                 (b"cache-control", b"no-store"),
+                (b"x-request-id", facts.request_id.encode()),
                 (b"connection", b"close"),
             ]
             response = h11.Response(status_code=problem.status, headers=headers, reason=STATUS_PHRASES[problem.status])
@@ -173,6 +199,11 @@ class Connection(H11Protocol):
         self.transport.close()
 
     # What the table of connections asks
+
+    @property
+    def waits_since(self) -> float | None:
+        """Since when the connection waits for its caller; None: the server works for it."""
+        return self._unread_since if self.since is None else self.since
 
     def has_input(self) -> bool:
         """Return True if bytes have arrived that were not read yet."""
@@ -192,6 +223,26 @@ class Connection(H11Protocol):
             self.transport.abort()
         else:
             self.transport.close()
+
+    def _expect_request(self) -> None:
+        def close_if_read() -> None:
+            if self._unread_since is None:
+                self.close("idle")
+            else:  # a large answer on its way has a limit of its own
+                self._expect_request()
+
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, close_if_read)
+
+    def _expect_reading(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+
+        def close_unless_read() -> None:
+            if self.transport.get_write_buffer_size() > unread - _LEAST_READ_BYTES:
+                self.close("unread")
+            else:
+                self._expect_reading()
+
+        self._unread_timeout = self.loop.call_later(UNREAD_SECONDS, close_unless_read)
 
     def _leave_call(self) -> None:
         if self.call is not None:
@@ -230,35 +281,41 @@ class StrictConnection(h11.Connection):
     def next_event(self) -> Any:  # noqa: ANN401 — h11's events and sentinels
         """Return the next event of h11; before a request, look at its headers as they were sent."""
         try:
-            if self.their_state is h11.IDLE and (fault := find_fault(self.trailing_data[0])):
-                raise h11.RemoteProtocolError(fault)
+            if self.their_state is h11.IDLE:
+                check_head(self.trailing_data[0])
             return super().next_event()
         except h11.RemoteProtocolError as error:
-            self.problem = Problem(400, "BadInput", f"malformed HTTP request: {error}")
+            # h11 quotes what was sent, which may be a token.
+            reason = str(error).partition(": bytearray(")[0]
+            self.problem = Problem(400, "BadInput", f"malformed HTTP request: {reason}")
             if error.error_status_hint == 431:
                 self.problem = Problem(431, "TooLong", "the headers are too long")
             raise
 
 
-def find_fault(data: bytes) -> str:
-    """Return why the headers at the beginning of `data` are refused; empty if they are not, or are incomplete."""
+def check_head(data: bytes) -> None:
+    """Raise RemoteProtocolError if the headers at the beginning of `data` are refused; incomplete ones are not yet."""
     end = _END_OF_HEAD.search(data)
     if end is None:
-        return ""
+        return
     first, *lines = data[: end.start()].split(b"\n")
+    version = _VERSION.search(first)
+    if version and version[1] not in (b"1.0", b"1.1"):
+        raise h11.RemoteProtocolError("only HTTP/1.1 and 1.0 are supported")
     lengths = codings = 0
     for line in lines:
         if line[:1] in (b" ", b"\t"):
-            return "a header continues on the next line"
+            raise h11.RemoteProtocolError("a header continues on the next line")
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-length":
             lengths += 1 + value.count(b",")
         elif name.strip().lower() == b"transfer-encoding":
             codings += 1
     if lengths and codings:
-        return "both Content-Length and Transfer-Encoding"
+        raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding")
     if lengths > 1:
-        return "more than one Content-Length"
-    if codings and first.rstrip().endswith(b"HTTP/1.0"):
-        return "Transfer-Encoding in HTTP/1.0"
-    return ""
+        raise h11.RemoteProtocolError("more than one Content-Length")
+    if codings and version and version[1] == b"1.0":
+        raise h11.RemoteProtocolError("Transfer-Encoding in HTTP/1.0")
+    if data.count(b"\n", 0, end.end()) != data.count(b"\r\n", 0, end.end()):
+        raise h11.RemoteProtocolError("a line ends with LF alone instead of CR LF")

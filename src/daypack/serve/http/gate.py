@@ -136,7 +136,11 @@ class Gate:
             # A token has 256 random bits, so guessing is hopeless: the limit saves work. The token is checked in spite
             # of it, in a short queue, so that the mistakes of one user do not lock out others at the same address.
             guessing = self._shares.is_guessing(address)
-            caller = await self._check_token(token.strip(), address, guessing=guessing)
+            try:
+                caller = await self._check_token(token.strip(), address, guessing=guessing)
+            except RateLimited:
+                self._shares.usage.refused["token checks"] += 1
+                raise
         if caller is None:
             self._shares.count_bad_token(address)
             raise _unauthorized("the token is not valid")

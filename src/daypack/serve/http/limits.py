@@ -30,6 +30,11 @@ class ServerLimits(NamedTuple):
         return max(1, self.connections // 2)
 
 
+# Why requests are refused for the sake of others, and connections closed by the server; labels of metrics.
+REFUSED = ("rate", "bad tokens", "token checks", "calls of a user", "calls in all", "malformed")
+CLOSED = ("too many", "slow headers", "idle", "unread", "pipelined")
+
+
 class Usage:
     """Counts since the start, by reason: requests `refused` and connections `closed`. Plain values, for metrics."""
 

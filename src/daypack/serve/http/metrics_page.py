@@ -10,6 +10,7 @@ from daypack.serve.observe.metrics import CONTENT_TYPE
 from daypack.serve.problems import Problem
 
 if TYPE_CHECKING:
+    from daypack.serve.http.limits import Usage
     from daypack.serve.http.tenants import Tenants
     from daypack.serve.observe.metrics import Metrics
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class MetricsPage:
     """Answers with the metrics. On loopback no token is needed, as for all paths; beyond it, a token of the owner."""
 
-    def __init__(self, metrics: "Metrics | None", tenants: "Tenants") -> None:
+    def __init__(self, metrics: "Metrics | None", tenants: "Tenants", usage: "Usage") -> None:
         self._metrics = metrics
         self._tenants = tenants
         if metrics is not None:
@@ -26,6 +27,8 @@ class MetricsPage:
             metrics.waiting.read = lambda: tenants.load().queued
             metrics.lag.read = backend.indexes.lag
             metrics.unaudited.read = lambda: backend.audit.pending if backend.audit else 0
+            metrics.limited.read = lambda: usage.refused
+            metrics.closed.read = lambda: usage.closed
             tenants.observe_queues(metrics.queued.observe)
 
     async def get(self, request: Request) -> Response:

@@ -25,7 +25,7 @@ from daypack.serve.http.api import Api, problem_response
 from daypack.serve.http.connections import KEEP_ALIVE_SECONDS, Connection, Connections
 from daypack.serve.http.gate import MCP_PATH, Gate
 from daypack.serve.http.health import Health
-from daypack.serve.http.limits import Shares
+from daypack.serve.http.limits import CLOSED, REFUSED, Shares
 from daypack.serve.http.mcp import McpEndpoint
 from daypack.serve.http.metrics_page import MetricsPage
 from daypack.serve.http.observed import Observed
@@ -55,6 +55,9 @@ _START = msgspec.json.encode(
         },
     }
 )
+_LEAST_CONNECTIONS = 20
+_ACCEPTED_AT_ONCE = 64  # by one round of the event loop; a connection that is replaced is closed three rounds later
+_FILES_IN_BETWEEN = 4 * _ACCEPTED_AT_ONCE
 _OTHER_FILES = 256  # open files besides connections: stores, indexes, threads
 
 
@@ -62,7 +65,7 @@ def make_app(tenants: "Tenants", policy: Policy, shares: Shares, *, slow_ms: int
     """Return the server as one ASGI application; calls that take longer than `slow_ms` are logged."""
     warm_up_types()
     tools = tenants.toolset(tenants.owner).names
-    observer = Observer(Metrics(tools, reasons=error_names()), slow_ms)
+    observer = Observer(Metrics(tools, error_names(), REFUSED, CLOSED), slow_ms)
     # With tokens there are several users, and only the owner knows the default memory.
     described = None if policy.token_required else Call(Caller(tenants.owner, writes=True))
     api = Api(tenants)
@@ -71,7 +74,7 @@ def make_app(tenants: "Tenants", policy: Policy, shares: Shares, *, slow_ms: int
     openapi = msgspec.json.encode(describe_api(tenants.toolset(described and described.caller.user)))
 
     health = Health(tenants)
-    metrics = MetricsPage(observer.metrics, tenants)
+    metrics = MetricsPage(observer.metrics, tenants, shares.usage)
 
     async def get_start(_: Request) -> Response:
         return Response(_START, media_type="application/json")
@@ -108,10 +111,9 @@ def make_app(tenants: "Tenants", policy: Policy, shares: Shares, *, slow_ms: int
 
 def run(app: Observed, listening: socket.socket, shares: Shares) -> None:
     """Serve until SIGINT or SIGTERM; running calls get a few seconds to finish."""
-    _raise_file_limit(shares.limits.connections)
     config = Config(
         app,
-        http=partial(Connection, Connections(shares)),  # pyright: ignore[reportArgumentType] — called, nothing else
+        http=partial(Connection, Connections(shares, app.observer)),  # pyright: ignore[reportArgumentType] — called, nothing else
         ws="none",
         loop="asyncio",
         lifespan="on",
@@ -119,7 +121,7 @@ def run(app: Observed, listening: socket.socket, shares: Shares) -> None:
         access_log=False,
         proxy_headers=False,  # a caller must not choose its address by a header
         server_header=False,
-        backlog=BACKLOG,
+        backlog=_ACCEPTED_AT_ONCE,  # asyncio's other meaning of the word
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )
@@ -140,13 +142,22 @@ def run(app: Observed, listening: socket.socket, shares: Shares) -> None:
             signal.signal(number, action)
 
 
-def _raise_file_limit(connections: int) -> None:
-    """Allow this process the files it needs, as far as the system lets it: without them no connection is accepted."""
+def allow_connections(asked: int) -> int:
+    """Return how many connections there is room for, after raising the limit of open files as far as the system allows.
+
+    With more, none could be accepted any more: closing one in favour of another needs a free file.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = connections + BACKLOG + _OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        wanted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    needed = asked + _FILES_IN_BETWEEN + _OTHER_FILES
+    most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most == needed:
+        return asked
+    allowed = max(_LEAST_CONNECTIONS, most - _FILES_IN_BETWEEN - _OTHER_FILES)
+    hint = f"for {asked:,} connections allow {needed:,} open files (ulimit -Hn)"
+    log.line("warning", "server.connections", asked=asked, allowed=allowed, files=hard, hint=hint)
+    return allowed
 
 
 def warm_up_types() -> None:
@@ -200,6 +211,11 @@ class _BoundedShutdownServer(Server):
     def __init__(self, config: Config, health: Health) -> None:
         super().__init__(config)
         self._health = health
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(BACKLOG)  # asyncio has made the queue as short as the number it accepts at once
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._health.state = "stopping"

@@ -94,7 +94,8 @@ class Tenants:
         """
         key = _GUESSING if guessing else address
         if guessing and self.checks.queued(key) >= _GUESSES_QUEUED:
-            raise RateLimited("too many tokens that are not valid", retry_after=1)
+            problem = "too many tokens wait to be checked, from addresses that sent tokens that are not valid"
+            raise RateLimited(problem, hint="try again later", retry_after=1)
 
         def check() -> Caller | None:
             try:

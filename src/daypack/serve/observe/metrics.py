@@ -44,11 +44,17 @@ class Family:
 
 
 class Counter(Family):
-    """Counts events; `read` is for a count that something else keeps."""
+    """Counts events; `read` is for a count that something else keeps, or for counts by the value of the one label."""
 
-    def __init__(self, name: str, about: str, read: Callable[[], float] | None = None, **known: Iterable[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        about: str,
+        read: Callable[[], float | Mapping[str, int]] | None = None,
+        **known: Iterable[str],
+    ) -> None:
         super().__init__(name, about, **known)
-        self._read = read
+        self.read = read
         self._counts: dict[Labels, int] = {} if known else {(): 0}
 
     def add(self, *values: str, count: int = 1) -> None:
@@ -59,8 +65,16 @@ class Counter(Family):
 
     def lines(self) -> list[str]:
         """Return the metric in the text format."""
-        with self._lock:
-            counts: Mapping[Labels, float] = dict(self._counts) if self._read is None else {(): self._read()}
+        counts: dict[Labels, float] = {}
+        if self.read is None:
+            with self._lock:
+                counts.update(self._counts)
+        elif isinstance(found := self.read(), Mapping):
+            for value, count in dict(found).items():
+                labels = self.bound((value,))
+                counts[labels] = counts.get(labels, 0) + count
+        else:
+            counts[()] = found
         return [*self._head("counter"), *(self._sample("", *sample) for sample in sorted(counts.items()))]
 
 
@@ -122,9 +136,18 @@ METHODS = (
 
 
 class Metrics:
-    """All metrics of one server. `tools` are the names a tool label may have, `reasons` those of errors."""
+    """All metrics of one server. `tools` are the names a tool label may have, `reasons` those of errors.
 
-    def __init__(self, tools: Iterable[str] = (), reasons: Iterable[str] = ()) -> None:
+    `limits` and `closed` are the reasons for refused requests and closed connections.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[str] = (),
+        reasons: Iterable[str] = (),
+        limits: Iterable[str] = (),
+        closed: Iterable[str] = (),
+    ) -> None:
         tools = (*tools, *METHODS)
         self.requests = Counter(
             "daypack_requests_total", "Requests by route, tool, class of the status, and whether the tool failed.",
@@ -136,6 +159,8 @@ class Metrics:
         )  # fmt: skip
         self.queued = Histogram("daypack_queue_seconds", "Time a call waited for a worker thread.", queue=QUEUES)
         self.refusals = Counter("daypack_refusals_total", "Refused requests by error.", reason=reasons)
+        self.limited = Counter("daypack_limited_requests_total", "Requests refused by a limit.", limit=limits)
+        self.closed = Counter("daypack_closed_connections_total", "Connections the server closed.", reason=closed)
         self.failed_logins = Counter("daypack_failed_authentications_total", "Requests without a valid token.")
         self.damage = Counter("daypack_damage_total", "Errors that found stored bytes damaged.")
         self.slow = Counter("daypack_slow_requests_total", "Requests slower than the threshold for slow calls.")
