@@ -1,5 +1,6 @@
 """A backup contains all that cannot be made again, as it was at one moment, and is verified before it has its name."""
 
+import fcntl
 import os
 import sqlite3
 import stat
@@ -174,6 +175,25 @@ def test_a_file_in_very_many_folders_is_left_out_and_named(home: str, tmp_path: 
     written = apply(place, Request(), str(tmp_path / "b.tar"))
     assert [found.reason for found in written.left_out] == ["in too many folders"]
     assert "home/ada/prompts/voice.md" in names(tmp_path / "b.tar")
+
+
+def test_what_killed_backups_of_other_names_left_is_removed_and_what_is_in_use_is_not(
+    home: str, tmp_path: Path
+) -> None:
+    place = furnished(home)
+    left, used, other = (tmp_path / f".tmp-{name}.backup" for name in ("left.tar", "used.tar", "other"))
+    for folder in (left, used):
+        folder.mkdir()
+        (folder / "backup.tar").write_text("everything that was said")
+    other.mkdir()
+    (other / "mine.txt").write_text("not of daypack")
+    fd = os.open(used, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    apply(place, Request(), str(tmp_path / "b.tar"))
+    assert leftovers(tmp_path) == [other.name, used.name]
+    os.close(fd)
+    apply(place, Request(), str(tmp_path / "c.tar"))
+    assert leftovers(tmp_path) == [other.name]
 
 
 def test_a_record_of_a_memory_that_was_changed_is_found_by_its_checksum(home: str, tmp_path: Path) -> None:

@@ -21,10 +21,12 @@ from daypack.upkeep.backup.extraction import remove_tree
 from daypack.upkeep.backup.manifest import FORMAT, NAME, Item, Manifest, Scope, seal
 from daypack.upkeep.backup.plan import plan_id
 from daypack.upkeep.backup.records import KnownBackup, add_record, moment
+from daypack.upkeep.backup.scratch import remove_stale
 from daypack.upkeep.backup.snapshot import Snapshot
 from daypack.upkeep.backup.tarball import TarWriter
 from daypack.upkeep.backup.verify import Verified, verify_in
 
+_WORKING, _ARCHIVE = ".backup", "backup.tar"
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -49,7 +51,7 @@ def apply(
     for item in items:
         files_of(home.root, item, left_out)
     with _storing(path), _working_folder(path) as folder:
-        archive = os.path.join(folder, "backup.tar")
+        archive = os.path.join(folder, _ARCHIVE)
         manifest, digest = _write(home, request, items, archive, progress)
         verified = verify_in(archive, os.path.join(folder, "scratch"))
         unrecorded = _record(home, manifest, KnownBackup(path, digest, manifest.created_at, manifest.scope))
@@ -141,8 +143,9 @@ def _publish(archive: str, path: str) -> None:
 
 @contextmanager
 def _working_folder(path: str) -> Generator[str]:
-    """Hold the working folder of a backup, empty; what a killed run left in it is removed."""
-    folder = os.path.join(os.path.dirname(path), f"{atomic.TEMPORARY}{os.path.basename(path)}.backup")
+    """Hold the working folder of a backup, empty; what killed runs left in it and beside it is removed."""
+    remove_stale(os.path.dirname(path), atomic.TEMPORARY, _WORKING, _ARCHIVE)
+    folder = os.path.join(os.path.dirname(path), f"{atomic.TEMPORARY}{os.path.basename(path)}{_WORKING}")
     atomic.make_folders(folder)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -152,7 +155,7 @@ def _working_folder(path: str) -> Generator[str]:
                 remove_tree(os.path.join(folder, name))
             yield folder
         finally:
-            with suppress(OSError):  # the next run of the same name removes it
+            with suppress(OSError):  # the next run removes it
                 remove_tree(folder)
     finally:
         atomic.release(fd)

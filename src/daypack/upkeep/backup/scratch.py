@@ -18,7 +18,7 @@ def scratch_folder(prefix: str) -> Generator[str]:
     """Hold a new folder in the temporary folder of the system, and remove it at the end."""
     import tempfile  # noqa: PLC0415 — 4 ms, only here
 
-    _remove_stale(tempfile.gettempdir(), prefix)
+    remove_stale(tempfile.gettempdir(), prefix)
     try:
         folder = tempfile.mkdtemp(prefix=prefix)
     except OSError as error:
@@ -36,21 +36,23 @@ def scratch_folder(prefix: str) -> Generator[str]:
         release(fd)
 
 
-def _remove_stale(parent: str, prefix: str) -> None:
-    """Remove the folders of killed processes of this user."""
+def remove_stale(parent: str, prefix: str, ending: str = "", holding: str = "") -> None:
+    """Remove the folders of killed processes of this user, by their names and a file that they hold."""
     with suppress(OSError), os.scandir(parent) as found:
         for item in found:
-            if item.name.startswith(prefix) and item.is_dir(follow_symlinks=False):
+            is_ours = item.name.startswith(prefix) and item.name.endswith(ending)
+            if is_ours and item.is_dir(follow_symlinks=False):
                 with suppress(OSError):
-                    _remove_unused(item.path)
+                    _remove_unused(item.path, holding)
 
 
-def _remove_unused(folder: str) -> None:
+def _remove_unused(folder: str, holding: str) -> None:
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         status = os.fstat(fd)
         # A new folder is empty until it is locked.
-        if status.st_uid == os.geteuid() and os.listdir(fd):
+        names = os.listdir(fd)
+        if status.st_uid == os.geteuid() and names and (not holding or holding in names):
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             remove_tree(folder)
     finally:
