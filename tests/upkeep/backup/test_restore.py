@@ -280,6 +280,22 @@ def test_a_path_with_more_folders_than_python_allows_calls_is_refused_and_can_be
     assert not scratch.exists()
 
 
+def test_bytes_that_belong_to_no_member_are_refused(tmp_path: Path, backup: str) -> None:
+    data = Path(backup).read_bytes()
+    with Backup(backup) as opened:
+        member = next(member for member in opened.members.values() if member.size % 512)
+    gap = member.offset + member.size
+    changed = {
+        "between the members": data[:gap] + b"x" + data[gap + 1 :],
+        "after the end": data + b"hidden",
+        "cut off": data[:-1],
+    }
+    for problem, content in changed.items():
+        (tmp_path / "x.tar").write_bytes(content)
+        with pytest.raises(Damaged, match=problem):
+            verify(str(tmp_path / "x.tar"))
+
+
 def test_a_home_of_the_backup_that_cannot_be_read_does_not_matter(tmp_path: Path) -> None:
     foreign = tmp_path / "file"
     foreign.write_text("not a home")

@@ -18,6 +18,7 @@ BLOCK = 512
 MOST_MEMBERS = 2_000_000
 _MOST_PAX = 1 << 16  # bytes of a pax header: one name
 _CHUNK = 1 << 20
+_RECORD = 21 * BLOCK  # the longest end that `tar` writes
 _FILE, _PAX = b"0", b"x"
 
 
@@ -84,6 +85,7 @@ def members(fd: int, path: str) -> Iterator[Member]:
         if len(block) < BLOCK:
             raise not_a_backup(path, "the end is missing: the file was cut off")
         if not any(block):
+            _check_end(fd, at, size, path)
             return
         name, length, kind = _parse(block, path)
         at += BLOCK
@@ -102,8 +104,20 @@ def members(fd: int, path: str) -> Iterator[Member]:
         if count > MOST_MEMBERS:
             raise not_a_backup(path, f"more than {MOST_MEMBERS:,} members")
         yield Member(long_name or name, at, length)
-        at += length + -length % BLOCK
+        at += length
+        padding = -length % BLOCK
+        if any(jsonl.read_at(fd, at, padding)):
+            raise not_a_backup(path, f"bytes between the members, after {long_name or name!r}")
+        at += padding
         long_name, pax_size = "", 0
+
+
+def _check_end(fd: int, at: int, size: int, path: str) -> None:
+    """Raise unless empty blocks end the file, two or more: other writers of tars fill up a record."""
+    if size - at < 2 * BLOCK:
+        raise not_a_backup(path, "the end is missing: the file was cut off")
+    if size - at > _RECORD or any(jsonl.read_at(fd, at, size - at)):
+        raise not_a_backup(path, "bytes after the end")
 
 
 def read_member(fd: int, member: Member) -> Iterator[bytes]:
