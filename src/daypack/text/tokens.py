@@ -28,7 +28,7 @@ What the estimates are worth:
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import msgspec
@@ -100,6 +100,13 @@ _ESTIMATES = {  # bound, then per token, character, digit, capital, alphabets, s
 _DEFAULT = "o200k_base"
 _UNKNOWN = "o200k+est1-any"
 
+# A list of tokens takes ten times the memory of their text: a long text is counted in pieces. Most vocabularies
+# begin a text as any other word, and end a token at these places, so the sum is the count of the whole.
+_PIECE_CHARS = 1 << 20
+_TOKEN_END = re.compile(r"(?<=[A-Za-z])(?= [A-Za-z])|(?<=\n)(?=[A-Za-z])")
+
+_COUNTED_WHOLE = ("llama2", "codellama", "mistral_v1", "mistral_v2")  # they begin a text with a space of their own
+
 _Encode = Callable[[str], list[int]]
 _encoders: dict[str, _Encode] = {}
 _loading = ThreadLock()
@@ -126,6 +133,8 @@ class Counter:
 
     def count(self, text: str) -> int:
         """Return the number of tokens of any text; a lone surrogate counts as U+FFFD."""
+        if len(text) > _PIECE_CHARS and self._vocabulary not in _COUNTED_WHOLE:
+            return sum(len(self._encode(_well_formed(piece))) for piece in _pieces(text))
         try:
             return len(self._encode(text))
         except UnicodeEncodeError:
@@ -149,6 +158,12 @@ class _Estimate(Counter):
         self._ascii_weights = self._all_weights[:2]
 
     def count(self, text: str) -> int:
+        if len(text) > _PIECE_CHARS:
+            return -(-sum(map(self._weigh, _pieces(text))) // 100)
+        return -(-self._weigh(text) // 100)
+
+    def _weigh(self, text: str) -> int:
+        """Return the count in hundredths of a token."""
         try:
             data = text.encode()
         except UnicodeEncodeError:
@@ -159,7 +174,7 @@ class _Estimate(Counter):
         for members, weight in self._ascii_weights if size == len(text) else self._all_weights:
             # The bytes that deleting takes away: the fastest way to count members of a set.
             hundredths += weight * (size - len(data.translate(None, members)))
-        return -(-hundredths // 100)
+        return hundredths
 
 
 _COUNTERS: dict[str, Counter] = {
@@ -270,6 +285,16 @@ def _encoder(vocabulary: str) -> _Encode:
                 ) from error
             _encoders[vocabulary] = Tokenizer.from_pretrained(vocabulary).encode_ordinary
         return _encoders[vocabulary]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a long text where a token ends; a text without such places stays whole."""
+    start = 0
+    while start < len(text):
+        end = _TOKEN_END.search(text, start + _PIECE_CHARS)
+        stop = end.start() if end else len(text)
+        yield text[start:stop]
+        start = stop
 
 
 def _well_formed(text: str) -> str:
