@@ -110,6 +110,7 @@ class Database:
     def __init__(self, path: str, form: Format) -> None:
         self.path = os.path.abspath(path)
         self.inode = 0  # of the file that was opened last
+        self.times_opened = 0  # unlike an inode, which a new file may get again, it tells files apart
         self._form = form
         self._threads = threading.RLock()
         self._connection: Connection | None = None
@@ -232,6 +233,7 @@ class Database:
                 raise self._damage("the file is missing", operation)
             return self.use_empty()
         self.inode = os.stat(self.path).st_ino
+        self.times_opened += 1
         connection = read_only.copy(self.path) if copied else read_only.connect(self.path, seconds=BUSY_SECONDS)
         try:
             self._check(connection, operation)
@@ -273,6 +275,7 @@ class Database:
         else:
             self._make(operation)
         self.inode = os.stat(self.path).st_ino
+        self.times_opened += 1
         connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             self._check(connection, operation)  # before anything is changed

@@ -34,9 +34,9 @@ class IndexFile:
         self._restarts = 0
 
     @property
-    def inode(self) -> int:
-        """The file that was opened last."""
-        return self._database.inode
+    def times_opened(self) -> int:
+        """How often the file was opened: as long as it is the same, so is the file."""
+        return self._database.times_opened
 
     @contextmanager
     def waiting(self, operation: str, deadline: Deadline) -> Generator[None]:

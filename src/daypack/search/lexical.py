@@ -129,8 +129,8 @@ class Lexical:
 
     @property
     def identity(self) -> int:
-        """A number of the file that was used last: it changes when the index is replaced."""
-        return self._file.inode
+        """A number of the file that was used last: it changes when the index is replaced or opened again."""
+        return self._file.times_opened
 
     def coverage(self) -> Coverage:
         """Return which ids are in the index."""
