@@ -90,3 +90,56 @@ def test_a_restore_that_was_interrupted_is_mentioned_by_doctor(command: Command,
     assert "has changed nothing yet" in command("doctor").stdout
     Path(home, ".restore", "journal").write_text("[]")
     assert "run the same restore again" in command("doctor").stdout
+
+
+def test_the_plan_names_every_condition_and_its_command_works(command: Command, talk: Session, tmp_path: Path) -> None:
+    path = backed_up(command, talk, tmp_path)
+    assert command("erase", "talk", "--literal", "the files", "--apply").returncode == 1
+    planned = command("restore", path)
+    assert "1 part that exists will be left as it is" in planned.stderr
+    assert "default/talk" in planned.stderr
+    (line,) = [line for line in planned.stderr.splitlines() if "replace also what exists" in line]
+    words = line.split("`")[1].split()[1:]
+    assert words[2:4] == ["--replace", "default/talk"]
+    assert {"--with-erased", "--force", "--apply", "--plan"} <= set(words)
+    done = command(*words)
+    assert done.returncode == 0, done.stderr
+    assert "what was erased is back" in done.stderr
+
+
+def test_a_restore_that_does_nothing_says_so_and_leaves_no_line(
+    command: Command, talk: Session, tmp_path: Path
+) -> None:
+    command("memory", "new", "Harbour")
+    path = backed_up(command, talk, tmp_path)
+    planned = command("restore", path)
+    assert planned.returncode == 0
+    assert "exists" not in planned.stdout.replace("0 that exist", "")
+    assert "nothing to restore" in planned.stderr
+    assert "--apply" not in planned.stderr
+    before = command("audit", "--json").stdout
+    done = command("restore", path, "--replace", "all", "--apply")
+    assert (done.returncode, "nothing to restore" in done.stdout) == (0, True)
+    assert command("audit", "--json").stdout == before
+
+
+def test_the_audit_log_grows_by_what_was_replaced(command: Command, talk: Session, tmp_path: Path) -> None:
+    command("token", "new", "eve")
+    path = backed_up(command, talk, tmp_path)
+    (token,) = json.loads(command("token", "list", "--json").stdout)
+    command("token", "revoke", token["token_id"])
+    command("memory", "new", "Later")
+    command("append", "talk", "more")
+    before = command("audit", "--json").stdout
+    planned = command("restore", path, "--replace", "memory")
+    assert "kept" in planned.stdout
+    assert "the audit log of this home is kept" in planned.stderr
+    assert "1 token of the backup stays revoked" in planned.stderr
+    done = command("restore", path, "--replace", "memory", "--apply")
+    assert done.returncode == 0, done.stderr
+    assert "1 token of the backup stays revoked" in done.stderr
+    assert "1 part that exists was left as it is" in done.stderr
+    assert json.loads(command("token", "list", "--json").stdout) == []
+    after = [json.loads(line) for line in command("audit", "--json").stdout.splitlines()]
+    assert len(after) == len(before.splitlines()) + 1
+    assert (after[-1]["action"], after[-1]["target"], after[-1]["count"]) == ("recover", "memory", 1)

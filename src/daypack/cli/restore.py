@@ -1,4 +1,4 @@
-"""Restore sessions and memories from a backup into a home, without overwriting anything that you do not name.
+"""Restore sessions and memories from a backup into a home. What exists is left as it is, unless --replace names it.
 
 Without --apply only the plan is shown: what is new, what exists, and what was erased since the backup was made.
 """
@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Sequence
 
-from daypack.cli.options import add_place
+from daypack.cli.options import add_place, default_agent
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadInput
 from daypack.history.layout import find_home
@@ -16,9 +16,10 @@ from daypack.memory.audit.log import AuditLog
 from daypack.memory.audit.record import Deed, acting
 from daypack.upkeep.archive import Guard
 from daypack.upkeep.backup.restore import Restored, apply
-from daypack.upkeep.backup.restore_plan import BroughtBack, Plan, Request, RestoredItem, is_replaced, plan
+from daypack.upkeep.backup.restore_plan import BroughtBack, Plan, Request, RestoredItem, plan
 
 _MOST_LINES = 20
+_MOST_NAMES = 5  # in a command
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="PART",
         action="append",
         default=[],
-        help="replace this part, named as in the plan (default/work, memory); all for every part that exists",
+        help="replace this part, named as in the plan (default/work, memory); all for every part that exists "
+        "(default: they are left as they are)",
     )
     parser.add_argument("--with-erased", action="store_true", help="restore also what was erased since the backup")
     parser.add_argument("--apply", action="store_true", help="restore (default: only show the plan)")
@@ -52,12 +54,13 @@ def run(args: argparse.Namespace) -> int:
         replace=tuple(args.replace),
         with_erased=args.with_erased,
     )
-    if not args.apply:
-        return _print_planned(plan(home.root, args.file, request), request, args)
     guard = Guard(time.time(), os.environ.get("DAYPACK_SESSION") or None, args.force)
+    if not args.apply:
+        return _print_planned(plan(home.root, args.file, request, guard), args)
     restored = apply(home.root, args.file, request, args.plan, guard)
-    with acting("cli"):  # afterwards: the log may be restored too
-        AuditLog(home.audit).record(Deed(action="recover", tool="restore"), durable=True)
+    if restored.restored or restored.completed:
+        with acting("cli"):  # afterwards: the log may be restored too
+            AuditLog(home.audit).record(_deed(restored), durable=True)
     if args.json:
         print(json_text({"plan": restored.plan, "applied": restored}))
     else:
@@ -66,41 +69,106 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _print_planned(planned: Plan, request: Request, args: argparse.Namespace) -> int:
+def _deed(restored: Restored) -> Deed:
+    """Return what the audit log says: how many parts, and the names of those that were replaced."""
+    names = restored.replaced[:_MOST_LINES]
+    more = len(restored.replaced) - len(names)
+    target = ", ".join(names) + (f" and {more:,} more" if more else "")
+    return Deed(action="recover", tool="restore", target=target, count=len(restored.restored) + restored.completed)
+
+
+def _print_planned(planned: Plan, args: argparse.Namespace) -> int:
     if args.json:
         print(json_text({"plan": planned, "applied": None}))
         return 0
     users = {item.user for item in planned.items}
     for item in planned.items[:_MOST_LINES]:
         name = item.name if len(users) == 1 else f"{item.user}: {item.name}"
-        print(f"{_label(item, request)}  {item.bytes:>13,}  {safe_line(name)}")
+        print(f"{_label(item)}  {item.bytes:>13,}  {safe_line(name)}")
     if len(planned.items) > _MOST_LINES:
         print(f"… and {len(planned.items) - _MOST_LINES:,} more; --json lists all")
     _print_erased(planned.erased)
     new = sum(item.state == "new" for item in planned.items)
-    counts = f"{counted(new, 'new part')}, {len(planned.existing):,} that {_exist(len(planned.existing))}"
-    print(f"plan {planned.id}: {counts}, from a backup of {planned.created_at}, to {safe_line(planned.root)}")
+    counts = [counted(new, "new part")]
+    counts += [f"{len(planned.replaced):,} replaced"] if planned.replaced else []
+    counts += [f"{len(planned.existing):,} that {_exist(len(planned.existing))}"]
+    source = f"from a backup of {planned.created_at}, to {safe_line(planned.root)}"
+    print(f"plan {planned.id}: {', '.join(counts)}, {source}")
     if planned.unfinished:
         print_note("a restore was interrupted here: it is completed first")
-    kept = [item for item in planned.existing if not is_replaced(item, request)]
-    if kept:
-        print_note(
-            f"nothing is overwritten: add --replace {shell_word(kept[0].name)}, or use a new home with --home DIR"
-        )
-    elif planned.erased and not request.with_erased:
-        print_note("what was erased would be brought back: use a newer backup, or add --with-erased and erase it again")
-    else:
-        print_note(f"restore with `daypack restore {shell_word(args.file)} … --apply --plan {planned.id}`")
+    _mention_kept(planned.items)
+    _mention_tokens([item for item in planned.items if item.state in ("new", "replaced", "exists")], "will work")
+    if planned.restored:
+        _mention_conditions(planned)
+        print_note(f"restore with `{_command(planned, args)}`")
+    if planned.existing:
+        number = counted(len(planned.existing), "part")
+        whole = planned.replacing()
+        print_note(f"{number} that {_exist(len(planned.existing))} will be left as {_they(len(planned.existing))}")
+        if not planned.restored:
+            _mention_conditions(whole)
+        print_note(f"replace also what exists with `{_command(whole, args)}`, or use a new home with --home DIR")
+    elif not planned.restored:
+        print_note("nothing to restore: everything in the backup is there")
     return 0
+
+
+def _mention_conditions(planned: Plan) -> None:
+    """Say what a plan needs beside --apply."""
+    if planned.brought_back:
+        print_note("--with-erased brings back what was erased: use a newer backup, or erase it again afterwards")
+    if planned.needs_force:
+        used = [item.name for item in planned.replaced if item.name in planned.in_use]
+        more = f" and {len(used) - 1:,} more" if len(used) > 1 else ""
+        print_note(f"--force replaces a session that is in use: {safe_line(used[0])}{more}")
+
+
+def _command(planned: Plan, args: argparse.Namespace) -> str:
+    """Return the whole command that applies a plan."""
+    words = ["daypack restore", shell_word(args.file)]
+    names = list(dict.fromkeys(item.name for item in planned.replaced))
+    words += ["--replace all"] if len(names) > _MOST_NAMES else [f"--replace {shell_word(name)}" for name in names]
+    for option in ("session", "home", "agent", "uid"):
+        given = getattr(args, option)
+        is_usual = option == "agent" and given == default_agent()
+        words += [f"--{option} {shell_word(given)}"] if given and not is_usual else []
+    words += ["--with-erased"] if planned.brought_back else []
+    words += ["--force"] if planned.needs_force else []
+    return " ".join([*words, "--apply", "--plan", planned.id])
+
+
+def _mention_kept(items: Sequence[RestoredItem]) -> None:
+    if any(item.state == "kept" for item in items):
+        print_note("the audit log of this home is kept: it only grows, and that of the backup is not restored")
+
+
+def _mention_tokens(items: Sequence[RestoredItem], work: str) -> None:
+    """Say which tokens a restored store has."""
+    tokens, revoked = sum(item.tokens for item in items), sum(item.revoked for item in items)
+    if tokens:
+        print_note(f"{counted(tokens, 'token')} of the backup {work}: `daypack token list` lists them")
+    if revoked:
+        print_note(f"{counted(revoked, 'token')} of the backup {_stay(revoked)} revoked: revoked since it was made")
 
 
 def _exist(number: int) -> str:
     return "exists" if number == 1 else "exist"
 
 
-def _label(item: RestoredItem, request: Request) -> str:
-    label = "replaced" if item.state == "exists" and is_replaced(item, request) else item.state
-    return colour(f"{label:<8}", "yellow" if item.state == "exists" else "dim")
+def _they(number: int) -> str:
+    return "it is" if number == 1 else "they are"
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _stay(number: int) -> str:
+    return "stays" if number == 1 else "stay"
+
+
+def _label(item: RestoredItem) -> str:
+    return colour(f"{item.state:<8}", "yellow" if item.state in ("exists", "replaced") else "dim")
 
 
 def _print_erased(erased: Sequence[BroughtBack]) -> None:
@@ -114,15 +182,21 @@ def _print_erased(erased: Sequence[BroughtBack]) -> None:
 def _print_restored(restored: Restored) -> None:
     if restored.completed:
         print_note(f"completed an interrupted restore of {counted(restored.completed, 'part')}")
-    _print_erased(restored.plan.erased)
-    if restored.plan.erased:
-        print_note("what was erased is back: erase it again with `daypack erase`")
     if not restored.restored:
         print("nothing to restore: everything in the backup is there")
         return
+    _print_erased(restored.plan.brought_back)
+    if restored.plan.brought_back:
+        print_note("what was erased is back: erase it again with `daypack erase`")
     size = sum(item.bytes for item in restored.restored)
     replaced = f", {len(restored.replaced):,} of them replaced" if restored.replaced else ""
     print(f"{colour('restored', 'green')} {counted(len(restored.restored), 'part')}, {size:,} bytes{replaced}")
+    if left := restored.plan.existing:
+        print_note(
+            f"{counted(len(left), 'part')} that {_exist(len(left))} {_was(len(left))} left as {_they(len(left))}"
+        )
+    _mention_kept(restored.plan.items)
+    _mention_tokens(restored.restored, "work")
     print_note("indexes are built again when they are used; `daypack doctor` checks the sessions")
 
 

@@ -15,7 +15,7 @@ import pytest
 from upkeep.backup.homes import FACT, UID, furnished, leftovers, remembered, said
 
 import daypack
-from daypack.errors import BadInput, Damaged, UnsafePath
+from daypack.errors import AccessDenied, BadInput, Damaged, UnsafePath
 from daypack.files.atomic import make_folders
 from daypack.history.layout import Home
 from daypack.memory.audit.log import AuditLog
@@ -68,8 +68,12 @@ def test_what_exists_is_listed_and_not_overwritten(home: str, backup: str) -> No
 def test_only_what_is_named_is_replaced(home: str, backup: str) -> None:
     grow(home)
     Path(home, "home", UID, "config.toml").write_text('model = "gpt-4"\n')
-    with pytest.raises(BadInput, match=r"config\.toml"):
-        apply(home, backup, Request(replace=("default/work", "memory")))
+    done = apply(home, backup, Request(replace=("default/work",)))
+    assert done.replaced == ("default/work",)
+    assert "One more." not in said(home)
+    assert {item.name for item in done.plan.existing} == {"config.toml"}
+    assert '"gpt-4"' in Path(home, "home", UID, "config.toml").read_text()
+    grow(home)
     with pytest.raises(BadInput, match="has no 'default/wrk'"):
         apply(home, backup, Request(replace=("default/wrk",)))
     done = apply(home, backup, Request(replace=("all",)))
@@ -77,6 +81,90 @@ def test_only_what_is_named_is_replaced(home: str, backup: str) -> None:
     assert "One more." not in said(home)
     assert "gpt-4o" in Path(home, "home", UID, "config.toml").read_text()
     assert leftovers(home) == []
+
+
+def test_memories_alone_are_restored(home: str, backup: str) -> None:
+    assert {item.state for item in plan(home, backup, Request()).items if item.name == "memory"} == {"same"}
+    grow(home)
+    with daypack.open_memory(home=home, uid=UID) as memories:
+        memories.add_entry(memories.memories()[0].memory_id, "A mistake.")
+    done = apply(home, backup, Request(replace=("memory",)))
+    assert (done.replaced, [item.name for item in done.restored]) == (("memory",), ["memory"])
+    assert remembered(home) == [FACT]
+    assert "One more." in said(home)
+    assert {item.state for item in plan(home, backup, Request()).items if item.name == "memory"} == {"same"}
+
+
+def test_the_id_of_a_plan_says_what_is_replaced(home: str, backup: str) -> None:
+    grow(home)
+    planned = plan(home, backup, Request())
+    with pytest.raises(BadInput, match="the plan has changed"):
+        apply(home, backup, Request(replace=("all",)), planned.id)
+    assert planned.replacing().id == plan(home, backup, Request(replace=("default/work",))).id != planned.id
+
+
+def test_a_plan_compares_every_digest(backup: str, tmp_path: Path) -> None:
+    data = Path(backup).read_bytes()
+    Path(backup).write_bytes(data.replace(b"Which ferry", b"Whose ferry", 1))
+    with pytest.raises(Damaged, match="does not match its digest"):
+        plan(str(tmp_path / "new"), backup, Request())
+
+
+# Tokens
+
+
+@pytest.fixture
+def tokens(home: str) -> list[str]:
+    """The secrets of two tokens."""
+    with daypack.open_memory(home=home, uid=UID) as memories:
+        memories.users.get("eve")
+        return [memories.users.new_token("eve").secret for _ in range(2)]
+
+
+def revoke(home: str, secret: str) -> None:
+    with daypack.open_memory(home=home, uid=UID) as memories:
+        memories.users.revoke(memories.users.check_token(secret).token_id)
+
+
+def works(home: str, secret: str) -> bool:
+    with daypack.open_memory(home=home, uid=UID) as memories:
+        try:
+            return memories.users.check_token(secret).user == "eve"
+        except AccessDenied:
+            return False
+
+
+def test_a_token_that_was_revoked_stays_revoked(home: str, tokens: list[str], tmp_path: Path) -> None:
+    path = back_up(Home(home, UID), BackupRequest(), str(tmp_path / "b.tar")).path
+    revoke(home, tokens[0])
+    grown = plan(home, path, Request(replace=("all",)))
+    assert {(item.name, item.state, item.tokens, item.revoked) for item in grown.items} == {("memory", "same", 1, 1)}
+    with daypack.open_memory(home=home, uid=UID) as memories:
+        memories.create_memory("Later")
+    restored = apply(home, path, Request(replace=("all",)))
+    assert [(item.tokens, item.revoked) for item in restored.restored] == [(1, 1)]
+    assert [works(home, secret) for secret in tokens] == [False, True]
+    new = str(tmp_path / "new")
+    assert [(item.tokens, item.revoked) for item in plan(new, path, Request()).items] == [(2, 0)]
+    apply(new, path, Request())
+    assert [works(new, secret) for secret in tokens] == [True, True]
+
+
+def test_the_audit_log_is_enough_to_know_a_revoked_token(home: str, tokens: list[str], tmp_path: Path) -> None:
+    place = Home(home, UID)
+    path = back_up(place, BackupRequest(), str(tmp_path / "b.tar")).path
+    with daypack.open_memory(home=home, uid=UID) as memories:
+        token = memories.users.check_token(tokens[0]).token_id
+        memories.users.revoke(token)
+    AuditLog(place.audit).record(Deed(action="token.revoke", target=token), durable=True)
+    remove_tree(place.memory)
+    for make_new_store in (False, True):
+        if make_new_store:
+            remove_tree(place.memory)
+            with daypack.open_memory(home=home, uid=UID) as memories:
+                memories.create_memory("Later")
+        apply(home, path, Request(replace=("all",)))
+        assert [works(home, secret) for secret in tokens] == [False, True]
 
 
 def test_one_session_is_restored_out_of_a_backup_beside_others(home: str, backup: str) -> None:

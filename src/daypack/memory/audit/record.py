@@ -43,9 +43,9 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     memories: tuple[str, ...] = ()
     entries: tuple[str, ...] = ()
     version: int | None = None
-    target: str = ""  # of token.* and user.set: the token id, the user
+    target: str = ""  # of token.* and user.set: the token id, the user; of recover: the parts that were replaced
     seqs: tuple[int, int] | None = None
-    count: int | None = None  # of audit.lost: lines that could not be written
+    count: int | None = None  # of audit.lost: lines that could not be written; of recover: restored parts
 
 
 class Actor(NamedTuple):

@@ -29,6 +29,16 @@ def extract(backup: Backup, files: Iterable[File], folder: str, *, durable: bool
             atomic.sync_folder(parent)
 
 
+def check_digests(backup: Backup, files: Iterable[File]) -> None:
+    """Raise Damaged if a file in a backup is not what the manifest says; nothing is written."""
+    for file in files:
+        digest = sha256()
+        for data in read_member(backup.fd, backup.members[file.path]):
+            digest.update(data)
+        if digest.hexdigest() != file.sha256:
+            raise not_a_backup(backup.path, f"{file.path} does not match its digest")
+
+
 def _make(parent: str, top: str, folders: dict[str, None]) -> None:
     atomic.make_folders(parent, durable=False)
     while parent not in folders:

@@ -22,9 +22,11 @@ from daypack.history.layout import Home, Layout
 from daypack.upkeep.archive import Guard, guard_links, refuse_if_in_use
 from daypack.upkeep.backup.exchange import exchange
 from daypack.upkeep.backup.extraction import extract, remove_tree
-from daypack.upkeep.backup.manifest import Backup
+from daypack.upkeep.backup.manifest import Backup, is_item
 from daypack.upkeep.backup.records import ERASURES, add_lines
-from daypack.upkeep.backup.restore_plan import STAGING, Plan, Request, RestoredItem, is_replaced, plan_restore
+from daypack.upkeep.backup.restore_plan import STAGING, Plan, Request, RestoredItem, plan_restore
+from daypack.upkeep.backup.snapshot import STORE
+from daypack.upkeep.backup.stores import drop_tokens, revoked_tokens
 from daypack.upkeep.session_settings import settings_of
 
 _NEW, _OLD, _JOURNAL = "new", "old", "journal"
@@ -49,18 +51,18 @@ class Restored(Struct, frozen=True):
 def apply(root: str, path: str, request: Request, plan_id: str | None = None, guard: Guard | None = None) -> Restored:
     """Restore a backup; with the id of a plan, only if exactly that would happen.
 
-    What exists is replaced only if the request names it, and what was erased since is restored only if it says so.
+    What exists is replaced only if the request names it, else it is left as it is. What was erased since is restored
+    only if the request says so. Tokens that were revoked stay revoked.
     """
     with Backup(path) as backup, _alone(root, path):
         completed = complete(root)
-        planned = plan_restore(root, backup, request)
+        planned = plan_restore(root, backup, request, guard)
         if plan_id is not None and planned.id != plan_id:
             hint = "look at the new plan (without --apply), then apply that"
             problem = f"the plan has changed: {planned.id}, not {plan_id}"
             raise BadInput(problem, operation="restore", place=root, hint=hint)
         _check(planned, request, path)
-        items = tuple(item for item in planned.items if item.state not in ("same", "kept"))
-        replaced = tuple(item for item in items if item.state == "exists")
+        items, replaced = planned.restored, planned.replaced
         for parent in sorted({os.path.dirname(item.path) for item in items}):
             guard_links(Home(root, ""), os.path.join(root, parent))
         for item in replaced:
@@ -97,15 +99,16 @@ def complete(root: str) -> int:
 
 
 def _check(planned: Plan, request: Request, path: str) -> None:
-    if planned.erased and not request.with_erased:
-        names = ", ".join(sorted({found.name for found in planned.erased})[:5])
+    if planned.brought_back and not request.with_erased:
+        names = ", ".join(sorted({found.name for found in planned.brought_back})[:5])
         raise BadInput(
             f"it would bring back what was erased since the backup was made ({names})",
             operation="restore",
             place=path,
             hint="use a newer backup; or add --with-erased, and erase it again afterwards",
         )
-    if kept := [item.name for item in planned.existing if not is_replaced(item, request)]:
+    kept = [item.name for item in planned.existing]
+    if kept and not planned.restored:
         names = ", ".join(kept[:5]) + (f" and {len(kept) - 5:,} more" if len(kept) > 5 else "")
         raise BadInput(
             f"these exist, and nothing is overwritten: {names}",
@@ -149,6 +152,8 @@ def _move(root: str, step: Step, aside: str) -> None:
     parent = os.path.dirname(target)
     guard_links(Home(root, ""), parent)
     atomic.make_folders(parent)
+    if is_item(step.path, "memory") and os.path.lexists(os.path.join(staged, STORE)):
+        _drop_revoked(root, staged, target, step)
     if not os.path.lexists(target):
         os.rename(staged, target)
     elif os.path.basename(target) == ERASURES and os.path.lexists(staged):
@@ -161,6 +166,15 @@ def _move(root: str, step: Step, aside: str) -> None:
                 if os.path.isdir(old):
                     os.utime(old)  # open writers of the old session notice that it was replaced
     atomic.sync_folder(parent)
+
+
+def _drop_revoked(root: str, staged: str, target: str, step: Step) -> None:
+    """Remove revoked tokens from a store just before it takes its place: some may be revoked since it was staged."""
+    if os.path.lexists(target) and os.lstat(target).st_ino == step.inode:
+        return  # in its place; what is staged now is the store that it replaced
+    copy = os.path.join(staged, STORE)
+    audit = Home(root, step.path.split("/")[1]).audit
+    drop_tokens(copy, revoked_tokens(copy, os.path.join(target, STORE), audit))
 
 
 @contextmanager

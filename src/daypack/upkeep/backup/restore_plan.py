@@ -6,22 +6,29 @@ from hashlib import sha256
 from typing import Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from daypack.errors import BadInput, StorageFailed
 from daypack.files import atomic
-from daypack.history.layout import Home
+from daypack.history.layout import Home, Layout
 from daypack.history.lines import UNREADABLE
+from daypack.upkeep.archive import Guard, refuse_if_in_use
+from daypack.upkeep.backup.extraction import check_digests, extract
 from daypack.upkeep.backup.manifest import Backup, File, Item, ItemKind, Scope
 from daypack.upkeep.backup.records import ERASURES, Erasure, erasures
+from daypack.upkeep.backup.scratch import scratch_folder
+from daypack.upkeep.backup.snapshot import STORE
+from daypack.upkeep.backup.stores import is_same_store, revoked_tokens, tokens_of
 from daypack.upkeep.doctor import Finding
 
 STAGING = ".restore"  # in the root
 _ID_DIGITS = 12
 _ERASED = b'"history.erased"'
 _AUDIT = "audit"
-# Records of erasures are merged. An audit log only grows: the one that is there is kept.
-State = Literal["new", "same", "exists", "merged", "kept"]
+# What exists is left as it is, unless it is named: then it is replaced. Records of erasures are merged. An audit log
+# only grows: the one that is there is kept, whatever is named.
+State = Literal["new", "same", "exists", "replaced", "merged", "kept"]
+_RESTORED: tuple[State, ...] = ("new", "replaced", "merged")
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -30,7 +37,7 @@ class Request(Struct, frozen=True, kw_only=True):
     user: str | None = None  # restore as this user; None: as in the backup
     agent: str = "default"
     session: str | None = None  # only this session
-    replace: tuple[str, ...] = ()  # names as in the plan, or "all"
+    replace: tuple[str, ...] = ()  # names as in the plan, or "all"; what exists and is not named is left as it is
     with_erased: bool = False  # also what was erased since the backup
 
 
@@ -45,11 +52,19 @@ class RestoredItem(Struct, frozen=True):
     source: str  # its path in the backup
     files: int
     bytes: int
+    tokens: int = 0  # of a store: those that work after it is restored
+    revoked: int = 0  # and those that do not, because they were revoked since
+
+    @property
+    def is_restored(self) -> bool:
+        """True if the restore writes it."""
+        return self.state in _RESTORED
 
 
 class BroughtBack(Struct, frozen=True):
     """Something that was erased from a part after the backup was made."""
 
+    user: str
     name: str
     at: str  # when; "" if only the session's own record is known
     kind: str
@@ -57,7 +72,10 @@ class BroughtBack(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """What a restore would do. The id changes if anything of it does."""
+    """What a restore would do. The id changes if anything of it does, also what it replaces.
+
+    `erased` and `in_use` are about all parts, also those that are left as they are.
+    """
 
     id: str
     digest: str
@@ -67,30 +85,83 @@ class Plan(Struct, frozen=True):
     items: tuple[RestoredItem, ...]
     erased: tuple[BroughtBack, ...]
     unfinished: bool  # an interrupted restore is completed first
+    in_use: tuple[str, ...] = ()  # sessions that are replaced only by force
+
+    @property
+    def restored(self) -> tuple[RestoredItem, ...]:
+        """The parts that it writes."""
+        return tuple(item for item in self.items if item.is_restored)
+
+    @property
+    def replaced(self) -> tuple[RestoredItem, ...]:
+        """The parts that it writes in the place of others."""
+        return tuple(item for item in self.items if item.state == "replaced")
 
     @property
     def existing(self) -> tuple[RestoredItem, ...]:
-        """What the restore would have to replace."""
+        """The parts that exist and are left as they are."""
         return tuple(item for item in self.items if item.state == "exists")
 
+    @property
+    def brought_back(self) -> tuple[BroughtBack, ...]:
+        """What was erased and would be there again."""
+        written = {(item.user, item.name) for item in self.restored}
+        return tuple(found for found in self.erased if (found.user, found.name) in written)
 
-def plan(root: str, path: str, request: Request) -> Plan:
-    """Return what restoring a backup to a root would do; every byte of the backup is checked when it is applied."""
+    @property
+    def needs_force(self) -> bool:
+        """True if it replaces a session that is in use."""
+        return any(item.name in self.in_use for item in self.replaced)
+
+    def replacing(self) -> "Plan":
+        """Return the plan that replaces everything that exists."""
+        items = tuple(
+            structs.replace(item, state="replaced") if item.state == "exists" else item for item in self.items
+        )
+        return structs.replace(self, id=_plan_id(self.digest, items, self.erased), items=items)
+
+
+def plan(root: str, path: str, request: Request, guard: Guard | None = None) -> Plan:
+    """Return what restoring a backup to a root would do; every byte of the parts is compared with the manifest."""
     with Backup(path) as backup:
-        return plan_restore(root, backup, request)
+        for item in _choose(backup, request):
+            check_digests(backup, backup.files_of(item))
+        return plan_restore(root, backup, request, guard)
 
 
-def plan_restore(root: str, backup: Backup, request: Request) -> Plan:
+def plan_restore(root: str, backup: Backup, request: Request, guard: Guard | None = None) -> Plan:
     """Return the plan for an open backup."""
     chosen = _choose(backup, request)
     items = tuple(_restored(root, backup, item, request) for item in chosen)
     _check_replaced(items, request, backup.path)
     erased = tuple(_erased_since(root, backup, chosen, request))
-    encoded = msgspec.json.encode((backup.digest, items, erased))
-    digest = sha256(encoded).hexdigest()[:_ID_DIGITS]
     manifest = backup.manifest
-    unfinished = os.path.lexists(os.path.join(root, STAGING, "journal"))
-    return Plan(digest, backup.digest, manifest.created_at, manifest.scope, root, items, erased, unfinished)
+    return Plan(
+        id=_plan_id(backup.digest, items, erased),
+        digest=backup.digest,
+        created_at=manifest.created_at,
+        scope=manifest.scope,
+        root=root,
+        items=items,
+        erased=erased,
+        unfinished=os.path.lexists(os.path.join(root, STAGING, "journal")),
+        in_use=tuple(item.name for item in items if guard is not None and _is_in_use(root, item, guard)),
+    )
+
+
+def _plan_id(digest: str, items: tuple[RestoredItem, ...], erased: tuple[BroughtBack, ...]) -> str:
+    return sha256(msgspec.json.encode((digest, items, erased))).hexdigest()[:_ID_DIGITS]
+
+
+def _is_in_use(root: str, item: RestoredItem, guard: Guard) -> bool:
+    layout = Layout(root, os.path.join(root, item.path))
+    if item.kind != "session" or item.state not in ("exists", "replaced") or not atomic.exists(layout.messages):
+        return False
+    try:
+        refuse_if_in_use(layout, guard._replace(force=False), "replace")
+    except BadInput:
+        return True
+    return False
 
 
 def leftover(root: str) -> list[Finding]:
@@ -132,14 +203,45 @@ def place_of(path: str, request: Request) -> str:
 def _restored(root: str, backup: Backup, item: Item, request: Request) -> RestoredItem:
     files = backup.files_of(item)
     path = place_of(item.path, request)
+    store = f"{item.path}/{STORE}"
+    tokens, revoked, is_same = _compare_store(root, backup, store, request) if item.kind == "memory" else (0, 0, True)
     state: State = "new"
     if atomic.exists(os.path.join(root, path)):
-        state = "same" if all(_is_same(root, file, request) for file in files) else "exists"
-    if state == "exists" and item.kind == "file":
-        state = "merged" if item.name == ERASURES else "kept" if item.name == _AUDIT else state
-    size = sum(file.size for file in files)
-    user = path.split("/")[1]
-    return RestoredItem(user, item.name, item.kind, state, path, item.path, len(files), size)
+        others = (file for file in files if file.path != store)
+        state = "same" if is_same and all(_is_same(root, file, request) for file in others) else "exists"
+    if state == "exists":
+        if item.kind == "file" and item.name in (ERASURES, _AUDIT):
+            state = "merged" if item.name == ERASURES else "kept"
+        elif "all" in request.replace or item.name in request.replace:
+            state = "replaced"
+    return RestoredItem(
+        user=path.split("/")[1],
+        name=item.name,
+        kind=item.kind,
+        state=state,
+        path=path,
+        source=item.path,
+        files=len(files),
+        bytes=sum(file.size for file in files),
+        tokens=tokens,
+        revoked=revoked,
+    )
+
+
+def _compare_store(root: str, backup: Backup, store: str, request: Request) -> tuple[int, int, bool]:
+    """Return how many tokens of a store would work, how many stay revoked, and if it has the records of the other."""
+    current = os.path.join(root, place_of(store, request))
+    found = [file for file in backup.manifest.files if file.path == store]
+    if not found:
+        return 0, 0, True
+    with scratch_folder("daypack-plan-") as folder:
+        extract(backup, found, folder)
+        copy = os.path.join(folder, store)
+        copied = tokens_of(copy)
+        user = place_of(store, request).split("/")[1]
+        revoked = revoked_tokens(copy, current, Home(root, user).audit)
+        is_same = os.path.lexists(current) and is_same_store(copy, current, revoked)
+    return (len(copied.ids) if copied else 0) - len(revoked), len(revoked), is_same
 
 
 def _is_same(root: str, file: File, request: Request) -> bool:
@@ -160,38 +262,33 @@ def _check_replaced(items: Iterable[RestoredItem], request: Request, path: str) 
         raise BadInput(f"the backup has no {unknown[0]!r}", operation="restore", place=path, hint=hint)
 
 
-def is_replaced(item: RestoredItem, request: Request) -> bool:
-    """Return True if the request allows to replace what is in the place of an item."""
-    return "all" in request.replace or item.name in request.replace
-
-
 # What was erased
 
 
 def _erased_since(root: str, backup: Backup, items: Iterable[Item], request: Request) -> Iterator[BroughtBack]:
     """Yield what the restore would bring back: known to the home it restores to, or to the home of the backup."""
-    reported: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str, str]] = set()
     for item in items:
         user = place_of(item.path, request).split("/")[1]
         folders = dict.fromkeys((Home(root, user).folder, Home(backup.manifest.root, item.user).folder))
         for number, folder in enumerate(folders):
             try:
-                known = (*_recorded(folder, backup, item), *_tombstones(folder, backup, item))
+                known = (*_recorded(folder, backup, item, user), *_tombstones(folder, backup, item, user))
             except StorageFailed:
                 if number == 0:
                     raise
                 continue  # the home of the backup belongs to another user of this machine
             for found in known:
-                if (found.name, found.marker) not in reported:
-                    reported.add((found.name, found.marker))
+                if (key := (user, found.name, found.marker)) not in reported:
+                    reported.add(key)
                     yield found
 
 
-def _recorded(folder: str, backup: Backup, item: Item) -> Iterator[BroughtBack]:
+def _recorded(folder: str, backup: Backup, item: Item, user: str) -> Iterator[BroughtBack]:
     """Yield the erasures from a part after it was backed up."""
     for erasure in erasures(folder):
         if erasure.at >= backup.manifest.created_at and _is_about(erasure, item, backup.digest):
-            yield BroughtBack(item.name, erasure.at, erasure.kind, erasure.marker)
+            yield BroughtBack(user, item.name, erasure.at, erasure.kind, erasure.marker)
 
 
 def _is_about(erasure: Erasure, item: Item, digest: str) -> bool:
@@ -201,7 +298,7 @@ def _is_about(erasure: Erasure, item: Item, digest: str) -> bool:
     return item.kind == "memory" and (bool(erasure.memories) or f"{digest} memory" in erasure.backups)
 
 
-def _tombstones(folder: str, backup: Backup, item: Item) -> Iterator[BroughtBack]:
+def _tombstones(folder: str, backup: Backup, item: Item, user: str) -> Iterator[BroughtBack]:
     """Yield the erasures that a session records about itself and its copy in the backup does not."""
     if not item.session:
         return
@@ -214,6 +311,6 @@ def _tombstones(folder: str, backup: Backup, item: Item) -> Iterator[BroughtBack
             event = msgspec.json.decode(line)
             data = event["data"]
             if event["type"] == "history.erased" and str(data["digest"]).encode() not in copy:
-                yield BroughtBack(item.name, str(event["ts"]), str(data["kind"]), str(data["marker"]))
+                yield BroughtBack(user, item.name, str(event["ts"]), str(data["kind"]), str(data["marker"]))
         except (*UNREADABLE, KeyError, TypeError):
             continue
