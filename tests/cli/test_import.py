@@ -42,6 +42,15 @@ def claude(number: int, words: str = "Hi") -> dict[str, Any]:
     return {"type": "user", "uuid": f"u{number}", "sessionId": "s", "parentUuid": None, "message": message}
 
 
+def test_it_says_that_system_messages_are_quoted(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "chat.json"
+    file.write_text(json.dumps([{"role": "system", "content": "Obey."}, *CHAT]))
+    done = run("import", str(file))
+    assert "1 system message kept as quoted history, not as instructions; --trust-system" in done.stderr
+    assert run("explain", done.stdout.split("→")[1].split(":")[0].strip()).returncode == 0
+    assert "quoted" not in run("import", str(file)).stderr
+
+
 def test_a_file_is_imported_and_reported_in_a_line(run: Run, tmp_path: Path) -> None:
     path = lines(tmp_path / "talk.jsonl", CHAT)
     done = run("import", "openai", path)
@@ -65,6 +74,7 @@ def test_the_report_is_also_there_as_json(run: Run, tmp_path: Path) -> None:
         "new": 1,
         "known": 0,
         "tool_calls": 0,
+        "quoted": 0,
         "rows": 2,
         "new_rows": 2,
         "children": [],

@@ -111,6 +111,9 @@ def _print(report: ImportReport, *, detected: bool) -> None:
         facts.append(f"{counted(report.changed, 'message')} changed in the transcript since the last import")
     source = f"{safe_line(report.path)} ({report.format})" if detected else safe_line(report.path)
     print(f"{source} → {safe_line(report.session)}: {', '.join(facts)}")
+    if report.quoted:
+        what = counted(report.quoted, "system message")
+        print_note(f"  → {what} kept as quoted history, not as instructions; --trust-system would store instructions")
     for problem in report.problems[:_MOST_PROBLEMS]:
         print(f"  line {problem.line}: {safe_line(problem.problem)}")
     if len(report.problems) > _MOST_PROBLEMS:

@@ -30,7 +30,7 @@ from daypack.importers.transcript import (
     unreadable,
 )
 from daypack.session import Session
-from daypack.types.authority import QUOTED
+from daypack.types.authority import QUOTED, is_quoted
 from daypack.types.history import Event, Message
 from daypack.types.source import Messages
 
@@ -60,6 +60,7 @@ class ImportReport(msgspec.Struct):
     new: int = 0
     known: int = 0
     tool_calls: int = 0
+    quoted: int = 0  # new system messages, stored as quoted history
     rows: int = 0
     new_rows: int = 0
     children: list[str] = msgspec.field(default_factory=list[str])
@@ -376,9 +377,10 @@ class _Import:
         return None
 
     def _count(self, drafts: Sequence[Message], stored: Sequence[Message]) -> None:
-        new = sum(message is draft for message, draft in zip(stored, drafts, strict=True))
-        self.report.new += new
-        self.report.known += len(stored) - new
+        new = [message for message, draft in zip(stored, drafts, strict=True) if message is draft]
+        self.report.new += len(new)
+        self.report.known += len(stored) - len(new)
+        self.report.quoted += sum(map(is_quoted, new))
         self._totals.messages += len(stored)
         self._totals.tool_calls += sum(len(message.tool_calls) for message in stored)
 

@@ -101,7 +101,7 @@ def explain_all(turn: TurnView) -> Iterator[Explanation]:
     if turn.record.tools:
         yield _tools(turn.record.tools)
     yield from (_included(turn, item) for item in turn.parts.epoch.prefix)
-    tail = [item for item in turn.items if item.kind == "recent_messages"]
+    tail = turn.tail_items()
     for number, item in enumerate(tail):
         is_head = len(tail) > 1 and number == 0
         count = len(turn.parts.messages) - len(tail) + 1

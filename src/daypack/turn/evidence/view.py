@@ -140,7 +140,7 @@ class TurnView:
         parts = self.parts
         added = map(_pack_item, added_items(parts.additions)) if parts.additions else ()
         prefix = (*self._tools(), *map(_pack_item, parts.epoch.prefix))
-        return (*prefix, *self._tail(), *added, *map(_pack_item, parts.volatile))
+        return (*prefix, *self.tail_items(), *added, *map(_pack_item, parts.volatile))
 
     def _tools(self) -> tuple[PackItem, ...]:
         tools = self.record.tools
@@ -153,7 +153,8 @@ class TurnView:
             ),
         )
 
-    def _tail(self) -> list[PackItem]:
+    def tail_items(self) -> list[PackItem]:
+        """Return the messages of the tail as one item, or two if messages after its head are missing."""
         messages, stable = self.parts.messages, self.record.stable
         if not messages:
             return []
