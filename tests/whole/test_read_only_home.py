@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from memory_server import start_server
 
 import daypack
+from daypack.errors import WriteFailed
 from daypack.files import read_only
 
 # Root may write everywhere, unless it gives up these rights.
@@ -103,8 +105,9 @@ class Reader(NamedTuple):
 
 
 @contextmanager
-def _mounted(home: str) -> Generator[Reader]:
-    place = tempfile.mkdtemp()
+def _mounted(home: str, *, over: bool = False) -> Generator[Reader]:
+    """Mount a home read-only: at another place, or over itself."""
+    place = home if over else tempfile.mkdtemp()
     bound = subprocess.run(["mount", "--bind", home, place], capture_output=True, check=False).returncode == 0
     try:
         options = ["mount", "-o", "remount,ro,bind", place]
@@ -114,7 +117,8 @@ def _mounted(home: str) -> Generator[Reader]:
     finally:
         if bound:
             subprocess.run(["umount", place], check=True)
-        os.rmdir(place)
+        if not over:
+            os.rmdir(place)
 
 
 @contextmanager
@@ -318,6 +322,36 @@ def test_a_reader_sees_what_others_write_through_another_mount(stored: Stored) -
                 assert len(reading.list_entries(stored.memory).entries) == 2 + number
         assert len(reading.list_entries(stored.memory).entries) == 4
         assert reading.search_memories(stored.memory, "walrus").entries
+
+
+def test_a_server_says_that_it_is_not_ready_and_answers_writes_with_507(stored: Stored) -> None:
+    with (
+        _mounted(stored.home) as reader,
+        start_server(reader.home, quiet=False) as server,
+        server.client() as client,
+    ):
+        assert client.get("/health/ready").status_code == 503
+        assert server.call("get_context", memory_id=stored.memory).status_code == 200
+        answer = server.call("add_entry", memory_id=stored.memory, raw_entry="more")
+        assert answer.status_code == 507
+        assert answer.json()["error"]["code"] == "WriteFailed"
+        assert "/health/ready" in answer.json()["error"]["hint"]
+        assert reader.home not in answer.text
+        assert client.get("/health/ready").status_code == 503
+
+
+def test_a_home_that_becomes_read_only_while_its_files_are_open_is_found_out(stored: Stored) -> None:
+    with daypack.open_memory() as memories:
+        backend = memories.backend
+        assert backend.audit is not None
+        memories.add_entry(stored.memory, "The walrus eats clams.")
+        backend.check()
+        with _mounted(stored.home, over=True):
+            with pytest.raises(WriteFailed):
+                backend.check()
+            with pytest.raises(WriteFailed):
+                backend.audit.check()
+        backend.check()
 
 
 def test_an_empty_home_has_no_sessions_and_no_memories(tmp_path: Path) -> None:

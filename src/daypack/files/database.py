@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakSet
 
-from daypack.errors import Damaged, StorageFailed, UnsafePath
+from daypack.errors import Damaged, StorageFailed, UnsafePath, WriteFailed
 from daypack.files import read_only
 from daypack.files.atomic import READ_ONLY_HINT, discard, make_folders, release, sync_folder
 from daypack.files.lock import LockableFile
@@ -155,6 +155,11 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
             return answer
+
+    def check_writable(self, operation: str) -> None:
+        """Raise WriteFailed if the file could not be opened for writing now; one that is open may still be written."""
+        if read_only.is_read_only(self.path):
+            raise self._cannot_write(operation)
 
     def alone(self, operation: str, work: Callable[["Connection"], Answer]) -> Answer:
         """Run `work`, which writes, outside a transaction, for statements that SQLite refuses in one."""
@@ -372,11 +377,12 @@ class Database:
         if code & 0xFF in _BROKEN:
             return self._damage(problem, operation)
         hint = _HINTS.get(code & 0xFF, f"check permissions and the disk; {self._form.hint}").format(self._form.what)
-        return StorageFailed(problem, operation=operation, place=self.path, hint=hint)
+        kind = WriteFailed if code & 0xFF in (_READONLY, _FULL) else StorageFailed
+        return kind(problem, operation=operation, place=self.path, hint=hint)
 
-    def _cannot_write(self, operation: str) -> StorageFailed:
+    def _cannot_write(self, operation: str) -> WriteFailed:
         problem = f"the {self._form.what} cannot be written here"
-        return StorageFailed(problem, operation=operation, place=self.path, hint=READ_ONLY_HINT)
+        return WriteFailed(problem, operation=operation, place=self.path, hint=READ_ONLY_HINT)
 
     def _damage(self, problem: str, operation: str) -> Damaged:
         return Damaged(problem, operation=operation, place=self.path, hint=self._form.hint)

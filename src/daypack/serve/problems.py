@@ -35,9 +35,15 @@ _GENERIC_MESSAGES = {
     errors.BadConfig: "the server is misconfigured",
     errors.ExtraMissing: "a package this needs is not installed on the server",
     errors.ModelMissing: "a model this needs is not installed on the server",
+    errors.WriteFailed: "the server could not write; the request was not carried out",
     errors.StorageFailed: "the server could not read or write its store; the request was not carried out",
     errors.ModelFailed: "a model the server uses did not answer",
     errors.Damaged: "stored data on the server is damaged",
+}
+_GENERIC_HINTS = {
+    errors.WriteFailed: "the server's log names the file; try again when GET /health/ready answers 200",
+    errors.StorageFailed: "the server's log names the file",
+    errors.Damaged: "run `daypack doctor` on the server",
 }
 _INTERNAL = "internal server error; see the server's log"
 _PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
@@ -82,13 +88,16 @@ def describe(error: BaseException) -> Problem:
         return Problem(500, "Internal", _INTERNAL)
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
     code = type(error).__name__
-    generic = next((text for kind, text in _GENERIC_MESSAGES.items() if isinstance(error, kind)), "")
+    generic, hint = (
+        next((text for kind, text in texts.items() if isinstance(error, kind)), "")
+        for texts in (_GENERIC_MESSAGES, _GENERIC_HINTS)
+    )
     if not generic and isinstance(error, _PUBLIC):
         from daypack.text.redact.redact import redact  # noqa: PLC0415 — its patterns cost 20 ms
 
         # They repeat what the caller sent, which may be a secret in the wrong argument.
         return Problem(status, code, redact(error.problem).text, redact(error.hint).text)
-    return Problem(status, code, generic or _INTERNAL)
+    return Problem(status, code, generic or _INTERNAL, hint)
 
 
 def report(operation: str, error: Exception) -> Problem:

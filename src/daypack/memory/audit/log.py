@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from daypack.errors import DaypackError, WriteFailed
+from daypack.errors import DaypackError, LockUnavailable, StorageFailed, WriteFailed
 from daypack.files import jsonl
-from daypack.files.atomic import make_folders, refusal, release, sync_folder
+from daypack.files.atomic import READ_ONLY_HINT, make_folders, refusal, release, sync_folder
 from daypack.files.commit import Handle
 from daypack.files.lock import Lock
 from daypack.files.read_only import is_read_only
@@ -73,6 +73,9 @@ class AuditLog:
     def check(self) -> None:
         """Raise if a line could not be written now."""
         self.require()
+        if is_read_only(self.path):
+            problem = "the audit log cannot be written here"
+            raise WriteFailed(problem, operation="audit", place=self.path, hint=READ_ONLY_HINT)
         folder = os.path.dirname(self.path)
         with suppress(OSError):
             room = os.statvfs(folder if os.path.isdir(folder) else os.path.dirname(folder))
@@ -122,6 +125,11 @@ class AuditLog:
                 end = self._write(handle, dues)
             if durable:
                 handle.commit(end)
+        except LockUnavailable:  # waiting helps
+            raise
+        except StorageFailed as error:
+            self.close()
+            raise WriteFailed(error.problem, operation="audit", place=error.place, hint=error.hint) from error
         except OSError as error:
             self.close()  # after a failed sync the next one could succeed without the bytes: the file is opened again
             hint = "free space or fix permissions; until then nothing can be written to memories through a server"

@@ -272,6 +272,7 @@ class SqliteStore:
     def check(self) -> None:
         """Raise if the file cannot be read, or no write could begin now; nothing is written."""
         self._read("check store", lambda connection: connection.execute("SELECT id FROM store").fetchone())
+        self._writer.check_writable("check store")
         self._write("check store", lambda _: None)
 
     def close(self) -> None:
