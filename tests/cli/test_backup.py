@@ -4,8 +4,11 @@ import json
 import os
 from pathlib import Path
 
+import pytest
 from cli.conftest import Command
 
+from daypack.errors import WriteFailed
+from daypack.memory.audit.log import AuditLog
 from daypack.session import Session
 
 
@@ -40,6 +43,9 @@ def test_one_session_or_all_users_are_backed_up(command: Command, talk: Session,
     talk.close()
     one = json.loads(command("backup", str(tmp_path / "1.tar"), "--session", "ta", "--apply", "--json").stdout)
     assert one["applied"]["scope"] == "session"
+    said = command("backup", str(tmp_path / "3.tar"), "--session", "ta", "--apply").stderr
+    assert "said in the session" in said
+    assert not {"token", "memories"} & set(said.replace(":", "").split())
     every = json.loads(command("backup", str(tmp_path / "2.tar"), "--all-users", "--apply", "--json").stdout)
     assert every["applied"]["verified"]["users"] == [str(os.getuid())]
 
@@ -58,6 +64,8 @@ def test_a_damaged_backup_is_exit_code_3(command: Command, talk: Session, tmp_pa
     damaged = command("backup", str(tmp_path / "c.tar"), "--apply")
     assert damaged.returncode == 3
     assert "checksum" in damaged.stdout
+    assert damaged.stdout.startswith("backed up, with damage")
+    assert command("backup", "--verify", str(tmp_path / "c.tar")).stdout.startswith("verified, with damage")
     assert (tmp_path / "c.tar").exists()
 
 
@@ -73,3 +81,32 @@ def test_arguments_that_cannot_be_combined_are_refused(command: Command, tmp_pat
         assert done.returncode == 2, arguments
         assert "hint" in done.stderr or "→" in done.stderr
     assert command("backup", str(tmp_path / "b.tar"), "--apply").returncode == 2  # an empty home
+
+
+def test_a_missing_file_and_one_of_another_kind_are_named_as_what_they_are(command: Command, tmp_path: Path) -> None:
+    missing = command("backup", "--verify", str(tmp_path / "none.tar"))
+    assert missing.returncode == 1
+    assert "no such file" in missing.stderr
+    assert "doctor" not in missing.stderr
+    assert "backup --list" in missing.stderr
+    for text in ("print('hello')\n", "x" * 5_000, ""):
+        (tmp_path / "first.py").write_text(text)
+        other = command("backup", "--verify", str(tmp_path / "first.py"))
+        assert other.returncode == 3
+        assert "not a backup" in other.stderr
+        assert "cut off" not in other.stderr
+
+
+def test_a_backup_that_the_home_cannot_record_says_who_does_not_know_of_it(
+    command: Command, talk: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk.close()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise WriteFailed("read-only file system", operation="record", place="home", hint="write elsewhere")
+
+    monkeypatch.setattr("daypack.upkeep.backup.apply.add_record", refuse)
+    monkeypatch.setattr(AuditLog, "_append", refuse)
+    done = command("backup", str(tmp_path / "b.tar"), "--apply")
+    assert done.returncode == 0
+    assert "neither `daypack erase` nor the audit log knows of this backup: read-only file system" in done.stderr

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             print(json_text({"file": args.file, "verified": verified}))
         else:
-            print(f"{colour('verified', 'green')} {safe_line(args.file)}: {_contents(verified)}")
+            print(f"{_label('verified', verified)} {safe_line(args.file)}: {_contents(verified)}")
             _print_findings(verified)
         return EXIT_DAMAGE if verified.is_damaged else 0
     if args.session:
@@ -94,23 +94,39 @@ def _apply(home: Home, request: Request, args: argparse.Namespace) -> int:
     progress = Progress("parts copied")
     written = apply(home, request, args.file, args.plan, progress.show)
     with acting("cli"):  # afterwards: the log is in the plan too
-        AuditLog(home.audit).record(Deed(action="backup", tool="backup"), durable=True)
+        is_audited = AuditLog(home.audit).record(Deed(action="backup", tool="backup"), durable=True)
     progress.clear()
     if args.json:
         print(json_text({"plan": None, "applied": written}))
     else:
-        _print_written(written)
+        _print_written(written, is_audited=is_audited)
     return EXIT_DAMAGE if written.verified.is_damaged else 0
 
 
-def _print_written(written: Written) -> None:
-    print(f"{colour('backed up and verified', 'green')}: {_contents(written.verified)}")
+def _print_written(written: Written, *, is_audited: bool) -> None:
+    print(f"{_label('backed up', written.verified, ' and verified')}: {_contents(written.verified)}")
     print(f"{safe_line(written.path)}  {written.bytes:,} bytes  {written.verified.digest}")
     _print_left_out(written.left_out)
     _print_findings(written.verified)
-    if written.unrecorded:
-        print_note(f"`daypack erase` will not know this backup: {safe_line(written.unrecorded)}")
-    print_note("it contains everything your sessions and memories contain, and tokens as digests: keep it private")
+    unknowing = ["`daypack erase`"] if written.unrecorded else []
+    unknowing += [] if is_audited else ["the audit log"]
+    if unknowing:
+        who = (
+            f"neither {unknowing[0]} nor {unknowing[1]} knows"
+            if len(unknowing) > 1
+            else f"{unknowing[0]} does not know"
+        )
+        why = safe_line(written.unrecorded or "it could not be written")
+        print_note(f"{who} of this backup: {why}")
+    content = "everything your sessions and memories contain, and tokens as digests"
+    if written.scope == "session":
+        content = "everything that was said in the session"
+    print_note(f"it contains {content}: keep it private")
+
+
+def _label(done: str, verified: Verified, otherwise: str = "") -> str:
+    """Return what was done in green, or that there is damage in red."""
+    return colour(f"{done}, with damage", "red") if verified.is_damaged else colour(f"{done}{otherwise}", "green")
 
 
 def _print_items(planned: Plan) -> None:

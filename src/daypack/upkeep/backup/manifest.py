@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from daypack.errors import BadName
+from daypack.errors import BadName, StorageFailed
 from daypack.history.layout import check_name
 from daypack.history.lines import UNREADABLE
 from daypack.types.digest import digest_bytes
@@ -136,6 +136,9 @@ def _open(path: str) -> int:
 
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        hint = "check the path; `daypack backup --list` lists the backups that your home knows"
+        raise StorageFailed("no such file", operation="read backup", place=path, hint=hint) from error
     except OSError as error:
         raise refusal(path, error, "read backup") from error
     if not S_ISREG(os.fstat(fd).st_mode):

@@ -19,6 +19,7 @@ MOST_MEMBERS = 2_000_000
 _MOST_PAX = 1 << 16  # bytes of a pax header: one name
 _CHUNK = 1 << 20
 _RECORD = 21 * BLOCK  # the longest end that `tar` writes
+_MAGIC = b"ustar"  # of the first header: what begins otherwise is no tar
 _FILE, _PAX = b"0", b"x"
 
 
@@ -82,6 +83,8 @@ def members(fd: int, path: str) -> Iterator[Member]:
     long_name, pax_size = "", 0
     while True:
         block = jsonl.read_at(fd, at, BLOCK)
+        if at == 0 and block[257:262] != _MAGIC:
+            raise not_a_backup(path, "not a backup: `daypack backup` writes tar files")
         if len(block) < BLOCK:
             raise not_a_backup(path, "the end is missing: the file was cut off")
         if not any(block):
