@@ -109,12 +109,13 @@ class _Rewriting:
         self._entries: list[tuple[Row, Any]] = []  # as ENTRY, with the number of the text
         self._documents: list[tuple[Row, Any]] = []  # as DOCUMENT, with its number
         self._keys: list[tuple[str, str, int]] = []
+        self._keys_with_text = 0  # the others have only a digest of the text
         self._quarantine: list[tuple[str | bytes, int, str]] = []
         with tolerant(connection):
             self._read_entries()
             self._read_documents()
             self._read_quarantine()
-        fields = len(self._keys) + len(self._quarantine) + self._renamed
+        fields = self._keys_with_text + len(self._quarantine) + self._renamed
         counted = (len(self._entries), len(self._documents), fields)
         self.counts = Rewritten(memory_id, self._names[0], *counted)
 
@@ -127,6 +128,7 @@ class _Rewriting:
             new_raw = self._changed(raw)
             new_words = [self._changed(word) for word in words]
             new_key = self._changed(key)
+            self._keys_with_text += new_key != key
             same = (new_raw, self._changed(summary), new_words) == (raw, summary, words)
             if not same and isinstance(raw, bytes) and isinstance(new_raw, bytes) and isinstance(new_key, str):
                 # `capture` makes keys with the digest of the text, which could confirm a guess.
