@@ -57,7 +57,9 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bound(home: str, url: str, name: str = "work", **settings: Any) -> Session:
+    """A session bound to a server. Its turns have a clock that stands still: a busy machine takes no time from them."""
     session = stage(home, name, **settings)
+    session.turns.inputs.timer = lambda: 0.0
     write_binding(session.history, Binding(memory_id=MEMORY, url=url))
     session.append("user", "When is the launch?")
     return session
