@@ -95,7 +95,7 @@ class Channel(NamedTuple):
     send: Callable[[str, Path, Poison], Session]
     searched: bool = False  # the text is in the history, and search must find the message that has it
     instructs: bool = False  # the user's or the application's own words: they may be in the system prompt
-    may_refuse: bool = False  # a name: some are refused
+    refuses: int = 0  # a name: of the hundred, at most so many are refused at the door
 
 
 def _ask(session: Session, text: str = "What does the page say about the harbour?") -> Session:
@@ -284,26 +284,26 @@ CHANNELS = (
     Channel("user message", _user, searched=True),
     Channel("tool result", _tool_result, searched=True),
     Channel("tool arguments", _tool_arguments, searched=True),
-    Channel("tool name", _tool_name, may_refuse=True),
+    Channel("tool name", _tool_name),
     Channel("reply", _assistant, searched=True),
     Channel("name of a speaker", _speaker),
     Channel("page that left the window", _compacted, searched=True),
     Channel("excerpt", _excerpt, searched=True),
     Channel("imported system rows", _imported, searched=True),
-    Channel("name of an imported file", _file_name, may_refuse=True),
+    Channel("name of an imported file", _file_name),
     Channel("result of a child", _child_result),
-    Channel("name of a child", _child_name, may_refuse=True),
+    Channel("name of a child", _child_name, refuses=85),
     Channel("memory entry", _memory_entry),
-    Channel("memory document", _memory_document, may_refuse=True),
-    Channel("title of a memory", _memory_title, may_refuse=True),
-    Channel("author of an entry", _memory_author, may_refuse=True),
-    Channel("tag of an entry", _memory_tag, may_refuse=True),
+    Channel("memory document", _memory_document, refuses=2),
+    Channel("title of a memory", _memory_title, refuses=66),
+    Channel("author of an entry", _memory_author, refuses=72),
+    Channel("tag of an entry", _memory_tag, refuses=68),
     Channel("pin", _pin, instructs=True),
-    Channel("name of a pin", _pin_name, may_refuse=True),
+    Channel("name of a pin", _pin_name, refuses=85),
     Channel("folder", _folder),
     Channel("MEMORY.md", _workspace_memory),
-    Channel("model", _model, may_refuse=True),
+    Channel("model", _model),
     Channel("caller's items", _caller_item),
     Channel("blocks of a reply", _blocks),
-    Channel("name of a session", _session_name, may_refuse=True),
+    Channel("name of a session", _session_name, refuses=85),
 )

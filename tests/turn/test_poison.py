@@ -37,7 +37,11 @@ def test_no_poison_gains_authority_or_hides(campaign: Campaign, channel: Channel
     tried = payloads()
     assert len(tried) == 100
     random.Random(campaign.seed).shuffle(tried)
-    for poison in tried[: campaign.size("attacks", len(tried))]:
+    wanted = min(campaign.size("attacks", len(tried)), len(tried) - channel.refuses)
+    accepted = refused = 0
+    for poison in tried:
+        if accepted == wanted and wanted < len(tried) - channel.refuses:
+            break  # a part of the campaign: what a door refuses does not count as tried
         with tempfile.TemporaryDirectory() as folder:
             inside = Path(folder, "work")
             inside.mkdir()
@@ -45,12 +49,15 @@ def test_no_poison_gains_authority_or_hides(campaign: Campaign, channel: Channel
                 session = channel.send(str(Path(folder, "home")), inside, poison)
                 session.append("user", "Please go on.")
                 check(session, channel, poison)
+                accepted += 1
             except (BadName, BadInput, BadMessage):
-                assert channel.may_refuse  # at the door
+                refused += 1  # at the door
             except AssertionError as error:
                 raise AssertionError(f"{channel.name}: {poison.text!r}") from error
             finally:
                 close_all()
+    assert accepted >= wanted
+    assert refused <= channel.refuses
 
 
 def check(session: Session, channel: Channel, poison: Poison) -> None:

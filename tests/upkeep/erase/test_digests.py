@@ -9,6 +9,8 @@ from pathlib import Path
 from upkeep.erase.secrets import leaky, more_than_fits, place
 
 import daypack
+from daypack.turn.items import Excerpt
+from daypack.turn.pack.fence import excerpts_text
 from daypack.upkeep.erase.apply import apply
 from daypack.upkeep.erase.plan import Request
 
@@ -52,6 +54,23 @@ def test_no_digest_depends_on_an_erased_literal(tmp_path: Path) -> None:
     made_from_it = (before & digests(same)) - digests(other)
     assert len(made_from_it) > 20
     assert digests(erased) & made_from_it == set()
+
+
+def test_the_digest_of_excerpts_with_an_erased_word_is_hidden(home: str) -> None:
+    with daypack.open_session("past", home=home, durability="os", workspace="") as session:
+        session.append("user", "The harbour code of the north gate is peach-stone.")
+        more_than_fits(session)
+        session.append("user", "What is the harbour code of the north gate?")
+        turn = session.prepare(budget=6000)
+        [shown] = [addition for addition in turn.record.added if addition.excerpts]
+        text = excerpts_text([item for item in turn.inserted if isinstance(item, Excerpt)])
+        assert "peach-stone" in text
+        assert shown.past == sha256(text.encode()).hexdigest()[: len(shown.past)]
+        apply(place(home), Request(literal="peach-stone", session="past"))
+        assert shown.past not in (session.path / "events.jsonl").read_text()
+        data = [event.data for event in session.events() if event.type == "context.turn"][-1]
+        [hidden] = [addition["past"] for addition in data["added"] if addition.get("past")]
+        assert re.fullmatch("[0-9a-f]{16}", hidden)
 
 
 def test_the_arguments_of_an_erased_message_have_no_digest_however_short(home: str) -> None:
