@@ -94,11 +94,10 @@ FORMATS: tuple[tuple[str, tuple[bytes, ...], bytes], ...] = (
         _free(rb"eyJ", rb"A-Za-z0-9_-") + _T + rb"{17,8000}+\." + _T + rb"{16,16000}+\." + _T + rb"{16,2000}+",
     ),
 )
-# How long words are looked for: `RUN` in the text as `SHAPE` shows it, but for those of `PLAIN` characters.
+# How long words are looked for: `RUN` in the text as `SHAPE` shows it, but for those that are not `mixed`.
 LAST_CHARS = frozenset(anchor[-1] for _, anchors, _ in FORMATS for anchor in anchors)
 RUN = b"a" * 20
 REACH = 12
-PLAIN = b"abcdefghijklmnopqrstuvwxyz_-."
 SHAPE = bytes(
     b"a. "[0 if chr(at).isascii() and (chr(at).isalnum() or chr(at) in "_-") else 1 + (at != 46)] for at in range(256)
 )
@@ -179,6 +178,7 @@ PATTERNS = {
     rb"|\{[^{}]{0,99}+\}|<[^<>]{0,99}+>|%\()",
     "ordinary": rb"(?i:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z|(?:sha[0-9]{1,3}+|md5)[:-]"
     rb"|[a-z][a-z0-9+.-]{1,16}+:|~/)|[.]{0,2}/[a-z0-9_.-]{2,60}+/",
+    "mixed": rb"[^a-z_.-]",
     "constant": rb"[A-Z_]{1,200}+\Z",
     "symbol": rb".[!@#^~$&]",
     "aws": rb"[A-Za-z0-9/+]{40}\Z",

@@ -32,12 +32,12 @@ from daypack.text.redact.formats import (
     NAMES,
     NO_PASSWORDS,
     OWNERS,
-    PLAIN,
     REACH,
     RUN,
     SHAPE,
     pattern_of,
 )
+from daypack.text.redact.pieces import PIECE_CHARS, pieces
 from daypack.types.history import Message, Other, Part, Text, Thinking, ToolCall
 
 RULES_VERSION = "2"
@@ -51,6 +51,7 @@ class Redacted(NamedTuple):
 
 
 _Span = tuple[int, int, str]
+_DISCORD, _HOOKS = -1, -2  # beside places in FORMATS: what is found by its shape, and in URLs
 
 
 def redact(text: str) -> Redacted:
@@ -95,11 +96,25 @@ def _replace(text: str, spans: list[_Span]) -> str:
 
 def _find(text: str) -> list[_Span]:
     """Return where secrets are, in order; spans that overlap are made one."""
-    data = text.encode("ascii", "replace")
-    lowered = data.lower()
-    found = [*_formats(data), *_assignments(data, lowered)]
-    if b"authorization" in lowered:
-        found += _authorizations(data, lowered)
+    if len(text) <= PIECE_CHARS:
+        data = _ascii(text)
+        return _search(data, _likely(data))
+    # What is likely in one piece is looked for in all: the answer does not depend on where the text is cut.
+    likely: set[int] = set()
+    for _, piece in pieces(text):
+        likely |= _likely(_ascii(piece))
+    spans: list[_Span] = []
+    for shift, piece in pieces(text):
+        spans += ((start + shift, end + shift, kind) for start, end, kind in _search(_ascii(piece), likely))
+    return spans
+
+
+def _ascii(text: str) -> bytes:
+    return text.encode("ascii", "replace")
+
+
+def _search(data: bytes, likely: set[int]) -> list[_Span]:
+    found = [*_formats(data, likely), *_named(data, data.lower())]
     if b"@" in data and b"://" in data:
         found += _urls(data)
     if b"-----BEGIN " in data:
@@ -114,20 +129,39 @@ def _find(text: str) -> list[_Span]:
     return spans
 
 
-def _formats(data: bytes) -> Iterator[_Span]:
+def _named(data: bytes, lowered: bytes) -> Iterator[_Span]:
+    yield from _assignments(data, lowered)
+    if b"authorization" in lowered:
+        yield from _authorizations(data, lowered)
+
+
+def _likely(data: bytes) -> set[int]:
+    """Return which formats have a match, by their places in `FORMATS`; `_DISCORD` is the one without an anchor."""
     # Nearly all text has few words as long as a secret. The anchors, of which there are many, are looked for in these.
     words = b" ".join(_long_words(data))
     if not words:
-        return
+        return set()
     present = {char for char in LAST_CHARS if char in words}  # one character is found much faster than three
-    for kind, anchors, pattern in FORMATS:
-        if any(anchor[-1] in present and anchor in words for anchor in anchors) and pattern_of(pattern).search(words):
+    likely = {
+        number
+        for number, (_, anchors, pattern) in enumerate(FORMATS)
+        if any(anchor[-1] in present and anchor in words for anchor in anchors) and pattern_of(pattern).search(words)
+    }
+    if DISCORD_SHAPE in words.translate(SHAPE) and pattern_of("discord-token").search(words):
+        likely.add(_DISCORD)
+    return likely | {_HOOKS}
+
+
+def _formats(data: bytes, likely: set[int]) -> Iterator[_Span]:
+    if not likely:
+        return
+    for number, (kind, _, pattern) in enumerate(FORMATS):
+        if number in likely:
             yield from _secrets(kind, pattern_of(pattern), data)
     for kind, anchor, pattern in HOOKS:
         if anchor in data:
             yield from _secrets(kind, pattern_of(pattern), data)
-    # This one has no anchor but its shape.
-    if DISCORD_SHAPE in words.translate(SHAPE) and pattern_of("discord-token").search(words):
+    if _DISCORD in likely:
         yield from _secrets("discord-token", pattern_of("discord-token"), data)
 
 
@@ -138,7 +172,7 @@ def _long_words(data: bytes) -> Iterator[bytes]:
         end = find(b" ", at)
         if end < 0:
             end = len(data)
-        if data[at:end].strip(PLAIN):  # no secret of this length is in small letters only
+        if pattern_of("mixed").search(data, at, end):  # no secret of this length is in small letters only
             yield data[at - REACH if at > REACH else 0 : end]
         at = find(RUN, end)
 
