@@ -101,10 +101,10 @@ def scan(fd: int, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
         open_parts.append(first)
         if not lines:
             continue
-        line = b"".join(open_parts) + b"\n"
+        line = b"".join((*open_parts, b"\n"))  # it may have 60 MB: no copy but this is kept
+        open_parts = [lines.pop()]
         yield offset, line
         offset += len(line)
-        open_parts = [lines.pop()]
         for line in lines:
             yield offset, line + b"\n"
             offset += len(line) + 1

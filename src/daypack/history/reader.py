@@ -40,6 +40,13 @@ def decoder_of(shape: type[Record]) -> "msgspec.json.Decoder[Record]":
     return _decoders[shape]
 
 
+class _Numbered(msgspec.Struct):
+    seq: int
+
+
+_numbers = msgspec.json.Decoder(_Numbered)
+
+
 class _Rebuilt(Exception):
     """The slots were rebuilt, so known positions are invalid."""
 
@@ -130,9 +137,9 @@ class Reader(Generic[Record]):
         if not usual:  # a number is missing or duplicated
             near = bisect_left(range(lines), seq, key=self._seq)
         # The slots are only a cache: verify with the lines themselves.
-        before = self._decode(near - 1, near) if near else []
-        here = self._decode(near, near + 1) if near < lines else []
-        odd = any(record.seq >= seq for record in before) or any(record.seq < seq for record in here)
+        before = self._read_seqs(near - 1) if near else []
+        here = self._read_seqs(near) if near < lines else []
+        odd = any(found >= seq for found in before) or any(found < seq for found in here)
         if odd and self._offsets.filed:
             self._rebuild()
         return near
@@ -274,7 +281,19 @@ class Reader(Generic[Record]):
     def _seq(self, position: int) -> int:
         return self._offsets.read(position, position + 1)[0].seq
 
-    def _decode(self, start: int, stop: int) -> list[Record]:
+    def _read_seqs(self, position: int) -> list[int]:
+        """Return the number of the record in a line, if it has one, without decoding all of a long one."""
+        return [record.seq for record in self._decode(position, position + 1, _numbers)]
+
+    @overload
+    def _decode(self, start: int, stop: int) -> list[Record]: ...
+    @overload
+    def _decode(
+        self, start: int, stop: int, decoder: "msgspec.json.Decoder[_Numbered]"
+    ) -> "list[Record] | list[_Numbered]": ...
+    def _decode(
+        self, start: int, stop: int, decoder: "msgspec.json.Decoder[Any] | None" = None
+    ) -> "list[Record] | list[_Numbered]":
         if stop <= start:
             return []
         before = self._offsets.read(start - 1, start)[0] if start else START
@@ -285,7 +304,7 @@ class Reader(Generic[Record]):
             special = packed[SLOT.size - 4 :: SLOT.size].translate(None, PLAIN)
             if not special and crc32(data, before.crc) == last.crc:
                 try:
-                    return self._decoder.decode_lines(data)
+                    return (decoder or self._decoder).decode_lines(data)
                 except UNREADABLE:
                     pass  # sealed, but of another type: decoding line by line reports which and why
         return self._decode_each(before, start, stop)

@@ -147,11 +147,12 @@ def is_paraphrase(text: str, summary: str) -> bool:
 
 def split_chunks(text: str) -> list[tuple[int, int, int]]:
     """Split a text into chunks of about a hundred words, (start, stop, words), preferably at sentence ends."""
-    words = max(len(text.split()), len(text) // _UNIT_CHARS)
-    if not text.isascii():
-        words += sum(map(len, _RUN.findall(text))) // 2
-    if words <= _WHOLE_WORDS:
-        return [(0, len(text), words)]
+    if len(text) // _UNIT_CHARS <= _WHOLE_WORDS:  # the words of a longer text need not be counted
+        words = max(len(text.split()), len(text) // _UNIT_CHARS)
+        if not text.isascii():
+            words += sum(map(len, _RUN.findall(text))) // 2
+        if words <= _WHOLE_WORDS:
+            return [(0, len(text), words)]
     chunks: list[tuple[int, int, int]] = []
     for start, stop in _regions(text):
         chunks += _cut_region(text, start, stop)
