@@ -4,6 +4,8 @@ Without a session: all sessions of the agent, and the memory store with its acco
 """
 
 import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, find_name
@@ -12,6 +14,10 @@ from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
 from daypack.upkeep.doctor import Finding, examine_session
 
+if TYPE_CHECKING:
+    from daypack.upkeep.store_doctor.trial import Outcome
+
+_MOST_TITLES = 10
 _COLOURS = {"damage": "red", "warning": "yellow", "note": "dim"}
 
 
@@ -81,38 +87,84 @@ def _check(args: argparse.Namespace) -> None:
 
 def _repair(home: Home, args: argparse.Namespace) -> int:
     from daypack.upkeep.store_doctor.report import examine_memories  # noqa: PLC0415 — only for repairs
+    from daypack.upkeep.store_doctor.trial import try_repair  # noqa: PLC0415
 
     planned = examine_memories(home).report()
     damaged = any(finding.severity == "damage" for finding in planned.findings)
-    left = None
+    left, outcome = None, None
     if args.apply:
         from daypack.upkeep.store_doctor.apply import apply_repair  # noqa: PLC0415
 
         left = apply_repair(home, args.plan)
         damaged = any(finding.severity == "damage" for finding in left.findings)
+    elif planned.steps:
+        outcome = try_repair(home)
     if args.json:
-        print(json_text({"plan": planned, "applied": left}))
+        print(json_text({"plan": planned, "outcome": outcome, "applied": left}))
         return EXIT_DAMAGE if damaged else 0
-    for finding in (planned if left is None else left).findings:
-        _print(finding)
+    _print_findings((planned if left is None else left).findings)
     for step in planned.steps:
         print(f"{colour('done' if left else 'would', 'green' if left else 'yellow')}  {safe_line(step)}")
     if not planned.steps:
         print("nothing to repair")
     elif left is None:
-        print(f"plan {planned.id}: {counted(len(planned.steps), 'step')}; nothing is lost by any of them")
+        if outcome is not None:
+            _print_outcome(outcome)
+        steps = counted(len(planned.steps), "step")
+        print(f"plan {planned.id}: {steps}; nothing is deleted, damaged records are kept aside")
         print_note(f"repair with `daypack doctor --repair --apply --plan {planned.id}`")
     else:
         problems = counted(len(left.findings), "problem") if left.findings else "no problems"
         print(f"repaired in {counted(len(planned.steps), 'step')}; {problems} left")
+        if left.steps:
+            print_note("some can be repaired: `daypack doctor --repair` shows how")
     return EXIT_DAMAGE if damaged else 0
 
 
+def _print_outcome(outcome: "Outcome") -> None:
+    """Print what cannot be read after a repair."""
+    if outcome.is_complete:
+        print("afterwards: everything that can be read now can still be read")
+        return
+    if outcome.problem:
+        print(f"afterwards: as now, for it cannot be repaired: {safe_line(outcome.problem)}")
+    if outcome.unlisted:
+        shown = ", ".join(safe_line(title) for title in outcome.unlisted[:_MOST_TITLES])
+        more = f" and {len(outcome.unlisted) - _MOST_TITLES:,} more" if len(outcome.unlisted) > _MOST_TITLES else ""
+        number = counted(len(outcome.unlisted), "memory", "memories")
+        print(f"afterwards: {colour(f'{number} not listed any more', 'red')}: {shown}{more}")
+    if outcome.moved:
+        print(f"afterwards: {counted(outcome.moved, 'record')} in quarantine, which no list or search shows")
+    if outcome.unconfirmed:
+        number = counted(outcome.unconfirmed, "user or memory", "users or memories")
+        print(f"afterwards: {number} to check: names, titles and quotas that no checksum confirms")
+    if outcome.unreadable:
+        number = counted(outcome.unreadable, "entry", "entries")
+        print(f"afterwards: {number} only in the damaged file, which is kept")
+    if outcome.left:
+        print(f"afterwards: {counted(len(outcome.left), 'problem')} left, which only a backup repairs")
+    print_note("a backup keeps more: `daypack backup --list`, then `daypack restore FILE --replace memory`")
+
+
+def _print_findings(findings: Sequence[Finding]) -> None:
+    """Print findings, then each piece of advice once; not that there is --repair, which runs now."""
+    from daypack.upkeep.store_doctor.report import REPAIR  # noqa: PLC0415 — only for repairs
+
+    for finding in findings:
+        _print_problem(finding)
+    for advice in dict.fromkeys(finding.advice for finding in findings if finding.advice != REPAIR):
+        print(f"  → {safe_line(advice)}")
+
+
 def _print(finding: Finding) -> None:
+    _print_problem(finding)
+    print(f"  → {safe_line(finding.advice)}")
+
+
+def _print_problem(finding: Finding) -> None:
     place = finding.path
     if finding.line is not None:
         place += f", line {finding.line}"
     if finding.offset is not None:
         place += f", offset {finding.offset}"
     print(f"{colour(finding.severity, _COLOURS[finding.severity])}: {safe_line(place)}: {safe_line(finding.problem)}")
-    print(f"  → {safe_line(finding.advice)}")

@@ -1,6 +1,7 @@
 """Memories across sessions: create, fill, search, read, export, bind to a session, erase."""
 
 import argparse
+import os
 from collections.abc import Callable, Iterable, Iterator
 
 from daypack.cli.input import read_text
@@ -215,10 +216,26 @@ def _list(memories: MemoryTools, args: argparse.Namespace) -> int:
             for memory in found
         ]
         print("\n".join(table(("memory", "type", "entries", "title"), rows)))
-    else:
+    if not (isinstance(memories, Memories) and _mention_set_aside(args, is_empty=not found)) and not found:
         print_note(f"{safe_line(args.user)} has no memories; create one with `daypack memory new TITLE`")
     print_damaged(memories.list_memories(1).damaged)
     return 0
+
+
+def _mention_set_aside(args: argparse.Namespace, *, is_empty: bool) -> bool:
+    """Say that a repair set memories aside, so that a list without them is not taken for complete."""
+    from daypack.history.layout import find_home  # noqa: PLC0415 — only for lists
+    from daypack.memory.store.salvage import kept_aside  # noqa: PLC0415
+
+    kept = kept_aside(os.path.join(find_home(args.home, args.uid).memory, "store.sqlite"))
+    if not kept.unowned and not (is_empty and (kept.records or kept.files)):
+        return False
+    missing = [f"{counted(kept.unowned, 'memory', 'memories')} without a known owner"] if kept.unowned else []
+    missing += [f"{counted(kept.records, 'record')} in quarantine"] if kept.records else []
+    missing += [f"a damaged store kept as {safe_line(kept.files[0])}"] if kept.files else []
+    print_note(f"not listed, because the store was damaged: {', '.join(missing)}")
+    print_note("  → restore a backup: `daypack backup --list`, then `daypack restore FILE --replace memory`")
+    return True
 
 
 def _default_id(memories: MemoryTools, known: Iterable[Memory]) -> str:

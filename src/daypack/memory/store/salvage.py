@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from struct import pack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from daypack.errors import Damaged, StorageFailed
 from daypack.files.atomic import discard, release, sync_folder
@@ -46,6 +46,15 @@ _HEADER: tuple[tuple[int, tuple[bytes, ...]], ...] = (
 _COPIED = ("store", "users", "memories", "texts", "entries", "documents", "tags", "keys", "tokens", "quarantine")
 _NUMBERED = ("users", "memories", "texts", "documents")
 _KEY_COLUMNS = {"entries": 2, "tags": 3, "keys": 2, "tokens": 1, "quarantine": 1}  # the first of a table
+_SET_ASIDE = (
+    "SELECT (SELECT count(DISTINCT record) FROM quarantine),"
+    " (SELECT count(*) FROM memories WHERE deleted IS NULL AND owner NOT IN (SELECT number FROM users))"
+)
+# The index of the names has their numbers too: it may be whole where the table is not. The checksum does not match, so
+# that the user is kept only if a record confirms the name.
+_USERS_BY_NAME = (
+    "SELECT number, user, user, '', NULL, NULL, NULL, 0, 0, 0, -1 FROM users INDEXED BY sqlite_autoindex_users_1"
+)
 _MOST_NUMBERS = 50_000_000
 
 
@@ -54,6 +63,37 @@ def has_damaged_header(path: str) -> bool:
     with open(path, "rb") as file:
         header = file.read(_HEADER_BYTES)
     return len(header) == _HEADER_BYTES and _mended(header) != header
+
+
+class SetAside(NamedTuple):
+    """What a repair kept of damage: files, records in quarantine, and memories whose owner is unknown."""
+
+    files: tuple[str, ...] = ()
+    records: int = 0
+    unowned: int = 0
+
+
+def kept_aside(path: str) -> SetAside:
+    """Return what repairs of a store have set aside, the newest file first."""
+    from daypack.files import read_only  # noqa: PLC0415 — only where a list may be incomplete
+
+    folder, name = os.path.split(path)
+    names = sorted((other for other in _listed(folder) if other.startswith(name + _ASIDE)), reverse=True)
+    files = tuple(os.path.join(folder, other) for other in names)
+    if not os.path.exists(path):
+        return SetAside(files)
+    try:
+        with closing(read_only.connect(path, seconds=BUSY_SECONDS)) as source, tolerant(source):
+            records, unowned = source.execute(_SET_ASIDE).fetchone()
+    except Exception as error:
+        if not is_damage(error):
+            raise
+        return SetAside(files)
+    return SetAside(files, records, unowned)
+
+
+def _listed(folder: str) -> list[str]:
+    return os.listdir(folder) if os.path.isdir(folder) else []
 
 
 def mend_header(path: str) -> None:
@@ -194,6 +234,8 @@ def _rows(source: "Connection", table: str, columns: list[str]) -> Iterator[Row]
             continue
         if row:
             yield tuple(map(_storable, row))
+    if table == "users":
+        yield from (tuple(map(_storable, row)) for row in _numbers(source, _USERS_BY_NAME))
 
 
 def _keys(source: "Connection", table: str) -> Iterator[Row]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 STORE = "store.sqlite"
 INDEXES = "index"
 _ID_DIGITS = 12
-_REPAIR = "run `daypack doctor --repair` to see how it can be repaired, or restore a backup"
+REPAIR = "run `daypack doctor --repair` to see how it can be repaired, or restore a backup"
 _UPGRADED = "nothing to do: the next use of a memory upgrades it"
 _BACKUP = "restore the store from a backup: nothing in it confirms what was there"
 _SIZE = (
@@ -69,7 +69,7 @@ class Examined(Struct, frozen=True):
         return Report(digest, tuple(findings), tuple(steps), self.memories, self.records)
 
     def _finding(self, problem: StoreProblem) -> Finding:
-        advice = _BACKUP if problem.step is None else _REPAIR
+        advice = _BACKUP if problem.step is None else REPAIR
         return Finding("damage", self.path, f"{problem.what}: {problem.problem}", advice)
 
 
