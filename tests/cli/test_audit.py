@@ -37,7 +37,7 @@ def test_exports_erasures_and_imports_are_recorded_before_they_begin(
     assert command("memory", "erase", memory_id, "--restore").returncode == 0
     assert command("memory", "erase", memory_id, "--yes").returncode == 0
     assert command("memory", "import", file).returncode == 0
-    actions = ("export", "erase", "hide", "restore", "erase", "import")
+    actions = ("export", "erase", "hide", "unhide", "erase", "import")
     assert deeds(command) == [(action, result, "cli") for action in actions for result in ("started", "ok")]
     lines = told(command)
     assert {line["memory"] for line in lines[:-2]} == {memory_id}
@@ -107,6 +107,70 @@ def test_people_get_a_table_and_the_newest_lines(command: Command, memory_id: st
     assert len(command("audit", "-n", "3").stdout.splitlines()) == 4
     assert len(told(command)) == 120
     assert len(told(command, "--action", "hide", "-n", "7")) == 7
+
+
+def test_the_start_of_an_id_is_enough_and_one_that_fits_nothing_is_an_error(command: Command, memory_id: str) -> None:
+    command("memory", "erase", memory_id, "--hide", "--yes")
+    assert len(told(command, "--memory", memory_id[:8])) == 2
+    for options in ((), ("--json",)):
+        done = command("audit", "--memory", "f" * 32, *options)
+        assert done.returncode == 1
+        assert done.stdout == ""
+        assert "no line is about such a memory" in done.stderr
+
+
+def test_the_caller_and_the_owner_are_asked_for_separately(home: str, command: Command) -> None:
+    with daypack.open_memory(home=home, user="ada") as memories:
+        memory_id = memories.create_memory("x").memory_id
+        with pytest.raises(daypack.errors.MemoryMissing):
+            memories.as_user("eve").delete_memory(memory_id)
+    lines = told(command)
+    assert {line["user"] for line in lines} == {"eve"}
+    assert told(command, "--user", "eve") == lines
+    assert told(command, "--user", "ada") == []
+    assert told(command, "--owner", "ada") == lines
+    assert told(command, "--owner", "eve") == []
+
+
+def test_a_memory_that_is_erased_still_has_an_owner(home: str, command: Command) -> None:
+    with daypack.open_memory(home=home, user="ada") as memories:
+        memory_id = memories.create_memory("x").memory_id
+        memories.erase_memory(memory_id)
+    assert len(told(command, "--owner", "ada")) == 2
+
+
+def test_every_line_says_what_it_is_about(command: Command, memory_id: str, tmp_path: Path) -> None:
+    command("append", "work", "the password is halibut-9")
+    command("memory", "add", memory_id, "the password is swordfish-7")
+    assert command("erase", "--literal", "halibut-9", "work", "--apply").returncode == 0
+    assert command("erase", "--literal", "swordfish-7", "--memory", memory_id, "--apply").returncode == 0
+    backup = str(tmp_path / "monday.backup")
+    assert command("backup", backup, "--apply").returncode == 0
+    assert "monday.backup" in command("audit", "--action", "backup").stdout
+    command("memory", "add", memory_id, "The boat is blue.")
+    assert command("restore", backup, "--apply", "--replace", "all", "--force").returncode == 0
+    assert " 1 part memory " in command("audit", "--action", "restore").stdout
+    table = command("audit", "--action", "erase").stdout
+    assert table.splitlines()[1].split()[1:3] == ["erase", "plan"]
+    assert f" {memory_id[:8]} " in table.splitlines()[3]
+    assert command("audit", "cut", "--before", "2999-01-01", "--to", str(tmp_path / "old"), "--apply").returncode == 0
+    assert "lines 1 to " in command("audit").stdout
+
+
+def test_a_plan_of_a_cut_names_only_what_is_missing(command: Command, memory_id: str, tmp_path: Path) -> None:
+    command("memory", "erase", memory_id, "--hide", "--yes")
+    assert "apply with --to FILE --apply" in command("audit", "cut", "--before", "2999-01-01").stderr
+    done = command("audit", "cut", "--before", "2999-01-01", "--to", str(tmp_path / "old"))
+    assert "apply with --apply" in done.stderr
+
+
+def test_verify_says_how_many_lines_it_read(command: Command, memory_id: str) -> None:
+    done = command("audit", "verify")
+    assert done.returncode == 0
+    assert "there is no audit log" in done.stderr
+    command("memory", "erase", memory_id, "--hide", "--yes")
+    assert "2 lines are as they were written" in command("audit", "verify").stderr
+    assert json.loads(command("audit", "verify", "--json").stdout)["lines"] == 2
 
 
 def test_what_cannot_be_asked_is_refused(command: Command) -> None:

@@ -11,6 +11,7 @@ import pytest
 from memory_server import start_server
 
 from daypack.history.layout import find_home
+from daypack.memory.tools import open_memory
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -341,3 +342,27 @@ def test_a_text_or_query_that_was_read_as_a_memory_is_explained(
     monkeypatch.setenv("DAYPACK_MEMORY", "garden")
     done = command("memory", "search", "when", "tomatoes")
     assert "→ quote a query of several words, or pass --memory" in done.stderr
+
+
+def test_a_session_is_bound_to_a_memory_on_a_server(command: Command, tmp_path: Path) -> None:
+    there = str(tmp_path / "there")
+    with open_memory(home=there) as memories:
+        memory_id = memories.create_memory("launch").memory_id
+    command("append", "work", "hello")
+    with start_server(there) as server:
+        assert command("memory", "bind", "work", "launch").returncode == 1
+        done = command("memory", "bind", "work", "launch", "--url", server.url, "--json")
+        assert done.returncode == 0, done.stderr
+        bound = json.loads(done.stdout)
+        assert (bound["memory_id"], bound["url"]) == (memory_id, server.url)
+        assert command("memory", "capture", "work").stdout == "1 entry added\n"
+
+
+def test_a_server_that_requires_tokens_says_why(command: Command) -> None:
+    for options, reason in (
+        (("--require-token",), "--require-token was given, and no token exists"),
+        (("--host", "0.0.0.0"), "other machines could reach this server, and no token exists"),
+    ):
+        done = command("serve", "--port", "0", *options)
+        assert done.returncode == 1
+        assert reason in done.stderr

@@ -142,4 +142,4 @@ def test_the_audit_log_grows_by_what_was_replaced(command: Command, talk: Sessio
     assert json.loads(command("token", "list", "--json").stdout) == []
     after = [json.loads(line) for line in command("audit", "--json").stdout.splitlines()]
     assert len(after) == len(before.splitlines()) + 1
-    assert (after[-1]["action"], after[-1]["target"], after[-1]["count"]) == ("recover", "memory", 1)
+    assert (after[-1]["action"], after[-1]["target"], after[-1]["count"]) == ("restore", "memory", 1)

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import natural
 from daypack.cli.terminal import counted, json_text, print_note, safe_line, table
-from daypack.errors import BadInput
+from daypack.errors import BadInput, MemoryMissing
 from daypack.history.layout import find_home
 from daypack.memory.audit.cut import Cut, apply_cut, plan_cut
 from daypack.memory.audit.log import NAME, AuditLog
-from daypack.memory.audit.reading import Selection, select, verify
+from daypack.memory.audit.reading import Selection, owned_by, read_lines, select, verify
 from daypack.memory.audit.record import ACTIONS, Record, acting
 
 _NEWEST = 50
@@ -28,12 +28,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     about = "list the lines (default), verify the file, or cut off older lines"
     parser.add_argument("command", nargs="?", choices=actions, default="list", metavar="list|verify|cut", help=about)
     listing = parser.add_argument_group("options of list")
-    listing.add_argument("--user", default="", help="only lines about this user's memories")
-    listing.add_argument("--memory", metavar="ID", default="", help="only lines about this memory, by its whole id")
+    listing.add_argument("--user", default="", help="only what this user did or tried: the caller")
+    owner = "only lines about this user's memories, whoever called"
+    listing.add_argument("--owner", metavar="USER", default="", help=owner)
+    memory = "only lines about this memory: its id or the start of it"
+    listing.add_argument("--memory", metavar="ID", default="", help=memory)
     listing.add_argument("--action", choices=ACTIONS, default="", metavar="NAME", help=f"only {', '.join(ACTIONS)}")
     listing.add_argument("--since", metavar="TIME", default="", help="only lines at or after this ISO 8601 time")
     listing.add_argument("--until", metavar="TIME", default="", help="only lines at or before this ISO 8601 time")
-    listing.add_argument("--request", metavar="ID", default="", help="only lines of this request")
+    listing.add_argument("--request", metavar="ID", default="", help="only lines of this request; --json shows the ids")
     newest = f"the newest N lines (default: {_NEWEST}, with --json all)"
     listing.add_argument("-n", type=natural, metavar="N", help=newest)
     cutting = parser.add_argument_group("options of cut")
@@ -53,15 +56,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace, folder: str) -> int:
+    path = os.path.join(folder, NAME)
     wanted = Selection(
         user=args.user,
+        owned=_owned(args, path) if args.owner else None,
         memory=args.memory,
         action=args.action,
         since=args.since,
         until=args.until,
         request=args.request,
     )
-    found: Iterator[Record] = select(os.path.join(folder, NAME), wanted)
+    found: Iterator[Record] = select(path, wanted)
+    if args.memory and next(select(path, Selection(memory=args.memory)), None) is None:
+        hint = "--memory takes the id of a memory or the start of it, see `daypack memory list`"
+        raise MemoryMissing("no line is about such a memory", operation="audit", place=args.memory[:64], hint=hint)
     if args.json:
         for record in found if args.n is None else deque(found, maxlen=args.n):
             print(json_text(record))
@@ -78,8 +86,24 @@ def _list(args: argparse.Namespace, folder: str) -> int:
     return 0
 
 
+def _owned(args: argparse.Namespace, path: str) -> frozenset[str]:
+    """Return the memories of an owner: those in the store, and those that the log knows."""
+    from daypack.memory.tools import open_memory  # noqa: PLC0415 — only for --owner
+
+    with open_memory(home=args.home, uid=args.uid, user=args.owner) as memories:
+        kept = (*memories.memories(), *memories.memories(deleted=True))
+    return owned_by(path, args.owner) | {memory.memory_id for memory in kept}
+
+
 def _row(record: Record) -> tuple[str, ...]:
-    ids = record.memory[:8] or (f"{len(record.memories)} memories" if record.memories else record.target)
+    ids = record.memory[:8] or (record.memories[0][:8] if len(record.memories) == 1 else "")
+    if not ids:
+        ids = counted(len(record.memories), "memory", "memories") if record.memories else record.target
+    if record.seqs is not None:
+        ids = f"lines {record.seqs[0]:,} to {record.seqs[1]:,}"
+    elif record.count is not None:
+        number = counted(record.count, "part" if record.action == "restore" else "line")
+        ids = f"{number} {ids}" if ids else number
     if record.entries:
         ids += f" {counted(len(record.entries), 'entry', 'entries')}"
     if record.version is not None:
@@ -90,16 +114,19 @@ def _row(record: Record) -> tuple[str, ...]:
 
 def _verify(args: argparse.Namespace, folder: str) -> int:
     path = os.path.join(folder, NAME)
-    wrong = verify(path)
+    wrong, lines = verify(path), sum(1 for _ in read_lines(path))
     if args.json:
-        print(json_text({"path": path, "wrong": [finding._asdict() for finding in wrong]}))
+        print(json_text({"path": path, "lines": lines, "wrong": [finding._asdict() for finding in wrong]}))
     elif wrong:
         for finding in wrong:
             place = f"line {finding.line:,}" if finding.line else "end"
             print(f"{place}, byte {finding.offset:,}: {safe_line(finding.problem)}")
         print_note(f"{counted(len(wrong), 'problem')} in {safe_line(path)}; all other lines can be read")
+    elif not os.path.exists(path):
+        print_note(f"there is no audit log: {safe_line(path)} does not exist")
     else:
-        print_note("every line is as it was written")
+        verb = "is as it was" if lines == 1 else "are as they were"
+        print_note(f"{counted(lines, 'line')} {verb} written")
     return EXIT_DAMAGE if wrong else 0
 
 
@@ -127,5 +154,5 @@ def _print_cut(args: argparse.Namespace, cut: Cut) -> int:
         print_note(f"{what} moved to {safe_line(args.to)}; {counted(cut.kept, 'line')} kept, the cut is recorded")
     else:
         print_note(f"{what} would be cut off, {counted(cut.kept, 'line')} kept")
-        print_note("  → apply with --to FILE --apply")
+        print_note(f"  → apply with {'' if args.to else '--to FILE '}--apply")
     return 0

@@ -94,7 +94,9 @@ def _apply(home: Home, request: Request, args: argparse.Namespace) -> int:
     progress = Progress("parts copied")
     written = apply(home, request, args.file, args.plan, progress.show)
     with acting("cli"):  # afterwards: the log is in the plan too
-        is_audited = AuditLog(home.audit).record(Deed(action="backup", tool="backup"), durable=True)
+        name = written.path.rpartition("/")[2]
+        deed = Deed(action="backup", tool="backup", target=name)
+        is_audited = AuditLog(home.audit).record(deed, durable=True)
     progress.clear()
     if args.json:
         print(json_text({"plan": None, "applied": written}))

@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         add_place(action, session=None)
         if name != "capture":
             action.add_argument("--user", default="local", help="user who owns the memories (default: %(default)s)")
-        if name not in ("bind", "capture", "export", "import", "erase"):
+        if name not in ("capture", "export", "import", "erase"):
             action.add_argument("--url", help="use a memory server instead of local files; token in DAYPACK_TOKEN")
     _configure_writing(made)
     _configure_reading(made)
@@ -395,9 +395,9 @@ def _bind(args: argparse.Namespace) -> int:
             session.unbind_memory()
             print_note(f"{safe_line(args.session)} is no longer bound to a memory")
             return 0
-        with open_memory(home=args.home, uid=args.uid, user=args.user) as memories:
+        with open_memory(home=args.home, uid=args.uid, url=args.url, user=args.user) as memories:
             memory_id = _named_memory(memories, args)
-        session.bind_memory(memory_id, user=args.user)
+        session.bind_memory(memory_id, user=args.user, url=args.url)
         print(json_text(session.meta["memory"]) if args.json else f"{safe_line(args.session)} is bound to {memory_id}")
     return 0
 

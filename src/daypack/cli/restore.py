@@ -74,7 +74,7 @@ def _deed(restored: Restored) -> Deed:
     names = restored.replaced[:_MOST_LINES]
     more = len(restored.replaced) - len(names)
     target = ", ".join(names) + (f" and {more:,} more" if more else "")
-    return Deed(action="recover", tool="restore", target=target, count=len(restored.restored) + restored.completed)
+    return Deed(action="restore", tool="restore", target=target, count=len(restored.restored) + restored.completed)
 
 
 def _print_planned(planned: Plan, args: argparse.Namespace) -> int:

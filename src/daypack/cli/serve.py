@@ -64,9 +64,9 @@ def run(args: argparse.Namespace) -> int:
             memories.default_memory = memories.find_memory(memories.default_memory)
         if policy.token_required and not memories.users.tokens():
             hint = "create one with `daypack token new USER`"
-            raise AccessDenied(
-                "other machines could reach this server, and no token exists", operation="serve", hint=hint
-            )
+            reachable = choose_policy(args.user, args.host, args.allow_host, require_token=False).token_required
+            reason = "other machines could reach this server" if reachable else "--require-token was given"
+            raise AccessDenied(f"{reason}, and no token exists", operation="serve", hint=hint)
         return _serve(args, memories, policy)
 
 

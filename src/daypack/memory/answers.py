@@ -22,6 +22,7 @@ from daypack.types.memory import Remembered
 LATE_SECONDS = 30.0  # a request is given up after so long; its answer would be old
 AGAIN_SECONDS = 15.0  # a failed question is not asked again for so long; another question is
 # Threads that wait at a time: a server that hangs does not collect them, however often a session is opened or bound.
+_REFUSALS = (NotFound, AccessDenied, BadInput)  # the memory has answered: it cannot be used
 _MAX_WAITING = 2  # for one memory of a session
 _MAX_THREADS = 32  # in this process
 _THREAD = "daypack memory"
@@ -167,7 +168,7 @@ class Answers:
     def _unanswered(self, question: Question, problem: str, error: Exception | None = None) -> Reply:
         """Return the document of the newest answer of this memory, unless the memory itself refuses."""
         self._take_late()
-        refused = isinstance(error, (NotFound, AccessDenied, BadInput))
+        refused = isinstance(error, _REFUSALS)
         newest = self._newest
         if refused or newest is None or newest.answer is None:
             return Reply(problem=problem, unanswered=not refused)
@@ -177,6 +178,8 @@ class Answers:
 
 def problem_of(error: Exception) -> str:
     """Return why a memory did not answer."""
+    if isinstance(error, _REFUSALS):
+        return f"It cannot be used: {error}"
     return f"It did not answer: {str(error) or type(error).__name__}"
 
 

@@ -46,6 +46,14 @@ def _number(description: str, minimum: int, maximum: int) -> Meta:
     return Meta(description=description, extra_json_schema={"minimum": minimum, "maximum": maximum})
 
 
+# Hints for a call without memory_id; the second is for users of a server other than its own, who have no default.
+NO_DEFAULT = (
+    "pass memory_id, or set a default memory with --memory, DAYPACK_MEMORY, `default` in the [memory] table of "
+    "config.toml, or open_memory(memory=…)"
+)
+NO_DEFAULT_HERE = "pass memory_id: GET /api/memories and the MCP resource daypack://memories list your memories"
+
+
 class Request(Struct, Generic[Result], frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The arguments of one call. Encoded as JSON, it leaves out what has its default value."""
 

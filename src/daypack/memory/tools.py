@@ -21,6 +21,8 @@ from daypack.memory.port import MemoryTools
 from daypack.memory.positions import Position
 from daypack.memory.recent_writes import Writer, failed_write
 from daypack.memory.requests import (
+    NO_DEFAULT,
+    NO_DEFAULT_HERE,
     AddEntry,
     AwaitConsistency,
     CreateMemory,
@@ -67,10 +69,6 @@ from daypack.types.memory import (
 if TYPE_CHECKING:
     from daypack.memory.remote import RemoteMemories
 
-_NO_DEFAULT = (
-    "pass memory_id, or set a default memory with --memory, DAYPACK_MEMORY, `default` in the [memory] table of "
-    "config.toml, or open_memory(memory=…)"
-)
 _Folder: TypeAlias = "str | os.PathLike[str] | None"
 
 
@@ -138,6 +136,7 @@ class Memories(MemoryTools):
         self.default_memory = default_memory
         self.user = check_name(user, "user")
         self._writer = Writer(self.user, token_id)
+        self._missing_hint = NO_DEFAULT
         self._pause = pause
         self.backend = backend
         self.users = Users(backend.store.accounts)
@@ -150,8 +149,10 @@ class Memories(MemoryTools):
 
     def as_caller(self, user: str, token_id: str, pause: Pause = time.sleep) -> "Memories":
         """Return the memories of a user for one call to a server, with the same files open."""
-        default = self.default_memory if user == self.user else ""
-        return Memories(self.backend, user, default, token_id=token_id, pause=pause)
+        memories = Memories(self.backend, user, token_id=token_id, pause=pause)
+        own = self.default_memory, self._missing_hint
+        memories.default_memory, memories._missing_hint = own if user == self.user else ("", NO_DEFAULT_HERE)
+        return memories
 
     @property
     def remote(self) -> bool:
@@ -181,7 +182,7 @@ class Memories(MemoryTools):
         try:
             request = self.with_default(request)
             if getattr(request, "memory_id", None) == "":
-                raise BadInput("memory_id is missing", operation=request.tool, hint=_NO_DEFAULT)
+                raise BadInput("memory_id is missing", operation=request.tool, hint=self._missing_hint)
             return calls[type(request)](request)
         except MemoryMissing as error:
             error.operation = request.tool  # a tool may read the memory with the means of another
@@ -313,7 +314,7 @@ class Memories(MemoryTools):
 
     def restore_memory(self, memory_id: str) -> Memory:
         """Restore a deleted memory."""
-        with self._recorded("restore", memory_id):
+        with self._recorded("unhide", memory_id):
             self._store.restore(self.user, memory_id)
         return self.get_memory(memory_id)
 

@@ -44,6 +44,9 @@ def test_the_owner_may_leave_it_out_and_others_may_not(shared: Shared) -> None:
     refused = shared.server.call("add_entry", shared.other, raw_entry="x")
     assert refused.status_code == 400
     assert refused.json()["error"]["message"] == "memory_id is missing"
+    hint = refused.json()["error"]["hint"]
+    assert "GET /api/memories" in hint
+    assert "DAYPACK_MEMORY" not in hint  # which would not help: it is the owner's
     assert shared.memory_id not in refused.text
     assert "launch" not in refused.text
     with shared.server.client() as client:

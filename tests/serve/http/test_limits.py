@@ -42,7 +42,7 @@ def test_a_user_over_the_rate_is_refused_and_others_are_not(clock: list[float]) 
     shares = Shares(ServerLimits(rate=60))
     for _ in range(10):
         shares.check_rate("ada")
-    with pytest.raises(RateLimited, match="60 requests per minute") as refused:
+    with pytest.raises(RateLimited, match="10 at once, then 60 per minute") as refused:
         shares.check_rate("ada")
     assert refused.value.retry_after == 1
     shares.check_rate("eve")

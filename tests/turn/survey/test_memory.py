@@ -396,3 +396,12 @@ def test_slow_dead_and_lying_servers_cost_no_turn_and_change_no_replay(home: str
             session.close()
             tried += 1
     assert tried >= len(kinds)
+
+
+def test_a_memory_that_is_gone_is_not_said_to_be_silent(home: str) -> None:
+    session = stage(home, "work")
+    write_binding(session.history, Binding(memory_id=MEMORY))
+    session.append("user", "When is the launch?")
+    question = lost(session.prepare(budget=8000), "memory").question
+    assert "It cannot be used: " in question
+    assert "did not answer" not in question

@@ -10,7 +10,7 @@ from msgspec import Struct
 from daypack.errors import BadInput
 from daypack.files import jsonl
 from daypack.files.atomic import refusal, release
-from daypack.memory.audit.record import ACTIONS, Record
+from daypack.memory.audit.record import ACTIONS, OK, Record
 from daypack.memory.times import parse_end_time, parse_time
 
 _decode = msgspec.json.Decoder(Record).decode
@@ -26,9 +26,13 @@ class Line(NamedTuple):
 
 
 class Selection(Struct, frozen=True, kw_only=True):
-    """Which lines to read; empty values select all. `memory` also selects lists that name it."""
+    """Which lines to read; empty values select all. `memory` is an id or the start of one, also in lists.
+
+    `user` is the caller; `owned` are the memories of an owner, whoever called.
+    """
 
     user: str = ""
+    owned: frozenset[str] | None = None
     memory: str = ""
     action: str = ""
     since: str = ""
@@ -65,6 +69,17 @@ def select(path: str, wanted: Selection) -> Iterator[Record]:
     for line in read_lines(path):
         if line.record is not None and matches(line.record):
             yield line.record
+
+
+def named_memories(record: Record) -> tuple[str, ...]:
+    """Return the ids of the memories that a record is about."""
+    return (record.memory, *record.memories) if record.memory else record.memories
+
+
+def owned_by(path: str, user: str) -> frozenset[str]:
+    """Return the memories that the log shows to be of a user: only an owner's call succeeds. Erased ones too."""
+    mine = select(path, Selection(user=user))
+    return frozenset(memory for record in mine if record.result == OK for memory in named_memories(record))
 
 
 def verify(path: str) -> list[Wrong]:
@@ -122,7 +137,8 @@ class _Matcher:
             wanted.user in ("", record.user)
             and wanted.action in ("", record.action)
             and wanted.request in ("", record.request)
-            and (not wanted.memory or wanted.memory == record.memory or wanted.memory in record.memories)
+            and (not wanted.memory or any(each.startswith(wanted.memory) for each in named_memories(record)))
+            and (wanted.owned is None or not wanted.owned.isdisjoint(named_memories(record)))
         )
 
 

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, get_args
 from msgspec import Struct
 
 Action = Literal[
-    "read", "write", "erase", "hide", "restore", "export", "import", "backup", "recover",
+    "read", "write", "erase", "hide", "unhide", "export", "import", "backup", "restore",
     "token.new", "token.revoke", "user.set", "audit.cut", "audit.repair", "audit.lost",
 ]  # fmt: skip
 ACTIONS: tuple[Action, ...] = get_args(Action)
@@ -25,7 +25,8 @@ STARTED, OK = "started", "ok"
 class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line. `result` is ok, started, or the name of an error; `request` joins it with the server's log.
 
-    `user` owns the memories; `token` is the public id of the access token, `uid` the account of a local caller.
+    `user` is the caller, who owns the memories unless the result is an error; `token` is the public id of the access
+    token, `uid` the account of a local caller.
     `seqs` are the first and last line that a cut removed.
     """
 
@@ -43,9 +44,10 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     memories: tuple[str, ...] = ()
     entries: tuple[str, ...] = ()
     version: int | None = None
-    target: str = ""  # of token.* and user.set: the token id, the user; of recover: the parts that were replaced
+    # Of token.*: the token id; of erase: the plan; of backup: the file; of restore: the parts that were replaced.
+    target: str = ""
     seqs: tuple[int, int] | None = None
-    count: int | None = None  # of audit.lost: lines that could not be written; of recover: restored parts
+    count: int | None = None  # of audit.lost: lines that could not be written; of restore: parts
 
 
 class Actor(NamedTuple):

@@ -48,12 +48,16 @@ class Rates:
 
     def __init__(self, per_minute: int, most_keys: int = _MOST_KEYS) -> None:
         self._per_second = per_minute / 60
+        self._per_minute = per_minute
         self._burst = max(1.0, self._per_second * _BURST_SECONDS)
         self._most_keys = most_keys
         self._spent: OrderedDict[str, tuple[float, float]] = OrderedDict()  # by key: what was spent, and when
 
     def __len__(self) -> int:
         return len(self._spent)
+
+    def __str__(self) -> str:
+        return f"{int(self._burst):,} at once, then {self._per_minute:,} per minute"
 
     def wait_seconds(self, key: str) -> float:
         """Return after how many seconds the key may do it again; 0: now."""
@@ -88,7 +92,7 @@ class Shares:
     def check_rate(self, user: str) -> None:
         """Count a request; raise RateLimited if the user has sent too many."""
         if wait := self._rates.wait_seconds(user):
-            problem = f"more than {self.limits.rate:,} requests per minute"
+            problem = f"too many requests: a user may send {self._rates}"
             raise self._refuse("rate", RateLimited(problem, hint="send fewer requests", retry_after=_whole(wait)))
         self._rates.count(user)
 
@@ -104,7 +108,7 @@ class Shares:
 
     def bad_tokens_refused(self, wait: float = 1.0) -> RateLimited:
         """Return the error for an address that has sent too many bad tokens."""
-        problem = f"more than {self.limits.bad_tokens:,} requests per minute with a token that is not valid"
+        problem = f"too many requests with a token that is not valid: an address may send {self._bad_tokens}"
         hint = "correct the token; create one with `daypack token new USER`"
         return self._refuse("bad tokens", RateLimited(problem, hint=hint, retry_after=_whole(wait)))
 

@@ -66,6 +66,7 @@ def apply(home: Home, request: Request, plan_id: str | None = None) -> Applied:
         action="erase",
         tool="erase",
         memories=tuple(found.memory_id for found in planned.memories),
+        target=f"plan {planned.id}",
         entries=(request.entry,) if is_id(request.entry) and request.entry else (),
     )
     with AuditLog(home.audit).recording(deed), closing(erasure):
