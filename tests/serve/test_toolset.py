@@ -1,6 +1,7 @@
 """The nine tools as a server lists and calls them."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -261,11 +262,14 @@ def test_what_is_the_servers_own_trouble_goes_to_its_log_and_not_to_the_model(
     assert "code.py" not in told.err  # the text of an error may quote contents
 
 
-def test_the_memory_is_not_opened_for_arguments_that_are_wrong(tools: Toolset) -> None:
-    def unopened() -> Memories:
-        raise AssertionError
-
-    assert "'x'" in tools.answer(unopened, "get_user", {"x": 1}).text
+def test_the_store_is_not_opened_for_arguments_that_are_wrong_and_the_attempt_is_recorded(
+    home: str, tools: Toolset
+) -> None:
+    with open_memory(home=home) as memories:
+        assert "'x'" in tools.answer(lambda: memories, "get_user", {"x": 1}).text
+    assert not list(Path(home).rglob("store.sqlite"))
+    [log] = Path(home).rglob("audit.jsonl")
+    assert '"result":"BadInput"' in log.read_text()
 
 
 def test_with_a_session_two_more_tools_answer_from_it(session: Session, memories: Memories) -> None:

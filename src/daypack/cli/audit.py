@@ -103,7 +103,9 @@ def _row(record: Record) -> tuple[str, ...]:
         ids = f"lines {record.seqs[0]:,} to {record.seqs[1]:,}"
     elif record.count is not None:
         number = counted(record.count, "part" if record.action == "restore" else "line")
-        ids = f"{number} {ids}" if ids else number
+        if record.action in ("read", "write"):
+            number = f"after {record.count:,} more like it,"
+        ids = f"{number} {ids}" if ids else number.rstrip(",")
     if record.entries:
         ids += f" {counted(len(record.entries), 'entry', 'entries')}"
     if record.version is not None:

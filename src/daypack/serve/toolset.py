@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from daypack.errors import BadInput
 from daypack.memory import requests
-from daypack.serve.audited import audited
+from daypack.memory.audit.record import Deed
+from daypack.serve.audited import asked_memory, audit_refused, audited
 from daypack.serve.problems import describe_in_text
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class Toolset:
 
     def call(self, memories: "Memories", name: str, values: Mapping[str, Any] | None = None) -> Struct:
         """Call one of the nine tools and return its result, redacted; raise BadInput for invalid arguments."""
-        return self._carry_out(memories, _read_request(name, self._nine[name].request, values or {}))
+        return self._carry_out(memories, self._read(lambda: memories, name, values or {}))
 
     def answer(self, memories: "Callable[[], Memories]", name: str, values: Mapping[str, Any] | None = None) -> Answer:
         """Call any tool; return errors as text, so that the model can correct its call.
@@ -166,7 +167,7 @@ class Toolset:
             if name not in self._nine:
                 with audited(memories(), name):
                     return self._call_session(name, values or {})
-            request = _read_request(name, self._nine[name].request, values or {})
+            request = self._read(memories, name, values or {})
             value = self._carry_out(memories(), request)
         except Exception as error:  # a failing call must not end the server
             return Answer(describe_in_text(name, error), failed=True)
@@ -178,6 +179,16 @@ class Toolset:
             if self._session is not None:
                 self._session.close()
                 self._session = None
+
+    def _read(self, memories: "Callable[[], Memories]", name: str, values: Mapping[str, Any]) -> requests.Request[Any]:
+        try:
+            return _read_request(name, self._nine[name].request, values)
+        except BadInput as error:
+            action, memory = "write" if name in self.writing else "read", asked_memory(values.get("memory_id"))
+            mine = memories()
+            deed = Deed(action=action, tool=name, user=mine.user, memory=memory, result=type(error).__name__)
+            audit_refused(mine.backend.audit, deed)
+            raise
 
     def _carry_out(self, memories: "Memories", request: requests.Request[Any]) -> Struct:
         writes = request.tool in self.writing

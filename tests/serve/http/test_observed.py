@@ -101,6 +101,31 @@ def test_who_read_and_wrote_which_entries_is_audited_with_the_token_and_refusals
     assert {line["door"] for line in tokens} == {"cli"}
 
 
+def test_attempts_that_are_refused_before_a_tool_runs_are_audited_and_bounded(home: str) -> None:
+    ada, reader = make_token(home, "ada"), make_token(home, "ada", "--scope", "read")
+    with start_server(home, "--require-token", "--rate", "600") as server:
+        memory_id = server.call("create_memory", ada, title="x").json()["memory_id"]
+        asked = {"memory_id": memory_id, "raw_entry": "x"}
+        assert server.call("add_entry", reader, **asked).status_code == 403
+        assert server.call("add_entry", ada, **asked, nonsense=1).status_code == 400
+        with server.client(reader) as client:
+            client.post("/mcp", json=rpc("add_entry", **asked), headers=MCP)
+        with server.client(ada) as client:
+            client.post("/mcp", json=rpc("get_context", memory_id=memory_id, nonsense=1), headers=MCP)
+            answers = [client.post("/api/get_user", json={}).status_code for _ in range(300)]
+        assert answers.count(429) > 100
+    lines = [line for line in audit(home, "--user", "ada") if line["result"] not in ("ok", "started")]
+    told = [(line["action"], line["tool"], line["result"], line.get("memory")) for line in lines]
+    assert told[:4] == [
+        ("write", "add_entry", "AccessDenied", memory_id),
+        ("write", "add_entry", "BadInput", memory_id),
+        ("write", "add_entry", "AccessDenied", memory_id),
+        ("read", "get_context", "BadInput", memory_id),
+    ]
+    assert told[4:] == [("read", "get_user", "RateLimited", None)] * 60
+    assert all(line["token"] and line["request"] for line in lines)
+
+
 CANARIES = ("canary-title", "canary-entry", "canary-query", "canary-document", "canary-author", "canary-tool")
 
 

@@ -47,7 +47,8 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Of token.*: the token id; of erase: the plan; of backup: the file; of restore: the parts that were replaced.
     target: str = ""
     seqs: tuple[int, int] | None = None
-    count: int | None = None  # of audit.lost: lines that could not be written; of restore: parts
+    # Of audit.lost: lines that could not be written; of restore: parts; of a refusal: how many were left out before it.
+    count: int | None = None
 
 
 class Actor(NamedTuple):

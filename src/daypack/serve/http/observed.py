@@ -1,9 +1,13 @@
 """The outermost layer of the HTTP server: gives every request an id and reports how it ended."""
 
 import time
-from collections.abc import Iterable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+import anyio
+import anyio.to_thread
+
+from daypack.memory.audit.record import Deed
+from daypack.serve.audited import asked_memory, audit_refused
 from daypack.serve.http.bodies import Message, Receive
 from daypack.serve.http.gate import MCP_PATH, App, Scope, Send
 from daypack.serve.http.health import Health
@@ -11,15 +15,21 @@ from daypack.serve.observe.metrics import METHODS, OTHER, ROUTES
 from daypack.serve.observe.observer import Observer
 from daypack.serve.observe.request_facts import RequestFacts, accept_request_id, current
 
+if TYPE_CHECKING:
+    from daypack.serve.http.tenants import Tenants
+
 _HEADER = b"x-request-id"
 _API = "/api/"
+_CALLING = frozenset({MCP_PATH, "/api", "/api/memories"})
 
 
 class Observed:
     """ASGI middleware around the gate, so that what the gate refuses is reported too."""
 
-    def __init__(self, app: App, observer: Observer, tools: Iterable[str], health: Health) -> None:
+    def __init__(self, app: App, observer: Observer, tenants: "Tenants", health: Health) -> None:
         self.observer = observer
+        self._tenants = tenants
+        tools = tenants.toolset(tenants.owner).names
         self.health = health
         self._app = app
         self._names = frozenset((*tools, *METHODS))
@@ -38,6 +48,7 @@ class Observed:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                await self._audit_refusal(facts, scope)
                 headers = [*message.get("headers", ()), (_HEADER, facts.request_id.encode())]
                 message = {**message, "headers": headers}
             await send(message)
@@ -45,6 +56,7 @@ class Observed:
         token = current.set(facts)
         try:
             await self._app(scope, receive, send_with_id)
+            await self._audit_refusal(facts, scope)  # of a call within a stream
         except Exception:
             status = status or 500
             raise
@@ -52,6 +64,18 @@ class Observed:
             current.reset(token)
             self._name_tool(facts, scope)
             self.observer.finished(facts, status, started)
+
+    async def _audit_refusal(self, facts: RequestFacts, scope: Scope) -> None:
+        """Record a call that was refused before its tool ran: a read-only token, a limit, a body that is no object."""
+        if not facts.user or not facts.error or facts.audited or facts.route not in _CALLING:
+            return
+        self._name_tool(facts, scope)
+        if facts.tool in METHODS:
+            return
+        action = "write" if facts.tool in self._tenants.toolset(None).writing else "read"
+        memory = asked_memory(_read_arguments(scope.get("daypack.json")).get("memory_id"))
+        deed = Deed(action=action, tool=facts.tool, user=facts.user, memory=memory, result=facts.error)
+        await anyio.to_thread.run_sync(audit_refused, self._tenants.backend.audit, deed)
 
     def _name_tool(self, facts: RequestFacts, scope: Scope) -> None:
         """Add the tool, or else the method; a name that no tool has is not repeated: it could be anything."""
@@ -63,6 +87,14 @@ class Observed:
         elif facts.route == "/api":
             name = scope["path"].removeprefix(_API)
         facts.tool = name if not name or name in self._names else OTHER
+
+
+def _read_arguments(message: object) -> dict[str, Any]:
+    """Return the arguments of a call, of /api or within JSON-RPC; empty if there are none."""
+    for name in ("params", "arguments"):
+        if isinstance(message, dict) and name in message:
+            message = cast("dict[str, Any]", message)[name]
+    return cast("dict[str, Any]", message) if isinstance(message, dict) else {}
 
 
 def _route(path: str) -> str:

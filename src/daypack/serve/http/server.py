@@ -106,7 +106,7 @@ def make_app(tenants: "Tenants", policy: Policy, shares: Shares, *, slow_ms: int
     app.router.redirect_slashes = False  # a redirect would repeat the host name of the request
     # Outermost, so that no response bypasses the gate, not even that of a failure.
     gate = Gate(app, policy, tenants.check_token, shares)
-    return Observed(gate, observer, tools, health)
+    return Observed(gate, observer, tenants, health)
 
 
 def run(app: Observed, listening: socket.socket, shares: Shares) -> None:

@@ -15,6 +15,7 @@ class RequestFacts:
     """Filled in while a request is served: who, which route and tool, and the name of the error if it failed."""
 
     __slots__ = (
+        "audited",
         "client",
         "damaged",
         "door",
@@ -40,6 +41,7 @@ class RequestFacts:
         self.error = ""
         self.status = 200  # as HTTP would have it, over stdio too
         self.damaged = False  # damage was found
+        self.audited = False  # the audit log has a line about it, or has enough of its kind
 
 
 # Of the request that the running code serves; worker threads inherit it.
