@@ -151,11 +151,22 @@ def test_the_list_of_memories_has_pages_as_described(server: Server, described: 
         assert client.get("/api/memories", params={"after": MISSING}).status_code == 404
 
 
+def test_the_description_of_a_page_names_damaged_memories(described: dict[str, Any]) -> None:
+    page = described["paths"]["/api/memories"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    assert "damaged" in page["properties"]
+
+
 def test_the_description_is_valid_openapi_and_names_every_tool(described: dict[str, Any]) -> None:
     from openapi_spec_validator import OpenAPIV31SpecValidator
 
     OpenAPIV31SpecValidator(described).validate()
-    assert set(described["paths"]) == {f"/api/{name}" for name in NINE} | {"/api/memories", "/health"}
+    assert set(described["paths"]) == {f"/api/{name}" for name in NINE} | {
+        "/api/memories",
+        "/health",
+        "/health/live",
+        "/health/ready",
+        "/metrics",
+    }
     for tool in NINE:
         asked = described["paths"][f"/api/{tool}"]["post"]["requestBody"]["content"]["application/json"]["schema"]
         jsonschema.Draft202012Validator.check_schema(asked)

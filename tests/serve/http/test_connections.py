@@ -201,6 +201,7 @@ def test_ambiguous_framing_is_refused_with_json_and_closed(server: Server, frami
     assert (status, headers["connection"], headers["content-type"]) == (400, "close", "application/json")
     assert body["error"]["code"] == "BadInput"
     assert problem in body["error"]["message"]
+    assert "one Content-Length" in body["error"]["hint"]
     assert len(headers["x-request-id"]) == 16
 
 

@@ -31,6 +31,7 @@ MAX_HEADER_BYTES = 64 << 10  # buffered while the headers are incomplete
 _MAX_PIPELINED_BYTES = 64 << 10  # sent before the answer to an earlier request
 _LOOKED_AT = 8  # candidates that are asked whether their request has just arrived
 
+_FRAMING_HINT = "send HTTP/1.1: one Content-Length or chunked, each header on one line that ends with CR LF"
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
 _VERSION = re.compile(rb" HTTP/([0-9]\.[0-9])\r?$")
 
@@ -182,7 +183,7 @@ class Connection(H11Protocol):
             cycle.message_event.set()
             self._leave_call()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            problem = self.conn.problem or Problem(400, "BadInput", msg)
+            problem = self.conn.problem or Problem(400, "BadInput", msg, _FRAMING_HINT)
             body, facts = problem.body, RequestFacts("http", "other")
             facts.client, facts.error = self.client[0] if self.client else "", problem.code
             self._connections.observer.finished(facts, problem.status, time.monotonic())
@@ -287,9 +288,9 @@ class StrictConnection(h11.Connection):
         except h11.RemoteProtocolError as error:
             # h11 quotes what was sent, which may be a token.
             reason = str(error).partition(": bytearray(")[0]
-            self.problem = Problem(400, "BadInput", f"malformed HTTP request: {reason}")
+            self.problem = Problem(400, "BadInput", f"malformed HTTP request: {reason}", _FRAMING_HINT)
             if error.error_status_hint == 431:
-                self.problem = Problem(431, "TooLong", "the headers are too long")
+                self.problem = Problem(431, "TooLong", "the headers are too long", "send fewer or shorter headers")
             raise
 
 

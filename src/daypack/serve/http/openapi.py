@@ -46,6 +46,11 @@ _MEMORY_PAGE = {
             "type": ["string", "null"],
             "description": "The `after` of the next page; null: there are no more.",
         },
+        "damaged": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "Memories whose own record is damaged, by id.",
+        },
     },
 }
 _PAGING = [
@@ -64,6 +69,13 @@ _PAGING = [
 ]
 
 
+_HEALTH = (
+    ("/health", "check_health", "Report that the server is running"),
+    ("/health/live", "check_live", "Report that the server is running"),
+    ("/health/ready", "check_ready", "Report that the server can read and write; 503 if it cannot"),
+)
+
+
 def describe_api(toolset: "Toolset") -> dict[str, Any]:
     """Return the OpenAPI document of the tools in a toolset."""
     schemas: dict[str, Any] = {"Problem": _PROBLEM}
@@ -76,9 +88,11 @@ def describe_api(toolset: "Toolset") -> dict[str, Any]:
         "get": _get_operation("list_memories", "List your memories", _MEMORY_PAGE) | {"parameters": _PAGING}
     }
     status = {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}}
-    paths["/health"] = {
-        "get": _get_operation("check_health", "Report that the server is running", status) | {"security": []}
-    }
+    for path, name, summary in _HEALTH:
+        paths[path] = {"get": _get_operation(name, summary, status) | {"security": []}}
+    metrics = _get_operation("get_metrics", "Read the metrics, as the user the server was started for", {})
+    metrics["responses"]["200"]["content"] = {"text/plain": {"schema": {"type": "string"}}}
+    paths["/metrics"] = {"get": metrics}
     return {
         "openapi": "3.1.0",
         "info": {
