@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("command", nargs="?", choices=actions, default="list", metavar="list|verify|cut", help=about)
     listing = parser.add_argument_group("options of list")
     listing.add_argument("--user", default="", help="only what this user did or tried: the caller")
-    owner = "only lines about this user's memories, whoever called"
+    owner = "only lines about this user's memories, by any caller"
     listing.add_argument("--owner", metavar="USER", default="", help=owner)
     memory = "only lines about this memory: its id or the start of it"
     listing.add_argument("--memory", metavar="ID", default="", help=memory)

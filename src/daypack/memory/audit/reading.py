@@ -28,7 +28,7 @@ class Line(NamedTuple):
 class Selection(Struct, frozen=True, kw_only=True):
     """Which lines to read; empty values select all. `memory` is an id or the start of one, also in lists.
 
-    `user` is the caller; `owned` are the memories of an owner, whoever called.
+    `user` is the caller; `owned` are the memories of an owner, by any caller.
     """
 
     user: str = ""
