@@ -140,6 +140,8 @@ def test_the_audit_log_grows_by_what_was_replaced(command: Command, talk: Sessio
     assert "1 token of the backup stays revoked" in done.stderr
     assert "1 part that exists was left as it is" in done.stderr
     assert json.loads(command("token", "list", "--json").stdout) == []
+    again = command("restore", path, "--replace", "memory", "--apply")
+    assert (again.returncode, "what you named is as in the backup" in again.stdout) == (0, True)
     after = [json.loads(line) for line in command("audit", "--json").stdout.splitlines()]
     assert len(after) == len(before.splitlines()) + 1
     assert (after[-1]["action"], after[-1]["target"], after[-1]["count"]) == ("restore", "memory", 1)

@@ -183,7 +183,8 @@ def _print_restored(restored: Restored) -> None:
     if restored.completed:
         print_note(f"completed an interrupted restore of {counted(restored.completed, 'part')}")
     if not restored.restored:
-        print("nothing to restore: everything in the backup is there")
+        what = "what you named is as in the backup" if restored.plan.existing else "everything in the backup is there"
+        print(f"nothing to restore: {what}")
         return
     _print_erased(restored.plan.brought_back)
     if restored.plan.brought_back:

@@ -108,7 +108,7 @@ def _check(planned: Plan, request: Request, path: str) -> None:
             hint="use a newer backup; or add --with-erased, and erase it again afterwards",
         )
     kept = [item.name for item in planned.existing]
-    if kept and not planned.restored:
+    if kept and not planned.restored and not request.replace:
         names = ", ".join(kept[:5]) + (f" and {len(kept) - 5:,} more" if len(kept) > 5 else "")
         raise BadInput(
             f"these exist, and nothing is overwritten: {names}",
