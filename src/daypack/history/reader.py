@@ -136,10 +136,10 @@ class Reader(Generic[Record]):
         usual = 0 < near <= lines and self._seq(near - 1) == near and (near == lines or self._seq(near) == seq)
         if not usual:  # a number is missing or duplicated
             near = bisect_left(range(lines), seq, key=self._seq)
-        # The slots are only a cache: verify with the lines themselves.
-        before = self._read_seqs(near - 1) if near else []
-        here = self._read_seqs(near) if near < lines else []
-        odd = any(found >= seq for found in before) or any(found < seq for found in here)
+        # The slots are only a cache: verify with the numbers in the lines. The rest of a line may be long.
+        before = self._decode(near - 1, near, _numbers) if near else []
+        here = self._decode(near, near + 1, _numbers) if near < lines else []
+        odd = (before and before[0].seq >= seq) or (here and here[0].seq < seq)
         if odd and self._offsets.filed:
             self._rebuild()
         return near
@@ -280,10 +280,6 @@ class Reader(Generic[Record]):
 
     def _seq(self, position: int) -> int:
         return self._offsets.read(position, position + 1)[0].seq
-
-    def _read_seqs(self, position: int) -> list[int]:
-        """Return the number of the record in a line, if it has one, without decoding all of a long one."""
-        return [record.seq for record in self._decode(position, position + 1, _numbers)]
 
     @overload
     def _decode(self, start: int, stop: int) -> list[Record]: ...

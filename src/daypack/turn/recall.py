@@ -87,12 +87,10 @@ class Lookup:
         source, text = self._find(name)
         if self._inputs.redacting:
             text = redact(text).text
-        all_lines = text.split("\n")
-        if len(all_lines) > 1 and not all_lines[-1]:
-            all_lines.pop()  # the text ends with a line break
-        start, stop = _line_range(lines, len(all_lines))
-        recalled = Recalled(text if lines is None else "\n".join(all_lines[start - 1 : stop]))
-        recalled.source, recalled.start, recalled.stop, recalled.lines = source, start, stop, len(all_lines)
+        count = text.count("\n") + (not text.endswith("\n"))
+        start, stop = _line_range(lines, count)
+        recalled = Recalled(text if lines is None else _lines_of(text, start, stop))
+        recalled.source, recalled.start, recalled.stop, recalled.lines = source, start, stop, count
         return recalled
 
     def _find(self, name: str) -> tuple[str, str]:
@@ -274,6 +272,17 @@ def _line_range(lines: "str | Sequence[int] | None", count: int) -> tuple[int, i
     if len(ends) > 2 or start < 1 or stop < start or start > count:
         raise _bad_lines(lines, count)
     return start, min(stop, count)
+
+
+def _lines_of(text: str, start: int, stop: int) -> str:
+    """Return some lines of a text, without splitting all of it, which may be long."""
+    begin = 0
+    for _ in range(start - 1):
+        begin = text.find("\n", begin) + 1
+    end = begin - 1
+    for _ in range(start, stop + 1):
+        end = text.find("\n", end + 1)
+    return text[begin:] if end < 0 else text[begin:end]
 
 
 def _bad_lines(lines: object, count: int) -> BadInput:

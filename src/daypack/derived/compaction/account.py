@@ -5,6 +5,7 @@ is closed. What no stage claims is lost for the reason of its message, so no sta
 Losses are counts with a range, not one entry per sentence.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from daypack.types.source import Messages
 # What a later stage says about a sentence counts more than what an earlier one did.
 _RANKS: dict[LossReason, int] = {"unremarkable": 1, "fragment": 1, "question": 2, "narration": 2, "outdated": 3}
 _HIGHEST = 4
+_FILLED_LINE = re.compile(r"\S[^\n]*")  # counted without splitting an output, which may be long
 _MAX_COMPARED = 400  # sentences of a message that are searched for a sentence that cleaning has changed
 
 
@@ -77,7 +79,7 @@ class Account:
     def enter(self, message: Message, reason: LossReason) -> None:
         """Enter the sentences of a message; `reason`: why those are lost that no stage claims."""
         if message.role == "tool":
-            lines = sum(1 for line in message.text.split("\n") if line and not line.isspace())
+            lines = sum(1 for _ in _FILLED_LINE.finditer(message.text))
             self._lines = self._lines or _Count(message.seq)
             self._lines.add(message.seq, lines)
             return

@@ -97,24 +97,52 @@ def _replace(text: str, spans: list[_Span]) -> str:
 def _find(text: str) -> list[_Span]:
     """Return where secrets are, in order; spans that overlap are made one."""
     if len(text) <= PIECE_CHARS:
-        data = _ascii(text)
+        data = text.encode("ascii", "replace")
         return _search(data, _likely(data))
     # What is likely in one piece is looked for in all: the answer does not depend on where the text is cut.
     likely: set[int] = set()
     for _, piece in pieces(text):
-        likely |= _likely(_ascii(piece))
+        likely |= _likely(piece.encode("ascii", "replace"))
     spans: list[_Span] = []
     for shift, piece in pieces(text):
-        spans += ((start + shift, end + shift, kind) for start, end, kind in _search(_ascii(piece), likely))
+        found = _search(piece.encode("ascii", "replace"), likely)
+        spans += ((start + shift, end + shift, kind) for start, end, kind in found)
     return spans
 
 
-def _ascii(text: str) -> bytes:
-    return text.encode("ascii", "replace")
+def _likely(data: bytes) -> set[int]:
+    """Return which formats are in the long words of a text, as places in `FORMATS`, and `_DISCORD` and `_HOOKS`."""
+    # Nearly all text has few words as long as a secret. The anchors, of which there are many, are looked for in these.
+    words = b" ".join(_long_words(data))
+    if not words:
+        return set()
+    likely = {_HOOKS}
+    present = {char for char in LAST_CHARS if char in words}  # one character is found much faster than three
+    for number, (_, anchors, pattern) in enumerate(FORMATS):
+        if any(anchor[-1] in present and anchor in words for anchor in anchors) and pattern_of(pattern).search(words):
+            likely.add(number)
+    # This one has no anchor but its shape.
+    if DISCORD_SHAPE in words.translate(SHAPE) and pattern_of("discord-token").search(words):
+        likely.add(_DISCORD)
+    return likely
 
 
 def _search(data: bytes, likely: set[int]) -> list[_Span]:
-    found = [*_formats(data, likely), *_named(data, data.lower())]
+    found: list[_Span] = []
+    for number in likely:
+        if number >= 0:
+            kind, _, pattern = FORMATS[number]
+            found += _secrets(kind, pattern_of(pattern), data)
+    if _DISCORD in likely:
+        found += _secrets("discord-token", pattern_of("discord-token"), data)
+    if _HOOKS in likely:
+        for kind, anchor, pattern in HOOKS:
+            if anchor in data:
+                found += _secrets(kind, pattern_of(pattern), data)
+    lowered = data.lower()
+    found += _assignments(data, lowered)
+    if b"authorization" in lowered:
+        found += _authorizations(data, lowered)
     if b"@" in data and b"://" in data:
         found += _urls(data)
     if b"-----BEGIN " in data:
@@ -127,42 +155,6 @@ def _search(data: bytes, likely: set[int]) -> list[_Span]:
         else:
             spans.append((start, end, kind))
     return spans
-
-
-def _named(data: bytes, lowered: bytes) -> Iterator[_Span]:
-    yield from _assignments(data, lowered)
-    if b"authorization" in lowered:
-        yield from _authorizations(data, lowered)
-
-
-def _likely(data: bytes) -> set[int]:
-    """Return which formats have a match, by their places in `FORMATS`; `_DISCORD` is the one without an anchor."""
-    # Nearly all text has few words as long as a secret. The anchors, of which there are many, are looked for in these.
-    words = b" ".join(_long_words(data))
-    if not words:
-        return set()
-    present = {char for char in LAST_CHARS if char in words}  # one character is found much faster than three
-    likely = {
-        number
-        for number, (_, anchors, pattern) in enumerate(FORMATS)
-        if any(anchor[-1] in present and anchor in words for anchor in anchors) and pattern_of(pattern).search(words)
-    }
-    if DISCORD_SHAPE in words.translate(SHAPE) and pattern_of("discord-token").search(words):
-        likely.add(_DISCORD)
-    return likely | {_HOOKS}
-
-
-def _formats(data: bytes, likely: set[int]) -> Iterator[_Span]:
-    if not likely:
-        return
-    for number, (kind, _, pattern) in enumerate(FORMATS):
-        if number in likely:
-            yield from _secrets(kind, pattern_of(pattern), data)
-    for kind, anchor, pattern in HOOKS:
-        if anchor in data:
-            yield from _secrets(kind, pattern_of(pattern), data)
-    if _DISCORD in likely:
-        yield from _secrets("discord-token", pattern_of("discord-token"), data)
 
 
 def _long_words(data: bytes) -> Iterator[bytes]:

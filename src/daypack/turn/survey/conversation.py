@@ -29,7 +29,9 @@ class Conversation:
         self.last = reader.newest().seq
         self.first = _first(self.leading)  # the first message that is not an instruction
         # Messages before the first user message, if there is one among the first few.
-        self.has_leading = bool(self.leading) and self.leading[0].role != "user" and self.first != self.leading[0].seq
+        while self.leading and self.leading[-1].seq >= self.first:
+            self.leading.pop()  # it is read again when it is shown, and may be long
+        self.has_leading = bool(self.leading)
         self.damaged = _damaged(self.leading, self.first) if self.first > 1 else ()
         self.user: Entry | None = None
         self.hidden: Omission | None = None  # all messages, for a target that sees none
