@@ -231,7 +231,8 @@ def test_less_history_than_before_can_be_asked_for(session: Session) -> None:
     assert refresh(session.history) == whole
 
 
-def test_only_what_is_new_is_read(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("noted_on_append", [False, True])
+def test_only_what_is_new_is_read(noted_on_append: bool, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     furnish(session)
     refresh(session.history)
     asked: list[tuple[int, int | None]] = []
@@ -242,9 +243,11 @@ def test_only_what_is_new_is_read(session: Session, monkeypatch: pytest.MonkeyPa
         return real(start, stop)
 
     monkeypatch.setattr(session.history.messages, "records", records)
+    if not noted_on_append:
+        session.history.on_large = None
     run(session, "t6", FILE)
     assert hash_of(FILE) in by_hash(refresh(session.history))
-    assert asked == [(11, 12)]
+    assert asked == ([] if noted_on_append else [(11, 12)])  # what was just appended is at hand
 
 
 @pytest.mark.requirement("S4-R7")

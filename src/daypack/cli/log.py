@@ -75,9 +75,13 @@ def _message(message: Message) -> str:
     if message.incomplete:
         head += f" (incomplete: {safe_line(message.incomplete)})"
     parts = (Text(message.content),) if isinstance(message.content, str) else message.content
-    lines = [line for part in parts if (text := _part(part)) for line in text.rstrip("\n").split("\n")]
-    lines += [f"→ {safe_line(call.name)} {safe_line(call.arguments)}".rstrip() for call in message.tool_calls]
-    return "\n".join([colour(head, "dim") if not lines else head, *(f"    {line}" for line in lines)])
+    blocks = [_indented(text) for part in parts if (text := _part(part))]
+    blocks += [f"    → {safe_line(call.name)} {safe_line(call.arguments)}".rstrip() for call in message.tool_calls]
+    return "\n".join([colour(head, "dim") if not blocks else head, *blocks])
+
+
+def _indented(text: str) -> str:
+    return "    " + text.rstrip("\n").replace("\n", "\n    ")
 
 
 def _part(part: Part) -> str:

@@ -11,7 +11,7 @@ output that left the window.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -111,15 +111,17 @@ def refresh(
     return _store(history, index)
 
 
-def catch_up(history: History, index: OccurrenceIndex | None = None) -> OccurrenceIndex:
+def catch_up(
+    history: History, index: OccurrenceIndex | None = None, appended: Sequence[Message] = ()
+) -> OccurrenceIndex:
     """Read what is new, and write the files only if something occurred again; `index`: the last answer.
 
-    Names of swapped outputs stay as `refresh` wrote them.
+    The messages that were just `appended` need not be read. Names of swapped outputs stay as `refresh` wrote them.
     """
     if index is None or not _is_of(history, index):
         index = _load(history, None, None)
     known = index.repeats
-    advance(history, index)
+    advance(history, index, appended=appended)
     repeated = index.repeats != known
     # Contents that occur once are noted now and then, so that the next process need not read them all again.
     if repeated or len(index.places) - index.noted >= max(REREAD_CONTENTS, index.noted // REREAD_CONTENTS):

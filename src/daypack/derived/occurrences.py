@@ -4,7 +4,8 @@ tool:<call id>   the first large result of that call      messages:N     what me
 child:<name>     a result of that child                   events:ev-N    a pin or another captured text
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, cast
 
 from msgspec import Struct
@@ -49,13 +50,24 @@ class Occurrence(Struct, frozen=True):
     message: int = 0
 
 
-def advance(history: History, index: OccurrenceIndex, upto: int | None = None, *, events: int | None = None) -> None:
-    """Add the occurrences from where `index` ends up to these numbers (None: all), as if all were read at once."""
+def advance(
+    history: History,
+    index: OccurrenceIndex,
+    upto: int | None = None,
+    *,
+    events: int | None = None,
+    appended: Sequence[Message] = (),
+) -> None:
+    """Add the occurrences from where `index` ends up to these numbers (None: all), as if all were read at once.
+
+    `appended`: the newest messages, if the caller has them. They may be long, and are not read again.
+    """
     index.tokenizer = history.tokenizer
     # Where to stop is settled first: what is appended meanwhile belongs to the next time.
     last, first_mark = reached(history.messages.reader, upto)
     last_event, second_mark = reached(history.events.reader, events)
-    for message in _of_long_lines(history, index.messages + 1, last):
+    first, known = index.messages + 1, _newest(appended, index.messages + 1, last)
+    for message in chain(_of_long_lines(history, first, last - len(known)), known):
         for occurrence in of_message(message, index.calls):
             if occurrence.ref.startswith("tool:"):
                 index.calls[occurrence.ref] = occurrence.message
@@ -64,6 +76,12 @@ def advance(history: History, index: OccurrenceIndex, upto: int | None = None, *
         for occurrence in of_event(history, event):
             _enter(index, occurrence)
     index.messages, index.events, index.marks = last, last_event, (first_mark, second_mark)
+
+
+def _newest(appended: Sequence[Message], first: int, last: int) -> Sequence[Message]:
+    """Return what was appended if it is the end of a range of messages, without gaps; else nothing."""
+    numbers = [message.seq for message in appended]
+    return appended if numbers == list(range(last - len(numbers) + 1, last + 1)) and numbers[:1] >= [first] else ()
 
 
 def _of_long_lines(history: History, first: int, last: int) -> Iterator[Message]:

@@ -84,7 +84,8 @@ class History:
         self._message_events = MessageEvents(self.messages, self.events, describe)
         self._repairs = self.messages.writer.repairs = self.events.writer.repairs
         self._keys = ClientKeys(layout.index("keys"), self.messages.reader)
-        self.on_large: Callable[[], None] | None = None  # called after an append with a large content
+        # Called after an append with a large content, with the messages that were appended.
+        self.on_large: Callable[[Sequence[Message]], None] | None = None
         forks.watch(self)
 
     def forget(self) -> None:
@@ -134,7 +135,7 @@ class History:
                 self.facets.note_latest(message.text)
                 break
         if self.on_large and any(map(_may_be_large, answers)):
-            self.on_large()
+            self.on_large(answers)
         return tuple(answers)
 
     def is_stored(self, draft: Message) -> bool:
@@ -150,7 +151,7 @@ class History:
         self.events.append((draft,), now, durable=self._durable)
         self._after_append(now)
         if self.on_large and not draft.type.startswith(OWN_EVENTS) and _holds_capture(draft.data):
-            self.on_large()
+            self.on_large(())
         return draft
 
     def _complete_events(self, appended: Sequence[Message], now: float) -> None:

@@ -1,10 +1,12 @@
 """Repeated contents of an open session: `context/dedup/` is up to date after every append."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from daypack.errors import DaypackError
 from daypack.history.session import History
+from daypack.types.history import Message
 
 if TYPE_CHECKING:
     from daypack.derived.occurrences import OccurrenceIndex
@@ -17,10 +19,10 @@ class Repeats:
         self._history = history
         self._index: OccurrenceIndex | None = None
 
-    def __call__(self) -> None:
-        """Read what was appended since the last call. The append is done, so no failure is raised."""
+    def __call__(self, appended: Sequence[Message]) -> None:
+        """Read what is new since the last call, `appended` too. The append is done, so no failure is raised."""
         from daypack.derived import dedup  # noqa: PLC0415 — only for sessions with large contents
 
         with suppress(DaypackError), self._history.lock.exclude_threads():
             index, self._index = self._index, None  # after a failure it is read again
-            self._index = dedup.catch_up(self._history, index)
+            self._index = dedup.catch_up(self._history, index, appended)

@@ -111,6 +111,7 @@ class Lookup:
             if isinstance(found, Event):
                 return str(source), text_of(found) or msgspec.json.format(msgspec.json.encode(found.data)).decode()
             extent = Messages(found[0].seq, found[-1].seq)
+            del found  # it is read again below, and may be long
             return str(extent), self._text_of(extent)
         if ref := next((ref for ref in self._inputs.working_state.read().refs.values() if ref.id == name), None):
             return self._of_child(ref.path) or (ref.path, ref.summary)
