@@ -77,7 +77,7 @@ def test_an_entry_is_a_raw_message_and_one_summary_and_says_no_more_than_it_know
 
 
 def test_a_context_document_is_the_text_one_write_left_with_its_own_id_and_time():
-    assert written(msgspec.convert(DOCUMENT, type=ContextDocument)) == {**DOCUMENT, "token": None}
+    assert written(msgspec.convert(DOCUMENT, type=ContextDocument)) == {**DOCUMENT, "token": None, "damaged": []}
 
 
 def test_an_entry_cannot_be_changed():
@@ -105,6 +105,7 @@ def test_a_search_result_has_ranked_entries_the_latest_and_the_best_context():
         "best_context_timestamp": NOW,
         "best_context_score": 0.6,
         "notes": [],
+        "damaged": [],
     }
     result = msgspec.convert(document, type=SearchResult)
     assert written(result) == document
@@ -118,7 +119,7 @@ def test_a_search_in_a_new_memory_is_empty_but_counted():
 
 def test_a_page_of_entries_says_its_limit_and_how_to_go_on():
     page = {"memory_id": "m-1", "entries": [ENTRY], "count": 1, "applied_limit": 25}
-    page |= {"next_before": "e-1", "next_after": "e-1"}
+    page |= {"next_before": "e-1", "next_after": "e-1", "damaged": []}
     assert written(msgspec.convert(page, type=EntryPage)) == page
 
 
@@ -138,6 +139,7 @@ def test_a_barrier_names_the_writes_that_failed_and_says_whether_the_index_holds
         "search_index": False,
         "failed_writes": [{"operation": "add_entry", "problem": "disk full", "memory_id": "m-1"}],
         "problem": None,
+        "damaged": [],
     }
 
 

@@ -252,6 +252,7 @@ def test_verify_reports_edited_and_missing_files(full: Session) -> None:
 
 def test_verify_reports_that_the_newest_turn_cannot_be_replayed(full: Session) -> None:
     turn = full.prepare()
+    full.append("user", "And then?")  # damage in the newest line could be a torn write
     full.history.close()
     lines = Path(full.layout.messages).read_bytes()
     last = turn.parts.messages[-1].text.encode()

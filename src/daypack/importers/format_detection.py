@@ -83,7 +83,9 @@ def _open(path: str) -> IO[bytes]:
         return open_named(path)
     for name in _ZSTD_MODULES:
         with suppress(ImportError):
-            return import_module(name).open(open_named(path), "rb")
+            module = import_module(name)
+            open_named(path).close()  # refuses what is no file
+            return module.open(path, "rb")
     hint = f"unpack it with `zstd -d {os.path.basename(path)}`, or install the package zstandard"
     raise unreadable(path, "is zstd-compressed, and no zstd module is installed", hint)
 

@@ -181,7 +181,7 @@ def test_a_session_that_was_open_when_the_eraser_was_killed_loses_nothing(
 @pytest.mark.requirement("S4-R2")
 def test_writers_in_other_processes_lose_nothing_while_sessions_are_erased(home: str, campaign: Campaign) -> None:
     leaky(home).close()
-    rounds = campaign.size("concurrent writes", 300, 30)
+    rounds = campaign.size("concurrent writes", 900, 90)
     children: list[int] = []
     for writer in range(2):
         child = os.fork()
