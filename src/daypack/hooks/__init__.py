@@ -1,0 +1,1 @@
+"""Coding agents: their events in, context out; and the plug-in that connects them."""

@@ -1,0 +1,73 @@
+"""One event of a coding agent, as its hook receives it on standard input.
+
+{"hook_event_name":"UserPromptSubmit","session_id":"…","transcript_path":"…","cwd":"…","prompt":"…"}
+"""
+
+from typing import Any, Literal, cast
+
+import msgspec
+from msgspec import Struct
+
+from daypack.errors import BadInput
+
+HostName = Literal["claude", "codex", "copilot", "qwen"]
+AGENTS: dict[HostName, str] = {"claude": "claude-code", "codex": "codex", "copilot": "copilot", "qwen": "qwen"}
+"""The agent under whose name the sessions of a host are stored."""
+
+
+class HookCall(Struct, frozen=True, kw_only=True):
+    """An event of a host; `fields` is the whole input, the rest of the fields are those that most events have."""
+
+    host: HostName
+    event: str
+    session: str
+    cwd: str
+    transcript: str = ""
+    source: str = ""  # of SessionStart: startup, resume, clear, compact
+    prompt: str = ""  # of UserPromptSubmit
+    fields: dict[str, Any] = {}
+
+    @property
+    def agent(self) -> str:
+        """The agent under whose name the session is stored."""
+        return AGENTS[self.host]
+
+
+class Injection(Struct, frozen=True):
+    """A text for the window of a host, and the ids of what it contains, which are not injected again."""
+
+    text: str
+    items: tuple[str, ...] = ()
+
+
+def read_call(host: HostName, data: bytes) -> HookCall:
+    """Parse the input of a hook; event, session and folder are required."""
+    try:
+        value: object = msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise BadInput(f"not JSON: {error}", operation="read hook input", place="standard input") from error
+    if not isinstance(value, dict):
+        raise BadInput("not a JSON object", operation="read hook input", place="standard input")
+    fields = cast(dict[str, Any], value)
+    event, session, cwd = (_required(fields, name) for name in ("hook_event_name", "session_id", "cwd"))
+    return HookCall(
+        host=host,
+        event=event,
+        session=session,
+        cwd=cwd,
+        transcript=_text(fields, "transcript_path"),
+        source=_text(fields, "source"),
+        prompt=_text(fields, "prompt"),
+        fields=fields,
+    )
+
+
+def _required(fields: dict[str, Any], name: str) -> str:
+    if not (text := _text(fields, name)):
+        raise BadInput(f"{name} is missing", operation="read hook input", place="standard input")
+    return text
+
+
+def _text(fields: dict[str, Any], name: str) -> str:
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""
