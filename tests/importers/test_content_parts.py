@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from daypack.importers.content_parts import claude_parts, openai_parts, replace_repeated, strip_base64
+from daypack.importers.readers.content_parts import claude_parts, openai_parts, replace_repeated, strip_base64
 
 DATA = base64.b64encode(b"some bytes " * 20).decode()
 

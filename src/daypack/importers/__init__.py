@@ -1,1 +1,1 @@
-"""Import transcripts of other agents; one reader module per format."""
+"""Import transcripts of other agents."""

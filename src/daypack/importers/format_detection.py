@@ -9,7 +9,7 @@ from typing import IO, Any, NamedTuple, cast
 
 import msgspec
 
-from daypack.importers import claude_code, codex, codex_tui_log, openai_chat, swe_agent
+from daypack.importers.readers import claude_code, codex, codex_tui_log, openai_chat, swe_agent
 from daypack.importers.transcript import Row, parse_row, unreadable
 from daypack.plain_files import open_named
 

@@ -6,8 +6,8 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from daypack.errors import BadInput
-from daypack.importers import claude_code, codex, codex_tui_log, openai_chat, swe_agent
 from daypack.importers.format_detection import HEAD_LINES, Sample, detect_formats, read_lines, read_sample
+from daypack.importers.readers import claude_code, codex, codex_tui_log, openai_chat, swe_agent
 from daypack.importers.transcript import (
     EXTRA_ROWS,
     ExtraRows,

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import msgspec
 
-from daypack.importers.content_parts import openai_parts
-from daypack.importers.openai_responses import chat_role
+from daypack.importers.readers.content_parts import openai_parts
+from daypack.importers.readers.openai_responses import chat_role
 from daypack.importers.transcript import (
     Draft,
     Origin,

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from daypack.importers.openai_responses import ITEMS, ResponseItems
+from daypack.importers.readers.openai_responses import ITEMS, ResponseItems
 from daypack.importers.transcript import Origin, RawRow, Rollback, Row, Step, StoreBlob, first_text, object_of, text_of
 from daypack.types.history import Message
 

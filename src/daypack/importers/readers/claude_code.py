@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from daypack.importers.content_parts import claude_parts, replace_repeated, strip_base64
+from daypack.importers.readers.content_parts import claude_parts, replace_repeated, strip_base64
 from daypack.importers.transcript import (
     Draft,
     RawRow,

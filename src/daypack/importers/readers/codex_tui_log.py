@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from daypack.importers.content_parts import openai_parts
+from daypack.importers.readers.content_parts import openai_parts
 from daypack.importers.transcript import (
     Draft,
     Origin,

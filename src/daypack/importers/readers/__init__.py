@@ -1,0 +1,1 @@
+"""Row readers: one module for each format of transcripts."""
