@@ -240,3 +240,30 @@ def test_replies_can_depend_on_the_request() -> None:
     with ModelEndpoint(answer=lambda request: request.body["messages"][-1]["content"].upper()) as endpoint:
         api = Api("chat", endpoint)
         assert api.read(api.create()(**api.request()))[0] == "READ A.PY."
+
+
+def test_a_lenient_endpoint_answers_fields_and_roles_that_are_not_published() -> None:
+    news = {"role": "system", "content": "News."}
+    body = {"model": "m", "max_tokens": 9, "messages": [*ASK, news], "cache_hint": {"ttl": "1h"}, "stream": True}
+    with ModelEndpoint("Yes.", strict=False) as endpoint:
+        create = Api("messages", endpoint).create()
+        text, _ = Api("messages", endpoint).join(list(create(**NEEDED["messages"], stream=True, extra_body=body)))
+        assert text == "Yes."
+        assert endpoint.bodies == [body]
+        assert httpx.post(f"{endpoint.url}{messages.PATH}", json=body).status_code == 401
+        endpoint.refused.clear()
+
+
+def test_clients_can_look_for_the_server_list_models_and_count_tokens() -> None:
+    with ModelEndpoint() as endpoint:
+        assert httpx.head(endpoint.url).status_code == 200
+        assert openai.OpenAI(base_url=endpoint.openai_url, api_key="k").models.list().data == []
+        client = anthropic.Anthropic(base_url=endpoint.url, api_key="k")
+        assert client.messages.count_tokens(model="m", messages=[{"role": "user", "content": "four" * 10}]).input_tokens
+        assert endpoint.requests == []
+
+
+def test_a_call_of_a_namespace_is_sent_with_it() -> None:
+    with ModelEndpoint(Say(calls=(Call("add_entry", {}, namespace="mcp__notes"),))) as endpoint:
+        (call,) = Api("responses", endpoint).create()(**NEEDED["responses"]).output
+        assert (call.namespace, call.name) == ("mcp__notes", "add_entry")

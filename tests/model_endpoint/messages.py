@@ -21,6 +21,7 @@ from model_endpoint.rules import (
 from model_endpoint.script import Fail, Say, Sent
 
 PATH = "/v1/messages"
+COUNT_PATH = f"{PATH}/count_tokens"
 DONE = b""
 MAX_CACHE_MARKS = 4
 _THINKING = ("thinking", "redacted_thinking")

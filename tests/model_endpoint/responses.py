@@ -188,7 +188,8 @@ def _items(say: Say, body: Mapping[str, Any], number: int) -> list[Block]:
         items.append({**head, "content": [text]})
     for index, call in enumerate(say.calls, 1):
         head = {"type": "function_call", "id": f"fc_{number}_{index}", "call_id": call.id, "status": "completed"}
-        items.append({**head, "name": call.name, "arguments": call.text})
+        group = {"namespace": call.namespace} if call.namespace else {}
+        items.append({**head, **group, "name": call.name, "arguments": call.text})
     return items
 
 

@@ -12,11 +12,15 @@ ARGUMENT_CHARS = 7
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call; without an id it gets one that no other call of the endpoint has."""
+    """A tool call; without an id it gets one that no other call of the endpoint has.
+
+    `namespace` is sent only by responses, where a group of tools has one.
+    """
 
     name: str
     arguments: Mapping[str, Any] | str
     id: str = ""
+    namespace: str = ""
 
     @property
     def text(self) -> str:

@@ -48,17 +48,23 @@ class ModelEndpoint:
     """The server: `steps` are its replies in order, or `answer` chooses one for each request.
 
     `window`: requests of more tokens, estimated at four characters each, are refused as too long. `requests` has all
-    that came, `refused` why some were refused; clear it in a test that expects a refusal.
+    that came, `refused` why some were refused; clear it in a test that expects a refusal. `strict=False` is for
+    programs whose requests have fields and roles that the published types do not have: only the path is checked.
     """
 
     def __init__(
-        self, *steps: Step, answer: Callable[[Request], Step] | None = None, window: int | None = None
+        self,
+        *steps: Step,
+        answer: Callable[[Request], Step] | None = None,
+        window: int | None = None,
+        strict: bool = True,
     ) -> None:
         self.requests: list[Request] = []
         self.refused: list[str] = []
         self.left = list(steps)
         self._answer = answer or self._next_step
         self._window = window
+        self._strict = strict
         self._lock = threading.Lock()
         self._resumed = threading.Event()
         self._server = LoopbackServer(self._connection())
@@ -100,7 +106,7 @@ class ModelEndpoint:
     def _next_step(self, _request: Request) -> Step:
         return self.left.pop(0) if self.left else Fail(400, "the script has no more replies")
 
-    def _reply(self, api: Api, request: Request) -> tuple[int, Say | Fail]:
+    def reply(self, api: Api, request: Request) -> tuple[int, Say | Fail]:
         """Return the number of a request and the answer; the lock keeps the steps in order."""
         with self._lock:
             self.requests.append(request)
@@ -115,7 +121,7 @@ class ModelEndpoint:
             return self._refuse(Fail(404, f"unknown path {request.path}"))
         if problem := next(_check_headers(api, request.headers), None):
             return self._refuse(Fail(401, problem))
-        if problem := "; ".join(islice(dict.fromkeys(api.check(request.body)), _MAX_PROBLEMS)):
+        if self._strict and (problem := "; ".join(islice(dict.fromkeys(api.check(request.body)), _MAX_PROBLEMS))):
             return self._refuse(Fail(400, problem))
         count = api.tokens(request.body)
         return api.too_long(count, self._window) if self._window is not None and count > self._window else None
@@ -125,53 +131,9 @@ class ModelEndpoint:
         return fail
 
     def _connection(self) -> type[BaseHTTPRequestHandler]:
-        endpoint = self
+        return type("Connection", (_Connection,), {"endpoint": self})
 
-        class Connection(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"  # for chunks: a stream that is cut must look different from one that ends
-
-            def do_POST(self) -> None:
-                self.close_connection = True
-                given = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                request = Request(self.path.partition("?")[0], headers, json.loads(given or b"{}"))
-                api = _APIS.get(request.path, chat)
-                number, step = endpoint._reply(api, request)
-                with suppress(OSError):  # the client may have disconnected
-                    if isinstance(step, Fail):
-                        hint = {"retry-after-ms": str(step.retry_after_ms)} if step.status in _RETRIED else {}
-                        self.send(step.status, json.dumps(api.error(step)).encode(), headers=hint)
-                    elif request.body.get("stream"):
-                        self.stream(endpoint._parts(step, api, api.events(step, request.body, number)))
-                    else:
-                        body = json.dumps(api.whole(step, request.body, number)).encode()
-                        self.send(200, body, cut=step.cut_after is not None)
-
-            def send(self, status: int, body: bytes, *, headers: Mapping[str, str] = {}, cut: bool = False) -> None:
-                self.begin(status, {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers})
-                self.wfile.write(body[: len(body) // 2] if cut else body)
-
-            def begin(self, status: int, headers: Mapping[str, str]) -> None:
-                self.send_response(status)
-                for name, value in {**headers, "Connection": "close"}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-
-            def stream(self, parts: Iterator[bytes | None]) -> None:
-                self.begin(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"})
-                for part in parts:
-                    if part is None:
-                        return
-                    self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
-                    self.wfile.flush()
-                self.wfile.write(b"0\r\n\r\n")
-
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-                """Suppress the log."""
-
-        return Connection
-
-    def _parts(self, say: Say, api: Api, events: Iterator[Sent]) -> Iterator[bytes | None]:
+    def parts(self, say: Say, api: Api, events: Iterator[Sent]) -> Iterator[bytes | None]:
         """Yield a stream event by event; None where the connection is cut."""
         pieces = 0
         for sent in events:
@@ -187,6 +149,62 @@ class ModelEndpoint:
             pieces += sent.piece
         if api.DONE:
             yield api.DONE
+
+
+class _Connection(BaseHTTPRequestHandler):
+    """One request of a client."""
+
+    endpoint: ModelEndpoint
+    protocol_version = "HTTP/1.1"  # for chunks: a stream that is cut must look different from one that ends
+
+    def do_POST(self) -> None:
+        self.close_connection = True
+        given = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(self.path.partition("?")[0], headers, json.loads(given or b"{}"))
+        if request.path == messages.COUNT_PATH:
+            self.send(200, json.dumps({"input_tokens": messages.tokens(request.body)}).encode())
+            return
+        api = _APIS.get(request.path, chat)
+        number, step = self.endpoint.reply(api, request)
+        with suppress(OSError):  # the client may have disconnected
+            if isinstance(step, Fail):
+                hint = {"retry-after-ms": str(step.retry_after_ms)} if step.status in _RETRIED else {}
+                self.send(step.status, json.dumps(api.error(step)).encode(), headers=hint)
+            elif request.body.get("stream"):
+                self.stream(self.endpoint.parts(step, api, api.events(step, request.body, number)))
+            else:
+                body = json.dumps(api.whole(step, request.body, number)).encode()
+                self.send(200, body, cut=step.cut_after is not None)
+
+    def do_HEAD(self) -> None:
+        self.begin(200, {"Content-Length": "0"})
+
+    def do_GET(self) -> None:
+        models = self.path.partition("?")[0] == "/v1/models"
+        self.send(200 if models else 404, b'{"object": "list", "data": []}' if models else b"{}")
+
+    def send(self, status: int, body: bytes, *, headers: Mapping[str, str] = {}, cut: bool = False) -> None:
+        self.begin(status, {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers})
+        self.wfile.write(body[: len(body) // 2] if cut else body)
+
+    def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Connection": "close"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def stream(self, parts: Iterator[bytes | None]) -> None:
+        self.begin(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"})
+        for part in parts:
+            if part is None:
+                return
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
+            self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Suppress the log."""
 
 
 def _check_headers(api: Api, headers: Mapping[str, str]) -> Iterator[str]:
