@@ -34,7 +34,7 @@ VAGUE_NAMES = {"one", "many", "told", "said"}
 # Words of other people: cue phrases that are looked for in conversations.
 QUOTED = {
     *("derived/rules/english.py", "derived/rules/headers.py", "memory/document/patterns.py"),
-    *("text/clean.py", "text/cue_phrases.py", "text/english.py"),
+    *("text/clean.py", "text/cues/phrases.py", "text/english.py"),
 }
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from daypack.text.cue_phrases import ENGLISH, FRENCH, GERMAN, SPANISH, UNSPACED
-from daypack.text.cues import Cues, find_cues, is_acknowledgement
+from daypack.text.cues.cues import Cues, find_cues, is_acknowledgement
+from daypack.text.cues.phrases import ENGLISH, FRENCH, GERMAN, SPANISH, UNSPACED
 
 
 @pytest.mark.parametrize(

@@ -369,7 +369,7 @@ def _prompts_in_home() -> str:
 
 def _is_informative(text: str) -> bool:
     """Return True if a message is more than a courtesy or an acknowledgement."""
-    from daypack.text.cues import is_acknowledgement  # noqa: PLC0415 — only with policy "decide"
+    from daypack.text.cues.cues import is_acknowledgement  # noqa: PLC0415 — only with policy "decide"
     from daypack.text.filler import is_filler  # noqa: PLC0415
     from daypack.text.sentences import sentences  # noqa: PLC0415
 

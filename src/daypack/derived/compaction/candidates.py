@@ -8,7 +8,7 @@ from daypack.derived.compaction.account import Account
 from daypack.derived.compaction.utterances import Utterance
 from daypack.derived.readings import superseded
 from daypack.forks import cached_property
-from daypack.text.cues import Cues, find_cues, words_of
+from daypack.text.cues.cues import Cues, find_cues, words_of
 from daypack.text.extract import MAX_SENTENCE_CHARS, literal_density, overlap
 from daypack.text.language import language_of
 from daypack.text.literals import literals

@@ -33,7 +33,7 @@ from daypack.derived.raw_history import Raw
 from daypack.derived.readings import is_status, shows_failures
 from daypack.derived.template import MAX_BULLET_CHARS, MAX_BULLETS
 from daypack.forks import cached_property
-from daypack.text.cues import find_cues, is_acknowledgement, words_of
+from daypack.text.cues.cues import find_cues, is_acknowledgement, words_of
 from daypack.text.english import stem
 from daypack.text.extract import score
 from daypack.text.sentences import sentences

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from daypack.derived.compaction.candidates import LANGUAGE_CHARS, shorten, tidy
 from daypack.derived.compaction.utterances import Utterance
 from daypack.derived.template import MAX_BULLET_CHARS
-from daypack.text.cues import commands, find_cues, is_acknowledgement, words_of
+from daypack.text.cues.cues import commands, find_cues, is_acknowledgement, words_of
 from daypack.text.english import is_past, stem
 from daypack.text.extract import literal_density
 from daypack.text.language import language_of

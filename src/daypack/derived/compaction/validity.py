@@ -12,7 +12,7 @@ from daypack.derived.compaction.task import is_specification
 from daypack.derived.compaction.timeline import Timeline
 from daypack.derived.compaction.worth import is_intention
 from daypack.derived.readings import is_status
-from daypack.text.cues import words_of
+from daypack.text.cues.cues import words_of
 from daypack.text.language import language_of
 from daypack.text.literals import literals
 from daypack.types.compaction import LossReason, Section

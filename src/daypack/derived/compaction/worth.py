@@ -4,7 +4,7 @@ import re
 
 from daypack.derived.compaction.candidates import Candidate, refers_back
 from daypack.derived.compaction.utterances import ESSAY_CHARS, Utterance
-from daypack.text.cues import Cues, commands, find_cues
+from daypack.text.cues.cues import Cues, commands, find_cues
 from daypack.text.extract import literal_density
 from daypack.types.compaction import Section
 

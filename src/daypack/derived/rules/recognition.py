@@ -6,7 +6,7 @@ from daypack.derived.rules.english import ASIDE
 from daypack.derived.rules.judgement import judge
 from daypack.derived.rules.languages import speaks_rule
 from daypack.derived.rules.own_words import Passage, own_words
-from daypack.text.cues import commands, find_cues, words_of
+from daypack.text.cues.cues import commands, find_cues, words_of
 from daypack.types.history import Message
 
 # Scores of `judge`. Measured on the development transcripts and dialogues: below ALONE one sentence in ten that is a

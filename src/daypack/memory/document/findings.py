@@ -55,7 +55,7 @@ from daypack.memory.summary.speakers import (
     read_participants,
     strip_quotations,
 )
-from daypack.text.cues import Cues, find_cues, words_of
+from daypack.text.cues.cues import Cues, find_cues, words_of
 from daypack.text.extract import prose
 from daypack.text.filler import is_filler, strip_lead_in
 from daypack.text.injected import strip_blocks

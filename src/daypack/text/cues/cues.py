@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple, cast
 
-from daypack.text.cue_phrases import ACKNOWLEDGEMENTS, ENGLISH, FRENCH, GERMAN, SPANISH, UNSPACED, Kind
+from daypack.text.cues.phrases import ACKNOWLEDGEMENTS, ENGLISH, FRENCH, GERMAN, SPANISH, UNSPACED, Kind
 from daypack.text.language import language_of
 
 _WORD = re.compile(r"\w+(?:'\w+)*")

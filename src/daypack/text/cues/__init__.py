@@ -1,0 +1,1 @@
+"""Cues: what a sentence is for, by its words."""
