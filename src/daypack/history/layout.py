@@ -90,6 +90,10 @@ class Home(NamedTuple):
         """The folder of the models the user pulled."""
         return os.path.join(self.folder, "model")
 
+    def project(self, name: str) -> str:
+        """The folder with the small files of one project."""
+        return os.path.join(self.folder, "project", check_name(name, "project"))
+
     def sessions(self, agent: str) -> str:
         """The folder that holds an agent's sessions."""
         return os.path.join(self.folder, "agent", check_name(agent, "agent"), "session")
