@@ -209,7 +209,8 @@ def _moving(root: str) -> Generator[None]:
 def _alone(root: str, path: str) -> Generator[None]:
     """Keep other restores to the same root out."""
     atomic.make_folders(root)
-    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    with _moving(root):
+        fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
