@@ -8,6 +8,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, Literal
 
+from daypack.files import durable
+
 CALLS = (
     "open",
     "write",
@@ -26,6 +28,7 @@ CALLS = (
     "lseek",
     "close",
 )
+FULL_SYNC = 51  # F_FULLFSYNC of macOS; no command of Linux
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EINTR, errno.EACCES, errno.ENOLCK, errno.EROFS)
 Fault = Literal["error", "kill", "short"]
 
@@ -65,7 +68,7 @@ class Faults:
 def injected(faults: Faults) -> Generator[Faults]:
     """Route the file calls of this process through `faults`."""
     real = {name: getattr(os, name) for name in CALLS}
-    flock = fcntl.flock
+    flock, control = fcntl.flock, fcntl.fcntl
 
     def wrap(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args, **kwargs: faults.call(name, function, *args, **kwargs)  # type: ignore[misc]
@@ -73,12 +76,13 @@ def injected(faults: Faults) -> Generator[Faults]:
     for name, function in real.items():
         setattr(os, name, wrap(name, function))
     fcntl.flock = wrap("flock", flock)  # type: ignore[assignment]
+    fcntl.fcntl = wrap("fcntl", control)  # type: ignore[assignment]
     try:
         yield faults
     finally:
         for name, function in real.items():
             setattr(os, name, function)
-        fcntl.flock = flock  # type: ignore[assignment]
+        fcntl.flock, fcntl.fcntl = flock, control  # type: ignore[assignment]
 
 
 def calls_of(work: Callable[[], object], faults: Faults | None = None) -> list[str]:
@@ -86,6 +90,31 @@ def calls_of(work: Callable[[], object], faults: Faults | None = None) -> list[s
     with injected(faults or Faults()) as counting:
         work()
     return counting.calls
+
+
+@contextmanager
+def mac(refusal: int | None = None) -> Generator[list[int]]:
+    """Sync as on macOS: by a full sync (here a call that only counts), or by fsync if the file system refuses it.
+
+    Yields the descriptors that were synced fully. Faults that are injected inside reach both calls.
+    """
+    real, status, synced = durable.FULL_SYNC, os.fstat, list[int]()
+    control: Callable[..., Any] = fcntl.fcntl
+
+    def call(fd: int, command: int, *arguments: Any) -> Any:
+        if command != FULL_SYNC:
+            return control(fd, command, *arguments)
+        if refusal is not None:
+            raise OSError(refusal, os.strerror(refusal))
+        status(fd)  # a closed descriptor is refused
+        synced.append(fd)
+        return 0
+
+    durable.FULL_SYNC, fcntl.fcntl = FULL_SYNC, call  # type: ignore[assignment]
+    try:
+        yield synced
+    finally:
+        durable.FULL_SYNC, fcntl.fcntl = real, control  # type: ignore[assignment]
 
 
 @contextmanager

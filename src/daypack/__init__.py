@@ -5,6 +5,7 @@ with daypack.open_session("demo") as session:
     session.append("user", "Hello")
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Memories", "Message", "Session", "ToolCall", "Turn", "errors", "open_memory", "open_session", "protocol"]
 __version__ = "0.1.0"
+
+if sys.platform == "win32":
+    from daypack.system import check_supported
+
+    check_supported()
 
 _MODULES = {
     "Memories": "daypack.memory.tools",

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from daypack.files import keys, offsets
+from daypack import system
+from daypack.files import keys
 from daypack.files.keys import Keys
 
 
@@ -51,12 +52,12 @@ def test_after_a_reboot_only_a_synced_table_is_believed(tmp_path: Path, monkeypa
     table.put("k", 1)
     table.cover(1, crc=7)
     table.sync()
-    monkeypatch.setattr(offsets, "_boot", b"another boot 123")
+    monkeypatch.setattr(system, "_boot", b"another boot 123")
     assert opened(tmp_path / "keys.idx").covered == 1
     table = opened(tmp_path / "keys.idx")
     table.put("l", 2)
     table.cover(2, crc=8)
-    monkeypatch.setattr(offsets, "_boot", b"yet another 1234")
+    monkeypatch.setattr(system, "_boot", b"yet another 1234")
     assert opened(tmp_path / "keys.idx").covered == 0
     assert os.path.getsize(tmp_path / "keys.idx") == 0
 

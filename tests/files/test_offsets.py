@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daypack.files import offsets
+from daypack import system
 from daypack.files.offsets import HEADER, SLOT, Offsets, Slot
 
 
@@ -41,7 +41,7 @@ def test_slots_of_an_earlier_boot_count_only_as_far_as_they_were_synced(
     table.sync()
     table.add([slot(number) for number in range(60, 100)])
     assert len(reader(tmp_path / "a.idx")) == 100
-    monkeypatch.setattr(offsets, "_boot", b"another boot 123")
+    monkeypatch.setattr(system, "_boot", b"another boot 123")
     assert len(reader(tmp_path / "a.idx")) == 60
     again = Offsets(str(tmp_path / "a.idx"), "o200k_base")
     again.make_writable()
@@ -106,8 +106,3 @@ def test_truncating_forgets_slots_in_the_file_and_in_memory(tmp_path: Path) -> N
     plain.truncate(1)
     assert plain.read(0, 1) == [slot(0)]
     assert len(plain) == 1
-
-
-def test_the_boot_id_is_the_same_within_a_boot() -> None:
-    assert offsets.boot_id() == offsets.boot_id()
-    assert len(offsets.boot_id()) == 16

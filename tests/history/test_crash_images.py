@@ -12,8 +12,8 @@ import pytest
 from campaigns import Campaign
 
 import daypack
+from daypack import system
 from daypack.errors import DamageWarning
-from daypack.files import offsets
 from daypack.session import Session
 from daypack.upkeep.doctor import examine_session
 from tests.history.crash_images import SECTOR, Trace, lay_out
@@ -97,7 +97,7 @@ def test_after_a_power_failure_everything_acknowledged_is_there_and_batches_are_
     begun = min(*load.messages.values(), *load.events.values()) - 1
     chance = random.Random(campaign.seed)
     for number in range(campaign.size("crash images", 250)):
-        monkeypatch.setattr(offsets, "_boot", number.to_bytes(16, "big"))
+        monkeypatch.setattr(system, "_boot", number.to_bytes(16, "big"))
         stop = chance.randint(begun, len(trace))
         place = tmp_path / "image"
         image = trace.image(stop, ORDERS[number % len(ORDERS)], chance)
@@ -128,7 +128,7 @@ def test_a_batch_that_lost_a_sector_is_set_aside_as_torn(
     shutil.copytree(path.parent, image)  # as the disk is: the session was not closed
     (image / "messages.jsonl").write_bytes(data)
     session.close()
-    monkeypatch.setattr(offsets, "_boot", b"another boot ...")
+    monkeypatch.setattr(system, "_boot", b"another boot ...")
     with daypack.open_session("power-failure", home=home) as after:
         assert [message.text for message in after.messages()] == ["before"]
         assert after.append("user", "after").seq == 2
@@ -159,7 +159,7 @@ def test_damage_before_an_acknowledged_line_is_reported_and_left_in_place(
     spoil(data)
     path.write_bytes(data)
     shutil.rmtree(layout.context)
-    monkeypatch.setattr(offsets, "_boot", b"another boot ...")
+    monkeypatch.setattr(system, "_boot", b"another boot ...")
     with daypack.open_session("work", home=home) as session:
         with pytest.warns(DamageWarning):
             seqs = [message.seq for message in session.messages()]
@@ -178,7 +178,7 @@ def test_damage_in_a_last_line_that_was_synced_when_its_session_closed_is_no_tor
     data = bytearray(path.read_bytes())
     data[-60] ^= 1
     path.write_bytes(data)
-    monkeypatch.setattr(offsets, "_boot", b"another boot ...")
+    monkeypatch.setattr(system, "_boot", b"another boot ...")
     with daypack.open_session("work", home=home) as session:
         with pytest.warns(DamageWarning):
             seqs = [message.seq for message in session.messages()]

@@ -1,5 +1,6 @@
 """A fault at any file call of an append: nothing acknowledged is lost, the error is clear, the next run is clean."""
 
+import errno
 import os
 import shutil
 import signal
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from campaigns import Campaign
-from faults import ERRORS, Fault, Faults, calls_of, injected
+from faults import ERRORS, Fault, Faults, calls_of, injected, mac
 
 import daypack
 from daypack.errors import DaypackError
@@ -130,3 +131,23 @@ def run_killed(at: int, fault: Fault, home: str) -> list[str]:
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) in (0, -signal.SIGKILL)
     return acknowledged
+
+
+@pytest.mark.requirement("G7")
+@pytest.mark.parametrize("refusal", [None, errno.ENOTSUP], ids=["full sync", "refused by the file system"])
+def test_a_failed_sync_on_macos_loses_nothing_acknowledged(
+    tmp_path: Path, refusal: int | None, campaign: Campaign
+) -> None:
+    with mac(refusal) as synced:
+        calls = calls_of_scenario(tmp_path)
+        assert "fdatasync" not in calls
+        assert bool(synced) == ("fsync" not in calls) == (refusal is None)
+        syncs = [at + 1 for at, name in enumerate(calls) if name in ("fcntl", "fsync")]
+        for chosen in campaign.calls("faults", [calls[at - 1] for at in syncs]):
+            at = syncs[chosen - 1]
+            home = str(tmp_path / str(at))
+            faults = Faults(at, "error", errno.EIO)
+            acknowledged = run_with(faults, home)
+            assert faults.hit
+            check(home, acknowledged)
+            shutil.rmtree(home)

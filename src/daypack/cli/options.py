@@ -11,6 +11,7 @@ from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
 from daypack.history.sessions import find_session
 from daypack.session import Session, open_session
+from daypack.system import start_detached
 
 _Value = TypeVar("_Value")
 
@@ -131,5 +132,4 @@ def _start_process(args: argparse.Namespace, *command: str, sessions: Sequence[s
 
     place = [f"--{name}={value}" for name in ("home", "agent", "uid") if (value := getattr(args, name, None))]
     whole = [sys.executable, "-m", "daypack", *command, *place, "--", *sessions]
-    quiet = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
-    os.posix_spawn(sys.executable, whole, os.environ, file_actions=quiet, setsid=True)
+    start_detached(whole)

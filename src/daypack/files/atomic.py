@@ -1,6 +1,6 @@
 """Atomic file replacement: a reader sees the old bytes or the new ones, even after a power failure.
 
-unique temporary name in the same folder → write → fsync → rename → fsync of the folder
+unique temporary name in the same folder → write → sync → rename → sync of the folder
 """
 
 import errno
@@ -9,6 +9,7 @@ import stat
 from contextlib import suppress
 
 from daypack.errors import StorageFailed, UnsafePath, WriteFailed
+from daypack.files.durable import sync, sync_path
 from daypack.files.jsonl import write_all
 
 READ_ONLY_HINT = "make the home writable, or copy it and choose the copy with --home or DAYPACK_HOME"
@@ -47,7 +48,7 @@ def _place(path: str, data: bytes, *, durable: bool, exclusive: bool, named: boo
         try:
             write_all(fd, data)
             if durable:
-                os.fsync(fd)
+                sync(fd)
         finally:
             os.close(fd)
         if exclusive:
@@ -90,11 +91,7 @@ def remove(path: str) -> None:
 def sync_folder(folder: str) -> None:
     """Flush a folder's entries to disk."""
     try:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            release(fd)
+        sync_path(folder, os.O_DIRECTORY)
     except OSError as error:
         raise StorageFailed(
             error.strerror or str(error),

@@ -5,13 +5,13 @@ first of them commits next. Threads that all wrote for themselves would contend 
 messages per second). Logs and SQLite files use it.
 """
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from daypack.errors import StorageFailed
 from daypack.files.atomic import release
+from daypack.files.durable import sync_data
 from daypack.forks import forks
 
 Answer = TypeVar("Answer")
@@ -51,7 +51,7 @@ class Handle:
                 return
             covered = self.written
             try:
-                os.fdatasync(self.fd)
+                sync_data(self.fd)
             except OSError as error:
                 self.failure = error
                 raise

@@ -19,6 +19,7 @@ from weakref import WeakSet
 from daypack.errors import Damaged, StorageFailed, UnsafePath, WriteFailed
 from daypack.files import read_only
 from daypack.files.atomic import READ_ONLY_HINT, discard, make_folders, release, sync_folder
+from daypack.files.durable import sync_commits
 from daypack.files.lock import LockableFile
 from daypack.types.deadline import Deadline
 
@@ -287,6 +288,7 @@ class Database:
             connection.execute("PRAGMA journal_mode=WAL")
             # NORMAL: a power failure may lose the newest transactions, never the file.
             connection.execute(f"PRAGMA synchronous={'FULL' if self._form.kept else 'NORMAL'}")
+            sync_commits(connection)
             for pragma in self._form.pragmas:
                 connection.execute(f"PRAGMA {pragma}")
             self._upgrade(connection)
@@ -326,6 +328,7 @@ class Database:
         try:
             connection.execute("PRAGMA journal_mode=MEMORY")
             connection.execute(f"PRAGMA synchronous={'FULL' if self._form.kept else 'OFF'}")
+            sync_commits(connection)
             connection.executescript(self._script)
         finally:
             connection.close()

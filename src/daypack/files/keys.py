@@ -16,7 +16,8 @@ from struct import Struct
 from zlib import crc32
 
 from daypack.files.atomic import discard, make_folders, release
-from daypack.files.offsets import boot_id
+from daypack.files.durable import sync_data
+from daypack.system import boot_id
 
 MAGIC = b"daypkey1"
 _HEADER = Struct("<8s16sQQQI")
@@ -99,7 +100,7 @@ class Keys:
         """Sync the table, so that it is trusted after a reboot; other processes may have added to it."""
         if self.is_open:
             self.refresh()
-            os.fdatasync(self._fd)
+            sync_data(self._fd)
             self.cover(self.covered, self.crc, synced=True)
 
     def drop(self) -> None:

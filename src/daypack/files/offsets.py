@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 from daypack.errors import StorageFailed
 from daypack.files.atomic import discard, make_folders, release
+from daypack.files.durable import sync_data
 from daypack.files.jsonl import read_at
+from daypack.system import boot_id
 
 MAGIC = b"daypidx1"
 UNSEALED = 1
@@ -200,7 +202,7 @@ class Offsets:
             return
         count = self._filed
         try:
-            os.fdatasync(self._fd)
+            sync_data(self._fd)
         except OSError:
             self._give_up()
             return
@@ -261,18 +263,3 @@ class Offsets:
         # A missing file is rebuilt; a wrong one must not stay.
         self.close()
         discard(self.path)
-
-
-def boot_id() -> bytes:
-    """Return 16 bytes that differ between boots (between processes if the system has no boot id)."""
-    global _boot  # noqa: PLW0603 — constant during a process
-    if not _boot:
-        try:
-            with open("/proc/sys/kernel/random/boot_id", "rb") as file:
-                _boot = bytes.fromhex(file.read(36).decode().replace("-", ""))
-        except (OSError, ValueError):
-            _boot = os.urandom(16)
-    return _boot
-
-
-_boot = b""

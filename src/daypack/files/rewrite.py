@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from daypack.errors import Damaged, StorageFailed, WriteFailed
 from daypack.files import atomic, jsonl
+from daypack.files.durable import sync
 from daypack.plain_files import open_fd
 
 STAGING = ".rewrite"
@@ -142,7 +143,7 @@ def _carry_over(step: Step, target: str, staged: str) -> None:
         os.ftruncate(fd, step.length)  # an attempt before this one may have been killed
         os.lseek(fd, 0, os.SEEK_END)
         jsonl.write_all(fd, tail)
-        os.fsync(fd)
+        sync(fd)
     finally:
         atomic.release(fd)
 
@@ -152,7 +153,7 @@ def _write(path: str, data: bytes) -> None:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             jsonl.write_all(fd, data)
-            os.fsync(fd)
+            sync(fd)
         finally:
             os.close(fd)
     except OSError as error:

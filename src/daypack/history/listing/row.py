@@ -15,10 +15,11 @@ from msgspec import Struct
 
 from daypack.config import Config
 from daypack.files.jsonl import read_at
-from daypack.files.offsets import HEADER, MAGIC, PLAIN, SLOT, START, UNCOUNTED, Slot, boot_id
+from daypack.files.offsets import HEADER, MAGIC, PLAIN, SLOT, START, UNCOUNTED, Slot
 from daypack.files.rewrite import JOURNAL
 from daypack.history.lines import UNREADABLE
 from daypack.history.reader import decoder_of
+from daypack.system import boot_id
 from daypack.types.history import Message
 from daypack.types.kinds import SESSION_STATES
 

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from daypack.errors import ModelFailed, ModelMissing, StorageFailed, WriteFailed
+from daypack.files.durable import sync, sync_path
 from daypack.forks import forks
 from daypack.llm.addresses import origin
 from daypack.llm.client import (
@@ -192,10 +193,10 @@ class _Download:
         verified = "given" if self._given else "hub" if note.sha256 else ""
         fetched = Fetched(self._url, sha256, self.done, verified)
         try:
-            os.fsync(self._fd)
+            sync(self._fd)
             write_file(f"{self._path}.json", msgspec.json.encode(fetched))
             os.replace(self._part, self._path)
-            sync_folder(os.path.dirname(self._path))
+            sync_path(os.path.dirname(self._path) or ".", os.O_DIRECTORY)
             os.unlink(f"{self._part}.json")
         except OSError as error:
             raise self._unwritable(error) from error
@@ -293,21 +294,12 @@ def write_file(path: str, data: bytes) -> None:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(fd)
+            sync(fd)
         os.replace(temporary, path)
     except OSError:
         with suppress(OSError):
             os.unlink(temporary)
         raise
-
-
-def sync_folder(folder: str) -> None:
-    """Flush a folder's entries to disk."""
-    fd = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _same(note: _Note, announced: _Note) -> bool:

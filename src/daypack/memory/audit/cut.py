@@ -7,6 +7,7 @@ from typing import NamedTuple
 from daypack.errors import BadInput, Damaged, WriteFailed
 from daypack.files import jsonl
 from daypack.files.atomic import TEMPORARY, discard, sync_folder
+from daypack.files.durable import sync
 from daypack.memory.audit.log import AuditLog
 from daypack.memory.audit.reading import read_lines, verify
 from daypack.memory.audit.record import Deed
@@ -80,7 +81,7 @@ def _copy(source: int, span: tuple[int, int], path: str, last_line: bytes = b"")
             jsonl.write_all(fd, data)
             start += len(data)
         jsonl.write_all(fd, last_line)
-        os.fsync(fd)
+        sync(fd)
     except BaseException:
         with suppress(OSError):
             os.unlink(path)

@@ -18,6 +18,7 @@ from daypack.errors import DaypackError, LockUnavailable, StorageFailed, WriteFa
 from daypack.files import jsonl
 from daypack.files.atomic import READ_ONLY_HINT, make_folders, refusal, release, sync_folder
 from daypack.files.commit import Handle
+from daypack.files.durable import sync
 from daypack.files.lock import Lock
 from daypack.files.read_only import is_read_only
 from daypack.forks import ThreadLock, forks
@@ -185,7 +186,7 @@ class AuditLog:
         fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             jsonl.write_all(fd, tail)
-            os.fsync(fd)
+            sync(fd)
         finally:
             release(fd)
         os.ftruncate(handle.fd, size - len(tail))

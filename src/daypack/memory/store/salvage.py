@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from daypack.errors import Damaged, StorageFailed
 from daypack.files.atomic import discard, release, sync_folder
 from daypack.files.database import BUSY_SECONDS, COMPANIONS, Database, is_damage
+from daypack.files.durable import sync, sync_path
 from daypack.memory.store.reading import tolerant
 from daypack.memory.store.rows import Row
 from daypack.memory.store.schema import columns_of, expected_columns
@@ -104,7 +105,7 @@ def mend_header(path: str) -> None:
     fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.pwrite(fd, _mended(os.pread(fd, _HEADER_BYTES, 0)), 0)
-        os.fsync(fd)
+        sync(fd)
     finally:
         release(fd)
 
@@ -180,7 +181,7 @@ def _set_aside(path: str) -> str:
     discard(unfinished)
     release(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     shutil.copyfile(path, unfinished)
-    _sync(unfinished)
+    sync_path(unfinished)
     os.replace(unfinished, kept)
     sync_folder(os.path.dirname(path))
     return kept
@@ -206,7 +207,7 @@ def _write(source: "Connection", path: str) -> None:
         target.execute("COMMIT")
     for ending in COMPANIONS:
         discard(path + ending)
-    _sync(path)
+    sync_path(path)
 
 
 def _rows(source: "Connection", table: str, columns: list[str]) -> Iterator[Row]:
@@ -264,11 +265,3 @@ def _storable(value: Any) -> Any:  # noqa: ANN401 — of a damaged file
     if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
         return value.encode("utf-8", "surrogateescape")
     return value
-
-
-def _sync(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        release(fd)

@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from daypack.errors import WriteFailed
 from daypack.files import atomic, jsonl
+from daypack.files.durable import sync
 from daypack.upkeep.backup.manifest import Backup, File
 from daypack.upkeep.backup.tarball import not_a_backup, read_member
 
@@ -55,7 +56,7 @@ def _write(backup: Backup, file: File, target: str, *, durable: bool) -> str:
                 digest.update(data)
                 jsonl.write_all(fd, data)
             if durable:
-                os.fsync(fd)
+                sync(fd)
         finally:
             os.close(fd)
     except (FileExistsError, NotADirectoryError) as error:

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from daypack.errors import WriteFailed
 from daypack.files import atomic, jsonl
+from daypack.files.durable import sync
 from daypack.history.lines import UNREADABLE
 
 BACKUPS = "backups.jsonl"
@@ -77,7 +78,7 @@ def _append(path: str, lines: bytes) -> None:
             size = os.fstat(fd).st_size
             torn = size and jsonl.read_at(fd, size - 1, 1) != b"\n"
             jsonl.write_all(fd, (b"\n" if torn else b"") + lines)
-            os.fsync(fd)
+            sync(fd)
         finally:
             os.close(fd)
     except OSError as error:

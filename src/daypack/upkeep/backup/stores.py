@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from daypack.errors import Damaged, DaypackError
 from daypack.files import atomic, read_only
 from daypack.files.database import BUSY_SECONDS
+from daypack.files.durable import sync_commits
 from daypack.memory.audit.log import NAME as AUDIT
 from daypack.memory.audit.reading import Selection, select
 
@@ -65,6 +66,7 @@ def drop_tokens(path: str, revoked: AbstractSet[str]) -> None:
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as file:
             file.execute("PRAGMA secure_delete=ON")
+            sync_commits(file)
             file.execute("BEGIN")
             file.executemany("DELETE FROM tokens WHERE id = ?", [(token,) for token in revoked])
             file.execute("COMMIT")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from daypack.errors import Damaged
 from daypack.files import jsonl
+from daypack.files.durable import sync
 
 BLOCK = 512
 MOST_MEMBERS = 2_000_000
@@ -61,7 +62,7 @@ class TarWriter:
     def finish(self) -> None:
         """Write the end mark and flush it to disk."""
         self._write(bytes(2 * BLOCK))
-        os.fsync(self._fd)
+        sync(self._fd)
 
     def _write(self, data: bytes) -> None:
         if data:
