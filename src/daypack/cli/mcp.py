@@ -12,8 +12,8 @@ from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
 
 if TYPE_CHECKING:
+    from daypack.files.planned import Change
     from daypack.memory.tools import Memories
-    from daypack.serve.install.client_config import Change
     from daypack.session import Session
 
 MEMORY_HELP = "memory of calls without a memory_id (default: DAYPACK_MEMORY, or as config.toml says)"

@@ -14,8 +14,9 @@ import pytest
 
 from daypack.cli import mcp
 from daypack.errors import BadConfig, BadInput
+from daypack.files.planned import Change
 from daypack.memory.tools import open_memory
-from daypack.serve.install.client_config import CLIENTS, Change, config_path, plan, print_entry, write
+from daypack.serve.install.client_config import CLIENTS, config_path, plan, print_entry, write
 
 COMMAND = ["/opt/day pack/bin/daypack", "mcp", '--home=/data/"quoted"/ä']
 ENTRY = {"command": COMMAND[0], "args": COMMAND[1:]}
@@ -108,7 +109,7 @@ def test_an_older_entry_gets_the_new_command_and_keeps_what_was_set(client: str,
         ("claude", '{"mcpServers": {"daypack": 1}}'),
         ("claude", '{"mcpServers": {"daypack": {"type": "http", "url": "http://x"}}}'),
         ("claude", '{"mcpServers": {"a": {}}, "mcpServers": {"b": {}}, "x": {"a": 1, "a": 2}, "mcpServers": 0}'),
-        ("gemini", '{\n  // a comment\n  "mcpServers": {}\n}'),
+        ("claude", '{\n  // a comment\n  "mcpServers": {}\n}'),
         ("codex", "a = ["),
         ("codex", 'mcp_servers = { other = { command = "x" } }'),
         ("codex", '[mcp_servers]\ndaypack = { command = "x" }'),
@@ -188,7 +189,7 @@ def test_the_files_are_those_the_clients_read() -> None:
 
 
 def test_the_difference_is_a_unified_diff() -> None:
-    change = Change("f", "a\nb", "a\nc\n")
+    change = Change("f", b"a\nb", b"a\nc\n")
     assert change.diff().splitlines() == ["--- f", "+++ f", "@@ -1,2 +1,2 @@", " a", "-b", "+c"]
 
 

@@ -6,11 +6,12 @@ compared before it is written. A file that cannot be parsed is not touched.
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from daypack.errors import BadConfig, BadInput
 from daypack.files import atomic
-from daypack.serve.install import json_edit, toml_edit
+from daypack.files.planned import Change, current
+from daypack.text.edits import json_edit, toml_edit
 
 CLIENTS = ("claude", "codex", "gemini")
 NAME = "daypack"
@@ -20,6 +21,7 @@ _BACKUP = ".before-daypack"
 _CODEX_LIMITS = {"startup_timeout_sec": 10, "tool_timeout_sec": 120}
 
 _REMOTE_FIELDS = ("url", "httpUrl")  # such an entry points to a running server and is not overwritten
+_WITH_COMMENTS = ("gemini",)  # its settings may have comments
 
 
 class Snippet(NamedTuple):
@@ -28,27 +30,6 @@ class Snippet(NamedTuple):
     client: str
     instruction: str
     text: str
-
-
-class Change(NamedTuple):
-    """A planned change of a file. `before` is None if there is no file; equal to `after` if nothing changes."""
-
-    path: str
-    before: str | None
-    after: str
-
-    @property
-    def needed(self) -> bool:
-        """True if the file has to be written."""
-        return self.before != self.after
-
-    def diff(self) -> str:
-        """Return the change as a unified diff."""
-        from difflib import unified_diff  # noqa: PLC0415 — used by one command
-
-        before, after = (text.splitlines(keepends=True) for text in (self.before or "", self.after))
-        lines = unified_diff(before, after, self.path, self.path)
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
 def config_path(client: str, *, folder: str, user_wide: bool, environ: Mapping[str, str]) -> str:
@@ -67,28 +48,23 @@ def config_path(client: str, *, folder: str, user_wide: bool, environ: Mapping[s
 
 def plan(client: str, path: str, command: Sequence[str]) -> Change:
     """Return the change to a client's file that makes it start this server."""
-    data = atomic.read(os.path.realpath(path))  # such files are often symbolic links
+    before = current(path)
     try:
-        before = None if data is None else data.decode()
-        after = _insert(client, before or "", _entry(client, command))
+        text = (before or b"").decode()
+        after = _insert(client, text, _entry(client, command))
     except ValueError as error:
         hint = f"fix the file, or add the output of `daypack mcp install {client} --print` to it yourself"
         problem = f"cannot be changed safely: {error}"
         raise BadConfig(problem, operation="install", place=path, hint=hint) from error
-    return Change(path, before, after)
+    return Change(path, before, after.encode())
 
 
 def write(change: Change) -> str | None:
     """Write a planned change atomically; return the path of the backup, if the file existed."""
+    change.check()
     path = os.path.realpath(change.path)
-    data = atomic.read(path)
-    if (None if data is None else data.decode(errors="replace")) != change.before:
-        raise BadInput(
-            "the file has changed in the meantime", operation="install", place=change.path, hint="run the command again"
-        )
-    atomic.make_folders(os.path.dirname(path))
-    backup = None if data is None else _back_up(path, data)
-    atomic.publish(path, change.after.encode())
+    backup = None if change.before is None else _back_up(path, change.before)
+    change.apply()
     return backup
 
 
@@ -123,14 +99,31 @@ def list_snippets(url: str, *, token_required: bool) -> tuple[Snippet, ...]:
 def _entry(client: str, command: Sequence[str]) -> dict[str, Any]:
     entry: dict[str, Any] = {"command": command[0], "args": list(command[1:])}
     if client == "claude":
-        return {"type": "stdio", **entry}
+        return {"type": "stdio", **entry, "alwaysLoad": True}  # otherwise the model sees only the names of the tools
     return entry | (_CODEX_LIMITS if client == "codex" else {})
 
 
 def _insert(client: str, text: str, entry: dict[str, Any]) -> str:
     if client == "codex":
-        return toml_edit.insert(text, ("mcp_servers", NAME), entry, _REMOTE_FIELDS)
-    return json_edit.insert(text, ("mcpServers", NAME), entry, _REMOTE_FIELDS)
+        keys = ("mcp_servers", NAME)
+        existing = toml_edit.look_up(toml_edit.parse(text), keys)
+        _check(existing or {})
+        # Only the fields that start the server change; limits and environment set by the user are kept.
+        fields = entry if existing is None else {key: entry[key] for key in ("command", "args")}
+        return toml_edit.insert(text, keys, fields)
+    keys = ("mcpServers", NAME)
+    comments = client in _WITH_COMMENTS
+    value = json_edit.look_up(json_edit.parse(text, comments=comments), keys)
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"{NAME} is not a JSON object")
+    fields = cast("dict[str, Any]", value or {})
+    _check(fields)
+    return json_edit.insert(text, keys, {**fields, **entry}, comments=comments)
+
+
+def _check(fields: dict[str, Any]) -> None:
+    if conflicts := fields.keys() & set(_REMOTE_FIELDS):
+        raise ValueError(f"{NAME} already has {', '.join(sorted(conflicts))}")
 
 
 def _back_up(path: str, data: bytes) -> str:

@@ -1,0 +1,1 @@
+"""Values set in and removed from settings texts, every other byte unchanged."""
