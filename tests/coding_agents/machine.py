@@ -1,0 +1,116 @@
+"""A user's machine in a temporary folder: home, repository, programs on PATH, and a model that they reach."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from model_endpoint import ModelEndpoint
+
+import daypack
+from tools.agents import NODE
+
+AGENTS = Path(__file__).parents[2] / ".venv" / "agents"
+PATIENCE_SECONDS = 60
+_KEPT = ("LANG", "LC_ALL", "SSL_CERT_FILE", "SSL_CERT_DIR")
+_DAYPACK = """#!{python}
+import sys
+sys.path.insert(0, {source!r})
+from daypack.__main__ import main
+sys.exit(main())
+"""
+
+Found = TypeVar("Found")
+
+
+class Machine:
+    """`home` and `project` are folders; `environment` is what every program started here gets."""
+
+    def __init__(self, root: Path, endpoint: ModelEndpoint) -> None:
+        self.root = root
+        self.endpoint = endpoint
+        self.home, self.bin, temporary = (root / name for name in ("home", "bin", "tmp"))
+        for folder in (self.home, self.bin, temporary):
+            folder.mkdir(parents=True)
+        self.daypack_home = self.home / ".daypack"
+        self.environment: dict[str, str] = {
+            **{name: os.environ[name] for name in _KEPT if name in os.environ},
+            "HOME": str(self.home),
+            "TMPDIR": str(temporary),
+            "PATH": os.pathsep.join(
+                (str(self.bin), str(AGENTS / "node_modules" / ".bin"), str(NODE.parent), os.defpath)
+            ),
+            "TERM": "dumb",
+            "DAYPACK_HOME": str(self.daypack_home),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            **{f"GIT_{who}_{what}": "dev@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+        }
+        self.put_daypack(_DAYPACK.format(python=sys.executable, source=str(Path(daypack.__file__).parents[1])))
+        self.project = self.repository("project")
+
+    def put_daypack(self, program: str) -> None:
+        """Make a script the `daypack` on PATH."""
+        path = self.bin / "daypack"
+        path.write_text(program, encoding="utf-8")
+        path.chmod(0o755)
+
+    def remove_daypack(self) -> None:
+        (self.bin / "daypack").unlink()
+
+    def repository(self, name: str) -> Path:
+        """Create a repository with one commit."""
+        folder = self.root / name
+        folder.mkdir()
+        (folder / "README.md").write_text(f"# {name}\n\nRetries are in retry.py.\n", encoding="utf-8")
+        for command in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "-m", "First")):
+            self.run("git", *command, cwd=folder)
+        return folder
+
+    def run(
+        self, *command: str, cwd: Path | None = None, more: Mapping[str, str] = {}, stdin: str = "", check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program to its end; its output is in the error when it fails."""
+        program = shutil.which(command[0], path=self.environment["PATH"])
+        assert program, f"{command[0]} is not on PATH"
+        done = subprocess.run(
+            [program, *command[1:]],
+            cwd=cwd or self.project,
+            env={**self.environment, **more},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+        assert not check or done.returncode == 0, (
+            f"{command} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        )
+        return done
+
+    def daypack(self, *arguments: str, cwd: Path | None = None) -> str:
+        """Run a command of daypack and return what it prints."""
+        return self.run("daypack", *arguments, cwd=cwd).stdout
+
+    def files(self, *, below: str = "", without: tuple[str, ...] = (".daypack",)) -> dict[str, bytes]:
+        """Return the files of the home and their bytes; `without` names folders and files that do not count."""
+        found = (path for path in (self.home / below).rglob("*") if path.is_file() and not path.is_symlink())
+        names = ((str(path.relative_to(self.home)), path) for path in found)
+        return {
+            name: path.read_bytes()
+            for name, path in sorted(names)
+            if not any(name == each or name.startswith(f"{each}/") for each in without)
+        }
+
+
+def eventually(look: Callable[[], Found], *, within_seconds: float = 30) -> Found:
+    """Look until there is something, and return it; what work in the background leaves."""
+    end = time.monotonic() + within_seconds
+    while not (found := look()):
+        if time.monotonic() > end:
+            raise AssertionError(f"nothing within {within_seconds} s")
+        time.sleep(0.05)
+    return found

@@ -1,0 +1,226 @@
+"""Claude Code, Codex, Copilot CLI and Qwen Code: how each is configured, installed into, asked and compacted."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import pytest
+from model_endpoint import Call
+
+from coding_agents.app_server import AppServer
+from coding_agents.machine import AGENTS, Machine
+from daypack.hooks.call import AGENTS as NAMES
+from daypack.hooks.call import HostName
+from tools.agents import missing
+
+CODEX_MODEL = "gpt-5.5"  # a model that Codex knows: with an unknown one it defers no tools
+_CODEX_CONFIG = """model = "{model}"
+model_provider = "scripted"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+
+[model_providers.scripted]
+name = "scripted"
+base_url = "{url}"
+wire_api = "responses"
+env_key = "SCRIPTED_KEY"
+
+[projects."{project}"]
+trust_level = "trusted"
+"""
+
+
+class Program:
+    """A coding agent of a machine."""
+
+    name: ClassVar[HostName]
+    package: ClassVar[str]
+    command: ClassVar[str]
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.variables = self.connect()
+
+    @property
+    def agent(self) -> str:
+        """The agent under whose name daypack stores the sessions."""
+        return NAMES[self.name]
+
+    def connect(self) -> Mapping[str, str]:
+        """Configure the scripted model and return the variables that the program needs for it."""
+        raise NotImplementedError
+
+    def ask(self, prompt: str, session: str = "", *, cwd: Path | None = None) -> str:
+        """Send a prompt, to a new session or to one that is resumed, and return the id of the session."""
+        raise NotImplementedError
+
+    def shell(self, command: str) -> Call:
+        """Return the call with which the model runs a command."""
+        raise NotImplementedError
+
+    def transcript(self, session: str) -> Path:
+        raise NotImplementedError
+
+    def run(self, *arguments: str, cwd: Path | None = None, stdin: str = "") -> str:
+        return self.machine.run(self.command, *arguments, cwd=cwd, stdin=stdin, more=self.variables).stdout
+
+    def _only(self, pattern: str) -> Path:
+        (path,) = self.machine.home.glob(pattern)
+        return path
+
+
+AProgram = TypeVar("AProgram", bound=Program)
+
+
+class Claude(Program):
+    name = "claude"
+    package = "@anthropic-ai/claude-code"
+    command = "claude"
+
+    def connect(self) -> Mapping[str, str]:
+        return {
+            "ANTHROPIC_BASE_URL": self.machine.endpoint.url,
+            "ANTHROPIC_API_KEY": "none",
+            "DISABLE_AUTOUPDATER": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        }
+
+    def ask(self, prompt: str, session: str = "", *, cwd: Path | None = None) -> str:
+        given = ("--resume", session) if session else ()
+        out = self.run("-p", prompt, *given, "--allowedTools", "Bash Agent", "--output-format", "json", cwd=cwd)
+        answer: dict[str, Any] = json.loads(out)
+        assert not answer["is_error"], answer
+        return answer["session_id"]
+
+    def compact(self, session: str, instructions: str = "") -> None:
+        self.run("-p", f"/compact {instructions}".strip(), "--resume", session)
+
+    def clear(self, session: str) -> None:
+        self.run("-p", "/clear", "--resume", session)
+
+    def shell(self, command: str) -> Call:
+        return Call("Bash", {"command": command, "description": "Run it"})
+
+    def transcript(self, session: str) -> Path:
+        return self._only(f".claude/projects/*/{session}.jsonl")
+
+
+class Codex(Program):
+    name = "codex"
+    package = "@openai/codex"
+    command = "codex"
+
+    def connect(self) -> Mapping[str, str]:
+        folder = self.machine.home / ".codex"
+        folder.mkdir(exist_ok=True)
+        text = _CODEX_CONFIG.format(
+            model=CODEX_MODEL, url=self.machine.endpoint.openai_url, project=self.machine.project
+        )
+        (folder / "config.toml").write_text(text, encoding="utf-8")
+        return {"SCRIPTED_KEY": "none"}
+
+    def ask(self, prompt: str, session: str = "", *, cwd: Path | None = None) -> str:
+        given = ("resume", session) if session else ()
+        lines = self.run("exec", *given, "--json", "--skip-git-repo-check", prompt, cwd=cwd).splitlines()
+        events: list[dict[str, Any]] = [json.loads(line) for line in lines if line.startswith("{")]
+        return next(event["thread_id"] for event in events if event["type"] == "thread.started")
+
+    def compact(self, session: str, then: str = "") -> None:
+        """Compact as `/compact` does, and send a prompt in the same process."""
+        with self.server() as server:
+            server.call("thread/resume", threadId=session, excludeTurns=True)
+            server.call("thread/compact/start", threadId=session)
+            server.wait_for("turn/completed")
+            if then:
+                server.call("turn/start", threadId=session, input=[{"type": "text", "text": then}])
+                server.wait_for("turn/completed")
+
+    def trust(self) -> list[str]:
+        """Trust all hooks, as a person does on the page `/hooks`, and return the events that they are for."""
+        with self.server() as server:
+            hooks = server.hooks(self.machine.project)
+            state = {hook["key"]: {"trusted_hash": hook["currentHash"]} for hook in hooks}
+            edit = {"keyPath": "hooks.state", "value": state, "mergeStrategy": "upsert"}
+            server.call("config/batchWrite", edits=[edit])
+            hooks = server.hooks(self.machine.project)
+        assert all(hook["trustStatus"] == "trusted" for hook in hooks), hooks
+        return sorted(hook["eventName"] for hook in hooks)
+
+    def server(self) -> AppServer:
+        machine = self.machine
+        return AppServer(machine.project, {**machine.environment, **self.variables})
+
+    def shell(self, command: str) -> Call:
+        return Call("exec_command", {"cmd": command})
+
+    def transcript(self, session: str) -> Path:
+        return self._only(f".codex/sessions/*/*/*/*{session}.jsonl")
+
+
+class Copilot(Program):
+    name = "copilot"
+    package = "@github/copilot"
+    command = "copilot"
+
+    def connect(self) -> Mapping[str, str]:
+        return {
+            "COPILOT_OFFLINE": "true",
+            "COPILOT_PROVIDER_BASE_URL": self.machine.endpoint.openai_url,
+            "COPILOT_PROVIDER_API_KEY": "none",
+            "COPILOT_MODEL": "scripted",
+        }
+
+    def ask(self, prompt: str, session: str = "", *, cwd: Path | None = None) -> str:
+        given = (f"--resume={session}",) if session else ("--trust-folder",)
+        old = self._sessions()
+        self.run("-p", prompt, *given, "--allow-all-tools", cwd=cwd)
+        return session or (self._sessions() - old).pop()
+
+    def _sessions(self) -> set[str]:
+        return {path.parent.name for path in self.machine.home.glob(".copilot/session-state/*/events.jsonl")}
+
+    def shell(self, command: str) -> Call:
+        return Call("bash", {"command": command, "description": "Run it"})
+
+    def transcript(self, session: str) -> Path:
+        return self._only(f".copilot/session-state/{session}/events.jsonl")
+
+
+class Qwen(Program):
+    name = "qwen"
+    package = "@qwen-code/qwen-code"
+    command = "qwen"
+
+    def connect(self) -> Mapping[str, str]:
+        return {
+            "OPENAI_BASE_URL": self.machine.endpoint.openai_url,
+            "OPENAI_API_KEY": "none",
+            "OPENAI_MODEL": "scripted",
+            "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1",
+        }
+
+    def ask(self, prompt: str, session: str = "", *, cwd: Path | None = None) -> str:
+        given = ("--resume", session) if session else ()
+        old = self._sessions()
+        self.run("--auth-type", "openai", "-y", *given, "-p", prompt, cwd=cwd)
+        return session or (self._sessions() - old).pop()
+
+    def _sessions(self) -> set[str]:
+        return {path.stem for path in self.machine.home.glob(".qwen/projects/*/chats/*.jsonl")}
+
+    def shell(self, command: str) -> Call:
+        return Call("run_shell_command", {"command": command, "is_background": False})
+
+    def transcript(self, session: str) -> Path:
+        return self._only(f".qwen/projects/*/chats/{session}.jsonl")
+
+
+def installed(kind: type[AProgram], machine: Machine) -> AProgram:
+    """Return an agent of a machine; the test is skipped when npm could not fetch it."""
+    if kind.package in missing(AGENTS):
+        pytest.skip(f"{kind.package} is not installed: make .venv/agents/ready says why")
+    return kind(machine)
+
+
+PROGRAMS: tuple[type[Program], ...] = (Claude, Codex, Copilot, Qwen)
