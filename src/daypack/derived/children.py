@@ -40,7 +40,7 @@ from daypack.derived.child_files import (
 from daypack.errors import BadInput, BadMessage, DamageWarning, DaypackError
 from daypack.files import atomic, blobs
 from daypack.history.draft import draft_event
-from daypack.history.layout import check_name
+from daypack.history.layout import check_name, refuse_lookalike
 from daypack.history.session import History
 from daypack.plain_files import open_plain
 from daypack.text.redact.redact import redact
@@ -114,6 +114,7 @@ def put_child(
         root = root_of(history)
         if not is_folder(root):
             restore_children(history, history.events.records())  # this one makes the folder: the others must be in it
+        refuse_lookalike(root, name, "child")
         folder = os.path.join(root, name)
         former = _read(root, name) if is_folder(folder) else None
         status = given.status or _status_after(given, former)

@@ -50,6 +50,53 @@ def _problem(name: object) -> str:
     return ""
 
 
+def refuse_lookalike(folder: str, name: str, what: str) -> None:
+    """Raise BadName if a folder has an entry that differs from a new name only in case or normalisation.
+
+    macOS takes both for one, and a home may be moved there.
+    """
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return  # nothing is there yet, or creating something there reports the problem
+    if name in names:
+        return
+    folded = _fold(name)
+    for other in names:
+        if _fold(other) == folded and not _is_spelled(folder, other, name):
+            raise BadName(
+                f"{name!r} differs from the existing {other!r} only in case or normalisation: macOS takes both for one",
+                operation="check name",
+                place=what,
+                hint=f"use {other!r}, or choose another name",
+            )
+
+
+def _fold(name: str) -> str:
+    if name.isascii():
+        return name.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
+
+
+def _is_spelled(folder: str, entry: str, name: str) -> bool:
+    """Return True if an entry is `name`, on a file system that decomposes names (HFS+)."""
+    return unicodedata.normalize("NFC", entry) == name and os.path.lexists(os.path.join(folder, name))
+
+
+def _check_spelling(path: str, what: str) -> None:
+    """Raise BadName if a folder was found only because its file system ignores case; elsewhere this is one call."""
+    parent, name = os.path.split(path)
+    other = name.upper() if name.upper() != name else name.lower()
+    if other == name:
+        return
+    try:
+        is_same = os.path.samestat(os.lstat(os.path.join(parent, other)), os.lstat(path))
+    except OSError:
+        return
+    if is_same:
+        refuse_lookalike(parent, name, what)
+
+
 def default_root(environ: Mapping[str, str]) -> str:
     """Return the default root: DAYPACK_HOME, else /ctx if it is writable, else ~/.daypack."""
     if named := environ.get("DAYPACK_HOME"):
@@ -120,11 +167,20 @@ def find_home(home: "str | os.PathLike[str] | None" = None, uid: str | None = No
 def _folders(path: str) -> list[str]:
     try:
         with os.scandir(path) as found:
-            return sorted(item.name for item in found if not _problem(item.name) and item.is_dir(follow_symlinks=False))
+            folders = (item.name for item in found if item.is_dir(follow_symlinks=False))
+            return sorted(filter(None, (_usable(path, name) for name in folders)))
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise refusal(path, error, "list") from error
+
+
+def _usable(folder: str, name: str) -> str:
+    """Return the name by which an entry can be opened; "" for what is no name of ours."""
+    if not _problem(name):
+        return name
+    composed = unicodedata.normalize("NFC", name)
+    return composed if not _problem(composed) and _is_spelled(folder, name, composed) else ""
 
 
 class Layout:
@@ -210,8 +266,15 @@ class Layout:
         """One of the other derived files and folders (`DERIVED`)."""
         return os.path.join(self.context, DERIVED[name])
 
+    def refuse_lookalike(self) -> None:
+        """Raise BadName if a new session, or its new agent, has the name of another except for case."""
+        sessions = os.path.dirname(self.folder)
+        refuse_lookalike(sessions, self.name, "session")
+        if not os.path.isdir(sessions):
+            refuse_lookalike(os.path.dirname(os.path.dirname(sessions)), self.agent, "agent")
+
     def guard(self) -> None:
-        """Raise UnsafePath if the path below the root, or a folder of the session, is a symbolic link."""
+        """Raise if the path below the root, or a folder of the session, is a symbolic link or has another name."""
         root = os.path.realpath(self.root)
         expected = root + self.folder[len(self.root) :]
         if os.path.realpath(self.folder) != expected:
@@ -221,6 +284,8 @@ class Layout:
                 place=self.folder,
                 hint="replace the link by a real folder",
             )
+        _check_spelling(self.folder, "session")
+        _check_spelling(os.path.dirname(os.path.dirname(self.folder)), "agent")
         own = (self.derived("child"), self.derived("swap"), self.derived("dedup"))
         for folder in (self.context, self.offsets, self.pinned, self.blob, *own):
             if os.path.islink(folder):

@@ -19,7 +19,7 @@ from daypack.forks import cached_property, forks
 from daypack.history.draft import draft_event
 from daypack.history.facets import Facets, moment
 from daypack.history.keys import ClientKeys
-from daypack.history.layout import Layout
+from daypack.history.layout import Layout, refuse_lookalike
 from daypack.history.lines import BROKEN, CALLS, KEYED, ROLE_SHIFT
 from daypack.history.log import Log
 from daypack.history.message_events import OF_MESSAGE, TYPES, Describe, MessageEvents, message_of
@@ -39,6 +39,7 @@ _ROLE_FLAGS = {role: (number + 1) << ROLE_SHIFT for number, role in enumerate(RO
 
 def create(layout: Layout, meta: Mapping[str, Any], clock: Callable[[], float] = time.time) -> None:
     """Create the missing files of a session; an existing session is unchanged."""
+    layout.refuse_lookalike()
     atomic.make_folders(layout.folder)
     layout.guard()
     now = f"{moment(clock())}\n".encode()
@@ -186,6 +187,7 @@ class History:
             if not os.path.isdir(self.layout.pinned):
                 self._restore_pins()  # creating the folder must not hide the other pins
             atomic.make_folders(self.layout.pinned)
+            refuse_lookalike(self.layout.pinned, os.path.basename(path), "pin")
             former = atomic.read(path)
             atomic.replace(path, data)
             try:

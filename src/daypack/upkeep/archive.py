@@ -88,6 +88,7 @@ def restore(home: Home, agent: str, name: str, number: int | None = None) -> Mov
     atomic.make_folders(os.path.dirname(layout.folder))
     guard_links(home, os.path.dirname(layout.folder))
     guard_links(home, path)
+    layout.refuse_lookalike()
     if not _rename(path, layout.folder):
         raise BadInput(
             "a session of that name exists",

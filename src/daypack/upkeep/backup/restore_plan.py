@@ -133,6 +133,8 @@ def plan_restore(root: str, backup: Backup, request: Request, guard: Guard | Non
     """Return the plan for an open backup."""
     chosen = _choose(backup, request)
     items = tuple(_restored(root, backup, item, request) for item in chosen)
+    if request.session is not None:  # of a whole home, nothing stands in the way of a recovery
+        Layout(root, os.path.join(root, items[0].path)).refuse_lookalike()
     _check_replaced(items, request, backup.path)
     erased = tuple(_erased_since(root, backup, chosen, request))
     manifest = backup.manifest
