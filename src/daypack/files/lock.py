@@ -13,6 +13,7 @@ from daypack.files.atomic import make_folders, refusal, release
 from daypack.forks import forks
 
 _SETTLED_SECONDS = 0.1  # longer than a clock tick of any kernel
+_COARSE_SECONDS = 2.1  # the same where times are stored in whole seconds, or in two: HFS+, exFAT
 
 
 class Watch:
@@ -36,7 +37,8 @@ class Watch:
         if status.st_mtime_ns == self._mtime:
             return True
         # Another change within the same clock tick would not change the time, so a recent time is not stored.
-        self._mtime = status.st_mtime_ns if time.time() - status.st_mtime > _SETTLED_SECONDS else 0
+        settled = _SETTLED_SECONDS if status.st_mtime_ns % 1_000_000_000 else _COARSE_SECONDS
+        self._mtime = status.st_mtime_ns if time.time() - status.st_mtime > settled else 0
         return False
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """The server as a process: how it starts, what it says, how it ends."""
 
+import resource
 import select
 import signal
 import socket
@@ -10,12 +11,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
+import pytest
 from memory_server import environment, make_token, read_log, run_daypack, start_server
 from tenants_server import Connection
 
 from daypack.memory.positions import Position
 from daypack.memory.tools import open_memory
 from daypack.serve.http.address import listen
+from daypack.serve.http.server import allow_connections
 
 
 def test_it_does_not_let_others_in_without_a_token(tmp_path: Path) -> None:
@@ -108,3 +111,31 @@ def test_what_it_prints_can_be_pasted_and_ctrl_c_ends_it(tmp_path: Path) -> None
     again = run_daypack(home, "memory", "search", "Harbour festival (sample)", "爵士乐队")
     assert "上海的爵士乐队" in again.stdout
     assert "Build 1185 passed" in run_daypack(home, "log", "sample").stdout
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "granted", "allowed", "limit"),
+    [
+        (256, resource.RLIM_INFINITY, 10_240, 5_000, 5_512),
+        (256, resource.RLIM_INFINITY, 10_240, 9_728, 10_240),  # macOS: no limit is shown, and this is the largest
+        (20_000, resource.RLIM_INFINITY, 0, 19_488, 20_000),  # more than that stays as it is
+        (256, resource.RLIM_INFINITY, 0, 20, 256),  # nothing is granted
+    ],
+)
+def test_the_limit_of_open_files_is_raised_as_far_as_the_system_grants(
+    soft: int, hard: int, granted: int, allowed: int, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = [soft]
+
+    def change(_: int, both: tuple[int, int]) -> None:
+        if both[0] > granted:
+            raise ValueError("current limit exceeds maximum limit")
+        limits.append(both[0])
+
+    def read(_: int) -> tuple[int, int]:
+        return soft, hard
+
+    monkeypatch.setattr(resource, "getrlimit", read)
+    monkeypatch.setattr(resource, "setrlimit", change)
+    assert allow_connections(5_000 if allowed == 5_000 else 100_000) == allowed
+    assert limits[-1] == limit

@@ -199,7 +199,7 @@ def test_without_an_exchange_of_names_a_rerun_finishes_too(
     def refuse(_: str, __: str) -> int:
         return errno.EINVAL
 
-    monkeypatch.setattr(exchange, "_renameat2", lambda: refuse)
+    monkeypatch.setattr(exchange, "_swap", lambda: refuse)
     backup = back_up(furnished(home), BackupRequest(), str(tmp_path / "b.tar")).path
     changed(home)
     before = said(home)

@@ -58,6 +58,7 @@ _START = msgspec.json.encode(
 _LEAST_CONNECTIONS = 20
 _ACCEPTED_AT_ONCE = 64  # by one round of the event loop; a connection that is replaced is closed three rounds later
 _FILES_IN_BETWEEN = 4 * _ACCEPTED_AT_ONCE
+_FILES_OF_MACOS = 10_240  # OPEN_MAX: macOS never refuses so many
 _OTHER_FILES = 256  # open files besides connections: stores, indexes, threads
 
 
@@ -151,13 +152,24 @@ def allow_connections(asked: int) -> int:
     needed = asked + _FILES_IN_BETWEEN + _OTHER_FILES
     most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        most = _raise_file_limit(soft, most, hard)
     if most == needed:
         return asked
     allowed = max(_LEAST_CONNECTIONS, most - _FILES_IN_BETWEEN - _OTHER_FILES)
     hint = f"for {asked:,} connections allow {needed:,} open files (ulimit -Hn)"
-    log.line("warning", "server.connections", asked=asked, allowed=allowed, files=hard, hint=hint)
+    log.line("warning", "server.connections", asked=asked, allowed=allowed, files=most, hint=hint)
     return allowed
+
+
+def _raise_file_limit(soft: int, most: int, hard: int) -> int:
+    """Raise the limit of open files as far as possible and return it; macOS refuses much although it shows no limit."""
+    for limit in (most, min(most, _FILES_OF_MACOS)):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, limit), hard))
+        except (ValueError, OSError):
+            continue
+        return max(soft, limit)
+    return soft
 
 
 def warm_up_types() -> None:

@@ -175,7 +175,7 @@ class Metrics:
         started = time.time()
         self._process = (
             Gauge("process_resident_memory_bytes", "Resident memory.", _resident_bytes),
-            Gauge("process_open_fds", "Open file descriptors.", lambda: len(os.listdir("/proc/self/fd"))),
+            Gauge("process_open_fds", "Open file descriptors.", lambda: len(os.listdir("/dev/fd"))),
             Gauge("process_start_time_seconds", "Start of the process since 1970.", lambda: started),
             Counter("process_cpu_seconds_total", "CPU time of the process.", _cpu_seconds),
         )
@@ -193,6 +193,7 @@ class Metrics:
 
 
 def _resident_bytes() -> float:
+    """Return the memory of the process; macOS has no such file, and the gauge is left out there."""
     with open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[1]) * _PAGE
 
