@@ -133,7 +133,7 @@ def plan_restore(root: str, backup: Backup, request: Request, guard: Guard | Non
     """Return the plan for an open backup."""
     chosen = _choose(backup, request)
     items = tuple(_restored(root, backup, item, request) for item in chosen)
-    if request.session is not None:  # of a whole home, nothing stands in the way of a recovery
+    if request.session is not None:  # of a whole home, a recovery matters more
         Layout(root, os.path.join(root, items[0].path)).refuse_lookalike()
     _check_replaced(items, request, backup.path)
     erased = tuple(_erased_since(root, backup, chosen, request))
