@@ -16,8 +16,8 @@ def messages_of(transcript: Transcript, *, children: bool = False) -> Iterator[d
     """Return the messages of a transcript; those of child agents only if asked for."""
     reader = transcript.reader(name_of)
     steps: list[Step] = []
-    for number, (raw, _) in enumerate(transcript.lines(), 1):
-        row = parse_row(number, raw)
+    for number, line in enumerate(transcript.lines.read(), 1):
+        row = parse_row(number, line.raw)
         if row.value is not None:
             steps += reader.read(row)
     steps += reader.finish()

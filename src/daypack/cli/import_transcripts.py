@@ -29,6 +29,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="keep system messages as instructions for later turns (default: as quoted history)",
     )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="read also what was imported before, to find changes in it (default: continue after it)",
+    )
     add_place(parser, session=None)
 
 
@@ -39,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     if args.session is not None and len(files) > 1:
         problem = f"--session takes one file, got {len(files)}"
         raise BadInput(problem, operation="import", place="arguments", hint="import them one by one, or omit --session")
-    place = Destination(args.home, args.agent, args.uid, args.session, args.trust_system)
+    place = Destination(args.home, args.agent, args.uid, args.session, args.trust_system, args.verify)
     reports: list[ImportReport] = []
     failures: list[DaypackError] = []
     for file in files:

@@ -14,6 +14,7 @@ from daypack.forks import forks
 
 _SETTLED_SECONDS = 0.1  # longer than a clock tick of any kernel
 _COARSE_SECONDS = 2.1  # the same where times are stored in whole seconds, or in two: HFS+, exFAT
+_MAX_PAUSE_SECONDS = 0.2  # between two attempts at a lock
 
 
 class Watch:
@@ -189,6 +190,25 @@ class LockableFile:
             with suppress(OSError):  # explicit: a child that was just forked may not have closed it yet
                 fcntl.flock(self.fd, fcntl.LOCK_UN)
         self.forget()
+
+
+@contextmanager
+def held_after_waiting(path: str, seconds: float, what: str) -> Generator[None]:
+    """Hold a lock on a file of its own; raise LockUnavailable if others hold it for so long.
+
+    Where there are no locks, everyone holds it.
+    """
+    end, pause = time.monotonic() + seconds, 0.005
+    while True:
+        with held_without_waiting(path) as held:
+            if held:
+                yield
+                return
+        if time.monotonic() >= end:
+            problem = f"{what} is still running after {seconds:,.0f} s"
+            raise LockUnavailable(problem, operation="lock", place=path, hint="try again when it has ended")
+        time.sleep(pause)
+        pause = min(2 * pause, _MAX_PAUSE_SECONDS)
 
 
 @contextmanager

@@ -1,21 +1,17 @@
 """Read transcript files and detect their formats from the first lines."""
 
-import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import closing, suppress
-from importlib import import_module
 from itertools import islice
-from typing import IO, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from daypack.importers.lines import FileLines, unreadable
 from daypack.importers.readers import claude_code, codex, codex_tui_log, openai_chat, swe_agent
-from daypack.importers.transcript import Row, parse_row, unreadable
-from daypack.plain_files import open_named
+from daypack.importers.transcript import Row, parse_row
 
 HEAD_LINES = 100
-_BOM = b"\xef\xbb\xbf"
-_ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
 
 
 class Sample(NamedTuple):
@@ -26,22 +22,10 @@ class Sample(NamedTuple):
     document: Any = None
 
 
-def read_lines(path: str) -> Generator[tuple[bytes, bool]]:
-    """Yield each line of a file, and True if the line is terminated."""
-    try:
-        with _open(path) as file:
-            for number, line in enumerate(file):
-                complete = line.endswith(b"\n")
-                text = line.rstrip(b"\r\n")
-                yield (text if number else text.removeprefix(_BOM)), complete
-    except (OSError, EOFError) as error:
-        raise unreadable(path, _describe(error), "give a readable file") from error
-
-
 def read_sample(path: str) -> Sample:
     """Read the first lines of a file, or all of it if the first line alone is not JSON."""
-    with closing(read_lines(path)) as lines:
-        head = [parse_row(number, raw) for number, (raw, _) in enumerate(islice(lines, HEAD_LINES), 1)]
+    with closing(FileLines(path).read()) as lines:
+        head = [parse_row(number, line.raw) for number, line in enumerate(islice(lines, HEAD_LINES), 1)]
         rows = tuple(row for row in head if row.raw.strip())
         if not rows:
             raise unreadable(path, "is empty", "give a transcript")
@@ -52,7 +36,7 @@ def read_sample(path: str) -> Sample:
         prefix = b"\n".join(row.raw for row in head)
         document = None
         with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
-            document = msgspec.json.decode(b"\n".join((prefix, *(raw for raw, _ in lines))))
+            document = msgspec.json.decode(b"\n".join((prefix, *(line.raw for line in lines))))
     return Sample(path, rows if document is None else (), document)
 
 
@@ -76,19 +60,3 @@ def _is_chat(value: object) -> bool:
     if openai_chat.is_message(value) or openai_chat.is_conversation(value):
         return True
     return isinstance(value, list) and any(map(openai_chat.is_conversation, cast(list[object], value)))
-
-
-def _open(path: str) -> IO[bytes]:
-    if not path.endswith(".zst"):
-        return open_named(path)
-    for name in _ZSTD_MODULES:
-        with suppress(ImportError):
-            module = import_module(name)
-            open_named(path).close()  # refuses what is no file
-            return module.open(path, "rb")
-    hint = f"unpack it with `zstd -d {os.path.basename(path)}`, or install the package zstandard"
-    raise unreadable(path, "is zstd-compressed, and no zstd module is installed", hint)
-
-
-def _describe(error: Exception) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error) or type(error).__name__

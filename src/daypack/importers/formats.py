@@ -6,7 +6,8 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from daypack.errors import BadInput
-from daypack.importers.format_detection import HEAD_LINES, Sample, detect_formats, read_lines, read_sample
+from daypack.importers.format_detection import HEAD_LINES, Sample, detect_formats, read_sample
+from daypack.importers.lines import FileLines, MemoryLines, unreadable
 from daypack.importers.readers import claude_code, codex, codex_tui_log, openai_chat, swe_agent
 from daypack.importers.transcript import (
     EXTRA_ROWS,
@@ -20,7 +21,6 @@ from daypack.importers.transcript import (
     parse_row,
     safe_name,
     text_of,
-    unreadable,
 )
 
 # Sub-agents that Claude Code starts for compaction: the session already contains their answer, the summary.
@@ -45,8 +45,9 @@ def find_files(format: str | None, path: str) -> list[str]:  # noqa: A002 — th
     files: list[str] = []
     for folder, folders, names in os.walk(path, onerror=refuse):
         folders.sort()
-        is_subagents = format in (None, claude_code.FORMAT) and os.path.basename(folder) == "subagents"
-        if is_subagents and os.path.isfile(f"{os.path.dirname(folder)}.jsonl"):
+        is_sub_agents = format in (None, claude_code.FORMAT) and os.path.basename(folder) == "subagents"
+        if is_sub_agents and os.path.isfile(f"{os.path.dirname(folder)}.jsonl"):
+            folders.clear()
             continue  # imported together with their session
         files += [os.path.join(folder, name) for name in sorted(names) if name.endswith(endings)]
     return files
@@ -62,7 +63,14 @@ def is_of_format(format: str | None, path: str) -> bool:  # noqa: A002
 
 
 def read_transcripts(format: str | None, path: str, session: str | None = None) -> Iterator[Transcript]:  # noqa: A002
-    """Yield the transcripts of one file of a format, or of the detected one; `session` overrides the session's name."""
+    """Yield the transcripts of one file and those of its sub-agents; `session` overrides the session's name."""
+    for transcript in read_file(format, path, session):
+        yield transcript
+        yield from (read_sub_agent(transcript, sub_agent) for sub_agent in transcript.sub_agents)
+
+
+def read_file(format: str | None, path: str, session: str | None = None) -> Iterator[Transcript]:  # noqa: A002
+    """Yield the transcripts of one file of a format, or of the detected one."""
     sample = read_sample(path)
     detected = detect_formats(sample)
     if format is None:
@@ -91,35 +99,59 @@ def _only(detected: dict[str, int], path: str) -> str:
 
 def _claude_code(sample: Sample, session: str | None) -> Iterator[Transcript]:
     name, agent = claude_code.session_id(sample.path, sample.rows)
-    parent = safe_name(session or name)
-    yield _claude_transcript(sample, (name, agent), parent)
-    session_folder = sample.path.removesuffix(".jsonl")
-    if agent or not os.path.isdir(session_folder):
+    transcript = _claude_transcript(sample, (name, agent), safe_name(session or name))
+    beside = sample.path.removesuffix(".jsonl")
+    if agent or not os.path.isdir(beside):
+        yield transcript
         return
-    folder = os.path.join(session_folder, "subagents")
-    for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-        if file.endswith(".jsonl") and os.path.getsize(os.path.join(folder, file)):
-            child = read_sample(os.path.join(folder, file))
-            ids = claude_code.session_id(child.path, child.rows)
-            agent_id = ids[1] or file.removesuffix(".jsonl").removeprefix("agent-")
-            yield _claude_transcript(child, (name, agent_id), parent)
+    results = os.path.join(beside, "tool-results")
+    yield transcript._replace(
+        files=tuple(path for path in _listed(results) if os.path.isfile(path)),
+        sub_agents=tuple(path for path in _walk(os.path.join(beside, "subagents")) if path.endswith(".jsonl")),
+    )
+
+
+def read_sub_agent(parent: Transcript, path: str) -> Transcript:
+    """Return the transcript of a sub-agent as a child of its parent's."""
+    sample = read_sample(path)
+    agent = claude_code.session_id(path, sample.rows)[1]
+    agent = agent or os.path.basename(path).removesuffix(".jsonl").removeprefix("agent-")
+    name = parent.origin.source.removeprefix(f"{claude_code.FORMAT}:")
+    return _claude_transcript(sample, (name, agent), parent.session)
+
+
+def find_parent(path: str) -> str | None:
+    """Return the transcript of the session that a sub-agent's transcript belongs to; None if there is none."""
+    folder = claude_code.session_folder(path)
+    main = f"{folder}.jsonl" if folder else ""
+    return main if os.path.isfile(main) else None
 
 
 def _claude_transcript(sample: Sample, ids: tuple[str, str], parent: str) -> Transcript:
     name, agent = ids
     source = f"{claude_code.FORMAT}:{name}/{agent}" if agent else f"{claude_code.FORMAT}:{name}"
-    results = os.path.join(sample.path.removesuffix(".jsonl"), "tool-results")
-    files = sorted(os.listdir(results)) if os.path.isdir(results) and not agent else []
     return Transcript(
         Origin(claude_code.FORMAT, sample.path, source, has_row_ids=True),
         child_session_name(parent, agent) if agent else parent,
-        partial(read_lines, sample.path),
+        FileLines(sample.path),
         partial(claude_code.ClaudeCode, agent=agent),
         claude_code.first_model(sample.rows),
         claude_code.first_cwd(sample.rows),
         (parent, safe_name(agent)) if agent and not agent.startswith(_COMPACTION_AGENT) else None,
-        tuple(path for file in files if os.path.isfile(path := os.path.join(results, file))),
     )
+
+
+def _listed(folder: str) -> list[str]:
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder))] if os.path.isdir(folder) else []
+
+
+def _walk(folder: str) -> Iterator[str]:
+    """Yield the files below a folder that are not empty, in order of their paths."""
+    for path in _listed(folder):
+        if os.path.isdir(path) and not os.path.islink(path):
+            yield from _walk(path)
+        elif os.path.isfile(path) and os.path.getsize(path):
+            yield path
 
 
 def _codex(sample: Sample, session: str | None) -> Iterator[Transcript]:
@@ -133,7 +165,7 @@ def _codex(sample: Sample, session: str | None) -> Iterator[Transcript]:
     reader = partial(codex_tui_log.CodexTuiLog, origin) if is_tui_log else partial(codex.Codex, origin)
     model = codex_tui_log.first_model(rows) if is_tui_log else codex.first_model(rows)
     cwd = codex_tui_log.first_cwd(rows) if is_tui_log else codex.first_cwd(rows)
-    yield Transcript(origin, safe_name(session or name), partial(read_lines, sample.path), reader, model, cwd)
+    yield Transcript(origin, safe_name(session or name), FileLines(sample.path), reader, model, cwd)
 
 
 def _openai(sample: Sample, session: str | None) -> Iterator[Transcript]:
@@ -146,15 +178,18 @@ def _openai(sample: Sample, session: str | None) -> Iterator[Transcript]:
         for number, conversation in enumerate(cast(list[object], document), 1):
             yield from _conversation(f"{sample.path}:{number}", conversation, f"{stem}:{number}", f"{name}-{number}")
     elif any(openai_chat.is_conversation(row.value) for row in sample.rows):
-        for number, (raw, _) in enumerate(read_lines(sample.path), 1):
-            if raw.strip():
-                value = parse_row(number, raw).value
+        for number, line in enumerate(FileLines(sample.path).read(), 1):
+            if line.raw.strip():
+                value = parse_row(number, line.raw).value
                 yield from _conversation(
-                    f"{sample.path}:{number}", raw if value is None else value, f"{stem}:{number}", f"{name}-{number}"
+                    f"{sample.path}:{number}",
+                    line.raw if value is None else value,
+                    f"{stem}:{number}",
+                    f"{name}-{number}",
                 )
     else:
         origin = Origin(openai_chat.FORMAT, sample.path, f"{openai_chat.FORMAT}:{stem}")
-        lines = partial(read_lines, sample.path)
+        lines = FileLines(sample.path)
         yield Transcript(origin, safe_name(name), lines, partial(openai_chat.OpenAIChat, origin))
 
 
@@ -162,7 +197,7 @@ def _conversation(path: str, value: object, source: str, session: str) -> Iterat
     """Yield one conversation of a file and its extra rows; a value that is not a conversation has only extra rows."""
     origin = Origin(openai_chat.FORMAT, path, f"{openai_chat.FORMAT}:{source}")
     if openai_chat.is_conversation(value):
-        lines = partial(_complete_rows, openai_chat.rows_of(value))
+        lines = MemoryLines(openai_chat.rows_of(value))
         model = text_of(object_of(value).get("model"))
         yield Transcript(origin, safe_name(session), lines, partial(openai_chat.OpenAIChat, origin), model)
     extra = [value] if isinstance(value, bytes) else openai_chat.extra_rows_of(value)
@@ -173,7 +208,7 @@ def _conversation(path: str, value: object, source: str, session: str) -> Iterat
 def _swe_agent(sample: Sample, session: str | None) -> Iterator[Transcript]:
     stem = _stem(sample.path)
     origin = Origin(swe_agent.FORMAT, sample.path, f"{swe_agent.FORMAT}:{stem}")
-    lines = partial(_complete_rows, swe_agent.rows_of(sample.document))
+    lines = MemoryLines(swe_agent.rows_of(sample.document))
     yield Transcript(origin, safe_name(session or stem), lines, partial(swe_agent.SweAgent, origin))
     if extra := swe_agent.extra_rows_of(sample.document):
         yield _extra_rows(origin, session or stem, extra)
@@ -182,15 +217,11 @@ def _swe_agent(sample: Sample, session: str | None) -> Iterator[Transcript]:
 def _extra_rows(origin: Origin, session: str, rows: list[bytes]) -> Transcript:
     """Return the rows beside a conversation as a transcript with its own source: the conversation may grow."""
     extra = Origin(origin.format, origin.path, f"{origin.source}{EXTRA_ROWS}", has_row_ids=True)
-    return Transcript(extra, safe_name(session), partial(_complete_rows, rows), _extra_row_reader)
+    return Transcript(extra, safe_name(session), MemoryLines(rows), _extra_row_reader)
 
 
 def _extra_row_reader(_: StoreBlob) -> RowReader:
     return ExtraRows()
-
-
-def _complete_rows(rows: list[bytes]) -> Iterator[tuple[bytes, bool]]:
-    return ((row, True) for row in rows)
 
 
 def _stem(path: str) -> str:

@@ -4,22 +4,30 @@
     import.row          {"format","source","line","row"}                         a row that is not a message, verbatim
     import.rolled_back  {"format","source","line","turns","messages":"messages:5-9"}    turns the user rolled back
     import.file         {"format","source","file","digest","text" or "blob"}     a side file that rows refer to
-    import.progress     {"format","source","path","lines","digest","totals"}     all rows up to here are stored
+    import.progress     {"format","source","path","lines","after","digest","totals","mark","reader"}
+                                                                                 all rows up to here are stored
 
 A row that cannot be parsed has "text" or "blob" instead of "row", and the reason in "problem".
+
+The digest of a progress covers the digest of the progress that it continues ("after", if any) and the bytes since. A
+progress with a mark (`lines.py`) and the reader's state is where the next import continues, without reading the file or
+the events before it. "highest" is in a progress if rows of an earlier version of the file beyond its line are stored.
 """
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from daypack.errors import BadMessage, BadSource
 from daypack.files import atomic, blobs
 from daypack.history.draft import draft_event
 from daypack.history.session import History
+from daypack.importers.imported_files import FILE, ImportedFiles
+from daypack.importers.lines import Mark
 from daypack.importers.transcript import EXTRA_ROWS, Origin, RawRow, Row, time_of
 from daypack.plain_files import open_plain
 from daypack.types.digest import digest_bytes, digest_of
@@ -27,9 +35,10 @@ from daypack.types.history import Event, File, Image, Message
 from daypack.types.source import Messages, parse_source
 
 BEGUN, ROW, ROLLED_BACK = "import.begun", "import.row", "import.rolled_back"
-FILE, PROGRESS = "import.file", "import.progress"
+PROGRESS = "import.progress"
 _MAX_TEXT_BYTES = 64 << 10  # larger unparsable rows are stored as blobs
 _MAX_ROW_BYTES = 8 << 20
+_NEWEST, _MOST_NEWEST = 64, 4096  # events that are read at a time, from the newest
 
 
 class Totals(msgspec.Struct):
@@ -40,12 +49,21 @@ class Totals(msgspec.Struct):
     rows: int = 0  # kept as events
 
 
-class Boundary(NamedTuple):
-    """All rows up to a line are stored; `digest` covers their bytes."""
+class Boundary(Struct, frozen=True):
+    """All rows up to a line are stored; `digest` covers the bytes since the boundary with the digest `after`."""
 
     lines: int = 0
     digest: str = ""
-    totals: Totals = Totals()
+    totals: Totals = field(default_factory=Totals)
+    after: str = ""
+    mark: Mark | None = None
+    reader: dict[str, Any] | None = None  # the state of the row reader
+    highest: int = 0
+
+    @property
+    def resumable(self) -> bool:
+        """True if nothing before it has to be read to continue after it."""
+        return self.mark is not None and self.reader is not None and self.highest <= self.lines
 
 
 class ImportLog:
@@ -60,13 +78,57 @@ class ImportLog:
         self._files: set[tuple[str, str]] = set()  # name and digest
         self._rows: list[tuple[int, int]] = []  # line and content hash
         self._stored_rows: Counter[int] = Counter()
-        for event in history.events.records():
+        self._whole = False  # all events were read
+        self._read_newest()
+
+    @property
+    def newest(self) -> Boundary:
+        """The newest progress; of a source that was not imported, the beginning of the file."""
+        return self.boundaries[-1] if self.boundaries else Boundary()
+
+    @property
+    def highest(self) -> int:
+        """The highest line of which anything is stored."""
+        lines = (max(boundary.lines, boundary.highest) for boundary in self.boundaries)
+        return max((*lines, *(line for line, _ in self._rows)), default=0)
+
+    def _read_newest(self) -> None:
+        """Read the events from the newest to the newest progress: an import that continues there needs no others."""
+        found: list[Event] = []
+        for event in self._newest_first():
+            if event.type.startswith("import."):
+                found.append(event)
+                if self._is_progress(event):
+                    break
+        else:
+            self._whole = True
+        for event in reversed(found):
+            self._fold(event)
+
+    def _newest_first(self) -> Iterator[Event]:
+        reader = self._history.events.reader
+        stop, count = reader.count(), _NEWEST
+        while stop > 0:
+            start = max(0, stop - count)
+            yield from reversed(reader.read(start, stop))
+            stop, count = start, min(2 * count, _MOST_NEWEST)
+
+    def _is_progress(self, event: Event) -> bool:
+        return event.type == PROGRESS and event.data.get("source") == self._origin.source
+
+    def read_all(self) -> None:
+        """Read all events, unless they were."""
+        if self._whole:
+            return
+        self.boundaries, self.rolled_back, self._files, self._rows = [], {}, set(), []
+        self._whole = True
+        for event in self._history.events.records():
             if event.type.startswith("import."):
                 self._fold(event)
 
     def _fold(self, event: Event) -> None:
         data = event.data
-        if data.get("source") == self._origin.source.removesuffix(EXTRA_ROWS):
+        if data.get("source") in (self._origin.source, self._origin.source.removesuffix(EXTRA_ROWS)):
             self.begun = True
         if data.get("source") != self._origin.source:
             return
@@ -75,7 +137,7 @@ class ImportLog:
         elif event.type == FILE:
             self._files.add((str(data.get("file")), str(data.get("digest"))))
         elif event.type == PROGRESS:
-            self.boundaries.append(Boundary(data["lines"], data["digest"], msgspec.convert(data["totals"], Totals)))
+            self.boundaries.append(msgspec.convert(data, Boundary))
         elif event.type == ROLLED_BACK:
             try:
                 reference = parse_source(data.get("messages", ""))
@@ -133,12 +195,22 @@ class ImportLog:
 
     def record_files(self, paths: Sequence[str]) -> None:
         """Record side files that are not stored yet."""
-        for path in paths:
+        files = ImportedFiles(self._history)
+        changed = files.changed(paths)
+        if not changed:
+            return
+        stored = files.stored(self._origin.source)
+        if stored is None:
+            self.read_all()
+            stored = self._files
+        for path in changed:
             with open_plain(path) as file:
                 data = file.read()
             name, digest = os.path.basename(path), digest_bytes(data)
-            if (name, digest) not in self._files:
+            if (name, digest) not in stored:
                 self.record(FILE, {"file": name, "digest": digest, **self._capture(data)})
+                stored.add((name, digest))
+        files.keep(self._origin.source, stored, changed)
 
     # Blobs
 

@@ -1,12 +1,22 @@
 """Import a file: each of its transcripts into a session, and sub-agents as children of their parents."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from daypack.config import Settings
-from daypack.errors import SessionMissing
-from daypack.importers.formats import read_transcripts
-from daypack.importers.import_transcript import ImportReport, Manner, import_transcript, record_child
+from daypack.errors import BadInput, SessionMissing
+from daypack.importers.formats import find_parent, read_file, read_sub_agent
+from daypack.importers.import_transcript import (
+    ImportReport,
+    Manner,
+    Problem,
+    import_transcript,
+    importing,
+    record_child,
+)
+from daypack.importers.imported_files import ImportedFiles, status_of
 from daypack.importers.transcript import Transcript
 from daypack.session import Session, open_session
 
@@ -15,7 +25,8 @@ class Destination(NamedTuple):
     """Where imported sessions are stored, and how; `session` overrides the name that a file gives its session.
 
     System messages of a transcript are stored as quoted history, which instructs no later turn; `trust_system` stores
-    them as instructions.
+    them as instructions. `verify` reads also what was imported before; `changed_only` leaves out sub-agents' files that
+    have not changed.
     """
 
     home: str | None = None
@@ -23,6 +34,8 @@ class Destination(NamedTuple):
     uid: str | None = None
     session: str | None = None
     trust_system: bool = False
+    verify: bool = False
+    changed_only: bool = False
 
     def open(self, name: str, model: str | None = None, *, create: bool = True) -> Session:
         """Open a session at this destination."""
@@ -36,31 +49,75 @@ def import_file(
     destination: Destination,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> list[ImportReport]:
-    """Store the new part of a file and return one report per transcript in it."""
+    """Store the new part of a file and of its sub-agents' files, and return one report per transcript in them."""
     reports: list[ImportReport] = []
-    for transcript in read_transcripts(format, path, destination.session):
-        manner = Manner(named=destination.session is not None, trust_system=destination.trust_system)
-        report = import_transcript(transcript, destination.open, on_progress, manner)
-        if transcript.parent:
-            _record_with_parent(transcript, destination, reports)
+    for transcript in read_file(format, path, destination.session):
+        report = _import(transcript, destination, on_progress)
         if reports and (reports[-1].path, reports[-1].session) == (report.path, report.session):
             _add_extra_rows(reports[-1], report)
-        else:
-            reports.append(report)
+            continue
+        reports.append(report)
+        if transcript.parent:
+            _record_with_parent(transcript, destination)
+        reports += _import_sub_agents(transcript, report, destination, on_progress)
     return reports
 
 
-def _record_with_parent(transcript: Transcript, destination: Destination, reports: list[ImportReport]) -> None:
+def take_in(
+    path: str, destination: Destination, on_progress: Callable[[int], None] = lambda _: None
+) -> list[ImportReport]:
+    """Store what is new of a session and of its sub-agents, given the file of any of them.
+
+    The first report is that of the session, the others are those of sub-agents that changed. The file of a sub-agent
+    whose session has no file yet is imported alone; it becomes a child when that is imported.
+    """
+    return import_file(None, find_parent(path) or path, destination._replace(changed_only=True), on_progress)
+
+
+def _import(transcript: Transcript, destination: Destination, on_progress: Callable[[int], None]) -> ImportReport:
+    manner = Manner(destination.session is not None, destination.trust_system, destination.verify)
+    return import_transcript(transcript, destination.open, on_progress, manner)
+
+
+def _import_sub_agents(
+    parent: Transcript, report: ImportReport, destination: Destination, on_progress: Callable[[int], None]
+) -> Iterator[ImportReport]:
+    """Import sub-agents as children of a session; a file that cannot be read is a problem of the session's report."""
+    for path in _changed_sub_agents(parent, destination):
+        status = status_of(path)  # before it is read: it may grow meanwhile
+        try:
+            transcript = read_sub_agent(parent, path)
+            yield _import(transcript, destination, on_progress)
+        except BadInput as error:
+            report.problems.append(Problem(0, f"{os.path.basename(path)}: {error.problem}"))
+            continue
+        with destination.open(parent.session, create=False) as session, importing(session):
+            if transcript.parent:
+                _record_child(session, transcript, destination)
+                report.children = sorted({*report.children, transcript.parent[1]})
+            if status:
+                ImportedFiles(session.history).keep_sub_agent(path, status, transcript.session)
+
+
+def _changed_sub_agents(parent: Transcript, destination: Destination) -> Sequence[str]:
+    if not (parent.sub_agents and destination.changed_only):
+        return parent.sub_agents
+    with destination.open(parent.session, create=False) as session:
+        known = ImportedFiles(session.history)
+        return [path for path in parent.sub_agents if not known.has_sub_agent(path)]
+
+
+def _record_with_parent(transcript: Transcript, destination: Destination) -> None:
     """Record a child with its parent if the parent has been imported."""
-    parent, name = transcript.parent or ("", "")
-    try:
-        with destination.open(parent, create=False) as session, destination.open(transcript.session) as child:
-            record_child(session, name, child)
-    except SessionMissing:
-        return
-    for report in reports:
-        if report.session == parent and name not in report.children:
-            report.children = sorted([*report.children, name])
+    parent = transcript.parent[0] if transcript.parent else ""
+    with suppress(SessionMissing), destination.open(parent, create=False) as session, importing(session):
+        _record_child(session, transcript, destination)
+
+
+def _record_child(session: Session, transcript: Transcript, destination: Destination) -> None:
+    name = transcript.parent[1] if transcript.parent else transcript.session
+    with destination.open(transcript.session, create=False) as child:
+        record_child(session, name, child)
 
 
 def _add_extra_rows(report: ImportReport, extra: ImportReport) -> None:

@@ -1,22 +1,26 @@
 """Import one transcript into a session in batches; every message is stored once, even after an interruption.
 
-A later import finds the newest `import.progress` event whose digest still matches the file and continues after it. The
-messages of a batch are written before its other rows, and those before the progress event: a crash in between repeats
-the batch, and client keys and row contents identify what is already stored.
+A later import continues at the offset of the newest `import.progress` event, if the file has the same bytes before it;
+otherwise after the newest one whose digest matches, which takes reading the whole file. The messages of a batch are
+written before its other rows, and those before the progress event: a crash in between repeats the batch, and client
+keys and row contents identify what is already stored.
 """
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any, NamedTuple
 
 import msgspec
 
 from daypack.derived.children import put_child, read_children
 from daypack.errors import BadMessage, KeyConflict
 from daypack.files import atomic
+from daypack.files.lock import held_after_waiting
 from daypack.history.draft import draft_from, same_payload
 from daypack.importers.import_events import BEGUN, PROGRESS, ROLLED_BACK, Boundary, ImportLog, Totals
+from daypack.importers.import_start import PartDigest, find_start
+from daypack.importers.lines import Line, unreadable
 from daypack.importers.transcript import (
     Draft,
     RawRow,
@@ -27,20 +31,17 @@ from daypack.importers.transcript import (
     Transcript,
     child_session_name,
     parse_row,
-    unreadable,
 )
 from daypack.session import Session
 from daypack.types.authority import QUOTED, is_quoted
 from daypack.types.history import Event, Message
 from daypack.types.source import Messages
 
-if TYPE_CHECKING:
-    from hashlib import _Hash  # pyright: ignore[reportPrivateUsage] — the only name its type has
-
 OpenSession = Callable[[str, str | None], Session]  # opens or creates a session, given its name and model
 _BATCH_MESSAGES = 1000
 _BATCH_STEPS = 5000
 _BATCH_BYTES = 8 << 20
+_WAIT_SECONDS = 600.0  # for another import into the session: a transcript of 1 GB takes three minutes
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -56,6 +57,8 @@ class ImportReport(msgspec.Struct):
     path: str
     format: str
     session: str
+    agent: str = ""  # where the session is stored
+    parent: str = ""  # the session of a sub-agent's parent
     messages: int = 0
     new: int = 0
     known: int = 0
@@ -73,6 +76,7 @@ class Manner(NamedTuple):
 
     named: bool = False  # the session, so it may hold other messages
     trust_system: bool = False  # system messages instruct; otherwise they are quoted history
+    verify: bool = False  # that nothing changed in the part that was imported: read all of it
 
 
 def import_transcript(
@@ -81,16 +85,23 @@ def import_transcript(
     """Store the new part of a transcript."""
     with ExitStack() as stack:
         session = stack.enter_context(open_session(transcript.session, transcript.model))
+        stack.enter_context(importing(session))
 
         def open_child(name: str) -> Session:
             return stack.enter_context(open_session(name, transcript.model))
 
         run = _Import(transcript, session, open_child, trust_system=manner.trust_system)
         run.begin(named=manner.named)
-        run.store(on_progress)
+        run.store(on_progress, verify=manner.verify)
         for name, child in run.children.items():
             record_child(session, name, child)
         return run.report
+
+
+def importing(session: Session) -> AbstractContextManager[None]:
+    """Exclude other imports into a session, in this process and others, and wait for them."""
+    path = os.path.join(session.history.layout.offsets, "importing")
+    return held_after_waiting(path, _WAIT_SECONDS, f"another import into session {session.name}")
 
 
 def record_child(parent: Session, name: str, child: Session) -> bool:
@@ -170,6 +181,19 @@ class _Batch:
         self.entries.append(entry)
 
 
+class _Position:
+    """How far the file was read."""
+
+    def __init__(self, lines: int, digest: PartDigest) -> None:
+        self.lines = lines
+        self.digest = digest  # since the last boundary
+        self.line: Line | None = None
+
+    def advance(self, number: int, line: Line) -> None:
+        self.lines, self.line = number, line
+        self.digest.add(line.raw)
+
+
 class _Import:
     """The import of one transcript into one session."""
 
@@ -180,7 +204,8 @@ class _Import:
         self.transcript = transcript
         self.origin = transcript.origin
         self.session = session
-        self.report = ImportReport(self.origin.path, self.origin.format, session.name)
+        parent = transcript.parent[0] if transcript.parent else ""
+        self.report = ImportReport(self.origin.path, self.origin.format, session.name, session.agent, parent)
         self.children: dict[str, Session] = {}
         self._open_child = open_child
         self._log = ImportLog(session.history, self.origin)
@@ -199,32 +224,29 @@ class _Import:
             atomic.replace(self.session.history.layout.cwd, f"{self.transcript.cwd}\n".encode())
         self._log.record(BEGUN, {"path": os.path.abspath(self.origin.path)})
 
-    def store(self, on_progress: Callable[[int], None]) -> None:
+    def store(self, on_progress: Callable[[int], None], *, verify: bool) -> None:
         """Read and store everything after the part that earlier imports stored."""
-        start, digest = self._find_start()
+        reader = self.transcript.reader(self._log.store_blob)
+        start, lines = self._start(reader, verify=verify)
         self._totals = msgspec.structs.replace(start.totals)
         self.report.known = start.totals.messages
         self._log.start_after(start.lines)
-        reader = self.transcript.reader(self._log.store_blob)
-        batch, lines = _Batch(trust_system=self._trust_system), start.lines
-        for number, (raw, complete) in enumerate(self.transcript.lines(), 1):
-            if number <= start.lines:
-                reader.observe(Row(number, raw))
-                continue
-            row = parse_row(number, raw)
-            if row.problem and not complete:
-                self._commit(reader, batch, lines, digest)
+        batch = _Batch(trust_system=self._trust_system)
+        position = _Position(start.lines, PartDigest(start.digest))
+        for number, line in lines:
+            row = parse_row(number, line.raw)
+            if row.problem and not line.complete:
+                self._commit(reader, batch, position)
                 self._keep_incomplete(row)
                 break
             if batch.full and reader.is_boundary(row):
-                self._commit(reader, batch, lines, digest)
+                self._commit(reader, batch, position)
                 batch = _Batch(trust_system=self._trust_system)
                 on_progress(self._totals.messages)
-            lines = number
-            digest.update(raw + b"\n")
+            position.advance(number, line)
             self._read(reader, row, batch)
         else:
-            self._commit(reader, batch, lines, digest)
+            self._commit(reader, batch, position)
         self._log.record_files(self.transcript.files)
         for name, value in msgspec.structs.asdict(self._totals).items():
             setattr(self.report, name, value)
@@ -232,25 +254,25 @@ class _Import:
 
     # The part that earlier imports stored
 
-    def _find_start(self) -> tuple[Boundary, "_Hash"]:
-        """Return the newest boundary that still matches the file, and the digest up to it."""
-        from hashlib import sha256  # noqa: PLC0415 — 2 ms that other commands need not pay
+    def _start(self, reader: RowReader, *, verify: bool) -> tuple[Boundary, Iterator[tuple[int, Line]]]:
+        """Return the newest boundary that the file still has, and the lines after it with their numbers."""
+        newest, lines = self._log.newest, self.transcript.lines
+        if newest.resumable and newest.mark and not verify and lines.matches(newest.mark):
+            reader.resume(newest.reader or {})
+            return newest, enumerate(lines.read_after(newest.mark), newest.lines + 1)
+        self._log.read_all()
+        start, changed = find_start(lines, self._log.boundaries)
+        if changed:
+            self._report_change(changed)
+        return start, self._observed(reader, start.lines)
 
-        digest = sha256()
-        start, digest_at_start = Boundary(), digest.copy()
-        boundaries = {boundary.lines: boundary for boundary in self._log.boundaries}
-        last = max(boundaries, default=0)
-        for number, (raw, _) in enumerate(self.transcript.lines() if last else (), 1):
-            digest.update(raw + b"\n")
-            if number in boundaries:
-                if boundaries[number].digest == _prefixed(digest):
-                    start, digest_at_start = boundaries[number], digest.copy()
-                else:
-                    self._report_change(number)
-                    break
-            if number == last:
-                break
-        return start, digest_at_start
+    def _observed(self, reader: RowReader, stop: int) -> Iterator[tuple[int, Line]]:
+        """Yield the numbered lines after the first ones, which the reader observes."""
+        for number, line in enumerate(self.transcript.lines.read(), 1):
+            if number <= stop:
+                reader.observe(Row(number, line.raw))
+            else:
+                yield number, line
 
     def _report_change(self, line: int) -> None:
         """Report that the imported part of the file changed; refuse formats whose rows have no ids to match by."""
@@ -273,7 +295,7 @@ class _Import:
             for step in reader.read(row):
                 batch.add(step)
 
-    def _commit(self, reader: RowReader, batch: _Batch, lines: int, digest: "_Hash") -> None:
+    def _commit(self, reader: RowReader, batch: _Batch, position: _Position) -> None:
         """Store a batch and record the line it reaches."""
         for step in reader.finish():
             batch.add(step)
@@ -285,13 +307,25 @@ class _Import:
         self.report.new_rows += len(events)
         self._totals.rows += len(batch.raw_rows)
         self.report.problems += [Problem(raw.row.number, raw.problem) for raw in batch.raw_rows if raw.problem]
-        advanced = lines > max((boundary.lines for boundary in self._log.boundaries), default=0)
+        advanced = position.lines > max((boundary.lines for boundary in self._log.boundaries), default=0)
         if events or advanced or self.report.new > new_before:
-            facts = {"path": os.path.abspath(self.origin.path), "lines": lines, "digest": _prefixed(digest)}
-            self._log.record(PROGRESS, {**facts, "totals": msgspec.structs.asdict(self._totals)})
+            self._record_progress(position, reader.state())
+
+    def _record_progress(self, position: _Position, state: dict[str, Any] | None) -> None:
+        facts = {"path": os.path.abspath(self.origin.path), "lines": position.lines, "after": position.digest.after}
+        facts |= {"digest": str(position.digest), "totals": msgspec.structs.asdict(self._totals)}
+        mark = self.transcript.lines.mark(position.line) if position.line else None
+        if mark and state is not None:
+            facts |= {"mark": msgspec.to_builtins(mark), "reader": state}
+        if (highest := self._log.highest) > position.lines:
+            facts["highest"] = highest
+        self._log.record(PROGRESS, facts)
+        position.digest = PartDigest(str(position.digest))
 
     def _rollback_events(self, batch: _Batch, stored: Sequence[Message | None], newest: int) -> list[Event]:
         events: list[Event] = []
+        if batch.rollbacks:
+            self._log.read_all()  # turns that were rolled back before are not counted again
         for position, rollback in batch.rollbacks:
             line = rollback.row.number
             if line in self._log.rolled_back:
@@ -387,7 +421,3 @@ class _Import:
     def _newest_seq(self) -> int:
         newest = self.session.tail(1)
         return newest[0].seq if newest else 0
-
-
-def _prefixed(digest: "_Hash") -> str:
-    return f"sha256:{digest.hexdigest()}"

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
 
-from daypack.errors import BadInput
 from daypack.history.draft import MAX_DEPTH
 from daypack.history.layout import MAX_NAME_BYTES
+from daypack.importers.lines import Lines
 from daypack.types.history import Message
 
 EXTRA_ROWS = "#extra"  # suffix of a conversation's source for the rows beside it
@@ -82,6 +82,14 @@ class RowReader(Protocol):
         """Yield the steps that were held back."""
         ...
 
+    def state(self) -> dict[str, Any] | None:
+        """Return what later rows depend on, when nothing is held back; None if that is too much to keep."""
+        ...
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Continue after the rows that an earlier import stored, given its state, without observing them."""
+        ...
+
 
 class ExtraRows:
     """Keeps every row raw: for the rows beside a conversation."""
@@ -101,6 +109,13 @@ class ExtraRows:
         """Yield nothing: no row is held back."""
         yield from ()
 
+    def state(self) -> dict[str, Any] | None:
+        """Return nothing: later rows do not depend on earlier ones."""
+        return {}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Continue: later rows do not depend on earlier ones."""
+
 
 class Origin(NamedTuple):
     """Where a transcript comes from."""
@@ -116,12 +131,13 @@ class Transcript(NamedTuple):
 
     origin: Origin
     session: str
-    lines: Callable[[], Iterator[tuple[bytes, bool]]]  # the bytes of each row, and True if it is complete
+    lines: Lines
     reader: Callable[[StoreBlob], RowReader]
     model: str | None = None
     cwd: str | None = None
     parent: tuple[str, str] | None = None  # the parent session, and the name of this child in it
     files: tuple[str, ...] = ()  # side files that rows refer to
+    sub_agents: tuple[str, ...] = ()  # files with transcripts of sub-agents
 
 
 def parse_row(number: int, raw: bytes) -> Row:
@@ -232,8 +248,3 @@ def digest_hex(data: bytes) -> str:
     from hashlib import sha256  # noqa: PLC0415 — 2 ms that other commands need not pay
 
     return sha256(data).hexdigest()
-
-
-def unreadable(path: str, problem: str, hint: str) -> BadInput:
-    """Return the error for a file that cannot be imported."""
-    return BadInput(problem, operation="import", place=path, hint=hint)

@@ -54,11 +54,17 @@ def session_id(path: str, head: Sequence[Row]) -> tuple[str, str]:
     session = first_text(fields.get("sessionId") for fields in rows)
     agent = first_text(fields.get("agentId") for fields in rows if fields.get("isSidechain"))
     if agent and stem == f"agent-{agent}":
-        folder = os.path.dirname(os.path.abspath(path))
-        if os.path.basename(folder) == "subagents":
-            return os.path.basename(os.path.dirname(folder)), agent
-        return session or stem, agent
+        folder = session_folder(path)
+        return os.path.basename(folder) if folder else session or stem, agent
     return (stem if _UUID.fullmatch(stem) or not session else session), ""
+
+
+def session_folder(path: str) -> str | None:
+    """Return the folder of the session that the file of a sub-agent is in, at any depth below `subagents`."""
+    folder = os.path.dirname(os.path.abspath(path))
+    while os.path.basename(folder) not in ("subagents", ""):
+        folder = os.path.dirname(folder)
+    return os.path.dirname(folder) if os.path.basename(folder) else None
 
 
 def first_model(head: Sequence[Row]) -> str | None:
@@ -132,6 +138,13 @@ class ClaudeCode:
         """Yield the messages that might have continued."""
         for child in list(self._open):
             yield from self._close(child)
+
+    def state(self) -> dict[str, Any] | None:
+        """Return nothing, or None after rows of sub-agents: later ones may refer to any of them."""
+        return None if self._threads else {}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Continue: there were no rows of sub-agents."""
 
     def _close(self, child: str) -> Iterator[Step]:
         group = self._open.pop(child, None)

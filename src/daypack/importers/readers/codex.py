@@ -13,7 +13,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from daypack.importers.readers.openai_responses import ITEMS, ResponseItems
-from daypack.importers.transcript import Origin, RawRow, Rollback, Row, Step, StoreBlob, first_text, object_of, text_of
+from daypack.importers.transcript import (
+    Origin,
+    RawRow,
+    Rollback,
+    Row,
+    Step,
+    StoreBlob,
+    first_text,
+    object_of,
+    parse_row,
+    text_of,
+)
 from daypack.types.history import Message
 
 FORMAT = "codex"
@@ -67,7 +78,9 @@ class Codex:
         self._items = ResponseItems(origin, store_blob, _item)
 
     def observe(self, row: Row) -> None:
-        """See a row that an earlier import stored: later rows do not depend on it."""
+        """See a row that an earlier import stored: it may name the model of later rows."""
+        if b'"turn_context"' in row.raw:
+            self._note_model(parse_row(row.number, row.raw))
 
     def is_boundary(self, row: Row) -> bool:
         """Return True if all messages before this row are complete."""
@@ -81,7 +94,7 @@ class Codex:
         kind, payload = row.fields.get("type"), object_of(row.fields.get("payload"))
         if kind in ("turn_context", "compacted"):
             yield from self._items.finish()
-            self._items.model = text_of(payload.get("model")) or self._items.model
+            self._note_model(row)
         yield RawRow(row)
         turns = payload.get("num_turns")
         if kind == "event_msg" and payload.get("type") == "thread_rolled_back" and isinstance(turns, int):
@@ -91,6 +104,19 @@ class Codex:
     def finish(self) -> Iterator[Step]:
         """Yield the message that might have continued."""
         yield from self._items.finish()
+
+    def state(self) -> dict[str, Any] | None:
+        """Return the model of later rows."""
+        return {"model": self._items.model}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Continue with the model of earlier rows."""
+        self._items.model = text_of(state.get("model"))
+
+    def _note_model(self, row: Row) -> None:
+        payload = object_of(row.fields.get("payload"))
+        if row.fields.get("type") in ("turn_context", "compacted"):
+            self._items.model = text_of(payload.get("model")) or self._items.model
 
 
 def is_turn(message: Message) -> bool:

@@ -92,6 +92,13 @@ class CodexTuiLog:
         self._thinking, self._complete = "", False
         yield from ()
 
+    def state(self) -> dict[str, Any] | None:
+        """Return nothing: later rows do not depend on earlier ones."""
+        return {}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Continue: later rows do not depend on earlier ones."""
+
     def _collect_thinking(self, event: dict[str, Any]) -> None:
         if event.get("type") in _REASONING:
             self._thinking = (

@@ -95,6 +95,14 @@ class OpenAIChat:
         """Yield the message that might have continued."""
         yield from self._items.finish()
 
+    def state(self) -> dict[str, Any] | None:
+        """Return the id of the newest legacy call, whose result may follow."""
+        return {"call": self._last_call_id}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Continue after the newest legacy call."""
+        self._last_call_id = text_of(state.get("call")) or ""
+
     def _draft(self, row: Row) -> Draft:
         fields = row.fields
         thinking = [name for name in _THINKING_FIELDS if text_of(fields.get(name))]

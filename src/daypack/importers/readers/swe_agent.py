@@ -97,6 +97,13 @@ class SweAgent:
         """Yield nothing: no row is held back."""
         yield from ()
 
+    def state(self) -> dict[str, Any] | None:
+        """Return nothing: later rows do not depend on earlier ones."""
+        return {}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Continue: later rows do not depend on earlier ones."""
+
 
 def _messages_of(steps: list[Any]) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
