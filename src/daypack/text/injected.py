@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from daypack.types.digest import digest_text
+from daypack.types.names import one_line
 
 Fence = Literal["instructions", "note", "data", "past"]
 
@@ -42,6 +43,22 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 def wrap(fence: Fence, mark: str, text: str, attributes: str = "") -> str:
     """Return a text between fences; `mark` must not occur in it."""
     return f'<{fence} id="{mark}"{attributes}>\n{text}\n</{fence} {mark}>'
+
+
+def mark_for(text: str, digest: str = "") -> str:
+    """Return a mark that a text does not contain, whatever its author tried; the same for the same text."""
+    digest = digest or digest_text(text)
+    mark = digest[7:15]
+    while mark in text:
+        digest = digest_text(f"sha256-{digest[7:]}+")
+        mark = digest[7:15]
+    return mark
+
+
+def name_attribute(name: str) -> str:
+    """Return the attribute of a fence that says what is in it."""
+    shown = one_line(name.replace('"', "'").replace("<", "(").replace(">", ")"))
+    return f' name="{shown}"'
 
 
 def strip_injected(text: str, was_shown: Callable[[str], bool]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from daypack.text.injected import PAST_INTRODUCTION, wrap
+from daypack.text.injected import PAST_INTRODUCTION, mark_for, name_attribute, wrap
 from daypack.text.redact.redact import redact, redact_value
 from daypack.turn.items import Excerpt, Item, TokenMeter
 from daypack.turn.pack.reference import redact_reference, show_reference
@@ -17,7 +17,6 @@ from daypack.types.authority import INSTRUCTING, Authority, authority_of, is_quo
 from daypack.types.digest import digest_bytes, digest_text
 from daypack.types.history import Message
 from daypack.types.kinds import Target
-from daypack.types.names import one_line
 
 SEPARATOR = "\n\n"
 QUOTED_SYSTEM = "a system message of the imported conversation"
@@ -54,7 +53,7 @@ def show_all(items: Sequence[Item]) -> Iterator[tuple[tuple[str, ...], str]]:
 def show_excerpts(excerpts: Sequence[Excerpt]) -> str:
     """Return all excerpts as one text, under their dates."""
     text = excerpts_text(excerpts)
-    return wrap("past", _marker(text, digest_text(text)), f"{PAST_INTRODUCTION}\n{text}")
+    return wrap("past", mark_for(text), f"{PAST_INTRODUCTION}\n{text}")
 
 
 def excerpts_text(excerpts: Sequence[Excerpt]) -> str:
@@ -71,22 +70,12 @@ def excerpts_text(excerpts: Sequence[Excerpt]) -> str:
 
 def fence(text: str, title: str, authority: Authority, digest: str) -> str:
     """Return a text between fences that say its name and, below that of an agent, its authority."""
-    name = one_line(title.replace('"', "'").replace("<", "(").replace(">", ")"))
-    marker = _marker(text, digest)
+    name, mark = name_attribute(title), mark_for(text, digest)
     if authority in INSTRUCTING:
-        return wrap("instructions", marker, text, f' name="{name}"')
+        return wrap("instructions", mark, text, name)
     if authority == "agent":
-        return wrap("note", marker, text, f' name="{name}"')
-    return wrap("data", marker, text, f' name="{name}" authority="{authority}"')
-
-
-def _marker(text: str, digest: str) -> str:
-    """Return a marker that the text does not contain, whatever its author tried; the same for the same text."""
-    marker = digest[7:15]
-    while marker in text:
-        digest = digest_text(f"sha256-{digest[7:]}+")
-        marker = digest[7:15]
-    return marker
+        return wrap("note", mark, text, name)
+    return wrap("data", mark, text, f'{name} authority="{authority}"')
 
 
 def measurer(meter: TokenMeter, *, redacting: bool, target: Target = "model") -> Measure:
