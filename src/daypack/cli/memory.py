@@ -1,7 +1,6 @@
 """Memories across sessions: create, fill, search, read, export, bind to a session, erase."""
 
 import argparse
-import os
 from collections.abc import Callable, Iterable, Iterator
 
 from daypack.cli.input import read_text
@@ -227,7 +226,7 @@ def _mention_set_aside(args: argparse.Namespace, *, is_empty: bool) -> bool:
     from daypack.history.layout import find_home  # noqa: PLC0415 — only for lists
     from daypack.memory.store.salvage import kept_aside  # noqa: PLC0415
 
-    kept = kept_aside(os.path.join(find_home(args.home, args.uid).memory, "store.sqlite"))
+    kept = kept_aside(find_home(args.home, args.uid).store)
     if not kept.unowned and not (is_empty and (kept.records or kept.files)):
         return False
     missing = [f"{counted(kept.unowned, 'memory', 'memories')} without a known owner"] if kept.unowned else []

@@ -128,6 +128,16 @@ class Home(NamedTuple):
         return os.path.join(self.folder, "memory")
 
     @property
+    def store(self) -> str:
+        """The file with all memories."""
+        return os.path.join(self.memory, "store.sqlite")
+
+    @property
+    def memory_indexes(self) -> str:
+        """The folder with the search index of each memory."""
+        return os.path.join(self.memory, "index")
+
+    @property
     def audit(self) -> str:
         """The folder of the audit log."""
         return os.path.join(self.folder, "audit")
@@ -310,4 +320,5 @@ DERIVED = {
     "gc_policy": "gc.policy",
     "ledger": "ledger.json",
     "search": "search.sqlite",
+    "recap": "recap.json",
 }

@@ -82,8 +82,8 @@ def open_backend(place: Home) -> Backend:
 
         return open_embedder(config.embedding_model or default_embedding_model(place.models), models=place.models)
 
-    store = SqliteStore(os.path.join(place.memory, "store.sqlite"))
-    indexes = IndexCache(os.path.join(place.memory, "index"), embedder)
+    store = SqliteStore(place.store)
+    indexes = IndexCache(place.memory_indexes, embedder)
     positions = Positions(os.path.join(place.memory, "positions.key"))
     limits = read_limits(file, place.config)
     audit = AuditLog(place.audit, flock=config.locking == "flock")

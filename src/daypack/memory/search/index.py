@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from daypack.errors import DaypackError, StorageFailed
 from daypack.files.atomic import discard
+from daypack.memory.search.lookup import WORDS
 from daypack.memory.search.skipped import Skipped
 from daypack.memory.search.vectors import EntryVectors, VectorQuery
 from daypack.memory.store.port import next_after, split_damaged
@@ -112,7 +113,7 @@ class Index:
     def __init__(self, folder: str, feed: Feed, embedder: "Embedder | None" = None) -> None:
         self.folder = folder
         self._feed = feed
-        self._words = Lexical(os.path.join(folder, "words.sqlite"), postings=POSTINGS)
+        self._words = Lexical(os.path.join(folder, WORDS), postings=POSTINGS)
         self._documents = Lexical(os.path.join(folder, "documents.sqlite"))
         self._vectors = EntryVectors(folder, embedder) if embedder else None
         self._notes = _Notes()

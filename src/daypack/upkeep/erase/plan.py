@@ -74,7 +74,7 @@ class Erasure:
         self.places = self._find_places(request)
         bound, self._remote = bound_memories(self.places)
         self._memory_ids: frozenset[str] | None = None if request.everywhere else bound
-        self.has_store = os.path.exists(os.path.join(home.memory, "store.sqlite"))
+        self.has_store = os.path.exists(home.store)
         self.backend: Backend = open_backend(home)
         if request.memory is not None:
             self._memory_ids = (self._memory_ids or frozenset()) | {self._find_memory(request.memory)}
