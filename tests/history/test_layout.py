@@ -187,6 +187,7 @@ def test_derived_files_have_their_names_and_are_all_under_context(session: Sessi
         "context/errors.jsonl",
         "context/ledger.json",
         "context/search.sqlite",
+        "context/recap.json",
     }
 
 
