@@ -256,3 +256,12 @@ def test_the_command_is_this_program_by_its_full_path(tmp_path: Path, monkeypatc
     ]  # fmt: skip
     program.chmod(0o644)
     assert mcp.own_command(parser.parse_args([]))[:3] == [sys.executable, "-m", "daypack"]
+
+
+def test_claude_code_loads_the_tools_unless_the_user_switched_that_off(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write(plan("claude", str(path), COMMAND))
+    assert read_entry("claude", path.read_text())["alwaysLoad"] is True
+    path.write_text('{"mcpServers": {"daypack": {"command": "old", "alwaysLoad": false}}}')
+    write(plan("claude", str(path), COMMAND))
+    assert read_entry("claude", path.read_text())["alwaysLoad"] is False

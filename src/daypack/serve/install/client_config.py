@@ -20,6 +20,8 @@ _BACKUP = ".before-daypack"
 # By default Codex waits 60 s for a tool; the first search after a large import may take longer.
 _CODEX_LIMITS = {"startup_timeout_sec": 10, "tool_timeout_sec": 120}
 
+# Of Claude Code: without it the model sees only the names of the tools. A user may have switched it off.
+_CHOICES = {"alwaysLoad": True}
 _REMOTE_FIELDS = ("url", "httpUrl")  # such an entry points to a running server and is not overwritten
 _WITH_COMMENTS = ("gemini",)  # its settings may have comments
 
@@ -75,7 +77,7 @@ def print_entry(client: str, command: Sequence[str]) -> str:
 
 def list_snippets(url: str, *, token_required: bool) -> tuple[Snippet, ...]:
     """Return what to paste so that each client connects to `url`. Tokens stay in the environment, not in the files."""
-    claude: dict[str, Any] = {"type": "http", "url": url}
+    claude: dict[str, Any] = {"type": "http", "url": url, **_CHOICES}
     gemini: dict[str, Any] = {"httpUrl": url}
     codex = [f"[mcp_servers.{NAME}]", f'url = "{url}"']
     command = f"claude mcp add --transport http {NAME} {url}"
@@ -99,7 +101,7 @@ def list_snippets(url: str, *, token_required: bool) -> tuple[Snippet, ...]:
 def _entry(client: str, command: Sequence[str]) -> dict[str, Any]:
     entry: dict[str, Any] = {"command": command[0], "args": list(command[1:])}
     if client == "claude":
-        return {"type": "stdio", **entry, "alwaysLoad": True}  # otherwise the model sees only the names of the tools
+        return {"type": "stdio", **entry, **_CHOICES}
     return entry | (_CODEX_LIMITS if client == "codex" else {})
 
 
@@ -118,7 +120,8 @@ def _insert(client: str, text: str, entry: dict[str, Any]) -> str:
         raise ValueError(f"{NAME} is not a JSON object")
     fields = cast("dict[str, Any]", value or {})
     _check(fields)
-    return json_edit.insert(text, keys, {**fields, **entry}, comments=comments)
+    kept = {key: value for key, value in fields.items() if key in _CHOICES}
+    return json_edit.insert(text, keys, {**fields, **entry, **kept}, comments=comments)
 
 
 def _check(fields: dict[str, Any]) -> None:
