@@ -16,7 +16,7 @@ def instructions(home: str, *arguments: str) -> str:
 
 def test_the_memory_that_is_named_is_the_one_the_agent_is_told_of(home: str) -> None:
     assert "Use the memory m-17 unless" in instructions(home, "--memory", "m-17")
-    assert "resources" in instructions(home)
+    assert "resources" in instructions(home, "--user", "eve")
 
 
 def test_a_session_that_is_bound_to_a_memory_names_it(home: str) -> None:

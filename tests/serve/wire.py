@@ -68,14 +68,15 @@ def environment(home: str) -> dict[str, str]:
 class Process:
     """`daypack mcp` as a process of its own."""
 
-    def __init__(self, home: str, *arguments: str, before: str = "") -> None:
-        """`before` is code that runs in it first."""
+    def __init__(self, home: str, *arguments: str, before: str = "", folder: Path | None = None) -> None:
+        """`before` is code that runs in it first, `folder` where it starts."""
         self.process = subprocess.Popen(
             [sys.executable, "-c", before + PROGRAM, "mcp", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment(home),
+            cwd=folder,
         )
 
     def __enter__(self) -> "Process":

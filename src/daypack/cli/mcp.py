@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from daypack.cli.log_options import add_log_options
@@ -13,6 +14,7 @@ from daypack.history.layout import Home, find_home
 
 if TYPE_CHECKING:
     from daypack.files.planned import Change
+    from daypack.memory.project.repository import Project
     from daypack.memory.tools import Memories
     from daypack.session import Session
 
@@ -27,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     place.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
     place.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
     place.add_argument("--user", default="local", help="user whose memories are served (default: %(default)s)")
-    place.add_argument("--memory", metavar="ID", help=MEMORY_HELP)
+    place.add_argument("--memory", metavar="ID", help=f"{MEMORY_HELP[:-1]}, or that of the project)")
     place.add_argument("--session", metavar="NAME", help="also serve recall and search_history of this session")
     agent = os.environ.get("DAYPACK_AGENT") or "default"
     place.add_argument(
@@ -59,13 +61,19 @@ def _serve(args: argparse.Namespace) -> NoReturn:
     def open_memories() -> "Memories":
         from daypack.memory.tools import open_memory  # noqa: PLC0415 — not before the first call
 
-        return open_memory(home=args.home, uid=args.uid, user=args.user, memory=default)
+        memories = open_memory(home=args.home, uid=args.uid, user=args.user, memory=default)
+        if project is not None:
+            from daypack.memory.project.memory import ensure_memory  # noqa: PLC0415
+
+            memories.find_default = partial(ensure_memory, memories, place, project)
+        return memories
 
     place = find_home(args.home, args.uid)
     session = _open_session(args) if args.session else None
-    without, default = _read_settings(place)
+    without, configured = _read_settings(place)
     bound = session and _bound_memory(session, args.user)
-    default = args.memory or bound or os.environ.get("DAYPACK_MEMORY") or default
+    given = args.memory or bound or os.environ.get("DAYPACK_MEMORY") or ""
+    default, project = _find_default(args, place, given, configured)
     toolset = Toolset(without=without, open_session=(lambda: session) if session else None, default_memory=default)
     log.configure(args.log_level, args.log_format)
     router = Router(toolset, open_memories, os.path.join(place.folder, "prompts"))
@@ -80,6 +88,17 @@ def _read_settings(place: Home) -> tuple[tuple[str, ...], str]:
 
     limits = read_limits(from_file(place.config), place.config)
     return () if limits.create_memory else ("create_memory",), limits.default_memory
+
+
+def _find_default(args: argparse.Namespace, place: Home, given: str, configured: str) -> tuple[str, "Project | None"]:
+    """Return the default memory, and the project if it is the project's, which may not exist yet."""
+    from daypack.hooks.agent_folder import agent_folder  # noqa: PLC0415 — not needed by install
+    from daypack.memory.project.memory import USER, default_memory  # noqa: PLC0415
+
+    folder = agent_folder(os.environ)
+    if args.user != USER or folder is None:
+        return given or configured, None
+    return default_memory(place, folder, given=given, configured=configured)
 
 
 def _open_session(args: argparse.Namespace) -> "Session":

@@ -1,13 +1,15 @@
 """Memories across sessions: create, fill, search, read, export, bind to a session, erase."""
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from daypack.cli.input import read_text
 from daypack.cli.memory_archive import export_archive, import_archive
+from daypack.cli.memory_choice import WITH_DEFAULT, mark_default, named_memory, sort_arguments, use_project
+from daypack.cli.memory_project import run_project
 from daypack.cli.options import add_place, natural, open_named, shown
 from daypack.cli.terminal import colour, counted, json_text, print_damaged, print_note, safe, safe_line, table
-from daypack.errors import BadInput, EntryMissing, MemoryMissing
+from daypack.errors import BadInput, EntryMissing
 from daypack.memory.audit.record import acting
 from daypack.memory.backend import Record
 from daypack.memory.port import MemoryTools
@@ -26,10 +28,10 @@ _ACTIONS = {
     "export": "Export the entries and documents of a memory as JSONL.",
     "import": "Create a memory from exported JSONL, completely or not at all.",
     "bind": "Bind a session to a memory: its turns then include the context document and search results.",
+    "project": "Show which memory the project in this folder has, or choose one for it.",
     "capture": "Add the messages of a bound session to its memory, each once.",
     "erase": "Erase a memory or an entry permanently; --hide only hides a memory, --restore shows it again.",
 }
-_WITH_DEFAULT = ("show", "add", "search", "context", "export")
 _NEWEST = 10  # entries that `show` prints
 
 
@@ -40,16 +42,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for name, action in made.items():
         if name in ("bind", "capture"):
             action.add_argument("session", help="name of the session")
-        if name not in ("new", "list", "import", "capture"):
+        if name not in ("new", "list", "import", "project", "capture"):
             wanted = None if name == "erase" else "?"
             action.add_argument("memory", nargs=wanted, help="id, start of the id, or title of the memory")
-        if name in _WITH_DEFAULT:
-            help_text = "the memory, instead of the first argument (default: DAYPACK_MEMORY, or as config.toml says)"
+        if name in WITH_DEFAULT:
+            help_text = (
+                "the memory, instead of the first argument (default: DAYPACK_MEMORY, as config.toml says, or that of "
+                "the project)"
+            )
             action.add_argument("--memory", metavar="NAME", dest="default", help=help_text)
         add_place(action, session=None)
-        if name != "capture":
+        if name not in ("project", "capture"):
             action.add_argument("--user", default="local", help="user who owns the memories (default: %(default)s)")
-        if name not in ("capture", "export", "import", "erase"):
+        if name not in ("project", "capture", "export", "import", "erase"):
             action.add_argument("--url", help="use a memory server instead of local files; token in DAYPACK_TOKEN")
     _configure_writing(made)
     _configure_reading(made)
@@ -77,6 +82,9 @@ def _configure_writing(made: dict[str, argparse.ArgumentParser]) -> None:
     erase.add_argument("--yes", action="store_true", help="confirm; without it nothing is erased")
     erase.add_argument("--hide", action="store_true", help="hide the memory instead of erasing it")
     erase.add_argument("--restore", action="store_true", help="show a hidden memory again; name it by its id")
+    project = made["project"].add_mutually_exclusive_group()
+    project.add_argument("--set", metavar="MEMORY", dest="chosen", help="choose this memory for the project")
+    project.add_argument("--reset", action="store_true", help="use the project's own memory again")
     made["bind"].add_argument("--off", action="store_true", help="unbind the session")
     made["capture"].add_argument(
         "--end", action="store_true", help="also update the context document, as at the end of a session"
@@ -105,65 +113,18 @@ def _add_about(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the chosen action."""
-    if args.action in ("bind", "capture"):
-        return {"bind": _bind, "capture": _capture}[args.action](args)
-    default = args.default if args.action in _WITH_DEFAULT else None
+    if args.action in _RUN_ALONE:
+        return _RUN_ALONE[args.action](args)
+    default = args.default if args.action in WITH_DEFAULT else None
     if args.action in _RUN_HERE:
         with acting("cli"), open_memory(home=args.home, uid=args.uid, user=args.user, memory=default) as memories:
-            _sort_arguments(args, memories.default_memory)
+            if args.action in WITH_DEFAULT:
+                sort_arguments(memories, args)
             return _RUN_HERE[args.action](memories, args)
     with open_memory(home=args.home, uid=args.uid, url=args.url, user=args.user, memory=default) as tools:
-        _sort_arguments(args, tools.default_memory)
+        if args.action in WITH_DEFAULT:
+            sort_arguments(tools, args)
         return _RUN[args.action](tools, args)
-
-
-def _sort_arguments(args: argparse.Namespace, default: str) -> None:
-    """Decide which argument is the memory.
-
-    With --memory none is. Otherwise the first is; but with a default memory a single argument of `add` and `search` is
-    the text or the query.
-    """
-    if args.action not in _WITH_DEFAULT:
-        return
-    others = {"add": "text", "export": "file", "search": "query"}.get(args.action)
-    rest = getattr(args, others) if others else None
-    given = [] if args.memory is None else [args.memory]
-    given += rest if isinstance(rest, list) else [] if rest is None else [rest]
-    alone = len(given) == 1 and bool(default) and args.action in ("add", "search")
-    if args.default is None and not alone:
-        return
-    if args.action != "search" and len(given) > bool(others):
-        hint = f"leave out {given[0]!r}, or --memory"
-        raise BadInput("two memories named", operation=f"memory {args.action}", place="arguments", hint=hint)
-    args.memory = None
-    if others:
-        setattr(args, others, given if args.action == "search" else next(iter(given), None))
-
-
-def _named_memory(memories: MemoryTools, args: argparse.Namespace) -> str:
-    """Return the id of the memory the arguments name, or of the default memory."""
-    if args.memory is not None:
-        try:
-            return memories.find_memory(args.memory)
-        except MemoryMissing as error:
-            error.hint = "; ".join(filter(None, (_other_reading(args, memories.default_memory), error.hint)))
-            raise
-    if not memories.default_memory and isinstance(memories, Memories):
-        hint = (
-            "name it, or set a default: --memory, DAYPACK_MEMORY, or `default` in the [memory] table of config.toml; "
-            "`daypack memory list` lists them"
-        )
-        raise BadInput("no memory named", operation=f"memory {args.action}", place="arguments", hint=hint)
-    return memories.get_memory().memory_id  # a server may have a default of its own
-
-
-def _other_reading(args: argparse.Namespace, default: str) -> str:
-    """Return what to do if the argument that was read as a memory is a text or a part of a query."""
-    if args.action == "add" and args.text is None:
-        return "a text alone needs a default memory: pass --memory, or set DAYPACK_MEMORY"
-    if args.action == "search" and default:
-        return "quote a query of several words, or pass --memory"
-    return "the first argument is the memory" if args.action == "search" else ""
 
 
 def _find_entry(memories: Memories, memory_id: str, name: str) -> str:
@@ -204,13 +165,13 @@ def _list(memories: MemoryTools, args: argparse.Namespace) -> int:
         print(json_text(found))
         return 0
     if found:
-        default = _default_id(memories, known)
+        default, mark = mark_default(memories, known, args)
         rows = [
             (
                 memory.memory_id,
                 safe_line(memory.memory_type),
                 f"{memory.stats.entries:,}".rjust(len("entries")),
-                safe_line(memory.title) + (" (default)" if memory.memory_id == default else ""),
+                safe_line(memory.title) + (f" ({mark})" if memory.memory_id == default else ""),
             )
             for memory in found
         ]
@@ -237,16 +198,8 @@ def _mention_set_aside(args: argparse.Namespace, *, is_empty: bool) -> bool:
     return True
 
 
-def _default_id(memories: MemoryTools, known: Iterable[Memory]) -> str:
-    """Return the id of the default memory; "" if there is none, or its name fits several."""
-    default = memories.default_memory
-    titled = [memory.memory_id for memory in known if memory.title == default]
-    found = titled or [memory.memory_id for memory in known if default and memory.memory_id.startswith(default)]
-    return found[0] if len(found) == 1 else ""
-
-
 def _show(memories: MemoryTools, args: argparse.Namespace) -> int:
-    memory = _shown(memories, memories.get_memory(_named_memory(memories, args)))
+    memory = _shown(memories, memories.get_memory(named_memory(memories, args)))
     page = _shown(memories, memories.list_entries(memory.memory_id, limit=_NEWEST))
     if args.json:
         print(json_text({"memory": memory, "newest": page.entries, "damaged": page.damaged}))
@@ -276,8 +229,9 @@ def _facts(memory: Memory) -> Iterator[tuple[str, str]]:
 
 
 def _add(memories: MemoryTools, args: argparse.Namespace) -> int:
-    memory_id = _named_memory(memories, args)
+    memory_id = named_memory(memories, args) if args.memory is not None else ""
     text = read_text("-", "add").rstrip("\n") if args.text in (None, "-") else args.text
+    memory_id = memory_id or named_memory(memories, args)  # after the text: without one, none is created
     about = About(session=args.within, role=args.role, author=args.author, at=args.at, tags=tuple(args.tag))
     added = memories.add_entry(memory_id, text, args.summary, about=about, client_key=args.client_key)
     added = _shown(memories, added)
@@ -306,7 +260,7 @@ def _search(memories: MemoryTools, args: argparse.Namespace) -> int:
     if not args.query:
         hint = "write words or a question after the memory"
         raise BadInput("no query", operation="memory search", place="arguments", hint=hint)
-    memory_id = _named_memory(memories, args)
+    memory_id = named_memory(memories, args)
     found = memories.search_memories(memory_id, " ".join(args.query), top_k=args.k, explain=args.explain, where=where)
     found = _shown(memories, found)
     if args.json:
@@ -340,7 +294,7 @@ def _who(entry: Entry) -> str:
 
 
 def _context(memories: MemoryTools, args: argparse.Namespace) -> int:
-    memory_id = _named_memory(memories, args)
+    memory_id = named_memory(memories, args)
     if args.put is None:
         document = memories.get_context(memory_id)
     else:
@@ -360,7 +314,7 @@ def _print_document(document: ContextDocument, args: argparse.Namespace) -> None
 
 
 def _export(memories: Memories, args: argparse.Namespace) -> int:
-    return export_archive(memories, _named_memory(memories, args), args.file)
+    return export_archive(memories, named_memory(memories, args), args.file)
 
 
 def _erase(memories: Memories, args: argparse.Namespace) -> int:
@@ -371,7 +325,7 @@ def _erase(memories: Memories, args: argparse.Namespace) -> int:
         memory = memories.restore_memory(args.memory)
         print(json_text(memory) if args.json else f"{memory.memory_id} is visible again")
         return 0
-    memory = _shown(memories, memories.get_memory(_named_memory(memories, args)))
+    memory = _shown(memories, memories.get_memory(named_memory(memories, args)))
     entry_id = _find_entry(memories, memory.memory_id, args.entry) if args.entry else None
     whole = f"{memory.memory_id} ({memory.title}, {memory.stats.entries} entries)"
     what = f"entry {entry_id}" if entry_id else whole
@@ -395,7 +349,9 @@ def _bind(args: argparse.Namespace) -> int:
             print_note(f"{safe_line(args.session)} is no longer bound to a memory")
             return 0
         with open_memory(home=args.home, uid=args.uid, url=args.url, user=args.user) as memories:
-            memory_id = _named_memory(memories, args)
+            if args.memory is None and isinstance(memories, Memories):
+                use_project(memories, args)
+            memory_id = named_memory(memories, args)
         session.bind_memory(memory_id, user=args.user, url=args.url)
         print(json_text(session.meta["memory"]) if args.json else f"{safe_line(args.session)} is bound to {memory_id}")
     return 0
@@ -409,6 +365,12 @@ def _capture(args: argparse.Namespace) -> int:
     return 0
 
 
+# Actions that open what they need themselves.
+_RUN_ALONE: dict[str, Callable[[argparse.Namespace], int]] = {
+    "bind": _bind,
+    "project": run_project,
+    "capture": _capture,
+}
 # Actions that also work against a server, with --url.
 _RUN: dict[str, Callable[[MemoryTools, argparse.Namespace], int]] = {
     "new": _new,

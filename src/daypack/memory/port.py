@@ -4,7 +4,7 @@ A tool called without `memory_id` uses the default memory, if the memories were 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from msgspec.structs import asdict, replace
@@ -52,11 +52,13 @@ class MemoryTools(ABC):
     """The memories of one user. Every tool becomes a request, which a subclass carries out in `call`.
 
     `default_memory` is the id, the start of the id or the title of the memory that a request without one means,
-    `default_origin` the setting it is from, or "" for an argument.
+    `default_origin` the setting it is from, or "" for an argument. `find_default` returns its id at the first such
+    request, and may create it; by default it is looked up.
     """
 
     default_memory: str = ""
     default_origin: str = ""
+    find_default: Callable[[], str] | None = None
     _default_id: str = ""
 
     @abstractmethod
@@ -121,11 +123,12 @@ class MemoryTools(ABC):
 
     def with_default(self, request: Request[Result]) -> Request[Result]:
         """Return a request for the default memory if it names none, or names the default as it was given."""
-        named = getattr(request, "memory_id", None)
-        if named not in ("", self.default_memory) or not self.default_memory or is_id(named):
+        named, default = getattr(request, "memory_id", None), self.default_memory
+        if named not in ("", default) or not default or (is_id(named) and self.find_default is None):
             return request
-        if not self._default_id:
-            default = self.default_memory
+        if not self._default_id and self.find_default is not None:
+            self._default_id = self.find_default()
+        elif not self._default_id:
             try:
                 self._default_id = default if is_id(default) else self.find_memory(default)
             except (MemoryMissing, BadInput) as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from daypack.errors import BadInput, MemoryMissing, StorageFailed
 from daypack.files import atomic
 from daypack.history.layout import Home
-from daypack.memory.project.repository import Project
+from daypack.memory.project.repository import Project, find_project
 from daypack.types.digest import digest_bytes
 from daypack.types.names import one_line
 
@@ -70,11 +70,23 @@ def project_memory(home: Home, project: Project, *, create: bool = True) -> str 
             return None
 
 
-def ensure_memory(memories: "Memories", home: Home, project: Project) -> str:
+def default_memory(home: Home, folder: str, *, given: str = "", configured: str = "") -> tuple[str, Project | None]:
+    """Return the memory that a call in a folder means if it names none, and the project if it is the project's.
+
+    An argument or DAYPACK_MEMORY (`given`) has priority, then .daypack.toml, then config.toml (`configured`).
+    """
+    project = None if given else find_project(folder)
+    if project is None or (configured and project.memory is None):
+        return given or configured, None
+    expected = expected_memory(home, project)
+    return (expected, project) if expected else (configured, None)
+
+
+def ensure_memory(memories: "Memories", home: Home, project: Project, *, create: bool = True) -> str:
     """Return the id of a project's memory; create the memory if it does not exist.
 
     Processes that do this at the same time create one memory: its id follows from the project. Raises MemoryMissing if
-    the memory is switched off or hidden, or if a person chose one that was erased.
+    the memory is switched off or hidden, if a person chose one that was erased, or if it may not be created.
     """
     expected = expected_memory(home, project)
     if not expected:
@@ -87,9 +99,13 @@ def ensure_memory(memories: "Memories", home: Home, project: Project) -> str:
         expected = _find_named(known, project.memory, project.settings)
     if expected not in ids:
         _check_creatable(memories, home, project, expected)
+        if not create:
+            hint = "`daypack memory add TEXT` creates it"
+            problem = f"the project {project.name} has no memory yet"
+            raise MemoryMissing(problem, operation=_OPERATION, place=project.key, hint=hint)
         expected = _create(memories, project, expected)
     named, stored = project.memory or "", read_project_file(home, project)
-    if stored is None or (stored.memory_id, stored.named) != (expected, named):
+    if create and (stored is None or (stored.memory_id, stored.named) != (expected, named)):
         with suppress(StorageFailed):  # a home that cannot be written can be read; the id follows from the project
             _write(home, project, ProjectFile(expected, named))
     return expected

@@ -119,7 +119,7 @@ def _name(key: str) -> str:
         name = os.path.basename(above) or name
     elif len(name) > len(".git"):
         name = name.removesuffix(".git")
-    name = one_line(name).strip()[:_MAX_NAME_CHARS].strip()
+    name = one_line(name or key).strip()[:_MAX_NAME_CHARS].strip()
     return name if name and is_visible(name) else "project"
 
 
