@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 from io import TextIOWrapper
 from types import FrameType, TracebackType
 
@@ -11,6 +12,9 @@ _INTERRUPTED = 130
 
 def main() -> int:
     """Run the command of the arguments; Ctrl-C ends it without a traceback at any moment."""
+    is_hook = sys.argv[1:2] == ["hook"]
+    if is_hook:
+        _run_hook()
     # Ctrl-C can arrive where no `try` catches it: in a callback of the import system, in a finaliser, at exit.
     sys.excepthook, sys.unraisablehook = _on_exception, _on_unraisable
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not ignored, as by nohup
@@ -19,9 +23,29 @@ def main() -> int:
         _open_streams()
         from daypack.cli.main import run  # noqa: PLC0415 — Ctrl-C can arrive during this import too
 
-        return run()
+        return min(run(), 1) if is_hook else run()  # 2 would stop the agent whose hook has wrong arguments
     except KeyboardInterrupt:
         return _INTERRUPTED
+
+
+def _run_hook() -> None:
+    """Answer an event of a coding agent and end the process; return if the arguments are those of a command.
+
+    Whatever fails, here or at exit, ends with 0 and nothing on standard output: other exit codes stop the agent.
+    """
+    try:
+        _open_streams()
+        from daypack.hooks.main import run  # noqa: PLC0415 — without the modules of commands
+
+        code = run(sys.argv[2:])
+    except BaseException as error:  # a broken installation, for example
+        code = 0
+        with suppress(BaseException):
+            from daypack.hooks.failures import Place, record  # noqa: PLC0415
+
+            record(Place(), error)
+    if code is not None:
+        os._exit(code)
 
 
 def _on_interrupt(_: int, frame: FrameType | None) -> None:

@@ -4,6 +4,7 @@ Without a session: all sessions of the agent, and the memory store with its acco
 """
 
 import argparse
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -58,10 +59,10 @@ def run(args: argparse.Namespace) -> int:
             checked.append(
                 f"{counted(memories, 'memory', 'memories')} with {counted(report.records, 'record')}",
             )
-        left = leftover(home.root)
-        findings += left
+        others = [*leftover(home.root), *_hook_failures(home)]
+        findings += others
         if not args.json:
-            for finding in (*report.findings, *left):
+            for finding in (*report.findings, *others):
                 _print(finding)
     damaged = any(finding.severity == "damage" for finding in findings)
     if args.json:
@@ -70,6 +71,18 @@ def run(args: argparse.Namespace) -> int:
         problems = sum(finding.severity != "note" for finding in findings)
         print(f"{' and '.join(checked)} checked, {counted(problems, 'problem') if problems else 'no problems'}")
     return EXIT_DAMAGE if damaged else 0
+
+
+def _hook_failures(home: Home) -> list[Finding]:
+    """Return a finding if hooks failed in the last days: they fail without a word, so that no agent is disturbed."""
+    from daypack.hooks import failures  # noqa: PLC0415 — only without a session
+
+    findings: list[Finding] = []
+    for path in (os.path.join(home.folder, failures.LOG), failures.fallback_log()):
+        if recent := failures.read_recent(path):
+            problem = f"{failures.describe(recent)}; the newest: {recent.newest}"
+            findings.append(Finding("warning", path, problem, "fix the cause; delete the file to forget them"))
+    return findings
 
 
 def _check(args: argparse.Namespace) -> None:

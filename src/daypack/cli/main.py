@@ -24,6 +24,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "recall": "Print omitted history by its id",
         "session": "Create, list and show sessions",
         "import": "Import transcripts of other agents",
+        "hook": "Answer an event of a coding agent (its plug-in runs this)",
     },
     "Memory across sessions": {
         "memory": "Create, fill, search, bind and erase memories",
