@@ -14,6 +14,10 @@ from daypack.errors import BadInput, Damaged, DamageWarning, DaypackError, Stora
 from daypack.types.names import did_you_mean
 
 GROUPS: dict[str, dict[str, str]] = {
+    "Coding agents": {
+        "setup": "Connect Claude Code, Codex, Copilot CLI and Qwen Code; --remove takes it back",
+        "hook": "Answer an event of a coding agent (its plug-in runs this)",
+    },
     "Record and pack": {
         "append": "Append a message, standard input or a JSONL stream to a session",
         "prepare": "Prepare the next turn, record it and show what it contains",
@@ -24,7 +28,6 @@ GROUPS: dict[str, dict[str, str]] = {
         "recall": "Print omitted history by its id",
         "session": "Create, list and show sessions",
         "import": "Import transcripts of other agents",
-        "hook": "Answer an event of a coding agent (its plug-in runs this)",
     },
     "Memory across sessions": {
         "memory": "Create, fill, search, bind and erase memories",

@@ -44,6 +44,11 @@ class Change(NamedTuple):
         elif self.before is not None:
             atomic.remove(path)
 
+    def undo(self) -> None:
+        """Make the file what it was before the change, unless it already is."""
+        if current(self.path) != self.before:
+            Change(self.path, self.after, self.before).apply()
+
 
 def current(path: str) -> bytes | None:
     """Return the bytes of a file, None if there is none; such files are often symbolic links, which are followed."""

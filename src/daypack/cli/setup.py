@@ -1,0 +1,194 @@
+"""Connect the coding agents on this machine: plug-in, project memory, and the sessions that already happened."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar, get_args
+
+from daypack.cli.main import EXIT_FAILED
+from daypack.cli.terminal import colour, print_note, safe, safe_line, shell_word
+from daypack.config import from_file
+from daypack.errors import BadInput
+from daypack.history.layout import Home, find_home
+from daypack.hooks.call import HostName
+from daypack.hooks.setup.agents import TITLES, Agent, find_agents, user_home
+from daypack.hooks.setup.apply import apply_changes, remove_folders
+from daypack.hooks.setup.plan import Plan, make_plan
+from daypack.hooks.setup.plugin_folder import render_plugin, this_program
+from daypack.hooks.setup.record import one_at_a_time, read_record
+from daypack.hooks.setup.removal import Removal, plan_removal
+
+if TYPE_CHECKING:
+    from daypack.files.planned import Change
+
+_Planned = TypeVar("_Planned", Plan, Removal)
+_NAMES: tuple[HostName, ...] = get_args(HostName)
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+_STATES = {"new": "set up", "changed": "brought up to date", "unchanged": "already set up"}
+_NEXT: dict[HostName, str] = {
+    "claude": "restart it, or type /reload-plugins in a running session",
+    "codex": "restart it, open /hooks once and trust the hooks of daypack",
+    "copilot": "restart it",
+    "qwen": "restart it",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument(
+        "--agent", metavar="NAMES", help=f"only these: {', '.join(_NAMES)} (default: all that are found)"
+    )
+    parser.add_argument("--yes", action="store_true", help="do it without asking")
+    parser.add_argument("--dry-run", action="store_true", help="show what would change and write nothing")
+    parser.add_argument(
+        "--remove", action="store_true", help="take back what setup has changed; sessions and memories stay"
+    )
+    place = parser.add_argument_group("where daypack keeps its data")
+    place.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
+    place.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Set up, or take it back; exit code 1 if an agent could not be set up, or you declined."""
+    home = find_home(args.home, args.uid)
+    chosen = _chosen(args.agent)
+    if args.remove:
+        return _remove(args, home, chosen)
+    agents = find_agents(os.environ, chosen)
+    if not agents:
+        print(f"no coding agent found: {', '.join(TITLES.values())} are known")
+        print("Install one of them, then run `daypack setup` again. Programs and folders that were looked for:")
+        print("  claude ~/.claude, codex ~/.codex, copilot ~/.copilot, qwen ~/.qwen")
+        return 0
+    for agent in agents:
+        print(f"found {agent.title}: {_short(agent.program or agent.folder)}")
+    return _set_up(args, home, agents)
+
+
+def _chosen(names: str | None) -> list[HostName]:
+    chosen = [name.strip() for name in names.split(",")] if names else []
+    hosts: list[HostName] = [
+        host for host in _NAMES if host in chosen or (host == "claude" and "claude-code" in chosen)
+    ]
+    if unknown := [name for name in chosen if name not in (*_NAMES, "claude-code")]:
+        raise BadInput(
+            f"unknown agent {unknown[0]!r}", operation="setup", place="--agent", hint=f"choose {', '.join(_NAMES)}"
+        )
+    return hosts
+
+
+def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> int:
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    swaps_outputs = bool(from_file(home.config).get("hooks", {}).get("swap_output_tokens"))
+    files = render_plugin(this_program(home, os.environ), swaps_outputs=swaps_outputs)
+
+    def plan_now() -> Plan:
+        return make_plan(home, agents, files, now, read_record(home))
+
+    plan = plan_now()
+    _show_plan(plan)
+    if args.dry_run:
+        print_note("nothing written: --dry-run")
+        return _exit_code(plan)
+    if plan.changes and not args.yes and not _confirm("Make these changes?"):
+        print_note("nothing written")
+        return EXIT_FAILED
+    with one_at_a_time(home):
+        plan = _unchanged(plan, plan_now())
+        if plan.record != plan.previous:
+            apply_changes(home, plan.changes, plan.previous, plan.record)
+    _report(plan)
+    return _exit_code(plan)
+
+
+def _remove(args: argparse.Namespace, home: Home, hosts: Sequence[HostName]) -> int:
+    removal = plan_removal(read_record(home), hosts)
+    if removal.record == removal.previous and not removal.kept:
+        print_note("nothing to remove: daypack is not set up" + (f" for {', '.join(hosts)}" if hosts else ""))
+        return 0
+    _show_changes([change for change in removal.changes if change.after is not None])
+    _show_files("delete", [change for change in removal.changes if change.after is None])
+    for file in removal.kept:
+        print_note(f"{_short(file.path)}: {safe_line(file.problem)}\n  → {safe_line(file.hint)}")
+    if args.dry_run:
+        print_note("nothing written: --dry-run")
+        return 0
+    if removal.changes and not args.yes and not _confirm("Take this back?"):
+        print_note("nothing written")
+        return EXIT_FAILED
+    with one_at_a_time(home):
+        removal = _unchanged(removal, plan_removal(read_record(home), hosts))
+        apply_changes(home, removal.changes, removal.previous, removal.record)
+        remove_folders(removal.folders)
+    print("daypack is no longer connected; a running agent keeps the plug-in until it ends.")
+    print(f"Sessions and memories stay in {_short(home.root)}. To delete them too: rm -r {shell_word(home.root)}")
+    return EXIT_FAILED if removal.kept else 0
+
+
+def _unchanged(shown: _Planned, now: _Planned) -> _Planned:
+    """Return the plan of this moment, if it is the one that was shown or if nothing is left to do."""
+    if now.changes and now.changes != shown.changes:
+        problem = "the files have changed since they were shown"
+        raise BadInput(problem, operation="setup", hint="run the command again")
+    return now
+
+
+def _show_plan(plan: Plan) -> None:
+    _show_files("write", plan.shared)
+    for agent in plan.agents:
+        _show_files("write", agent.copies)
+        _show_changes(agent.changes)
+        if agent.state == "failed":
+            print_note(f"{agent.agent.title} is left out: {safe_line(agent.problem)}\n  → {safe_line(agent.hint)}")
+        elif agent.state == "elsewhere":
+            print_note(
+                f"{agent.agent.title} has the plug-in from another source, and keeps it: {_short(agent.problem)}"
+            )
+
+
+def _show_files(verb: str, changes: "Sequence[Change]") -> None:
+    """Print what happens to files that are ours as a whole: one line for each folder of the user's home."""
+    folders: dict[str, list[str]] = {}
+    for change in changes:
+        top = os.path.relpath(change.path, user_home(os.environ)).split(os.sep)[0]
+        folders.setdefault(top, []).append(change.path)
+    for paths in folders.values():
+        if len(paths) == 1:
+            print(f"{verb} {_short(paths[0])}")
+        else:
+            print(f"{verb} {len(paths)} files in {_short(os.path.commonpath(paths))}")
+
+
+def _show_changes(changes: "Sequence[Change]") -> None:
+    for change in changes:
+        for line in change.diff().splitlines():
+            print(colour(safe(line), _COLOURS[line[0]]) if line[:1] in _COLOURS else safe(line))
+
+
+def _confirm(question: str) -> bool:
+    if not sys.stdin.isatty():
+        hint = "confirm with --yes, or see what would change with --dry-run"
+        raise BadInput("cannot ask for confirmation without a terminal", operation="setup", hint=hint)
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def _report(plan: Plan) -> None:
+    for agent in plan.agents:
+        if agent.state in _STATES:
+            then = f"; {_NEXT[agent.agent.host]}" if agent.state != "unchanged" else ""
+            print(f"{agent.agent.title}: {_STATES[agent.state]}{then}")
+
+
+def _exit_code(plan: Plan) -> int:
+    return EXIT_FAILED if any(agent.state == "failed" for agent in plan.agents) else 0
+
+
+def _short(path: str) -> str:
+    """Return a path as people write it: with ~ for their home."""
+    home = user_home(os.environ)
+    return safe_line(f"~{path[len(home) :]}" if path.startswith(home + os.sep) else path)

@@ -1,0 +1,1 @@
+"""`daypack setup`: find the coding agents, connect them, import what happened before, and take it back."""

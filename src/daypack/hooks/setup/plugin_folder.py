@@ -1,0 +1,121 @@
+"""The plug-in folder as it is installed: the shipped files, with commands that find this very program.
+
+<home>/plugin/.claude-plugin/marketplace.json
+<home>/plugin/daypack/{.claude-plugin/plugin.json, hooks/hooks.json, skills/daypack/SKILL.md, qwen-extension.json}
+"""
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from daypack.history.layout import Home, default_root
+from daypack.hooks.setup.agents import user_home
+
+PLUGIN = "daypack"  # the name of the plug-in, of its marketplace, and of its folder in the marketplace
+SHIPPED = os.path.join(os.path.dirname(os.path.dirname(__file__)), "plugin")
+_HOOKS = f"{PLUGIN}/hooks/hooks.json"
+_MANIFEST = f"{PLUGIN}/.claude-plugin/plugin.json"
+_QWEN_MANIFEST = f"{PLUGIN}/qwen-extension.json"
+_QWEN_FIELDS = ("name", "version", "description", "mcpServers")
+_TOOL_EVENT = "PostToolUse"
+_TOOL_SECONDS = 5
+
+
+class Program(NamedTuple):
+    """How agents start daypack: by the words of its absolute command, else from PATH, else by uvx.
+
+    There are no words for a program that does not last. `variables` are those that it needs.
+    """
+
+    words: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def hook(self) -> str:
+        """The command of a hook: it prints what daypack prints if daypack succeeds, and ends with 0 in any case.
+
+        Agents take any text for context, and stop at some exit codes.
+        """
+        last = "elif command -v uvx >/dev/null 2>&1; then uvx daypack hook; fi"
+        script = f'{self._exports}out=$({self._branches("hook")}; {last}) && printf %s "$out"; exit 0'
+        return f"sh -c {shlex.quote(script)}"
+
+    @property
+    def server(self) -> str:
+        """The shell script of the MCP server."""
+        return f"{self._exports}{self._branches('mcp', 'exec ')}; else exec uvx daypack mcp; fi"
+
+    @property
+    def _exports(self) -> str:
+        return "".join(f"export {name}={shlex.quote(value)}; " for name, value in self.variables)
+
+    def _branches(self, command: str, run: str = "") -> str:
+        found = f"command -v daypack >/dev/null 2>&1; then {run}daypack {command}"
+        if not self.words:
+            return f"if {found}"
+        return f"if [ -x {shlex.quote(self.words[0])} ]; then {run}{shlex.join(self.words)} {command}; elif {found}"
+
+
+def this_program(home: Home, environ: Mapping[str, str]) -> Program:
+    """Return how to start the program that runs now, for this home; one in uv's cache is not relied on."""
+    started = os.path.abspath(sys.argv[0])
+    own = os.path.basename(started) == "daypack" and os.access(started, os.X_OK)
+    words = (started,) if own else (sys.executable, "-m", "daypack")
+    variables: list[tuple[str, str]] = []
+    if home.root != default_root({name: value for name, value in environ.items() if name != "DAYPACK_HOME"}):
+        variables.append(("DAYPACK_HOME", home.root))
+    if home.uid != str(os.getuid()):
+        variables.append(("DAYPACK_UID", home.uid))
+    return Program(() if _is_temporary(words[0], environ) else words, tuple(variables))
+
+
+def render_plugin(program: Program, *, swaps_outputs: bool) -> dict[str, bytes]:
+    """Return the files of the marketplace by their path in it, with the hook of tool calls if outputs are swapped."""
+    files = {path: _read(path) for path in _shipped_paths()}
+    manifest = _parse(files[_MANIFEST])
+    manifest["mcpServers"][PLUGIN]["args"] = ["-c", program.server]
+    hooks = _parse(files[_HOOKS])
+    for groups in hooks["hooks"].values():
+        for group in groups:
+            group["hooks"] = [{**hook, "command": program.hook} for hook in group["hooks"]]
+    if swaps_outputs:
+        hook = {"type": "command", "command": program.hook, "timeout": _TOOL_SECONDS}
+        hooks["hooks"][_TOOL_EVENT] = [{"hooks": [hook]}]
+    qwen = {name: manifest[name] for name in _QWEN_FIELDS}
+    return {**files, _MANIFEST: _dump(manifest), _HOOKS: _dump(hooks), _QWEN_MANIFEST: _dump(qwen)}
+
+
+def plugin_version() -> str:
+    """Return the version of the plug-in."""
+    return _parse(_read(_MANIFEST))["version"]
+
+
+def _is_temporary(path: str, environ: Mapping[str, str]) -> bool:
+    """Return True if a program is in the cache of uv: `uvx daypack` runs it from there, and uv may delete it."""
+    cache = environ.get("UV_CACHE_DIR") or os.path.join(
+        environ.get("XDG_CACHE_HOME") or os.path.join(user_home(environ), ".cache"), "uv"
+    )
+    return os.path.realpath(path).startswith(os.path.realpath(cache) + os.sep)
+
+
+def _shipped_paths() -> list[str]:
+    return sorted(
+        os.path.relpath(os.path.join(folder, name), SHIPPED) for folder, _, names in os.walk(SHIPPED) for name in names
+    )
+
+
+def _read(path: str) -> bytes:
+    with open(os.path.join(SHIPPED, path), "rb") as file:
+        return file.read()
+
+
+def _parse(data: bytes) -> dict[str, Any]:
+    return cast("dict[str, Any]", msgspec.json.decode(data))
+
+
+def _dump(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
