@@ -52,7 +52,7 @@ def test_a_session_is_made_listed_and_shown(run: Run, home: str) -> None:
     )
     assert "talk" in run("session", "list", "--agent", "coder").stdout
     assert "tokenizer   cl100k_base" in run("session", "show", "talk", "--agent", "coder").stdout
-    assert "no sessions of agent default" in run("session", "list").stderr
+    assert "no sessions of agent default" in run("session", "list", "--agent", "default").stderr
 
 
 def test_text_comes_from_the_argument_or_standard_input(run: Run) -> None:

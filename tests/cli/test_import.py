@@ -70,6 +70,8 @@ def test_the_report_is_also_there_as_json(run: Run, tmp_path: Path) -> None:
         "path": path,
         "format": "claude-code",
         "session": "s",
+        "agent": "claude-code",
+        "parent": "",
         "messages": 1,
         "new": 1,
         "known": 0,
@@ -136,7 +138,7 @@ def test_the_format_is_detected_for_each_file(run: Run, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         f"{talk} (openai) → talk: 2 messages (2 new), 0 tool calls, 0 rows stored as events",
-        f"{code} (claude-code) → s: 1 message (1 new), 0 tool calls, 0 rows stored as events",
+        f"{code} (claude-code) → claude-code/s: 1 message (1 new), 0 tool calls, 0 rows stored as events",
         "2 transcripts, 3 messages, 3 new",
     ]
     assert "→ mine: 2 messages (2 new)" in run("import", "--session", "mine", talk).stdout
@@ -186,7 +188,7 @@ def test_rows_of_two_formats_need_the_name_of_one(run: Run, tmp_path: Path) -> N
         in done.stderr
     )
     assert "→ name the format: daypack import claude-code …" in done.stderr
-    assert "→ s: 2 messages (2 new)" in run("import", "claude-code", path).stdout
+    assert "→ claude-code/s: 2 messages (2 new)" in run("import", "claude-code", path).stdout
 
 
 @pytest.mark.parametrize(
@@ -234,7 +236,7 @@ def test_an_import_that_was_killed_is_completed_by_the_next(run: Run, home: str,
     killed = 0
     for _ in range(3):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        log = Path(home) / "home" / str(os.getuid()) / "agent" / "default" / "session" / "s" / "messages.jsonl"
+        log = Path(home) / "home" / str(os.getuid()) / "agent" / "claude-code" / "session" / "s" / "messages.jsonl"
         before = log.stat().st_size if log.exists() else 0
         while process.poll() is None and (not log.exists() or log.stat().st_size < before + 300_000):
             time.sleep(0.001)
@@ -242,7 +244,7 @@ def test_an_import_that_was_killed_is_completed_by_the_next(run: Run, home: str,
         killed += process.wait() == -signal.SIGKILL
     assert killed
     assert run("import", "claude-code", path).returncode == 0
-    with daypack.open_session("s", home=home) as session:
+    with daypack.open_session("s", agent="claude-code", home=home) as session:
         assert [one.text for one in session.messages()] == [row["message"]["content"] for row in rows]
     assert "no problems" in run("doctor", "s").stdout
 
@@ -254,5 +256,32 @@ def test_a_session_named_by_the_user_has_the_folder_of_the_transcript_unless_it_
     assert run("import", "claude-code", path, "--session", "fresh").returncode == 0
     run("append", "mine", "hello")
     assert run("import", "claude-code", path, "--session", "mine").returncode == 0
-    folders = [daypack.open_session(name, home=home).path / "cwd" for name in ("fresh", "mine")]
+    places = (("claude-code", "fresh"), ("default", "mine"))
+    folders = [daypack.open_session(name, agent=agent, home=home).path / "cwd" for agent, name in places]
     assert [folder.read_text(encoding="utf-8") for folder in folders] == ["/work/shop\n", f"{os.getcwd()}\n"]
+
+
+def test_a_session_is_stored_with_the_agent_that_wrote_it(run: Run, tmp_path: Path, home: str) -> None:
+    path = lines(tmp_path / "x.jsonl", [claude(1)])
+    for agent, options in (("claude-code", ()), ("coder", ("--agent", "coder"))):
+        assert "1 message (1 new)" in run("import", path, *options).stdout
+        assert [row["agent"] for row in json.loads(run("session", "list", "--agent", agent, "--json").stdout)] == [
+            agent
+        ]
+    assert "1 message (0 new)" in run("import", path).stdout
+
+
+def test_a_session_that_was_imported_with_the_default_agent_is_continued_there(run: Run, tmp_path: Path) -> None:
+    path = lines(tmp_path / "x.jsonl", [claude(1)])
+    run("import", path, "--agent", "default")
+    lines(tmp_path / "x.jsonl", [claude(1), claude(2)])
+    for options in ((), ("--agent", "claude-code")):
+        assert "2 messages" in run("import", path, *options).stdout
+    (row,) = json.loads(run("session", "list", "--json").stdout)
+    assert (row["agent"], row["messages"]) == ("default", 2)
+
+
+def test_a_session_of_the_same_name_with_other_content_is_left_alone(run: Run, tmp_path: Path) -> None:
+    run("append", "s", "by hand")
+    assert "→ claude-code/s: 1 message (1 new)" in run("import", lines(tmp_path / "x.jsonl", [claude(1)])).stdout
+    assert "by hand" in run("log", "s").stdout

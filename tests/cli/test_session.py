@@ -113,19 +113,43 @@ def test_without_sessions_the_agents_that_have_some_are_named(command: Command, 
     assert done.stderr.endswith("\n1 session of agent default: add --agent NAME\n")
 
 
-def test_the_list_of_the_default_agent_mentions_the_sessions_of_others(
-    command: Command, home: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_list_has_the_sessions_of_all_agents(command: Command, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make(home, "talk", "2020-01-01T00:00:00Z", "Say hello")
-    assert command("session", "list").stderr == ""
-    for agent, name in (("coder", "one"), ("coder", "two")):
-        command("session", "new", name, "--agent", agent)
-    assert command("session", "list").stderr == "2 more sessions of agent coder: add --agent NAME\n"
-    for agent in ("desk", "editor", "fixer"):
-        command("session", "new", "one", "--agent", agent)
-    said = "5 more sessions of agents coder, desk, editor, …: add --agent NAME\n"
-    assert command("session", "list").stderr == said
-    assert command("session", "list", "--json").stderr == ""
-    assert command("session", "list", "--agent", "coder").stderr == ""
+    assert "agent" not in command("session", "list").stdout
+    for agent, name in (("coder", "one"), ("desk", "one")):
+        command("append", name, f"by {agent}", "--agent", agent)
+    done = command("session", "list")
+    assert done.stderr == ""
+    heads, *lines = [line.split() for line in done.stdout.splitlines()]
+    assert heads[-3:] == ["agent", "session", "title"]
+    assert [line[-4:-2] for line in lines] == [["desk", "one"], ["coder", "one"], ["default", "talk"]]
+    assert [row["agent"] for row in json.loads(command("session", "list", "--json", "-n", "2").stdout)] == [
+        "desk",
+        "coder",
+    ]
+    of_agent = command("session", "list", "--agent", "coder")
+    assert ("by coder" in of_agent.stdout, "by desk" in of_agent.stdout, of_agent.stderr) == (True, False, "")
     monkeypatch.setenv("DAYPACK_AGENT", "coder")
-    assert "4 more sessions of agents default, desk, editor, …" in command("session", "list").stderr
+    assert command("session", "list").stdout == of_agent.stdout
+
+
+def test_the_list_of_a_project_has_the_sessions_of_all_its_folders(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, other = tmp_path / "shop", tmp_path / "other"
+    for part in ("objects", "refs"):
+        (shop / ".git" / part).mkdir(parents=True)
+    (shop / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (shop / "src").mkdir()
+    other.mkdir()
+    for folder, name in ((shop, "top"), (shop / "src", "below"), (other, "elsewhere")):
+        monkeypatch.chdir(folder)
+        command("append", name, "hello", "--agent", name)
+    listed = command("session", "list", "--project", str(shop), "--json").stdout
+    assert [row["session"] for row in json.loads(listed)] == ["below", "top"]
+    monkeypatch.chdir(shop / "src")
+    assert len(json.loads(command("session", "list", "--project", "--json", "-n", "1").stdout)) == 1
+    done = command("session", "list", "--project", str(tmp_path))
+    assert done.stdout == ""
+    assert "no sessions of project" in done.stderr
+    assert done.stderr.endswith("3 sessions of agents below, elsewhere, top: list them without --project\n")

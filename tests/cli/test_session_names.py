@@ -38,12 +38,56 @@ def test_a_typo_creates_nothing_and_names_the_nearest_session(command: Command, 
     assert files(home) == before
 
 
-def test_a_session_of_another_agent_is_suggested(command: Command) -> None:
-    command("append", "talk", "hello", "--agent", "coder")
-    hint = command("log", "talk").stderr.splitlines()[1]
-    assert hint == "  → agent coder has a session 'talk': add --agent coder"
-    assert command("log", "talk", "--agent", "coder").returncode == 0
+def test_without_an_agent_a_session_of_any_agent_is_found_and_named(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("append", "talk-1", "hello", "--agent", "coder")
+    for name in ("talk-1", "tal", "coder/talk-1", "coder/t"):
+        done = command("log", name)
+        assert ("hello" in done.stdout, done.stderr) == (True, "session coder/talk-1\n")
     assert command("log", "other").stderr.splitlines()[1] == "  → list them with `daypack session list`"
+    hint = "  → agent coder has a session 'talk-1': add --agent coder"
+    assert command("log", "talk-1", "--agent", "default").stderr.splitlines()[1] == hint
+    monkeypatch.setenv("DAYPACK_AGENT", "default")
+    assert command("log", "talk-1").stderr.splitlines()[1] == hint
+    assert command("log", "coder/talk-1").returncode == 0
+
+
+def test_the_default_agent_comes_first_and_names_that_several_agents_have_are_refused(command: Command) -> None:
+    for agent, name in (("coder", "talk"), ("coder", "plan-1"), ("desk", "plan-1"), ("desk", "plan-2")):
+        command("append", name, f"by {agent}", "--agent", agent)
+    command("append", "talk", "by default")
+    assert "by default" in command("log", "ta").stdout
+    same, start = command("log", "plan-1"), command("log", "pla")
+    assert (same.returncode, start.returncode) == (2, 2)
+    assert same.stderr.splitlines() == [
+        "daypack: 2 sessions have the name 'plan-1' [name]",
+        "  → name one of them: coder/plan-1, desk/plan-1",
+    ]
+    assert start.stderr.splitlines() == [
+        "daypack: 3 sessions begin with 'pla' [name]",
+        "  → name one of them: coder/plan-1, desk/plan-1, desk/plan-2",
+    ]
+    assert "by desk" in command("log", "plan-2").stdout
+
+
+@pytest.mark.parametrize("agent", ["default", "coder"])
+def test_the_start_of_a_session_and_of_its_children_means_the_session(command: Command, agent: str) -> None:
+    for name in ("3f2a", "3f2a--a1", "3f2a--a1--b", "3f2b--a1"):
+        command("append", name, f"this is {name}", "--agent", agent)
+    for start in ("3f2a", "3f2a"[:3] + "a"):
+        assert "this is 3f2a\n" in command("log", start).stdout
+    assert "this is 3f2b--a1\n" in command("log", "3f2b").stdout  # its parent was not imported
+    assert "this is 3f2a--a1\n" in command("log", "3f2a--").stdout
+    assert command("log", "3f2").returncode == 2
+
+
+def test_several_sessions_of_one_command_may_be_those_of_several_agents(command: Command) -> None:
+    command("append", "one", "hello", "--agent", "coder")
+    command("append", "two", "hello", "--agent", "desk")
+    done = command("index", "one", "two")
+    assert done.stdout == "one: 1 message indexed\ntwo: 1 message indexed\n"
+    assert "2 sessions" in command("doctor").stdout
 
 
 # Without those that need the whole name, and the server that runs until its client disconnects.

@@ -1,6 +1,6 @@
 """Check sessions and memories for damage and suggest repairs. Nothing is changed without --apply.
 
-Without a session: all sessions of the agent, and the memory store with its accounts and search indexes.
+Without a session: all sessions, or those of --agent, and the memory store with its accounts and search indexes.
 """
 
 import argparse
@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.options import add_place, find_name
+from daypack.cli.options import add_place, find_named
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line
 from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
+from daypack.history.sessions import Found
 from daypack.upkeep.doctor import Finding, examine_session
 
 if TYPE_CHECKING:
@@ -24,9 +25,7 @@ _COLOURS = {"damage": "red", "warning": "yellow", "note": "dim"}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument(
-        "session", nargs="?", help="name of the session (default: all sessions of the agent, and the memories)"
-    )
+    parser.add_argument("session", nargs="?", help="name of the session (default: all sessions, and the memories)")
     parser.add_argument("--repair", action="store_true", help="show the plan of a repair of the memory store")
     parser.add_argument("--apply", action="store_true", help="with --repair: repair (default: only show the plan)")
     parser.add_argument("--plan", metavar="ID", help="with --apply: only if the plan still has this id")
@@ -39,10 +38,10 @@ def run(args: argparse.Namespace) -> int:
     home = find_home(args.home, args.uid)
     if args.repair:
         return _repair(home, args)
-    names = [find_name(args, args.session)] if args.session else home.list(args.agent)
+    names = [find_named(args, args.session)] if args.session else _all_sessions(home, args)
     findings: list[Finding] = []
-    for name in names:
-        for finding in examine_session(home.session(args.agent, name)):
+    for agent, name in names:
+        for finding in examine_session(home.session(agent, name)):
             findings.append(finding)
             if not args.json:
                 _print(finding)
@@ -83,6 +82,12 @@ def _hook_failures(home: Home) -> list[Finding]:
             problem = f"{failures.describe(recent)}; the newest: {recent.newest}"
             findings.append(Finding("warning", path, problem, "fix the cause; delete the file to forget them"))
     return findings
+
+
+def _all_sessions(home: Home, args: argparse.Namespace) -> list[Found]:
+    """Return the sessions of an agent, or of all if none was chosen."""
+    agents = home.agents() if args.any_agent else [args.agent]
+    return [Found(agent, name) for agent in agents for name in home.list(agent)]
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -9,6 +9,7 @@ from daypack.cli.options import add_place, index_in_background
 from daypack.cli.terminal import Progress, counted, json_text, print_error, print_note, safe_line
 from daypack.derived.history_index import HistoryIndex
 from daypack.errors import BadInput, DaypackError
+from daypack.history.sessions import Found
 from daypack.importers.formats import ENDINGS, FORMATS, find_files, is_of_format
 from daypack.importers.import_file import Destination, import_file
 from daypack.importers.import_transcript import ImportReport
@@ -44,7 +45,8 @@ def run(args: argparse.Namespace) -> int:
     if args.session is not None and len(files) > 1:
         problem = f"--session takes one file, got {len(files)}"
         raise BadInput(problem, operation="import", place="arguments", hint="import them one by one, or omit --session")
-    place = Destination(args.home, args.agent, args.uid, args.session, args.trust_system, args.verify)
+    agent = None if args.any_agent else args.agent
+    place = Destination(args.home, agent, args.uid, args.session, args.trust_system, args.verify)
     reports: list[ImportReport] = []
     failures: list[DaypackError] = []
     for file in files:
@@ -59,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
         progress.clear()
         reports += imported
         for report in () if args.json else imported:
-            _print(report, detected=format is None)
-    if unindexed := [report.session for report in reports if report.new and _needs_index(place, report.session)]:
+            _print(report, _name(report, args), detected=format is None)
+    if unindexed := [_name(report, args) for report in reports if report.new and _needs_index(place, report)]:
         index_in_background(args, unindexed)
     if args.json:
         print(json_text({"files": reports, "failed": [_as_json(error) for error in failures]}))
@@ -70,10 +72,16 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_FAILED if failures else 0
 
 
-def _needs_index(place: Destination, name: str) -> bool:
+def _needs_index(place: Destination, report: ImportReport) -> bool:
     """Return True if the next turn of a session would wait long for its search index."""
-    with place.open(name, create=False) as session, closing(HistoryIndex(session.history)) as index:
+    stored = place._replace(agent=report.agent)
+    with stored.open(report.session, create=False) as session, closing(HistoryIndex(session.history)) as index:
         return index.is_far_behind
+
+
+def _name(report: ImportReport, args: argparse.Namespace) -> str:
+    """Return the name of a session for the next command: with its agent, unless that is the usual one."""
+    return report.session if report.agent == args.agent else str(Found(report.agent, report.session))
 
 
 def _format_and_paths(args: argparse.Namespace) -> tuple[str | None, list[str]]:
@@ -104,7 +112,7 @@ def _files(format: str | None, path: str) -> list[str]:  # noqa: A002
     return files
 
 
-def _print(report: ImportReport, *, detected: bool) -> None:
+def _print(report: ImportReport, name: str, *, detected: bool) -> None:
     facts = [
         f"{counted(report.messages, 'message')} ({report.new:,} new)",
         counted(report.tool_calls, "tool call"),
@@ -115,7 +123,7 @@ def _print(report: ImportReport, *, detected: bool) -> None:
     if report.changed:
         facts.append(f"{counted(report.changed, 'message')} changed in the transcript since the last import")
     source = f"{safe_line(report.path)} ({report.format})" if detected else safe_line(report.path)
-    print(f"{source} → {safe_line(report.session)}: {', '.join(facts)}")
+    print(f"{source} → {safe_line(name)}: {', '.join(facts)}")
     if report.quoted:
         what = counted(report.quoted, "system message")
         print_note(f"  → {what} kept as quoted history, not as instructions; --trust-system would store instructions")

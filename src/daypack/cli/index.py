@@ -3,7 +3,7 @@
 import argparse
 import threading
 
-from daypack.cli.options import add_place, find_name
+from daypack.cli.options import add_place, find_named
 from daypack.cli.terminal import Progress, counted, json_text, safe_line
 from daypack.errors import StorageFailed
 from daypack.files.atomic import READ_ONLY_HINT
@@ -19,8 +19,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Build session by session."""
     built: list[dict[str, str | int]] = []
-    for name in (find_name(args, name) for name in args.session):
-        with open_session(name, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
+    for agent, name in (find_named(args, name) for name in args.session):
+        with open_session(name, agent=agent, home=args.home, uid=args.uid, create=False) as session:
             built.append({"session": name, "messages": _build(session)})
         if not args.json:
             print(f"{safe_line(name)}: {counted(int(built[-1]['messages']), 'message')} indexed")

@@ -9,7 +9,7 @@ from daypack.cli.terminal import print_note, safe_line, shell_word
 from daypack.config import Settings
 from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
-from daypack.history.sessions import find_session
+from daypack.history.sessions import DEFAULT_AGENT, Found, find_anywhere, find_session
 from daypack.session import Session, open_session
 from daypack.system import start_detached
 
@@ -22,15 +22,32 @@ def add_place(parser: argparse.ArgumentParser, *, session: str | None = "name of
         parser.add_argument("session", help=session)
     parser.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
     parser.add_argument(
-        "--agent", default=default_agent(), help="agent the session belongs to (default: DAYPACK_AGENT or 'default')"
+        "--agent",
+        action=_ChosenAgent,
+        default=default_agent(),
+        help="agent the session belongs to (default: DAYPACK_AGENT, else 'default' or any that has the session)",
     )
+    parser.set_defaults(any_agent=not os.environ.get("DAYPACK_AGENT"))
     parser.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
 
 
+class _ChosenAgent(argparse.Action):
+    """Store --agent: sessions are then those of this agent only."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002 — as in argparse
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        namespace.agent, namespace.any_agent = values, False
+
+
 def default_agent() -> str:
-    """Return the agent of commands without --agent."""
-    return os.environ.get("DAYPACK_AGENT") or "default"
+    """Return the agent of new sessions without --agent."""
+    return os.environ.get("DAYPACK_AGENT") or DEFAULT_AGENT
 
 
 def natural(text: str) -> int:
@@ -60,11 +77,27 @@ def read_budget(text: str, place: str) -> int | dict[str, Any]:
         raise BadInput(str(error), operation="read budget", place=place, hint=BUDGET_HINT) from error
 
 
+def find_named(args: argparse.Namespace, name: str) -> Found:
+    """Return an existing session that was named exactly, or by the start of its name, and print which one it is.
+
+    Without --agent it may be the session of any agent. AGENT/SESSION names it in any case.
+    """
+    home = find_home(args.home, args.uid)
+    if getattr(args, "any_agent", False) or "/" in name:
+        found = find_anywhere(home, args.agent, name)
+    else:
+        found = Found(args.agent, find_session(home, args.agent, name))
+    if found.agent != args.agent:
+        print_note(f"session {safe_line(str(found))}")
+    elif found.name != name:
+        print_note(f"session {safe_line(found.name)}")
+    return found
+
+
 def find_name(args: argparse.Namespace, name: str) -> str:
-    """Return the name of an existing session that was named exactly, or by the start of its name."""
-    found = find_session(find_home(args.home, args.uid), args.agent, name)
-    if found != name:
-        print_note(f"session {safe_line(found)}")
+    """Return the name of an existing session; from then on the arguments have its agent."""
+    args.agent, found = find_named(args, name)
+    args.any_agent = False
     return found
 
 
@@ -130,6 +163,7 @@ def _start_process(args: argparse.Namespace, *command: str, sessions: Sequence[s
     """Start a command on sessions of the same place in a detached process, which outlives this one."""
     import sys  # noqa: PLC0415 — few commands start one
 
-    place = [f"--{name}={value}" for name in ("home", "agent", "uid") if (value := getattr(args, name, None))]
+    names = ("home", "uid") if getattr(args, "any_agent", False) else ("home", "agent", "uid")
+    place = [f"--{name}={value}" for name in names if (value := getattr(args, name, None))]
     whole = [sys.executable, "-m", "daypack", *command, *place, "--", *sessions]
     start_detached(whole)

@@ -4,7 +4,7 @@ import argparse
 from contextlib import ExitStack
 
 from daypack.cli.columns import fit, terminal_width
-from daypack.cli.options import add_place, find_name, natural
+from daypack.cli.options import add_place, find_named, natural
 from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line
 from daypack.errors import BadInput
 from daypack.history.layout import find_home
@@ -38,8 +38,8 @@ def run(args: argparse.Namespace) -> int:
     """Reflect and print the change to MEMORY.md."""
     with ExitStack() as stack:
         opened = [
-            stack.enter_context(open_session(name, agent=args.agent, home=args.home, uid=args.uid, create=False))
-            for name in dict.fromkeys(find_name(args, name) for name in args.sessions)
+            stack.enter_context(open_session(name, agent=agent, home=args.home, uid=args.uid, create=False))
+            for agent, name in dict.fromkeys(find_named(args, name) for name in args.sessions)
         ]
         reflector = Reflector(args.workspace or _workspace(opened), find_home(args.home, args.uid))
         named: list[tuple[str, History]] = [(f"{session.agent}/{session.name}", session.history) for session in opened]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from daypack.cli.columns import AGE_COLUMNS, age, fit, terminal_width
-from daypack.cli.options import add_place, default_agent, natural, open_named
+from daypack.cli.options import add_place, natural, open_named
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line
 from daypack.config import Settings, from_environment, from_file, settle
 from daypack.derived.title import first_words, title_of
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="new|list|show")
     summaries = {
         "new": "Create a session; an existing one is not changed.",
-        "list": "List the sessions of an agent, the newest first.",
+        "list": "List the sessions of all agents, the newest first.",
         "show": "Show the state, folder and size of a session.",
     }
     new, listing, show = (actions.add_parser(name, help=what, description=what) for name, what in summaries.items())
@@ -38,6 +38,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_place(listing, session=None)
     listing.add_argument(
         "-n", type=natural, default=0, metavar="COUNT", help="number to show, 0 for all (default: %(default)s)"
+    )
+    listing.add_argument(
+        "--project",
+        nargs="?",
+        const=".",
+        metavar="DIR",
+        help="only sessions of the project that the folder belongs to, in all its worktrees (default: this folder)",
     )
     add_place(show)
 
@@ -56,93 +63,145 @@ def _new(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     home = find_home(args.home, args.uid)
-    index = _index(home, args.agent)
-    if not args.n:
-        index.fill(index.names, first_words)
-    names = sorted(index.names, key=lambda name: _updated(home, args.agent, name, index), reverse=True)
+    agents = home.agents() if args.any_agent else [args.agent]
+    lists = [_AgentSessions(home, agent, args) for agent in agents]
+    found = [(agent, name) for agent in lists for name in agent.index.names]
+    project = _project(args)
+    if project or not args.n:
+        for agent in lists:
+            agent.index.fill(agent.index.names, first_words)
+    found.sort(key=lambda place: place[0].updated(place[1]), reverse=True)
+    if project:
+        found = [(agent, name) for agent, name in found if project.has(agent.row(name).get("cwd"))]
+    shown = found[: args.n or None]
     if args.n:
-        index.fill(names[: args.n], first_words)
-    rows = [_row(name, args, index) for name in names[: args.n or None]]
-    index.save()
+        for agent in lists:
+            agent.index.fill([name for each, name in shown if each is agent], first_words)
+    rows = [agent.row(name) for agent, name in shown]
+    for agent in lists:
+        agent.index.save()
     if args.json:
         print(json_text(rows))
         return 0
     if rows:
-        print("\n".join(_table(rows)))
+        print("\n".join(_table(rows, with_agent=len({row["agent"] for row in rows}) > 1)))
     else:
-        print_note(f"no sessions of agent {safe_line(args.agent)} in {safe_line(home.folder)}")
-    if len(rows) < len(names):
-        print_note(f"… {counted(len(names) - len(rows), 'older session')} not shown; -n 0 shows all")
-    if not rows or args.agent == default_agent():
-        _mention_others(home, args.agent, "more session" if rows else "session")
+        of_agent = "" if args.any_agent else f" of agent {safe_line(args.agent)}"
+        of_project = f" of project {safe_line(project.name)}" if project else ""
+        print_note(f"no sessions{of_agent}{of_project} in {safe_line(home.folder)}")
+    if len(rows) < len(found):
+        print_note(f"… {counted(len(found) - len(rows), 'older session')} not shown; -n 0 shows all")
+    if not rows:
+        _mention_others(home, args, any_project=project is not None)
     return 0
 
 
-def _mention_others(home: Home, agent: str, noun: str) -> None:
-    """Say how many sessions other agents have; their folders are only listed."""
+def _mention_others(home: Home, args: argparse.Namespace, *, any_project: bool) -> None:
+    """Say how many sessions others have; their folders are only listed."""
     others = dict[str, int]()
     for other in home.agents():
         with suppress(DaypackError):  # a folder that cannot be read is not what was asked for
             others[other] = len(home.list(other))
-    names = [other for other, count in others.items() if count and other != agent]
+    names = [other for other, count in others.items() if count and (any_project or other != args.agent)]
     if names:
-        count = counted(sum(others[name] for name in names), noun)
+        count = counted(sum(others[name] for name in names), "session")
         listed = ", ".join(names[:_FEW]) + (", …" if len(names) > _FEW else "")
-        print_note(f"{count} of {'agent' if len(names) == 1 else 'agents'} {safe_line(listed)}: add --agent NAME")
+        hint = "list them without --project" if any_project else "add --agent NAME"
+        print_note(f"{count} of {'agent' if len(names) == 1 else 'agents'} {safe_line(listed)}: {hint}")
 
 
-def _index(home: Home, agent: str) -> SessionIndex:
-    """Return what is known of an agent's sessions without opening them; nothing if the settings are refused."""
-    try:
-        settings = settle([("environment", from_environment(os.environ)), (home.config, from_file(home.config))])
-    except DaypackError:
-        return SessionIndex(home, agent, None)
-    return SessionIndex(home, agent, str(settings))
+class _Project:
+    """Recognises the sessions of one project by the folders they were created in."""
+
+    def __init__(self, folder: str) -> None:
+        from daypack.memory.project import find_project  # noqa: PLC0415 — only for --project
+
+        self._find = find_project
+        self._key = find_project(folder).key
+        self.name = find_project(folder).name
+        self._known: dict[str, bool] = {}
+
+    def has(self, cwd: object) -> bool:
+        """Return True if a folder belongs to the project; the folder may be gone."""
+        if not isinstance(cwd, str) or not os.path.isabs(cwd):
+            return False
+        if cwd not in self._known:
+            try:
+                self._known[cwd] = self._find(cwd).key == self._key
+            except DaypackError:  # its settings cannot be read
+                self._known[cwd] = False
+        return self._known[cwd]
 
 
-def _updated(home: Home, agent: str, name: str, index: SessionIndex) -> tuple[str, int]:
-    """Return the time of the last append, to the second, and that of the file: it may have been copied since.
-
-    Those without a readable time come last.
-    """
-    if row := index.get(name):
-        return row.updated_at, index.changed_at(name)
-    layout = home.session(agent, name)
-    moment, changed = "", 0
-    with suppress(DaypackError):
-        moment = Facets(layout).read(layout.updated_at)
-    with suppress(OSError):
-        changed = os.stat(layout.messages).st_mtime_ns
-    return moment, changed
+def _project(args: argparse.Namespace) -> _Project | None:
+    return _Project(args.project) if args.project is not None else None
 
 
-def _row(name: str, args: argparse.Namespace, index: SessionIndex) -> dict[str, Any]:
-    if row := index.get(name):
-        path = os.path.join(index.folder, name)
-        known = {"session": name, "agent": args.agent, "title": row.title, "path": path}
-        return known | {field: getattr(row, field) for field in row.__struct_fields__}
-    try:
-        with open_session(name, agent=args.agent, home=args.home, uid=args.uid, create=False) as session:
-            return index.make(name, lambda: describe(session))
-    except DaypackError as error:
-        return {"session": name, "agent": args.agent, "error": f"{error.problem} [{error.place}]"}
+class _AgentSessions:
+    """The sessions of one agent."""
+
+    def __init__(self, home: Home, agent: str, args: argparse.Namespace) -> None:
+        self._home = home
+        self._agent = agent
+        self._args = args
+        self._rows: dict[str, dict[str, Any]] = {}
+        try:
+            settings = settle([("environment", from_environment(os.environ)), (home.config, from_file(home.config))])
+            self.index = SessionIndex(home, agent, str(settings))
+        except DaypackError:
+            self.index = SessionIndex(home, agent, None)  # settings that are refused: nothing is known
+
+    def updated(self, name: str) -> tuple[str, int]:
+        """Return the time of the last append, to the second, and that of the file: it may have been copied since.
+
+        Those without a readable time come last.
+        """
+        if row := self.index.get(name):
+            return row.updated_at, self.index.changed_at(name)
+        layout = self._home.session(self._agent, name)
+        moment, changed = "", 0
+        with suppress(DaypackError):
+            moment = Facets(layout).read(layout.updated_at)
+        with suppress(OSError):
+            changed = os.stat(layout.messages).st_mtime_ns
+        return moment, changed
+
+    def row(self, name: str) -> dict[str, Any]:
+        """Return the facts of a session, or the reason why it cannot be opened."""
+        if name not in self._rows:
+            self._rows[name] = self._read(name)
+        return self._rows[name]
+
+    def _read(self, name: str) -> dict[str, Any]:
+        if row := self.index.get(name):
+            path = os.path.join(self.index.folder, name)
+            known = {"session": name, "agent": self._agent, "title": row.title, "path": path}
+            return known | {field: getattr(row, field) for field in row.__struct_fields__}
+        try:
+            place, uid = self._args.home, self._args.uid
+            with open_session(name, agent=self._agent, home=place, uid=uid, create=False) as session:
+                return self.index.make(name, lambda: describe(session))
+        except DaypackError as error:
+            return {"session": name, "agent": self._agent, "error": f"{error.problem} [{error.place}]"}
 
 
-def _table(rows: list[dict[str, Any]]) -> list[str]:
+def _table(rows: list[dict[str, Any]], *, with_agent: bool) -> list[str]:
     """Return the lines of the list; titles are cut to the terminal, names never."""
     now, room = time.time(), terminal_width(_PIPE_COLUMNS)
     with_state = any(row.get("state", "active") != "active" for row in rows)
-    cells = [("age", "messages", "tokens", "state", "session", "title")]
+    cells = [("age", "messages", "tokens", "state", "agent", "session", "title")]
     for row in rows:
         numbers = age(row.get("updated_at") or "", now), _number(row.get("messages")), _number(row.get("tokens"))
         state = row.get("state", "error").removeprefix("active")
-        cells.append((*numbers, state, safe_line(row["session"]), row.get("error") or row["title"] or ""))
-    widths = [max(least, *(len(row[at]) for row in cells)) for at, least in enumerate((AGE_COLUMNS, 0, 0, 0))]
-    name_width = max(len(row[4]) for row in cells if len(row[4]) <= _NAME_COLUMNS)
+        names = safe_line(row["agent"]), safe_line(row["session"])
+        cells.append((*numbers, state, *names, row.get("error") or row["title"] or ""))
+    widths = [max(least, *(len(row[at]) for row in cells)) for at, least in enumerate((AGE_COLUMNS, 0, 0, 0, 0))]
+    name_width = max(len(row[5]) for row in cells if len(row[5]) <= _NAME_COLUMNS)
     lines: list[str] = []
-    for *numbers, state, name, title in cells:
+    for *numbers, state, agent, name, title in cells:
         fields = [text.rjust(width) for text, width in zip(numbers, widths, strict=False)]
         fields += [state.ljust(widths[3])] if with_state else []
+        fields += [agent.ljust(widths[4])] if with_agent else []
         line = "  ".join([*fields, name.ljust(name_width)])
         left = room - len(line) - 2
         lines.append(f"{line}  {fit(title, left)}".rstrip() if left >= _MIN_TITLE else line.rstrip())

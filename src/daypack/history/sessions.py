@@ -1,20 +1,72 @@
-"""Finding a session by its name: exact, or as the start of one name; and the error that names the nearest sessions."""
+"""Finding a session by its name: exact, or as the start of one name, of one agent or of any.
 
+A session `<name>--<child>` is that of a child of `<name>`: the start of both names means the parent.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
-from daypack.errors import DaypackError, SessionMissing
+from daypack.errors import BadInput, DaypackError, SessionMissing
 from daypack.files import atomic
 from daypack.history.layout import Home
 from daypack.types.names import complete, did_you_mean
+
+CHILD = "--"  # between the names of a session and of its child
+DEFAULT_AGENT = "default"
+_MOST_LISTED = 5
+
+
+class Found(NamedTuple):
+    """The agent and the whole name of a session."""
+
+    agent: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.agent}/{self.name}"
 
 
 def find_session(home: Home, agent: str, name: str) -> str:
     """Return the name of an existing session: the name itself, else the only one that begins with it."""
     if atomic.exists(home.session(agent, name).folder):
         return name
-    if found := complete(name, home.list(agent), what=f"sessions of agent {agent}", min_chars=1):
+    what = f"sessions of agent {agent}"
+    if found := complete(name, _without_children(name, home.list(agent)), what=what, min_chars=1):
         return found
     raise session_missing(home, agent, name, "find session")
+
+
+def find_anywhere(home: Home, usual: str, name: str) -> Found:
+    """Return an existing session of any agent: of the usual one, else the only one of that name, or of that start.
+
+    `name` may be `<agent>/<session>`.
+    """
+    agent, slash, rest = name.rpartition("/")
+    if slash and agent in home.agents():
+        return Found(agent, find_session(home, agent, rest))
+    if atomic.exists(home.session(usual, name).folder):
+        return Found(usual, name)
+    others = [other for other in home.agents() if other != usual]
+    exact = [Found(other, name) for other in others if atomic.exists(home.session(other, name).folder)]
+    if not exact and any(known.startswith(name) for known in home.list(usual)):
+        return Found(usual, find_session(home, usual, name))
+    found = exact or [Found(other, known) for other in others for known in _starting(home, other, name)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise session_missing(home, usual, name, "find session")
+    listed = ", ".join(map(str, found[:_MOST_LISTED])) + (" …" if len(found) > _MOST_LISTED else "")
+    problem = f"{len(found)} sessions have the name {name!r}" if exact else f"{len(found)} sessions begin with {name!r}"
+    raise BadInput(problem, operation="find session", place="name", hint=f"name one of them: {listed}")
+
+
+def agent_of(home: Home, agent: str, name: str) -> str:
+    """Return the agent that has an imported session: an earlier import may have stored it with the default one."""
+    for holder in (agent, DEFAULT_AGENT):
+        if atomic.exists(home.session(holder, name).folder):
+            return holder
+    return agent
 
 
 def session_missing(home: Home, agent: str, name: str, operation: str) -> SessionMissing:
@@ -26,3 +78,23 @@ def session_missing(home: Home, agent: str, name: str, operation: str) -> Sessio
             hint = f"{hint} agent {others[0]} has a session {name!r}: add --agent {others[0]}".strip()
     hint = hint or "list them with `daypack session list`"
     return SessionMissing(problem, operation=operation, place=home.sessions(agent), hint=hint)
+
+
+def _starting(home: Home, agent: str, start: str) -> Sequence[str]:
+    with suppress(DaypackError):  # a folder of another agent may be unreadable
+        return _without_children(start, home.list(agent))
+    return ()
+
+
+def _without_children(start: str, names: Iterable[str]) -> list[str]:
+    """Return the names that begin with `start`, without children of sessions that do."""
+    found = dict.fromkeys(name for name in names if name.startswith(start))
+    return [name for name in found if not any(parent in found for parent in parents_of(name))]
+
+
+def parents_of(name: str) -> Iterator[str]:
+    """Yield the names of which a session may be a child, the shortest first."""
+    at = name.find(CHILD, 1)
+    while at > 0:
+        yield name[:at]
+        at = name.find(CHILD, at + 1)

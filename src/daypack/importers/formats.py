@@ -6,6 +6,7 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from daypack.errors import BadInput
+from daypack.history.sessions import DEFAULT_AGENT
 from daypack.importers.format_detection import HEAD_LINES, Sample, detect_formats, read_sample
 from daypack.importers.lines import FileLines, MemoryLines, unreadable
 from daypack.importers.readers import claude_code, codex, codex_tui_log, openai_chat, swe_agent
@@ -28,10 +29,11 @@ _COMPACTION_AGENT = "acompact"
 
 
 class Format(NamedTuple):
-    """A format: its file endings, and the function that reads the transcripts of a file."""
+    """A format: its file endings, the function that reads the transcripts of a file, and the agent that writes them."""
 
     endings: tuple[str, ...]
     read: Callable[[Sample, str | None], Iterator[Transcript]]
+    agent: str
 
 
 def find_files(format: str | None, path: str) -> list[str]:  # noqa: A002 — the word of the command
@@ -229,9 +231,9 @@ def _stem(path: str) -> str:
 
 
 FORMATS = {
-    claude_code.FORMAT: Format((".jsonl",), _claude_code),
-    codex.FORMAT: Format((".jsonl", ".jsonl.zst"), _codex),
-    openai_chat.FORMAT: Format((".jsonl", ".json"), _openai),
-    swe_agent.FORMAT: Format((".traj",), _swe_agent),
+    claude_code.FORMAT: Format((".jsonl",), _claude_code, "claude-code"),
+    codex.FORMAT: Format((".jsonl", ".jsonl.zst"), _codex, "codex"),
+    openai_chat.FORMAT: Format((".jsonl", ".json"), _openai, DEFAULT_AGENT),
+    swe_agent.FORMAT: Format((".traj",), _swe_agent, "swe-agent"),
 }
 ENDINGS = tuple(sorted({ending for each in FORMATS.values() for ending in each.endings}))

@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 from daypack.config import Settings
 from daypack.errors import BadInput, SessionMissing
-from daypack.importers.formats import find_parent, read_file, read_sub_agent
+from daypack.history.layout import find_home
+from daypack.history.sessions import DEFAULT_AGENT, agent_of
+from daypack.importers.formats import FORMATS, find_parent, read_file, read_sub_agent
+from daypack.importers.import_events import ImportLog
 from daypack.importers.import_transcript import (
     ImportReport,
     Manner,
@@ -24,13 +27,15 @@ from daypack.session import Session, open_session
 class Destination(NamedTuple):
     """Where imported sessions are stored, and how; `session` overrides the name that a file gives its session.
 
+    If `agent` is None, a session is stored with the agent that wrote the transcript. With that agent, one that an
+    earlier import stored with the default agent is continued there.
     System messages of a transcript are stored as quoted history, which instructs no later turn; `trust_system` stores
     them as instructions. `verify` reads also what was imported before; `changed_only` leaves out sub-agents' files that
     have not changed.
     """
 
     home: str | None = None
-    agent: str = "default"
+    agent: str | None = DEFAULT_AGENT
     uid: str | None = None
     session: str | None = None
     trust_system: bool = False
@@ -40,7 +45,23 @@ class Destination(NamedTuple):
     def open(self, name: str, model: str | None = None, *, create: bool = True) -> Session:
         """Open a session at this destination."""
         settings: Settings = {"model": model} if model else {}
-        return open_session(name, agent=self.agent, home=self.home, uid=self.uid, create=create, **settings)
+        agent = self.agent or DEFAULT_AGENT
+        return open_session(name, agent=agent, home=self.home, uid=self.uid, create=create, **settings)
+
+    def settled(self, transcript: Transcript) -> "Destination":
+        """Return the destination of a transcript and its sub-agents, with an agent."""
+        own = FORMATS[transcript.origin.format].agent
+        if self.agent not in (None, own):
+            return self
+        name = transcript.parent[0] if transcript.parent else transcript.session
+        home = find_home(self.home, self.uid)
+        agent = agent_of(home, own, name)
+        if agent != own and self.session is None:
+            with open_session(name, agent=agent, home=self.home, uid=self.uid, create=False) as session:
+                origin = transcript.origin
+                source = origin.source.rpartition("/")[0] if transcript.parent else origin.source
+                agent = agent if ImportLog(session.history, origin._replace(source=source)).begun else own
+        return self._replace(agent=agent)
 
 
 def import_file(
@@ -52,6 +73,7 @@ def import_file(
     """Store the new part of a file and of its sub-agents' files, and return one report per transcript in them."""
     reports: list[ImportReport] = []
     for transcript in read_file(format, path, destination.session):
+        destination = destination.settled(transcript)
         report = _import(transcript, destination, on_progress)
         if reports and (reports[-1].path, reports[-1].session) == (report.path, report.session):
             _add_extra_rows(reports[-1], report)

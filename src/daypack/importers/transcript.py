@@ -12,6 +12,7 @@ import msgspec
 
 from daypack.history.draft import MAX_DEPTH
 from daypack.history.layout import MAX_NAME_BYTES
+from daypack.history.sessions import CHILD
 from daypack.importers.lines import Lines
 from daypack.types.history import Message
 
@@ -234,7 +235,7 @@ def safe_name(text: str) -> str:
 
 def child_session_name(parent: str, name: str) -> str:
     """Return the name of the session that holds the messages of a child."""
-    return safe_name(f"{parent}--{name}")
+    return safe_name(f"{parent}{CHILD}{name}")
 
 
 def key_of(origin: Origin, row: Row) -> str:
