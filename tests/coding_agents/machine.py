@@ -1,17 +1,19 @@
 """A user's machine in a temporary folder: home, repository, programs on PATH, and a model that they reach."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from model_endpoint import ModelEndpoint
 
 import daypack
+from coding_agents.wire import Part, read_texts, sorted_arguments
 from tools.agents import NODE
 
 AGENTS = Path(__file__).parents[2] / ".venv" / "agents"
@@ -95,6 +97,24 @@ class Machine:
         """Run a command of daypack and return what it prints."""
         return self.run("daypack", *arguments, cwd=cwd).stdout
 
+    def recorded(self, agent: str, session: str) -> list[Part]:
+        """Return what daypack has of a session of an agent, as parts; nothing when it has none."""
+        done = self.run("daypack", "log", session, "--agent", agent, "-n", "0", "--json", check=False)
+        return [part for line in done.stdout.splitlines() for part in _parts(json.loads(line))]
+
+    def wait_for(self, agent: str, session: str, text: str) -> list[Part]:
+        """Wait until daypack has a text in a session, and return what it has."""
+
+        def look() -> list[Part]:
+            parts = self.recorded(agent, session)
+            return parts if any(text in part.text for part in parts) else []
+
+        return eventually(look)
+
+    def sessions(self, agent: str) -> list[str]:
+        """Return the names of the sessions that daypack has of an agent."""
+        return sorted(path.name for path in self.daypack_home.glob(f"home/*/agent/{agent}/session/*"))
+
     def files(self, *, below: str = "", without: tuple[str, ...] = (".daypack",)) -> dict[str, bytes]:
         """Return the files of the home and their bytes; `without` names folders and files that do not count."""
         found = (path for path in (self.home / below).rglob("*") if path.is_file() and not path.is_symlink())
@@ -104,6 +124,12 @@ class Machine:
             for name, path in sorted(names)
             if not any(name == each or name.startswith(f"{each}/") for each in without)
         }
+
+
+def _parts(message: Mapping[str, Any]) -> Iterator[Part]:
+    yield from (Part(message["role"], text) for text in read_texts(message.get("content")))
+    for call in message.get("tool_calls", ()):
+        yield Part("assistant", sorted_arguments(call["arguments"]), call["name"])
 
 
 def eventually(look: Callable[[], Found], *, within_seconds: float = 30) -> Found:

@@ -14,6 +14,8 @@ from daypack.hooks.call import AGENTS as NAMES
 from daypack.hooks.call import HostName
 from tools.agents import missing
 
+_PLUGIN = "mcp__plugin_daypack_daypack"
+_ALLOWED = f"Bash Agent {_PLUGIN}"
 CODEX_MODEL = "gpt-5.5"  # a model that Codex knows: with an unknown one it defers no tools
 _CODEX_CONFIG = """model = "{model}"
 model_provider = "scripted"
@@ -59,6 +61,10 @@ class Program:
         """Return the call with which the model runs a command."""
         raise NotImplementedError
 
+    def memory_tool(self, name: str, arguments: Mapping[str, Any]) -> Call:
+        """Return the call of one of daypack's tools."""
+        raise NotImplementedError
+
     def transcript(self, session: str) -> Path:
         raise NotImplementedError
 
@@ -88,19 +94,25 @@ class Claude(Program):
 
     def ask(self, prompt: str, session: str = "", *, cwd: Path | None = None) -> str:
         given = ("--resume", session) if session else ()
-        out = self.run("-p", prompt, *given, "--allowedTools", "Bash Agent", "--output-format", "json", cwd=cwd)
+        out = self.run("-p", prompt, *given, "--allowedTools", _ALLOWED, "--output-format", "json", cwd=cwd)
         answer: dict[str, Any] = json.loads(out)
         assert not answer["is_error"], answer
         return answer["session_id"]
 
-    def compact(self, session: str, instructions: str = "") -> None:
-        self.run("-p", f"/compact {instructions}".strip(), "--resume", session)
+    def compact(self, session: str, then: str = "") -> None:
+        """Compact, and send a prompt."""
+        self.run("-p", "/compact", "--resume", session)
+        if then:
+            self.ask(then, session)
 
     def clear(self, session: str) -> None:
         self.run("-p", "/clear", "--resume", session)
 
     def shell(self, command: str) -> Call:
         return Call("Bash", {"command": command, "description": "Run it"})
+
+    def memory_tool(self, name: str, arguments: Mapping[str, Any]) -> Call:
+        return Call(f"{_PLUGIN}__{name}", arguments)
 
     def transcript(self, session: str) -> Path:
         return self._only(f".claude/projects/*/{session}.jsonl")
@@ -117,7 +129,8 @@ class Codex(Program):
         text = _CODEX_CONFIG.format(
             model=CODEX_MODEL, url=self.machine.endpoint.openai_url, project=self.machine.project
         )
-        (folder / "config.toml").write_text(text, encoding="utf-8")
+        if not (folder / "config.toml").exists():
+            (folder / "config.toml").write_text(text, encoding="utf-8")
         return {"SCRIPTED_KEY": "none"}
 
     def ask(self, prompt: str, session: str = "", *, cwd: Path | None = None) -> str:
@@ -154,6 +167,9 @@ class Codex(Program):
     def shell(self, command: str) -> Call:
         return Call("exec_command", {"cmd": command})
 
+    def memory_tool(self, name: str, arguments: Mapping[str, Any]) -> Call:
+        return Call(name, arguments, namespace="mcp__daypack")
+
     def transcript(self, session: str) -> Path:
         return self._only(f".codex/sessions/*/*/*/*{session}.jsonl")
 
@@ -183,6 +199,9 @@ class Copilot(Program):
     def shell(self, command: str) -> Call:
         return Call("bash", {"command": command, "description": "Run it"})
 
+    def memory_tool(self, name: str, arguments: Mapping[str, Any]) -> Call:
+        return Call(f"daypack-{name}", arguments)
+
     def transcript(self, session: str) -> Path:
         return self._only(f".copilot/session-state/{session}/events.jsonl")
 
@@ -211,6 +230,9 @@ class Qwen(Program):
 
     def shell(self, command: str) -> Call:
         return Call("run_shell_command", {"command": command, "is_background": False})
+
+    def memory_tool(self, name: str, arguments: Mapping[str, Any]) -> Call:
+        return Call(f"mcp__daypack__{name}", arguments)
 
     def transcript(self, session: str) -> Path:
         return self._only(f".qwen/projects/*/chats/{session}.jsonl")

@@ -22,7 +22,7 @@ class Part(NamedTuple):
 
 def read_parts(body: Mapping[str, Any]) -> list[Part]:
     """Return everything that a request says, in order; the system prompt comes first."""
-    parts = [Part("system", text) for text in _texts(body.get("system", body.get("instructions")))]
+    parts = [Part("system", text) for text in read_texts(body.get("system", body.get("instructions")))]
     for message in body.get("messages", body.get("input", ())):
         parts += _message(message)
     return parts
@@ -43,14 +43,14 @@ def offered_tools(body: Mapping[str, Any]) -> list[str]:
 def _message(message: Mapping[str, Any]) -> Iterator[Part]:
     kind = message.get("type", "message")
     if kind in ("function_call", "custom_tool_call"):
-        yield Part("assistant", _arguments(message.get("arguments", message.get("input"))), message["name"])
+        yield Part("assistant", sorted_arguments(message.get("arguments", message.get("input"))), message["name"])
     elif kind in ("function_call_output", "custom_tool_call_output"):
         yield Part("tool", _joined(message["output"]))
     elif kind == "message":
         role = message["role"]
         yield from _content(_ROLES.get(role, role), message.get("content"))
         for call in message.get("tool_calls") or ():
-            yield Part("assistant", _arguments(call["function"]["arguments"]), call["function"]["name"])
+            yield Part("assistant", sorted_arguments(call["function"]["arguments"]), call["function"]["name"])
 
 
 def _content(role: Role, content: object) -> Iterator[Part]:
@@ -59,7 +59,7 @@ def _content(role: Role, content: object) -> Iterator[Part]:
         return
     for block in cast(list[dict[str, Any]], content) if isinstance(content, list) else []:
         if block.get("type") == "tool_use":
-            yield Part("assistant", _arguments(block["input"]), block["name"])
+            yield Part("assistant", sorted_arguments(block["input"]), block["name"])
         elif block.get("type") == "tool_result":
             yield Part("tool", _joined(block.get("content")))
         elif text := block.get("text"):
@@ -68,19 +68,20 @@ def _content(role: Role, content: object) -> Iterator[Part]:
         yield Part(role, content)
 
 
-def _texts(content: object) -> list[str]:
+def read_texts(content: object) -> list[str]:
+    """Return the texts of a content, which is a text or a list of blocks."""
     if isinstance(content, str):
-        return [content]
+        return [content] if content else []
     blocks = cast(list[dict[str, Any]], content) if isinstance(content, list) else []
     return [block["text"] for block in blocks if block.get("text")]
 
 
 def _joined(content: object) -> str:
-    return "\n".join(_texts(content))
+    return "\n".join(read_texts(content))
 
 
-def _arguments(arguments: object) -> str:
-    """Return arguments as JSON with sorted keys, or as they are when they are no JSON."""
+def sorted_arguments(arguments: object) -> str:
+    """Return the arguments of a call as JSON with sorted keys, or as they are when they are no JSON."""
     try:
         value: object = json.loads(arguments) if isinstance(arguments, str) else arguments
     except ValueError:

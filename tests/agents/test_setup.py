@@ -1,0 +1,50 @@
+"""`daypack setup` and `daypack setup --remove` on the settings of the real programs."""
+
+import pytest
+from coding_agents import PROGRAMS, Machine, installed
+
+# How each program says which plug-ins it has.
+LISTS: dict[str, tuple[str, ...]] = {
+    "claude": ("plugin", "list"),
+    "codex": ("plugin", "list"),
+    "copilot": ("plugin", "list"),
+    "qwen": ("extensions", "list"),
+}
+SETTINGS = {
+    ".claude/settings.json": '{\n    "model": "opus",\n    "env": {"EDITOR":   "vi"}\n}\n',
+    ".copilot/settings.json": '{"banner": "never"}',
+    ".qwen/settings.json": '{\n  "ui": {"theme": "Default"} // mine\n}\n',
+}
+
+
+@pytest.fixture
+def used(machine: Machine) -> Machine:
+    """A machine whose user has settings of their own, and has started every program."""
+    for name, text in SETTINGS.items():
+        path = machine.home / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for kind in PROGRAMS:
+        installed(kind, machine).run(*LISTS[kind.name])
+    return machine
+
+
+def test_a_set_up_is_taken_back_byte_for_byte(used: Machine) -> None:
+    before = used.files()
+    used.daypack("setup", "--yes")
+    with_daypack = used.files()
+    used.daypack("setup", "--yes")
+    assert used.files() == with_daypack
+    used.daypack("setup", "--remove", "--yes")
+    after = used.files()
+    assert set(after) == set(before)
+    assert {name for name in before if before[name] != after[name]} == set()
+
+
+def test_every_program_lists_the_plug_in_until_it_is_removed(used: Machine) -> None:
+    used.daypack("setup", "--yes")
+    for kind in PROGRAMS:
+        assert "daypack" in kind(used).run(*LISTS[kind.name]), kind.name
+    used.daypack("setup", "--remove", "--yes")
+    for kind in PROGRAMS:
+        assert "daypack" not in kind(used).run(*LISTS[kind.name]), kind.name
