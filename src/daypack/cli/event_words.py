@@ -216,6 +216,11 @@ def _gc_applied(data: Data) -> str:
     return f"removed {files} ({kinds}), {counted(data['bytes'], 'byte')}"
 
 
+def _injected(data: Data) -> str:
+    items = f": {', '.join(data['items'])}" if data["items"] else ""
+    return f"injected {counted(data['chars'], 'character')} at {data['event']}{items}"
+
+
 def _import_begun(data: Data) -> str:
     return f"import of {data['path']} ({data['format']}) began"
 
@@ -301,6 +306,7 @@ WORDS: dict[str, Callable[[Data], str]] = {
     "history.erased": _erased,
     "gc.policy": _gc_policy,
     "gc.applied": _gc_applied,
+    "hook.injected": _injected,
     "import.begun": _import_begun,
     "import.row": _import_row,
     "import.file": _import_file,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from daypack.errors import BadName, UnsafePath
 from daypack.files.atomic import refusal
+from daypack.types.digest import digest_text
 from daypack.types.names import invisible_in
 
 MAX_NAME_BYTES = 128
@@ -95,6 +96,15 @@ def _check_spelling(path: str, what: str) -> None:
         return
     if is_same:
         refuse_lookalike(parent, name, what)
+
+
+def safe_name(text: str) -> str:
+    """Return a valid name made from any id or file name of another program."""
+    cleaned = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in text)
+    name = cleaned.lstrip(".").strip("-") or "transcript"
+    if len(name) <= MAX_NAME_BYTES:
+        return name
+    return f"{name[: MAX_NAME_BYTES - 17]}-{digest_text(text)[7:23]}"
 
 
 def default_root(environ: Mapping[str, str]) -> str:

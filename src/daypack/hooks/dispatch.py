@@ -2,10 +2,13 @@
 
 from daypack.errors import BadInput
 from daypack.history.layout import Home
-from daypack.hooks.call import HookCall
+from daypack.hooks.call import HookCall, Injection
+from daypack.hooks.hosts import HOSTS
 from daypack.hooks.settings import read_settings
+from daypack.hooks.state import SessionState
 
-EVENTS = frozenset({"SessionStart", "UserPromptSubmit", "PreCompact", "Stop", "SubagentStop", "SessionEnd"})
+TAKE_IN = frozenset({"PreCompact", "Stop", "SubagentStop", "SessionEnd"})
+EVENTS = TAKE_IN | {"SessionStart", "UserPromptSubmit"}
 
 
 def answer(call: HookCall, home: Home) -> str:
@@ -15,4 +18,16 @@ def answer(call: HookCall, home: Home) -> str:
     if call.event not in EVENTS:
         hint = f"hooks act at {', '.join(sorted(EVENTS))}"
         raise BadInput(f"no such event: {call.event}", operation="answer", place=call.host, hint=hint)
-    return ""
+    if call.event in TAKE_IN:
+        from daypack.hooks import take_in  # noqa: PLC0415 — a prompt does not need it
+
+        take_in.request(call, home)
+    if call.event in ("Stop", "SubagentStop", "SessionEnd"):
+        return ""
+    state = SessionState(home, call.agent, call.session)
+    injection: Injection | None = None
+    if injection and not HOSTS[call.host].fits(call.event, injection.text):
+        length, limit = HOSTS[call.host].length(injection.text), HOSTS[call.host].limit(call.event)
+        raise BadInput(f"the text has {length:,}, the limit is {limit:,}", operation="inject", place=call.host)
+    state.record(call, injection)  # before it is printed: what is in a window must be known
+    return injection.text if injection else ""

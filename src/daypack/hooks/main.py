@@ -32,6 +32,8 @@ _TERMINAL = (
 
 def run(arguments: Sequence[str]) -> int | None:
     """Answer one event and return the exit code, which is always 0; None if the arguments are not those of a hook."""
+    if len(arguments) == 3 and arguments[1] == "--take-in":
+        return _take_in(arguments[0], arguments[2])
     if len(arguments) > 1:
         return None
     name = arguments[0] if arguments else ""
@@ -44,6 +46,19 @@ def run(arguments: Sequence[str]) -> int | None:
         sys.stderr.write(_TERMINAL)
         return 0
     _Hook(name).run()
+    return 0
+
+
+def _take_in(name: str, session: str) -> int:
+    """Do what a hook left to a detached process."""
+    from daypack.history.layout import find_home  # noqa: PLC0415
+    from daypack.hooks import take_in  # noqa: PLC0415
+    from daypack.hooks.hosts import NAMES  # noqa: PLC0415
+
+    try:
+        take_in.run(NAMES[name], session, find_home())
+    except BaseException as error:
+        failures.record(failures.Place(name, "take-in", session), error)
     return 0
 
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from daypack.errors import BadInput
+from daypack.history.layout import safe_name
 from daypack.history.sessions import DEFAULT_AGENT
 from daypack.importers.format_detection import HEAD_LINES, Sample, detect_formats, read_sample
 from daypack.importers.lines import FileLines, MemoryLines, unreadable
@@ -20,7 +21,6 @@ from daypack.importers.transcript import (
     child_session_name,
     object_of,
     parse_row,
-    safe_name,
     text_of,
 )
 

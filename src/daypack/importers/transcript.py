@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import msgspec
 
 from daypack.history.draft import MAX_DEPTH
-from daypack.history.layout import MAX_NAME_BYTES
+from daypack.history.layout import safe_name
 from daypack.history.sessions import CHILD
 from daypack.importers.lines import Lines
 from daypack.types.history import Message
@@ -222,15 +222,6 @@ def time_of(value: object) -> str:
         return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except (ValueError, OverflowError, OSError):
         return ""
-
-
-def safe_name(text: str) -> str:
-    """Return a valid session or child name made from any id or file name."""
-    cleaned = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in text)
-    name = cleaned.lstrip(".").strip("-") or "transcript"
-    if len(name) <= MAX_NAME_BYTES:
-        return name
-    return f"{name[: MAX_NAME_BYTES - 17]}-{digest_hex(text.encode())[:16]}"
 
 
 def child_session_name(parent: str, name: str) -> str:

@@ -28,7 +28,16 @@ if TYPE_CHECKING:
     from daypack.llm.completion.port import Completer
     from daypack.memory.prompts import Prompts
 
-__all__ = ["END_SESSION", "FLUSH_EVERY", "Keeper", "MemoryTools", "MessageFields", "Policy", "Unsaved"]
+__all__ = [
+    "END_SESSION",
+    "FLUSH_EVERY",
+    "Keeper",
+    "MemoryTools",
+    "MessageFields",
+    "Policy",
+    "Unsaved",
+    "is_informative",
+]
 
 BOOTSTRAP_ENTRIES = 10
 _IGNORED_ROLES = frozenset({"tool", "system"})  # their output is not conversation
@@ -227,7 +236,7 @@ class Keeper:
             return self._policy(role, text)
         if role in _IGNORED_ROLES:
             return False
-        return self._policy == "all" or _is_informative(text)
+        return self._policy == "all" or is_informative(text)
 
     def _summarise(self, text: str, about: About, document: str) -> str:
         from daypack.memory.summary.summary import summarise_entry  # noqa: PLC0415 — a keeper that only reads does not need it
@@ -367,7 +376,7 @@ def _prompts_in_home() -> str:
     return os.path.join(find_home().folder, "prompts")
 
 
-def _is_informative(text: str) -> bool:
+def is_informative(text: str) -> bool:
     """Return True if a message is more than a courtesy or an acknowledgement."""
     from daypack.text.cues.cues import is_acknowledgement  # noqa: PLC0415 — only with policy "decide"
     from daypack.text.filler import is_filler  # noqa: PLC0415

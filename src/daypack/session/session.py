@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from daypack.history.layout import Layout
     from daypack.memory.port import MemoryTools
     from daypack.turn.compaction import Compacted
-    from daypack.turn.memory_binding import Binding, Bound
+    from daypack.turn.memory_binding import Binding, Bound, Words
     from daypack.turn.prepare import TurnOptions, Turns
     from daypack.turn.questions import Answer, QuestionDetails
     from daypack.turn.recall import Lookup, Recalled
@@ -347,12 +347,13 @@ class Session:
                 self._close_memory(in_turn=True)
                 self.memory = self.bound if place else None
 
-    def capture(self, *, end: bool = False) -> "tuple[Added, ...]":
+    def capture(self, *, end: bool = False, words: "Words | None" = None) -> "tuple[Added, ...]":
         """Add the messages since the last capture to the bound memory, each once.
 
-        With `end` the memory's document is updated too, as when the session is closed.
+        With `end` the memory's document is updated too, as when the session is closed. `words` returns what of a
+        message is stored, empty for nothing; default: all of every message of the user and the assistant.
         """
-        return self.bound.capture(end=end)
+        return self.bound.capture(end=end, words=words)
 
     @property
     def bound(self) -> "Bound":

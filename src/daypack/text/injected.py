@@ -21,6 +21,7 @@ from daypack.types.names import one_line
 
 Fence = Literal["instructions", "note", "data", "past"]
 
+INJECTED = "hook.injected"  # the event of a text that a hook added to the window of another program
 RECALLED = "[recalled from "  # begins every answer of a recall tool; `history/recalled.py` recognises them
 RECALLED_FLAG = "recalled"  # in daypack's part of a message's meta: it is such an answer
 SWAPPED = "[swapped out: "
@@ -72,6 +73,18 @@ def strip_injected(text: str, was_shown: Callable[[str], bool]) -> str:
     if TIME in stripped:
         stripped = _TIME_LINE.sub(lambda line: "" if was_shown(digest_text(line[0])) else line[0], stripped)
     return text if len(stripped) == len(text) else _tidy(stripped)
+
+
+def digests_in(text: str) -> tuple[str, ...]:
+    """Return the digests by which a text for a window is recognised later: of each block in it, and of all of it."""
+    digests = [digest_text(text)]
+
+    def note(inner: str) -> bool:
+        digests.append(digest_text(inner))
+        return True
+
+    _without_blocks(text, note)
+    return tuple(dict.fromkeys(digests))
 
 
 def strip_blocks(text: str) -> str:

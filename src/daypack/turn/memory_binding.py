@@ -15,6 +15,7 @@ from daypack.files.blobs import name_of
 from daypack.history.draft import draft_event
 from daypack.history.layout import Home
 from daypack.history.session import History
+from daypack.text.injected import strip_injected
 from daypack.text.redact.redact import redact_message
 from daypack.turn.evidence.shown_texts import ShownTexts
 from daypack.turn.ledger import BOUND
@@ -45,6 +46,7 @@ class Binding(Struct, frozen=True):
 
 
 _OpenTools = Callable[[Binding], "MemoryTools"]
+Words = Callable[[Message], str]  # what of a message is worth an entry; empty: nothing
 
 
 def open_tools(home: Home, binding: Binding) -> "MemoryTools":
@@ -150,11 +152,12 @@ class Bound:
         )
         return Answer(found.latest_context or None, tuple(hits))
 
-    def capture(self, *, end: bool = False) -> tuple[Added, ...]:
+    def capture(self, *, end: bool = False, words: Words | None = None) -> tuple[Added, ...]:
         """Add the messages since the last capture, each once; with `end` also update the document.
 
-        Only raw messages are stored, not what daypack put into a window: neither recalled text nor fenced blocks. A
-        message with <END_SESSION> updates the document too; what follows it is another conversation.
+        `words` chooses what of a message is stored. Only raw messages are stored, not what daypack put into a window:
+        neither recalled text nor fenced blocks. A message with <END_SESSION> updates the document too; what follows it
+        is another conversation.
         """
         binding = self.binding
         self.revision += 1
@@ -163,10 +166,13 @@ class Bound:
         last = binding.captured_through
         for message in self._uncaptured(binding):
             last = message.seq
+            text = message.text if words is None else words(self._without_injected(message))
+            if not text:
+                continue
             keeper = self._open_keeper(binding)
             answer = keeper.observe(
                 message.role,
-                message.text,
+                text,
                 author=_author(message),
                 at=message.ts,
                 session=self._name,
@@ -188,6 +194,10 @@ class Bound:
             if last != binding.captured_through:
                 self._save_progress(binding, last)
         return tuple(added)
+
+    def _without_injected(self, message: Message) -> Message:
+        """Return a message without what daypack added to it, as one text."""
+        return replace(message, content=strip_injected(message.text, self._shown.has))
 
     def _save_progress(self, binding: Binding, captured: int) -> None:
         """Store the last captured message, unless the binding changed or another process stored a later one."""
@@ -219,14 +229,15 @@ class Bound:
             self._tools = self._open_tools(self.binding)
         return self._tools
 
-    def close(self, *, in_turn: bool = False) -> None:
+    def close(self, *, in_turn: bool = False, writing: bool = True) -> None:
         """Update the document if something was captured, and close the memory.
 
-        A server has a few seconds for that; a turn does not wait for it at all.
+        A server has a few seconds for that; a turn does not wait for it at all. Without `writing` the document is left
+        to a later capture.
         """
         try:
             waiting = in_turn and self._tools is not None and self._tools.remote
-            if self._keeper is not None and not waiting:
+            if self._keeper is not None and writing and not waiting:
                 self._keeper.wait_until(Deadline.after(CLOSING_SECONDS))
                 self._keeper.finish()
         finally:

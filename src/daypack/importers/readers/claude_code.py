@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from daypack.history.layout import safe_name
 from daypack.importers.readers.content_parts import claude_parts, replace_repeated, strip_base64
 from daypack.importers.transcript import (
     Draft,
@@ -27,7 +28,6 @@ from daypack.importers.transcript import (
     list_of,
     object_of,
     parse_row,
-    safe_name,
     text_of,
     time_of,
     without,

@@ -1,15 +1,16 @@
-"""The texts that the turns of a session showed, by their digests, so that they are recognised when they come back."""
+"""The texts that turns and hooks of a session showed, by their digests, to recognise them when they come back."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from daypack.history.session import History
+from daypack.text.injected import INJECTED
 from daypack.turn.evidence.record import short_digest
 from daypack.turn.ledger import TURN
 
 
 class ShownTexts:
-    """The digests in the recorded turns of one session, read when they are first asked for."""
+    """The digests in the recorded turns and injections of one session, read when they are first asked for."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -17,12 +18,14 @@ class ShownTexts:
         self._read = 0  # the newest event that was read
 
     def has(self, digest: str) -> bool:
-        """Return True if a turn showed the text with this digest."""
+        """Return True if a turn or a hook showed the text with this digest."""
         if not self._knows(digest):
             for event in self._history.events.records(self._read + 1):
                 self._read = event.seq
                 if event.type == TURN:
                     self._digests.update(_digests(event.data))
+                elif event.type == INJECTED:
+                    self._digests.update(map(str, cast("Iterable[object]", event.data.get("digests") or ())))
         return self._knows(digest)
 
     def _knows(self, digest: str) -> bool:
