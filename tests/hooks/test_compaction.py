@@ -1,16 +1,20 @@
 """Compactions of the host: rules for its summary, and after it what the summary lost."""
 
+import threading
 from pathlib import Path
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
+from daypack.files.lock import held_after_waiting
 from daypack.hooks.call import HostName
 from daypack.hooks.compaction import MAX_TOKENS, after_compaction, before_compaction
 from daypack.hooks.hosts import HOSTS
+from daypack.hooks.recap.recap import read_recap
 from daypack.hooks.recap.writing import write_recap
 from daypack.hooks.start import on_start
+from daypack.hooks.state import SessionState
 from daypack.text.estimate import estimate_tokens
 from tests.hooks.coding_session import CodingSession
 
@@ -158,3 +162,57 @@ def test_secrets_do_not_come_back_after_a_compaction(tmp_path: Path) -> None:
     assert before
     assert SECRET not in injection.text + before
     assert "[redacted:github-token]" in before
+
+
+def write_transcript(work: CodingSession, *texts: str) -> str:
+    path = work.root / f"{work.name}.jsonl"
+    rows = [
+        {
+            "type": "user" if number % 2 == 0 else "assistant",
+            "uuid": f"00000000-0000-4000-8000-{number:012}",
+            "parentUuid": None,
+            "sessionId": work.name,
+            "cwd": str(work.folder),
+            "timestamp": f"2026-11-17T09:00:{number:02}.000Z",
+            "message": {
+                "id": f"m{number}",
+                "role": "user" if number % 2 == 0 else "assistant",
+                "content": [{"type": "text", "text": text}],
+            },
+        }
+        for number, text in enumerate(texts)
+    ]
+    path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    return str(path)
+
+
+def test_without_a_take_in_before_the_compaction_the_session_is_taken_in_now(tmp_path: Path) -> None:
+    work = CodingSession(tmp_path)
+    transcript = write_transcript(work, f"Move the importer to S3. {RULES[0]}", "I will.", RULES[1], "Understood.")
+    injection = after_compaction(work.hook("SessionStart", source="compact", transcript=transcript), work.home)
+    assert injection
+    assert all(f"- {rule}\n" in injection.text for rule in RULES[:2])
+
+
+def test_a_take_in_that_is_running_is_waited_for(work: CodingSession) -> None:
+    state = SessionState(work.home, "claude-code", work.name)
+    running = threading.Event()
+    recap = read_recap(work.session.layout)
+    assert recap
+    newer = msgspec.json.encode(replace(recap, rules=(*recap.rules, "Never touch the folder vendor.")))
+
+    def finish() -> None:
+        with held_after_waiting(state.lock, 10, "test"):
+            running.set()
+            Path(work.session.layout.derived("recap")).write_bytes(newer)
+
+    thread = threading.Thread(target=finish)
+    thread.start()
+    running.wait()
+    text = before_compaction(work.hook("PreCompact", trigger="manual"), work.home)
+    injection = after_compaction(work.hook("SessionStart", source="compact"), work.home)
+    thread.join()
+    assert text
+    assert injection
+    assert "- Never touch the folder vendor.\n" in text
+    assert "- Never touch the folder vendor.\n" in injection.text

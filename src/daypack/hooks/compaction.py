@@ -3,6 +3,7 @@
 from daypack.derived.template import parse
 from daypack.errors import BadInput
 from daypack.history.layout import Home
+from daypack.hooks import take_in
 from daypack.hooks.call import HookCall, Injection
 from daypack.hooks.composition import SEPARATOR, Fenced, Room, Section, bullets, compose
 from daypack.hooks.recap.recap import Recap, read_recap
@@ -12,11 +13,19 @@ from daypack.types.records import ContextDoc
 MAX_TOKENS = 2_400  # what Codex shows whole; a summary is about as long
 _RULES = "standing rules of the user, word for word, in the order given; a later rule wins on the same matter"
 _TO_SUMMARISER = "Repeat these standing rules of the user in the summary, word for word; none of them may be lost."
+# While others take the session in. The host waits for both hooks: ten seconds for the second.
+_RULES_SECONDS = 1.5
+_RECAP_SECONDS, _LOCK_SECONDS = 4.0, 1.0
 _MOST_FILES = 24  # else facts would not fit
 
 
 def before_compaction(call: HookCall, home: Home) -> str | None:
-    """Return the standing rules as instructions to the summariser; None if there are none."""
+    """Return the standing rules as instructions to the summariser; None if there are none.
+
+    A rule of the newest message is known when the take-in that this event requested is done: a short wait beside the
+    summary that follows.
+    """
+    take_in.wait_for(home, call, _RULES_SECONDS)
     recap = read_recap(layout_of(call, home))
     if recap is None or not recap.rules:
         return None
@@ -25,7 +34,7 @@ def before_compaction(call: HookCall, home: Home) -> str | None:
 
 def after_compaction(call: HookCall, home: Home) -> Injection | None:
     """Return the rules and the working state of a session whose host has compacted; None if there is nothing."""
-    recap = read_recap(layout_of(call, home))
+    recap = _newest_recap(call, home)
     if recap is None:
         return None
     rules = _show_rules(call, recap, Room(call, MAX_TOKENS))
@@ -38,6 +47,16 @@ def after_compaction(call: HookCall, home: Home) -> Injection | None:
     state = compose(_sections(recap), shown, Room(call, MAX_TOKENS, rules))
     text = SEPARATOR.join(filter(None, (rules, state)))
     return Injection(text, (compaction_id(recap),)) if text else None
+
+
+def _newest_recap(call: HookCall, home: Home) -> Recap | None:
+    """Return the recap that was made for the compaction; if there is none, because no hook ran before it, make it."""
+    take_in.wait_for(home, call, _RECAP_SECONDS)
+    recap = read_recap(layout_of(call, home))
+    if recap is None or not recap.whole:
+        take_in.take_in(call, home, _LOCK_SECONDS)
+        recap = read_recap(layout_of(call, home))
+    return recap
 
 
 def compaction_id(recap: Recap) -> str:

@@ -1,6 +1,7 @@
 """The session of an event as daypack stores it: its files, and how a command names it."""
 
-from daypack.history.layout import Home, Layout
+from daypack.history.layout import Home, Layout, safe_name
+from daypack.history.sessions import agent_of
 from daypack.hooks.call import HookCall
 
 _SHORT = 8  # characters of an id; commands accept the start of a name
@@ -8,17 +9,13 @@ _SHORT = 8  # characters of an id; commands accept the start of a name
 
 def session_name(call: HookCall) -> str:
     """Return the name under which the session of an event is stored."""
-    name = call.session
-    if name.isascii() and name.replace("-", "").replace("_", "").isalnum() and len(name) <= 64 and name[0].isalnum():
-        return name.strip("-")  # the ids of all known agents
-    from daypack.importers.transcript import safe_name  # noqa: PLC0415 — for ids of unknown shape
-
-    return safe_name(name)
+    return safe_name(call.session)
 
 
 def layout_of(call: HookCall, home: Home) -> Layout:
     """Return the files of the session of an event; they may not exist yet."""
-    return home.session(call.agent, session_name(call))
+    name = session_name(call)
+    return home.session(agent_of(home, call.agent, name), name)
 
 
 def session_command(call: HookCall, command: str) -> str:
