@@ -21,6 +21,8 @@ def main() -> int:
         signal.signal(signal.SIGINT, _on_interrupt)
     try:
         _open_streams()
+        if sys.argv[1:2] == ["status"] and "--line" in sys.argv:
+            _print_status_line()
         from daypack.cli.main import run  # noqa: PLC0415 — Ctrl-C can arrive during this import too
 
         return min(run(), 1) if is_hook else run()  # 2 would stop the agent whose hook has wrong arguments
@@ -46,6 +48,14 @@ def _run_hook() -> None:
             record(Place(), error)
     if code is not None:
         os._exit(code)
+
+
+def _print_status_line() -> None:
+    """Print a status line and end the process; return if the arguments are those of a command."""
+    from daypack.hooks.status.line import run  # noqa: PLC0415 — without the modules of commands, in half the time
+
+    if (code := run(sys.argv[2:])) is not None:
+        os._exit(code)  # nothing is open that has to be closed
 
 
 def _on_interrupt(_: int, frame: FrameType | None) -> None:

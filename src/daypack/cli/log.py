@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from daypack.cli.columns import fit, terminal_width
 from daypack.cli.event_words import CountTokens, describe_event
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, natural, open_named, report_damage, shown
-from daypack.cli.terminal import colour, json_text, print_note, safe, safe_line
+from daypack.cli.terminal import colour, json_text, print_note, safe, safe_line, terminal_width
 from daypack.history.session import History
+from daypack.text.columns import fit
 from daypack.types.history import Event, File, Image, Message, Other, Part, Text, Thinking
 
 _ROLE_COLOURS = {"user": "green", "assistant": "cyan", "tool": "yellow", "system": "magenta"}

@@ -52,6 +52,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "check-reply": "Check a reply against the rules of the hybrid protocol",
     },
     "Inspect and prove": {
+        "status": "Show window, cache, memory and last compaction of this project's newest session",
         "turns": "List the recorded turns with their ids, tokens and cache hits",
         "explain": "Explain why an item is in a turn or was omitted",
         "diff": "Compare two recorded turns",

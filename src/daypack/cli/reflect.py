@@ -3,13 +3,13 @@
 import argparse
 from contextlib import ExitStack
 
-from daypack.cli.columns import fit, terminal_width
 from daypack.cli.options import add_place, find_named, natural
-from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line
+from daypack.cli.terminal import counted, json_text, print_note, safe, safe_line, terminal_width
 from daypack.errors import BadInput
 from daypack.history.layout import find_home
 from daypack.history.session import History
 from daypack.session import Session, open_session
+from daypack.text.columns import fit
 from daypack.upkeep.reflect.reflector import MAX_BULLETS, Reflected, Reflector
 
 _EXAMPLES = 3  # of the facts that are not promoted for one reason

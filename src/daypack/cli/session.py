@@ -6,9 +6,8 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from daypack.cli.columns import AGE_COLUMNS, age, fit, terminal_width
 from daypack.cli.options import add_place, natural, open_named
-from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line
+from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, terminal_width
 from daypack.config import Settings, from_environment, from_file, settle
 from daypack.derived.title import first_words, title_of
 from daypack.errors import DaypackError
@@ -16,6 +15,7 @@ from daypack.history.facets import Facets
 from daypack.history.layout import Home, find_home
 from daypack.history.listing.index import SessionIndex
 from daypack.session import Session, open_session
+from daypack.text.columns import AGE_COLUMNS, age, fit
 
 _PIPE_COLUMNS = 160  # where output is not a terminal
 _NAME_COLUMNS = 40  # a longer name moves only the title of its own line

@@ -62,6 +62,13 @@ def colour(text: str, name: str) -> str:
     return f"\x1b[{_COLOURS[name]}m{text}\x1b[0m"
 
 
+def terminal_width(otherwise: int) -> int:
+    """Return the columns of the terminal; of a pipe or a file, COLUMNS or the number given."""
+    from shutil import get_terminal_size  # noqa: PLC0415 — few commands fill lines
+
+    return get_terminal_size((otherwise, 24)).columns
+
+
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun: 1 line, 2,000 lines."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"

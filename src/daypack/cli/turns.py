@@ -4,11 +4,11 @@ import argparse
 import time
 from itertools import islice
 
-from daypack.cli.columns import AGE_COLUMNS, age
 from daypack.cli.event_words import EPOCH_REASONS
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, natural, open_named, report_damage, shown
 from daypack.cli.terminal import json_text, print_note, shell_word, table
+from daypack.text.columns import AGE_COLUMNS, age
 from daypack.turn.evidence.turn_list import ListedTurn, newest_turns
 
 _NONE = "–"

@@ -10,8 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from daypack.cli.columns import terminal_width
-from daypack.cli.terminal import is_utf8
+from daypack.cli.terminal import is_utf8, terminal_width
 from daypack.turn.turn import Turn
 
 

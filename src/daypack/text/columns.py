@@ -1,24 +1,18 @@
-"""Lines that fit the terminal: its width, texts cut to columns, ages and counts in few characters."""
+"""Lines that fit a terminal: texts cut to columns, ages and counts in few characters."""
 
-import shutil
 import unicodedata
 from datetime import datetime
 
-from daypack.cli.terminal import safe_line
+from daypack.types.names import one_line
 
 AGE_COLUMNS = 6  # 59 min
 _ELLIPSIS = "…"
 _UNITS = ((60, 60, "s"), (60, 60, "min"), (48, 24, "h"), (60, 30, "d"), (24, 12, "mo"))  # shown below, divisor, name
 
 
-def terminal_width(otherwise: int) -> int:
-    """Return the columns of the terminal; of a pipe or a file, COLUMNS or the number given."""
-    return shutil.get_terminal_size((otherwise, 24)).columns
-
-
 def fit(text: str, width: int) -> str:
     """Return data as one escaped line of at most `width` columns; a cut line ends with an ellipsis."""
-    line = safe_line(text)
+    line = one_line(text)
     if len(line) * 2 <= width or columns(line) <= width:
         return line
     if line.isascii():
@@ -54,3 +48,12 @@ def age(moment: str, now: float) -> str:
             return f"{int(amount)} {unit}"
         amount /= divisor
     return f"{int(amount)} y"
+
+
+def short_count(number: int) -> str:
+    """Return a number in at most five characters: 999, 1.2k, 128k, 1.5M."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            tenths = number * 10 // size
+            return f"{tenths / 10:.1f}".removesuffix(".0") + unit if tenths < 100 else f"{number // size}{unit}"
+    return str(number)

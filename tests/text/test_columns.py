@@ -2,7 +2,7 @@
 
 import pytest
 
-from daypack.cli.columns import age, columns, fit
+from daypack.text.columns import age, columns, fit, short_count
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,21 @@ def test_an_age_has_one_unit(seconds: int, shown: str) -> None:
     moment = 1_700_000_000
     assert age("2023-11-14T22:13:20Z", moment + seconds) == shown
     assert age("no time", moment) == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (1_000, "1k"),
+        (1_249, "1.2k"),
+        (9_999, "9.9k"),
+        (10_000, "10k"),
+        (258_400, "258k"),
+        (1_000_000, "1M"),
+        (1_550_000, "1.5M"),
+    ],
+)
+def test_a_count_takes_few_characters(number: int, shown: str) -> None:
+    assert short_count(number) == shown

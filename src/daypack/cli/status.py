@@ -1,0 +1,52 @@
+"""Show how full the window of this project's newest session is, its cache, memory and last compaction."""
+
+import argparse
+import os
+import sys
+
+from daypack.cli.options import natural, shown_of
+from daypack.cli.terminal import is_utf8, json_text, print_note, shell_word, terminal_width
+from daypack.errors import BadInput
+from daypack.history.layout import find_home
+from daypack.hooks.status import line
+from daypack.hooks.status.drawing import draw_page, look_at
+from daypack.hooks.status.gathering import gather
+from daypack.hooks.status.host import read_host
+from daypack.hooks.status.recorded import PAGE_BYTES
+from daypack.hooks.status.standard_input import read_waiting
+
+_WIDEST = 120
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("--line", action="store_true", help="one line, for the status line of an agent or a shell")
+    parser.add_argument("--width", metavar="N", type=natural, help="columns of the line (default: COLUMNS)")
+    parser.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
+    parser.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
+    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the status."""
+    if args.line and args.json:
+        raise BadInput("--line and --json exclude each other", operation="status", hint="leave one of them out")
+    if args.line:
+        values = {"--home": args.home, "--uid": args.uid, "--width": str(args.width) if args.width else None}
+        return line.run(["--line", *(f"{name}={value}" for name, value in values.items() if value)]) or 0
+    home, host = find_home(args.home, args.uid), read_host(read_waiting(0))
+    status = gather(home, os.getcwd(), host, max_bytes=PAGE_BYTES)
+    if args.json:
+        print(json_text(shown_of(home, status.as_json())))
+        return 0
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    width = args.width or min(_WIDEST, terminal_width(100))
+    look = look_at(width, colour=coloured, blocks=is_utf8(sys.stdout))
+    print("\n".join(shown_of(home, draw_page(status, look))))
+    if status.session and status.compaction:
+        session = status.session
+        command = f"daypack search {shell_word(session.name)} WORDS --agent {shell_word(session.agent)}"
+        print_note(f"  → `{command}` finds what was said before the compaction")
+    if status.session is None and not status.host_session:
+        print_note("  → `daypack setup` records the sessions of your coding agents, `daypack import` one transcript")
+    return 0

@@ -1,0 +1,81 @@
+"""Gathers the status of a session: from the host, from the files of the session, from the memory of the project."""
+
+from daypack.errors import BadConfig, DaypackError
+from daypack.history.layout import Home, Layout, check_name
+from daypack.hooks.failures import read_unreported
+from daypack.hooks.status.host import Host
+from daypack.hooks.status.recorded import find_recorded, newest_of, read_recorded, read_usage
+from daypack.hooks.status.status import ProjectMemory, Status
+from daypack.memory.project.memory import USER, project_memory
+from daypack.memory.project.repository import Project, find_project
+from daypack.memory.store.entry_count import count_entries
+
+
+def gather(home: Home, folder: str, host: Host | None, *, max_bytes: int) -> Status:
+    """Return the status of the host's session, else of the newest session of the folder's project.
+
+    `max_bytes` of the newest events are looked through. Nothing is written, and what cannot be read is unknown.
+    """
+    problem = ""
+    try:
+        project = find_project(host.folder if host and host.folder else folder)
+    except BadConfig as error:
+        project, problem = (
+            Project(folder, folder.rpartition("/")[2] or folder, folder),
+            f"{error.problem} [{error.place}]",
+        )
+    status = Status(project=project.name, key=project.key, memory_off=project.off, problem=problem)
+    if failures := read_unreported(home.folder):
+        status = status._replace(failures=failures.number, failures_since=failures.since)
+    if host is not None:
+        status = status._replace(
+            host_session=host.session,
+            model=host.model,
+            cost_usd=host.cost_usd,
+            window=host.window,
+            cache=host.cache,
+        )
+    try:
+        if not problem:
+            status = status._replace(memory=_memory(home, project))
+        if layout := _find(home, project, host):
+            status = _with_session(status, layout, max_bytes)
+    except DaypackError as error:  # of a home that cannot be read
+        return status._replace(problem=status.problem or f"{error.problem} [{error.place}]")
+    return status
+
+
+def _find(home: Home, project: Project, host: Host | None) -> Layout | None:
+    if host is None or not host.session:
+        return newest_of(home, project)
+    return find_recorded(home, _name_of(host.session))
+
+
+def _name_of(session: str) -> str:
+    """Return the name under which a session of a host is stored: its id, unless that cannot be a name."""
+    plain = session.replace("-", "").replace("_", "")
+    if plain.isascii() and plain.isalnum() and session.strip("-") == session:
+        return check_name(session, "session")
+    from daypack.importers.transcript import safe_name  # noqa: PLC0415 — 30 ms that an ordinary id does not cost
+
+    return safe_name(session)
+
+
+def _with_session(status: Status, layout: Layout, max_bytes: int) -> Status:
+    usage = read_usage(layout, max_bytes)
+    window = status.window or usage.window
+    if window and usage.window and not window.used:  # right after a compaction a host has not called its model yet
+        window = window._replace(used=usage.window.used)
+    return status._replace(
+        session=read_recorded(layout),
+        window=window,
+        cache=status.cache or (None if status.host_session else usage.cache),
+        compaction=usage.compaction,
+    )
+
+
+def _memory(home: Home, project: Project) -> ProjectMemory | None:
+    memory_id = project_memory(home, project, create=False)
+    if memory_id is None:
+        return None
+    return ProjectMemory(memory_id, count_entries(home.store, USER, memory_id))

@@ -1,0 +1,54 @@
+"""`daypack status`: a page for people, JSON for programs."""
+
+import json
+import os
+
+from cli.conftest import Command
+
+import daypack
+
+
+def test_without_a_session_the_page_says_how_to_get_one(command: Command) -> None:
+    done = command("status")
+    assert done.returncode == 0
+    assert "session     none of this project is recorded yet" in done.stdout
+    assert "daypack setup" in done.stderr
+
+
+def test_the_newest_session_of_the_folder_is_shown(command: Command, home: str) -> None:
+    command("append", "talk", "hello")
+    command("memory", "add", "The sea is blue.")
+    shown = command("status").stdout
+    assert "session     talk of default, 1 message, the last " in shown
+    assert "memory      1 entry  " in shown
+    report = json.loads(command("status", "--json").stdout)
+    assert (report["session"]["name"], report["memory"]["entries"], report["window"]) == ("talk", 1, None)
+    assert report["key"] == os.getcwd()
+
+
+def test_after_a_compaction_the_command_that_searches_before_it_is_named(command: Command, home: str) -> None:
+    with daypack.open_session("talk", home=home, durability="os") as session:
+        for number in range(60):
+            session.append("user", f"Decision {number}: the port is {8000 + number}. " + "We talk about it. " * 40)
+            session.append("assistant", "Noted.")
+        session.append("user", "go on")
+        session.prepare(budget=4000)
+        session.compact()
+    done = command("status")
+    assert "messages left the window" in done.stdout
+    assert "`daypack search talk WORDS --agent default` finds what was said before the compaction" in done.stderr
+
+
+def test_a_line_from_the_command_is_that_of_the_program(command: Command) -> None:
+    done = command("status", "--line", "--width", "9")
+    assert (done.returncode, done.stdout) == (0, "workspace\n")
+    refused = command("status", "--line", "--json")
+    assert refused.returncode == 2
+    assert "exclude each other" in refused.stderr
+
+
+def test_a_secret_in_a_session_name_is_not_printed(command: Command) -> None:
+    name = "sk-ant-api03-" + "A1b2C3d4" * 12
+    command("append", name[:100], "hello")
+    assert name[:60] not in command("status").stdout
+    assert name[:60] not in command("status", "--json").stdout
