@@ -17,7 +17,7 @@ _MOST_DISTRIBUTIONS = 5
 
 
 def measure(histories: Histories) -> Section:
-    """Measure the import and two commands, each beside a Python that does nothing."""
+    """Measure the import and three commands, each beside a Python that does nothing."""
     name = histories.ours(_HISTORY)
     say(f"start-up: {ROUNDS} rounds")
     script = os.path.join(os.path.dirname(sys.executable), "daypack")
@@ -28,6 +28,7 @@ def measure(histories: Histories) -> Section:
         "import": run([sys.executable, "-c", "import daypack"]),
         "append": run([*daypack, "append", *place, TEXTS[0]]),
         "log": run([*daypack, "log", "-n", "5", *place]),
+        "status": run([*daypack, "status", "--line", "--home", histories.home]),
     }
     series = alternate(blocks, rounds=ROUNDS, operations=1)
     bare = series["bare"]
@@ -37,6 +38,7 @@ def measure(histories: Histories) -> Section:
         ("import daypack, above bare", "import", above, 100),
         ("daypack append", "append", series["append"].middle("cpu"), 200),
         ("daypack log -n 5", "log", series["log"].middle("cpu"), 120),
+        ("daypack status --line", "status", series["status"].middle("cpu"), 50),
     ):
         ratios = compare("", series[contender], bare)
         figures = (duration(spent), duration(bare.middle("cpu")), ratios.wall, ratios.quiet, ratios.cpu)
