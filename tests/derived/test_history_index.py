@@ -13,8 +13,9 @@ from turn.scenes import release
 
 import daypack
 from daypack.derived import history_index
-from daypack.derived.history_index import BLOCK, HistoryIndex, Unindexed, searchable
+from daypack.derived.history_index import BLOCK, HistoryIndex, Unindexed
 from daypack.files.lock import held_without_waiting
+from daypack.history.searchable import searchable
 from daypack.search.lexical import Lexical
 from daypack.session import Session
 from daypack.turn.items import Missing

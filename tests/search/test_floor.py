@@ -165,6 +165,30 @@ def test_words_that_only_other_entries_contain_are_no_evidence() -> None:
     assert QueryWords(read_query(""), [], [], chunks=1, entries=1).rate(1, 0) == 0
 
 
+def test_rare_words_and_names_say_more_than_common_ones() -> None:
+    query = read_query("the violin of Tessa is old")
+    counts = [("violin", 2), ("tessa", 2), ("old", 900)]
+    words = QueryWords(query, counts, [], chunks=1000, entries=1000)
+    violin, tessa, old = (words.information(1 << number) for number in range(3))
+    assert words.information(0) == 0
+    assert 0 < old < 1 < violin < tessa
+    assert words.information(0b111) == pytest.approx(violin + tessa + old)
+
+
+@pytest.mark.parametrize("entries", [1, 3, 12])
+def test_words_of_a_small_index_say_something_even_if_all_entries_have_them(entries: int) -> None:
+    words = QueryWords(read_query("violin tunnel"), [("violin", entries)], ["tunnel"], chunks=entries, entries=entries)
+    assert words.information(1) > 2
+
+
+def test_a_hit_has_the_information_of_its_own_words(index: Lexical) -> None:
+    fill(index)
+    add(index, "The conservatory of Riga restored a viola da gamba.")
+    best, *others = index.search("Who restored the viola da gamba of the conservatory? Tessa?", limit=5)
+    assert best.information > 10
+    assert all(hit.information < best.information / 2 for hit in others)
+
+
 def test_the_floor_rises_with_the_memory_up_to_its_full_height() -> None:
     heights = [strictness(entries) for entries in (0, 1, 10, 50, 100, 100_000)]
     assert heights == sorted(heights)

@@ -4,8 +4,8 @@ import sys
 import time
 from contextlib import suppress
 
-from daypack.cli.columns import fit, terminal_width
-from daypack.cli.terminal import is_utf8
+from daypack.cli.terminal import is_utf8, terminal_width
+from daypack.text.columns import fit
 
 _COLUMNS = 24
 _FULL, _EMPTY = "█", "░"

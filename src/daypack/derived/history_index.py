@@ -12,13 +12,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from daypack.config import Config
-from daypack.derived.raw_history import OWN_TOOLS, is_recalled
+from daypack.derived.raw_history import is_recalled
 from daypack.errors import StorageFailed
 from daypack.files import atomic
 from daypack.files.lock import held_without_waiting
 from daypack.files.read_only import is_read_only
 from daypack.forks import forks
 from daypack.history.layout import Layout
+from daypack.history.searchable import searchable
 from daypack.history.session import History
 from daypack.search.indexing import Doc
 from daypack.search.lexical import Coverage, Hit, Lexical
@@ -256,12 +257,3 @@ def _doc(message: Message) -> Doc:
     # Recalled text is indexed where it was first said.
     text = "" if is_recalled(message) else searchable(message)
     return Doc(message.seq, text, message.name or "", message.role, message.ts)
-
-
-def searchable(message: Message) -> str:
-    """Return the text of a message that is indexed: its content, and the names and arguments of its calls."""
-    if not message.tool_calls:
-        return message.text
-    # A call that searches for something is not a place where it was said.
-    calls = (f"{call.name} {call.arguments}" for call in message.tool_calls if call.name not in OWN_TOOLS)
-    return "\n".join([message.text, *calls]).strip()

@@ -11,8 +11,6 @@ from daypack.text.redact.redact import redact_message
 from daypack.types.history import Message
 from daypack.types.source import Messages
 
-OWN_TOOLS = frozenset({"recall", "search_history"})
-
 
 class Raw(Struct, frozen=True):
     """Messages in their own words, cleared of secrets, without what daypack or another compactor added."""

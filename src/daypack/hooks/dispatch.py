@@ -25,9 +25,29 @@ def answer(call: HookCall, home: Home) -> str:
     if call.event in ("Stop", "SubagentStop", "SessionEnd"):
         return ""
     state = SessionState(home, call.agent, call.session)
-    injection: Injection | None = None
+    injection = _injection_for(call, home, state) if HOSTS[call.host].takes(call.event) else None
     if injection and not HOSTS[call.host].fits(call.event, injection.text):
         length, limit = HOSTS[call.host].length(injection.text), HOSTS[call.host].limit(call.event)
         raise BadInput(f"the text has {length:,}, the limit is {limit:,}", operation="inject", place=call.host)
     state.record(call, injection)  # before it is printed: what is in a window must be known
     return injection.text if injection else ""
+
+
+def _injection_for(call: HookCall, home: Home, state: SessionState) -> Injection | None:
+    """Return what an event adds to the window; each event imports only what it needs."""
+    if call.event == "UserPromptSubmit":
+        from daypack.hooks.prompt import on_prompt  # noqa: PLC0415
+
+        return on_prompt(call, home, state.injected())
+    if call.event == "PreCompact":
+        from daypack.hooks.compaction import before_compaction  # noqa: PLC0415
+
+        rules = before_compaction(call, home)
+        return Injection(rules) if rules else None
+    if call.source == "compact":
+        from daypack.hooks.compaction import after_compaction  # noqa: PLC0415
+
+        return after_compaction(call, home)
+    from daypack.hooks.start import on_start  # noqa: PLC0415
+
+    return on_start(call, home, state.injected() if call.source == "resume" else ())

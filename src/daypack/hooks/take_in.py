@@ -101,7 +101,7 @@ class _TakeIn:
         self._transcript = next((request.transcript for request in reversed(requests) if request.transcript), "")
         events = {request.event for request in requests}
         self._is_ending = "SessionEnd" in events
-        self._is_compacting = "PreCompact" in events
+        self._is_compacting = not events.isdisjoint({"PreCompact", "SessionStart"})  # a start after a compaction
         self._name = safe_name(session)
         self._agent = agent_of(home, AGENTS[host], self._name)
         self._project: Project | None = None

@@ -8,6 +8,9 @@ vectors the similarity compared with that of the memory's entries among each oth
 
 A search answers if one of its best entries reaches 1; then it returns the entries that reach KEPT. The constants were
 chosen on the development parts of LoCoMo and BEAM: `python -m bench floor` measures them.
+
+A share says nothing about the whole: of "we fail build" one common word is a third. So an entry also has an amount of
+information, for callers that add text without a question: how unlikely it is that it has these words by chance.
 """
 
 import re
@@ -92,6 +95,10 @@ class QueryWords:
         """`counts`: the terms that occur, in the order of a mask's bits. Further terms are other forms of these."""
         self._floor = FLOOR * strictness(entries)
         self._known: dict[tuple[int, int], float] = {}
+        others = max(chunks, 1) + SETTLED  # in a small index no word is rare, and none is common yet
+        self._information = [
+            query.weights[term] * log(1 + (max(others, count) - count + 0.5) / (count + 0.5)) for term, count in counts
+        ]
         terms = {term: _weigh_absent(term, query.weights[term]) for term in absent}
         for number, (term, count) in enumerate(counts):
             weight = query.weights[term]
@@ -113,6 +120,10 @@ class QueryWords:
             shares = (_share(passage, *key) for passage in self._passages)
             known = self._known[key] = max(shares, default=0.0) / self._floor
         return known
+
+    def information(self, own: int) -> float:
+        """Return how much the terms of an entry say together: each the more, the fewer entries have it; in nats."""
+        return sum(amount for number, amount in enumerate(self._information) if own >> number & 1)
 
 
 def relevant(hits: Sequence[_Rated]) -> list[_Rated]:

@@ -43,7 +43,8 @@ _PLACES = "SELECT id, stretch, before, after, speaker FROM entries WHERE id IN (
 class Hit(Struct, frozen=True):
     """A matching entry and the range of its text that matches; `parts` adds up to `score`.
 
-    A relevance of 1 is the floor: `floor.relevant` drops the hits that are not about the query.
+    A relevance of 1 is the floor: `floor.relevant` drops the hits that are not about the query. `information` is the
+    amount of it that the entry's own words have in common with the query.
     """
 
     id: int
@@ -52,6 +53,7 @@ class Hit(Struct, frozen=True):
     score: float
     parts: dict[str, float]
     relevance: float = 0.0
+    information: float = 0.0
 
 
 class Coverage(NamedTuple):
@@ -83,6 +85,10 @@ class WordMatches(NamedTuple):
         _, _, before, after, _ = self.places[entry]
         masks = self.masks.get
         return self.words.rate(masks(entry, 0), masks(before, 0) | masks(after, 0))
+
+    def information(self, entry: int) -> float:
+        """Return how much of the query's information the words of an entry have."""
+        return self.words.information(self.masks.get(entry, 0)) if self.words else 0.0
 
 
 class _Request(NamedTuple):
@@ -348,7 +354,8 @@ def _locate(connection: "Connection", ranked: list[Ranked], found: WordMatches) 
         at = 8 * found.chunks.get(entry.id, 0)
         ends = cuts[entry.id][at : at + 8]
         start, stop = int.from_bytes(ends[:4], "little"), int.from_bytes(ends[4:], "little")
-        hits.append(Hit(entry.id, start, stop, entry.score, entry.parts, found.relevance(entry.id)))
+        about = found.relevance(entry.id), found.information(entry.id)
+        hits.append(Hit(entry.id, start, stop, entry.score, entry.parts, *about))
     return hits
 
 

@@ -11,7 +11,6 @@ import msgspec
 from daypack.derived.artifacts.steps import Step, steps_of
 from daypack.derived.children import read_children
 from daypack.derived.documents import swap_refs
-from daypack.derived.history_index import searchable
 from daypack.derived.raw_history import is_recalled
 from daypack.derived.swap import LARGE_TOKENS, chunk_for, id_of, range_of
 from daypack.errors import BadInput, Damaged, DaypackError, SourceMissing
@@ -19,6 +18,7 @@ from daypack.files.offsets import DAMAGED
 from daypack.history.layout import Layout
 from daypack.history.lines import UNREADABLE
 from daypack.history.resolve import resolve, text_of
+from daypack.history.searchable import searchable
 from daypack.plain_files import open_plain
 from daypack.text.literals import occurs, places
 from daypack.text.redact.redact import redact, redact_message

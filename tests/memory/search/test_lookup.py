@@ -43,7 +43,7 @@ def look(home: Home, memory_id: str) -> MemoryLookup:
 )
 def test_entries_that_are_about_the_query_are_found(home: Home, memory_id: str, query: str, found: int) -> None:
     hits = look(home, memory_id).search(query, 3, without_session="")
-    assert hits[0].raw_entry == ENTRIES[found][0]
+    assert hits[0].entry.raw_entry == ENTRIES[found][0]
     assert hits[0].relevance >= 1
 
 
@@ -53,7 +53,7 @@ def test_nothing_is_found_for_what_no_entry_is_about(home: Home, memory_id: str)
 
 def test_entries_of_the_session_that_asks_are_left_out(home: Home, memory_id: str) -> None:
     hits = look(home, memory_id).search("Which port has the staging database?", 3, without_session="monday")
-    assert all(hit.session != "monday" for hit in hits)
+    assert all(hit.entry.session != "monday" for hit in hits)
 
 
 def test_the_placeholder_of_a_new_memory_is_no_document(home: Home, memory_id: str) -> None:

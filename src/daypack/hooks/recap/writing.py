@@ -21,6 +21,7 @@ from daypack.hooks.recap.last_session import LastSession, write_last
 from daypack.hooks.recap.recap import FileNote, Recap, read_recap
 from daypack.memory.project import Project
 from daypack.session import Session
+from daypack.text.redact.redact import redact
 from daypack.text.tokens import counter_named
 from daypack.text.trim import trim
 from daypack.types.compaction import Records
@@ -33,7 +34,7 @@ from daypack.types.records import ErrorRecord, Ref
 MAX_BYTES = (
     24 << 20
 )  # of the newest messages that are read for a compaction of the host: a window of 1M tokens, and more
-MAX_BYTES_PER_STOP = 2 << 20  # after every turn
+MAX_BYTES_PER_STOP = 1 << 20  # after every turn
 _SLAB_BYTES = 4 << 20
 _SLOTS = 2_000
 _MOST_FILES = 60
@@ -108,7 +109,7 @@ class _Reading:
             self._take(list(history.messages.records(first, last)), first, last)
 
     def _take(self, messages: list[Message], first: int, last: int) -> None:
-        raw = raw_of(messages, first, last, redacting=self.history.config.redaction == "on")
+        raw = raw_of(messages, first, last, redacting=True)
         self.artifacts = merge(self.artifacts, read_artifacts(raw))
         for message in raw.messages:
             self.at = message.ts or self.at
@@ -149,8 +150,7 @@ def _slabs(history: History, start: int, stop: int) -> Iterator[tuple[int, int]]
 
 def _compact(reading: _Reading) -> tuple[Records, tuple[Ref, ...]]:
     """Return the records and refs of a range. Nothing is recorded: the window of the host is not that of a turn."""
-    redacting = reading.history.config.redaction == "on"
-    request = CompactionRequest(start=reading.start, through=reading.stop, redacting=redacting)
+    request = CompactionRequest(start=reading.start, through=reading.stop)
     try:
         compaction = compact(reading.history, Folded(), request, counter_named(reading.history.tokenizer))
     except NothingToCompact:  # too little was said
@@ -180,7 +180,7 @@ def _rules(session: Session, newest: int) -> tuple[str, ...]:
     if book.rules.keys() != recorded.rules.keys() or newest - recorded.through > _UNRECORDED:
         inputs.rules.examine(newest, recording=True)
         inputs.rules.examine_rest()
-    return tuple(rule.text for rule in session.rules())
+    return tuple(redact(rule.text).text for rule in session.rules())
 
 
 def _files(refs: Iterable[Ref], project: Project | None) -> tuple[FileNote, ...]:

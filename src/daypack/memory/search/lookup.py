@@ -5,16 +5,25 @@ indexed yet is not found, and a memory that does not exist (any more) has no doc
 """
 
 import os
+from typing import NamedTuple
 
 from daypack.errors import Damaged, MemoryMissing
 from daypack.history.layout import Home
 from daypack.memory.store.sqlite import SqliteStore
 from daypack.search.floor import EXAMINED, relevant
-from daypack.search.lexical import Lexical
-from daypack.types.memory import PLACEHOLDER, Entry, Hit
+from daypack.search.lexical import Hit, Lexical
+from daypack.types.memory import PLACEHOLDER, Entry
 
 WORDS = "words.sqlite"  # in the folder of an index
 _OVERSAMPLING = 3  # hits beyond those asked for, because some are skipped
+
+
+class FoundEntry(NamedTuple):
+    """An entry, the hit of the index, and its relevance, of which 1 is the floor."""
+
+    entry: Entry
+    hit: Hit
+    relevance: float
 
 
 class MemoryLookup:
@@ -40,7 +49,7 @@ class MemoryLookup:
             return None if is_placeholder(content) else content
         return content
 
-    def search(self, query: str, limit: int, *, without_session: str) -> list[Hit]:
+    def search(self, query: str, limit: int, *, without_session: str) -> list[FoundEntry]:
         """Return the entries of other sessions that clear the relevance floor, best first."""
         if self._store is None or not os.path.exists(self._words):
             return []
@@ -55,14 +64,13 @@ class MemoryLookup:
             stored = self._store.pick(self._user, self._memory_id, [hit.id for hit in ranked])
         except MemoryMissing:
             return []
-        hits: list[Hit] = []
-        for found in ranked:
-            entry = stored.get(found.id)  # it may have been erased since it was indexed
+        found: list[FoundEntry] = []
+        for hit in ranked:
+            entry = stored.get(hit.id)  # it may have been erased since it was indexed
             if isinstance(entry, Entry) and entry.session != without_session:
-                fields = {name: getattr(entry, name) for name in Entry.__struct_fields__}
-                hits.append(Hit(**fields, score=found.score, relevance=found.relevance))
+                found.append(FoundEntry(entry, hit, hit.relevance))
         # The floor again: what made the answer relevant may have been said in the session that is left out.
-        return relevant(hits)[:limit]
+        return relevant(found)[:limit]
 
     def close(self) -> None:
         """Close the store."""

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from daypack.derived.history_index import HistoryIndex, Unindexed, searchable
+from daypack.derived.history_index import HistoryIndex, Unindexed
 from daypack.errors import StorageFailed
+from daypack.history.searchable import searchable
 from daypack.history.session import History
 from daypack.search.floor import relevant
 from daypack.search.lexical import Hit
 from daypack.text.outline import names_in
+from daypack.text.redact.excerpts import redact_excerpt
 from daypack.text.redact.redact import redact
 from daypack.turn.items import UNSEARCHED, Excerpt, Missing, TokenMeter, message_range
 from daypack.turn.policy import MAX_HITS, MAX_QUOTED_EXCERPTS, QUOTED_PARTS, STEP_TOKENS
@@ -32,7 +34,6 @@ _INDEX_WEIGHT = 0.5  # weight of the index's score against that of the best line
 _VISIBILITY = ("model", "reviewer", "evidence_export")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 _BRACKETS = str.maketrans("[]", "()")  # a name ends where daypack ends it
-_MARKER = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 
 
 class Query(NamedTuple):
@@ -195,25 +196,4 @@ def _cut(message: Message, span: tuple[int, int], *, redacting: bool) -> tuple[s
     cut = (0, len(text)) if span == WHOLE else span
     if not redacting:
         return text[cut[0] : cut[1]], ()
-    # Redact before cutting: half a secret would not be recognised.
-    shown, kinds = redact(text)
-    if kinds:
-        cut = (0, len(shown)) if span == WHOLE else (_moved(cut[0], text, shown), _moved(cut[1], text, shown))
-    return shown[cut[0] : cut[1]], kinds
-
-
-def _moved(at: int, text: str, redacted: str) -> int:
-    """Return the position in the redacted text of a position in the text; within a secret, the start of its marker."""
-    before = done = 0  # positions in text and redacted text up to which both were compared
-    for marker in _MARKER.finditer(redacted):
-        kept = redacted[done : marker.start()]
-        if at <= before + len(kept):
-            return done + at - before
-        after = _MARKER.search(redacted, marker.end())
-        following = redacted[marker.end() : after.start() if after else None]
-        before, done = before + len(kept), marker.start()
-        secret = text.find(following, before) if after else len(text) - len(following)
-        if at < secret or secret < before:
-            return done
-        before, done = secret, marker.end()
-    return done + at - before
+    return redact(text) if span == WHOLE else redact_excerpt(text, *cut)
