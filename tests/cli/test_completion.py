@@ -29,7 +29,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("place")
     for name in NAMES:
         daypack.open_session(name, home=folder / "home", durability="os").close()
-    daypack.open_session("review", agent="coder", home=folder / "home", durability="os").close()
+    for name in ("demo", "review", "review--child"):
+        daypack.open_session(name, agent="coder", home=folder / "home", durability="os").close()
     daypack.open_session("elsewhere", home=folder / "other home", durability="os").close()
     for shell in SHELLS:
         (folder / f"daypack.{shell}").write_text(write_script(shell), encoding="utf-8")
@@ -102,9 +103,11 @@ def test_choices_and_files_are_offered_where_they_belong(offer: Offer) -> None:
 @pytest.mark.parametrize("offer", [offer_bash, offer_fish])
 def test_sessions_and_agents_are_those_of_the_place_that_the_line_names(offer: Offer, place: Path) -> None:
     assert offer("daypack log d") == ["demo"]
-    assert offer("daypack log --agent coder ") == ["review"]
-    assert offer("daypack log --agent=coder ") == ["review"]
-    assert offer("daypack --agent coder log ") == ["review"]
+    assert offer("daypack log rev") == ["review"]  # of another agent, by its name alone
+    assert offer("daypack log coder") == ["coder/demo"]  # not by its name alone
+    assert offer("daypack log --agent coder ") == ["demo", "review"]
+    assert offer("daypack log --agent=coder r") == ["review"]
+    assert offer("daypack --agent coder log r") == ["review"]
     assert offer(f"daypack --home {place}/other\\ home log ") == ["elsewhere"]
     assert offer("daypack log --agent c") == ["coder"]
     assert offer("daypack search demo ") == []  # the query
@@ -198,7 +201,7 @@ def test_a_script_is_printed_whole_and_shells_can_read_it(shell: str, bare_comma
 
 def test_names_are_listed_one_per_line_and_for_programs(bare_command: Command, place: Path) -> None:
     there = f"--home={place / 'home'}"
-    assert bare_command("completion", "sessions", there).stdout.split("\n") == [*NAMES, ""]
+    assert bare_command("completion", "sessions", there).stdout.split("\n") == [*NAMES, "coder/demo", "review", ""]
     assert bare_command("completion", "agents", "--json", there).stdout == '["coder","default"]\n'
 
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from daypack.cli.options import add_place
 from daypack.cli.parser import Parser
 from daypack.cli.terminal import json_text, safe_line
-from daypack.history.layout import find_home
+from daypack.history.layout import Home, find_home
+from daypack.history.sessions import CHILD, Found
 
 SHELLS = ("bash", "zsh", "fish")
 _LISTS = ("sessions", "agents")
@@ -69,12 +70,22 @@ def run(args: argparse.Namespace) -> int:
         print(json_text(script) if args.json else script.removesuffix("\n"))
         return 0
     home = find_home(args.home, args.uid)
-    names = home.agents() if args.what == "agents" else home.list(args.agent)
+    names = home.agents() if args.what == "agents" else _sessions(home, args.agent, any_agent=args.any_agent)
     if args.json:
         print(json_text(names))
     for name in () if args.json else names:
         print(safe_line(name))
     return 0
+
+
+def _sessions(home: Home, agent: str, *, any_agent: bool) -> list[str]:
+    """Return the names by which commands find sessions: of an agent, then of the others; not those of children."""
+    names = home.list(agent)
+    taken = set(names)
+    for other in home.agents() if any_agent else ():
+        if other != agent:
+            names += [str(Found(other, name)) if name in taken else name for name in home.list(other)]
+    return [name for name in names if CHILD not in name]
 
 
 def write_script(shell: str) -> str:
