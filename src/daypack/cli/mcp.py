@@ -151,7 +151,7 @@ def own_command(args: argparse.Namespace) -> list[str]:
     """Return the command line that starts this server, with absolute paths: the agent may have another PATH."""
     program = os.path.abspath(sys.argv[0])
     own = os.path.basename(program) == "daypack" and os.access(program, os.X_OK)
-    command = [program] if own else [sys.executable, "-m", "daypack"]
+    command = [program] if own else [sys.executable, "-P", "-m", "daypack"]  # -P: no modules of the project
     home = args.home or os.environ.get("DAYPACK_HOME")
     chosen = {
         "--home": os.path.abspath(home) if home else None,

@@ -51,7 +51,7 @@ def test_the_program_is_named_by_its_full_path(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(sys, "argv", [str(started), "setup"])
     assert this_program(home, environ) == Program((str(started),))
     monkeypatch.setattr(sys, "argv", ["pytest"])
-    assert this_program(home, environ) == Program((sys.executable, "-m", "daypack"))
+    assert this_program(home, environ) == Program((sys.executable, "-P", "-m", "daypack"))
 
 
 def test_a_program_in_the_cache_of_uv_is_not_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -208,7 +208,8 @@ def test_with_yes_it_is_written_once_and_a_memory_is_named_by_its_id(tmp_path: P
     assert first.returncode == 0, first.stderr
     entry = read_entry("codex", (tmp_path / ".codex" / "config.toml").read_text())
     assert entry["command"] == sys.executable
-    assert entry["args"] == ["-m", "daypack", "mcp", f"--home={tmp_path / 'store'}", f"--memory={memory_id}"]
+    expected = ["-P", "-m", "daypack", "mcp", f"--home={tmp_path / 'store'}", f"--memory={memory_id}"]
+    assert entry["args"] == expected
     again = command_line("install", "codex", "--yes", "--memory", memory_id[:8], folder=tmp_path)
     assert again.returncode == 0
     assert again.stdout == ""
@@ -255,7 +256,7 @@ def test_the_command_is_this_program_by_its_full_path(tmp_path: Path, monkeypatc
         str(program), "mcp", "--user=ada", "--session=s", "--agent=-a",
     ]  # fmt: skip
     program.chmod(0o644)
-    assert mcp.own_command(parser.parse_args([]))[:3] == [sys.executable, "-m", "daypack"]
+    assert mcp.own_command(parser.parse_args([]))[:4] == [sys.executable, "-P", "-m", "daypack"]
 
 
 def test_claude_code_loads_the_tools_unless_the_user_switched_that_off(tmp_path: Path) -> None:

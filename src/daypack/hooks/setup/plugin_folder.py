@@ -64,7 +64,7 @@ def this_program(home: Home, environ: Mapping[str, str]) -> Program:
     """Return how to start the program that runs now, for this home; one in uv's cache is not relied on."""
     started = os.path.abspath(sys.argv[0])
     own = os.path.basename(started) == "daypack" and os.access(started, os.X_OK)
-    words = (started,) if own else (sys.executable, "-m", "daypack")
+    words = (started,) if own else (sys.executable, "-P", "-m", "daypack")  # -P: no modules of the project
     variables: list[tuple[str, str]] = []
     if home.root != default_root({name: value for name, value in environ.items() if name != "DAYPACK_HOME"}):
         variables.append(("DAYPACK_HOME", home.root))
