@@ -18,6 +18,7 @@ from tools.agents import NODE
 
 AGENTS = Path(__file__).parents[2] / ".venv" / "agents"
 PATIENCE_SECONDS = 60
+_SOURCE = Path(daypack.__file__).parents[1]
 _KEPT = ("LANG", "LC_ALL", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _DAYPACK = """#!{python}
 import sys
@@ -48,10 +49,11 @@ class Machine:
             ),
             "TERM": "dumb",
             "DAYPACK_HOME": str(self.daypack_home),
+            "PYTHONPATH": str(_SOURCE),
             "GIT_CONFIG_NOSYSTEM": "1",
             **{f"GIT_{who}_{what}": "dev@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
         }
-        self.put_daypack(_DAYPACK.format(python=sys.executable, source=str(Path(daypack.__file__).parents[1])))
+        self.put_daypack(_DAYPACK.format(python=sys.executable, source=str(_SOURCE)))
         self.project = self.repository("project")
 
     def put_daypack(self, program: str) -> None:
@@ -68,6 +70,8 @@ class Machine:
         folder = self.root / name
         folder.mkdir()
         (folder / "README.md").write_text(f"# {name}\n\nRetries are in retry.py.\n", encoding="utf-8")
+        for module in ("daypack", "json", "msgspec", "sqlite3"):  # a project may have modules of any name
+            (folder / f"{module}.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
         for command in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "-m", "First")):
             self.run("git", *command, cwd=folder)
         return folder
@@ -115,6 +119,11 @@ class Machine:
         """Return the names of the sessions that daypack has of an agent."""
         return sorted(path.name for path in self.daypack_home.glob(f"home/*/agent/{agent}/session/*"))
 
+    def entries(self) -> list[str]:
+        """Return the raw entries of the project's memory, oldest first."""
+        rows = map(json.loads, self.daypack("memory", "export").splitlines())
+        return [row["entry"]["raw_entry"] for row in rows if "entry" in row]
+
     def files(self, *, below: str = "", without: tuple[str, ...] = (".daypack",)) -> dict[str, bytes]:
         """Return the files of the home and their bytes; `without` names folders and files that do not count."""
         found = (path for path in (self.home / below).rglob("*") if path.is_file() and not path.is_symlink())
@@ -127,7 +136,9 @@ class Machine:
 
 
 def _parts(message: Mapping[str, Any]) -> Iterator[Part]:
-    yield from (Part(message["role"], text) for text in read_texts(message.get("content")))
+    texts = read_texts(message.get("content"))
+    for text in ["\n".join(texts)] if message["role"] == "tool" else texts:
+        yield Part(message["role"], text)
     for call in message.get("tool_calls", ()):
         yield Part("assistant", sorted_arguments(call["arguments"]), call["name"])
 

@@ -1,0 +1,145 @@
+"""A project with daypack in Claude Code and in Codex: two turns with tools, a compaction, a resume, another session."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from coding_agents import Claude, Codex, Machine, Part, Story, installed, offered_tools, read_parts
+from coding_agents.story import is_summary_call
+from model_endpoint import ModelEndpoint, Say
+
+from daypack.serve.toolset import NAMES
+
+RULE = "Never call time.sleep in this project, always use retry_with_backoff with 7 attempts."
+FIRST = f"Please look at the project first. {RULE}"
+SECOND = "Write retry.py, and note where the staging database is."
+THIRD = "Which function waits between two attempts?"
+OTHER_DAY = "On which host does the staging database run?"
+DOCUMENT = "# Project\n\nRetries are written with Quartzkeeper, the scheduler of this project."
+FOUND = "The staging database runs on the host db-staging-17.internal, and its port is 6543."
+
+
+@dataclass
+class Told:
+    """What was asked, and the requests that each step made."""
+
+    machine: Machine
+    program: Claude | Codex
+    session: str = ""
+    other_session: str = ""
+    bodies: dict[str, list[dict[str, Any]]] = field(default_factory=dict[str, list[dict[str, Any]]])
+
+    def step(self, name: str, since: int) -> int:
+        self.bodies[name] = self.machine.endpoint.bodies[since:]
+        return len(self.machine.endpoint.requests)
+
+    def recorded(self, session: str) -> list[Part]:
+        return self.machine.recorded(self.program.agent, session)
+
+    def wait_for(self, session: str, text: str) -> None:
+        """Wait until the last answer of a turn was taken in."""
+        self.machine.wait_for(self.program.agent, session, text)
+
+
+@pytest.fixture(scope="module", params=[Claude, Codex], ids=lambda kind: kind.name)
+def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    story = Story(summary="<summary>The project was looked at, and retry.py was written.</summary>")
+    with ModelEndpoint(answer=story.answer, strict=False) as endpoint:
+        machine = Machine(tmp_path_factory.mktemp(request.param.name), endpoint)
+        told = Told(machine, installed(request.param, machine))
+        _tell(told, story)
+        yield told
+
+
+def _tell(told: Told, story: Story) -> None:
+    program = told.program
+    note = program.memory_tool("put_context", {"content": DOCUMENT})
+    write = program.shell("printf 'def retry_with_backoff(): ...\\n' > retry.py")
+    story.on(
+        FIRST, Say("I look.", calls=(program.shell("cat README.md"),)), "Retries are in retry.py, says the readme."
+    )
+    story.on(SECOND, Say("I write it.", calls=(write,)), Say(calls=(note,)), FOUND)
+    story.on(THIRD, "It is retry_with_backoff.")
+    story.on(OTHER_DAY, "I would have to look.")
+
+    told.machine.daypack("setup", "--yes")
+    if isinstance(program, Codex):
+        program.trust()
+    told.session = program.ask(FIRST)
+    end = told.step("first", 0)
+    told.wait_for(told.session, "says the readme")
+    program.ask(SECOND, told.session)
+    end = told.step("second", end)
+    told.wait_for(told.session, FOUND)
+    program.compact(told.session, then=THIRD)
+    end = told.step("third", end)
+    told.wait_for(told.session, "It is retry_with_backoff.")
+    told.other_session = program.ask(OTHER_DAY)
+    told.step("other day", end)
+    told.wait_for(told.other_session, "I would have to look.")
+
+
+def injected(body: dict[str, Any]) -> str:
+    """Return what daypack added to a request."""
+    return "\n".join(part.text for part in read_parts(body) if part.role == "system" and "daypack" in part.text)
+
+
+def test_the_nine_tools_are_in_the_first_request(told: Told) -> None:
+    offered = offered_tools(told.bodies["first"][0])
+    ours = [name for name in offered if "daypack" in name]
+    assert sorted(re.split(r"__|\.", name)[-1] for name in ours) == sorted(NAMES)
+
+
+def test_a_project_without_a_past_gets_nothing(told: Told) -> None:
+    first = read_parts(told.bodies["first"][0])
+    assert "recorded by daypack" not in "\n".join(part.text for part in first)
+
+
+def test_the_document_of_the_memory_is_in_the_first_request_of_the_next_session(told: Told) -> None:
+    assert "Quartzkeeper" in injected(told.bodies["other day"][0])
+
+
+def test_what_an_earlier_session_said_about_a_prompt_comes_with_it(told: Told) -> None:
+    assert "db-staging-17.internal" in injected(told.bodies["other day"][0])
+
+
+def test_the_rules_are_there_word_for_word_after_a_compaction(told: Told) -> None:
+    asked = next(body for body in told.bodies["third"] if not is_summary_call(read_parts(body)))
+    assert RULE in injected(asked)
+
+
+def test_claude_code_is_asked_to_keep_the_rules_in_its_summary_and_codex_takes_no_such_words(told: Told) -> None:
+    (summary,) = (body for body in told.bodies["third"] if is_summary_call(read_parts(body)))
+    asked = next(part.text for part in read_parts(summary) if part.role == "user" and is_summary_call([part]))
+    assert (RULE in asked) == isinstance(told.program, Claude)
+
+
+def test_everything_said_is_in_the_session_once(told: Told) -> None:
+    recorded = told.recorded(told.session)
+    said = [
+        *_said(told.bodies["second"][-1]),
+        Part("assistant", FOUND),
+        Part("user", THIRD),
+        Part("assistant", "It is retry_with_backoff."),
+    ]
+    assert len(said) > 10
+    assert {part: recorded.count(part) for part in said} == dict.fromkeys(said, 1)
+
+
+def _said(body: dict[str, Any]) -> list[Part]:
+    """Return what people, the model and its tools said in a request, without what the program adds.
+
+    The answer of a tool with a secret is not compared: it is redacted in the session.
+    """
+    parts = [part for part in read_parts(body) if part.role != "system"]
+    return [part for part in parts if not part.text.startswith("<") and '"token":' not in part.text]
+
+
+def test_the_memory_has_what_was_said_and_nothing_that_was_injected(told: Told) -> None:
+    entries = told.machine.entries()
+    assert [entry for entry in entries if RULE in entry] == [FIRST]
+    assert [entry for entry in entries if "db-staging-17.internal" in entry] == [FOUND]
+    assert [entry for entry in entries if "Quartzkeeper" in entry] == []
+    assert len(set(entries)) == len(entries)
