@@ -71,6 +71,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "gc": "List removable files (nothing is deleted without --apply)",
         "lint": "Find duplicate, stale and overlong text in prompt files",
         "reflect": "Promote facts from sessions into MEMORY.md",
+        "completion": "Print a completion script for bash, zsh or fish",
     },
 }
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}

@@ -3,15 +3,17 @@
 import argparse
 import os
 from collections.abc import Sequence
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from daypack.cli.terminal import print_note, safe_line, shell_word
 from daypack.config import Settings
 from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
 from daypack.history.sessions import DEFAULT_AGENT, Found, find_anywhere, find_session
-from daypack.session import Session, open_session
 from daypack.system import start_detached
+
+if TYPE_CHECKING:
+    from daypack.session import Session
 
 _Value = TypeVar("_Value")
 
@@ -101,13 +103,15 @@ def find_name(args: argparse.Namespace, name: str) -> str:
     return found
 
 
-def open_named(args: argparse.Namespace, **settings: Unpack[Settings]) -> Session:
+def open_named(args: argparse.Namespace, **settings: Unpack[Settings]) -> "Session":
     """Open the existing session that the arguments name; from then on they have its whole name."""
+    from daypack.session import open_session  # noqa: PLC0415 — 60 ms that help and completion do without
+
     args.session = find_name(args, args.session)
     return open_session(args.session, agent=args.agent, home=args.home, uid=args.uid, create=False, **settings)
 
 
-def shown(session: Session, value: _Value) -> _Value:
+def shown(session: "Session", value: _Value) -> _Value:
     """Return a value of a session as a command may print it: without secrets, unless redaction is off."""
     if session.history.config.redaction == "off":
         return value
@@ -127,7 +131,7 @@ def shown_of(home: Home, value: _Value) -> _Value:
     return redact_any(value)
 
 
-def report_damage(session: Session, reported: set[str]) -> None:
+def report_damage(session: "Session", reported: set[str]) -> None:
     """Print the damaged lines that were found, each once."""
     new = [text for text in map(str, session.damage) if text not in reported]
     for text in new:
@@ -137,7 +141,7 @@ def report_damage(session: Session, reported: set[str]) -> None:
     reported.update(new)
 
 
-def work_in_background(session: Session, args: argparse.Namespace) -> None:
+def work_in_background(session: "Session", args: argparse.Namespace) -> None:
     """Let background work of a session run in processes of its own, because this one exits soon."""
     session.turns.compactions.start = lambda choice: _compact_in_background(args, choice)
     session.turns.inputs.history_search.index.start = lambda: index_in_background(args, [session.name])

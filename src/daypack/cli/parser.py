@@ -56,6 +56,11 @@ class Parser(argparse.ArgumentParser):
         return {}
 
     @property
+    def arguments(self) -> list[argparse.Action]:
+        """The options and positional arguments, without those of the actions."""
+        return [action for action in self._actions if not isinstance(cast("object", action.choices), dict)]
+
+    @property
     def all_options(self) -> list[str]:
         """The options, and those of the actions."""
         own = [name for action in self._actions for name in action.option_strings]

@@ -8,13 +8,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar, get_args
 
 from daypack.cli.main import EXIT_FAILED
-from daypack.cli.terminal import colour, print_note, safe, safe_line, shell_word
+from daypack.cli.progress_bar import ProgressBar
+from daypack.cli.terminal import colour, counted, print_note, safe, safe_line, shell_word
 from daypack.config import from_file
 from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
 from daypack.hooks.call import HostName
 from daypack.hooks.setup.agents import TITLES, Agent, find_agents, user_home
 from daypack.hooks.setup.apply import apply_changes, remove_folders
+from daypack.hooks.setup.installation import SERVER
+from daypack.hooks.setup.past import Past, TakenIn
 from daypack.hooks.setup.plan import Plan, make_plan
 from daypack.hooks.setup.plugin_folder import render_plugin, this_program
 from daypack.hooks.setup.record import one_at_a_time, read_record
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 _Planned = TypeVar("_Planned", Plan, Removal)
 _NAMES: tuple[HostName, ...] = get_args(HostName)
+_MOST_FAILURES = 5
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _STATES = {"new": "set up", "changed": "brought up to date", "unchanged": "already set up"}
 _NEXT: dict[HostName, str] = {
@@ -33,6 +37,11 @@ _NEXT: dict[HostName, str] = {
     "copilot": "restart it",
     "qwen": "restart it",
 }
+_NOW = """
+From now on every session is recorded, and each project has a memory. Try:
+  daypack session list --agent claude-code    the sessions of an agent
+  daypack memory search WORDS                 the memory of the project in this folder
+  daypack setup --remove                      take it back"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +54,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--remove", action="store_true", help="take back what setup has changed; sessions and memories stay"
     )
+    past = parser.add_argument_group("sessions that already happened")
+    past.add_argument("--no-import", action="store_true", help="do not import them")
+    past.add_argument("--project-only", action="store_true", help="import only those of the project of this folder")
     place = parser.add_argument_group("where daypack keeps its data")
     place.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
     place.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
@@ -89,10 +101,14 @@ def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> in
 
     plan = plan_now()
     _show_plan(plan)
+    past = _find_past(args, home, [agent.agent for agent in plan.agents if agent.state != "failed"])
+    if past.transcripts:
+        sessions = counted(len(past.transcripts), "session")
+        print(f"import {sessions} ({past.size / 1e6:,.1f} MB of transcripts) into {_short(home.folder)}")
     if args.dry_run:
         print_note("nothing written: --dry-run")
         return _exit_code(plan)
-    if plan.changes and not args.yes and not _confirm("Make these changes?"):
+    if plan.changes and not args.yes and not _confirm("Do this?"):
         print_note("nothing written")
         return EXIT_FAILED
     with one_at_a_time(home):
@@ -100,7 +116,55 @@ def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> in
         if plan.record != plan.previous:
             apply_changes(home, plan.changes, plan.previous, plan.record)
     _report(plan)
+    _make_memory(home)
+    _import(past)
+    print(_NOW)
     return _exit_code(plan)
+
+
+def _find_past(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> Past:
+    from daypack.memory.project import find_project  # noqa: PLC0415 — not needed to remove a set-up
+
+    project = find_project(os.getcwd()) if args.project_only else None
+    return Past(home, [] if args.no_import else agents, project=project)
+
+
+def _make_memory(home: Home) -> None:
+    """Make or find the memory of the project of this folder; a folder without a repository gets none here."""
+    from daypack.memory.project import find_project, project_memory  # noqa: PLC0415
+
+    project = find_project(os.getcwd())
+    if os.path.isdir(os.path.join(project.top, ".git")) and (memory := project_memory(home, project)):
+        print(f"memory of {safe_line(project.name)}: {safe_line(memory)}")
+
+
+def _import(past: Past) -> None:
+    """Take in the sessions that already happened; Ctrl-C stops it, and the next set-up continues."""
+    if not past.transcripts:
+        return
+    number = len(past.transcripts)
+    shown = TakenIn()
+    with ProgressBar(past.size) as bar:
+
+        def show(taken: TakenIn, done: int) -> None:
+            nonlocal shown
+            shown = taken
+            bar.show(done, f"{taken.sessions:,} of {counted(number, 'session')}, Ctrl-C stops")
+
+        try:
+            shown = past.take_in(show)
+        except KeyboardInterrupt:
+            bar.__exit__()
+            print_note(f"stopped after {shown.sessions:,} of {counted(number, 'session')}; `daypack setup` continues")
+            raise
+    print(
+        f"imported {counted(shown.sessions, 'session')}: {counted(shown.messages, 'new message')}, "
+        f"{counted(shown.entries, 'entry', 'entries')} in memories"
+    )
+    for failure in shown.failures[:_MOST_FAILURES]:
+        print_note(f"  not imported: {_short(failure.path)}: {safe_line(failure.problem)}")
+    if len(shown.failures) > _MOST_FAILURES:
+        print_note(f"  … and {counted(len(shown.failures) - _MOST_FAILURES, 'transcript')} more")
 
 
 def _remove(args: argparse.Namespace, home: Home, hosts: Sequence[HostName]) -> int:
@@ -123,13 +187,16 @@ def _remove(args: argparse.Namespace, home: Home, hosts: Sequence[HostName]) -> 
         apply_changes(home, removal.changes, removal.previous, removal.record)
         remove_folders(removal.folders)
     print("daypack is no longer connected; a running agent keeps the plug-in until it ends.")
-    print(f"Sessions and memories stay in {_short(home.root)}. To delete them too: rm -r {shell_word(home.root)}")
+    if os.path.isdir(home.root):
+        print(f"Sessions and memories stay in {_short(home.root)}. To delete them too: rm -r {shell_word(home.root)}")
     return EXIT_FAILED if removal.kept else 0
 
 
 def _unchanged(shown: _Planned, now: _Planned) -> _Planned:
-    """Return the plan of this moment, if it is the one that was shown or if nothing is left to do."""
-    if now.changes and now.changes != shown.changes:
+    """Return the plan that was shown if it still holds, else the plan of this moment, which must have nothing to do."""
+    if now.changes == shown.changes and now.previous == shown.previous:
+        return shown  # made before the lock: it knows that the home did not exist
+    if now.changes:
         problem = "the files have changed since they were shown"
         raise BadInput(problem, operation="setup", hint="run the command again")
     return now
@@ -182,6 +249,9 @@ def _report(plan: Plan) -> None:
         if agent.state in _STATES:
             then = f"; {_NEXT[agent.agent.host]}" if agent.state != "unchanged" else ""
             print(f"{agent.agent.title}: {_STATES[agent.state]}{then}")
+        if agent.other_server:
+            command = f"{agent.agent.host} mcp remove {SERVER}"
+            print_note(f"  {_short(agent.other_server)} starts the memory tools too; to have them once: {command}")
 
 
 def _exit_code(plan: Plan) -> int:

@@ -210,6 +210,22 @@ def test_installations_for_single_projects_are_kept(all_agents: UserHome) -> Non
     assert [install["scope"] for install in installs] == ["project", "user"]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "command"),
+    [
+        (".claude.json", '{"mcpServers": {"daypack": {"command": "x"}}}', "claude mcp remove daypack"),
+        (CONFIG, '[mcp_servers.daypack]\ncommand = "x"\n', "codex mcp remove daypack"),
+    ],
+)
+def test_a_server_that_was_installed_before_is_mentioned(
+    all_agents: UserHome, name: str, text: str, command: str
+) -> None:
+    all_agents.write(name, text)
+    done = all_agents.set_up()
+    assert done.stderr.count("mcp remove") == 1
+    assert f"~/{name} starts the memory tools too; to have them once: {command}" in done.stderr
+
+
 def test_a_namespace_joins_those_that_are_there(all_agents: UserHome) -> None:
     all_agents.write(CONFIG, '[features.code_mode]\ndirect_only_tool_namespaces = ["mcp__other"]\n')
     all_agents.set_up()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from memory.project.repositories import git, new_repository
+from msgspec.structs import replace
 
 import daypack
 from daypack.history.draft import draft_event
@@ -100,6 +101,22 @@ def test_a_compaction_of_an_imported_session_says_which_messages_left(session: S
     assert found.window == Window(2_000)
     assert found.compaction
     assert found.compaction._replace(at="") == LastCompaction("", "manual", 56, 58, 9000, 900)
+
+
+@pytest.mark.parametrize("event_first", [True, False])
+def test_the_event_of_a_compaction_says_more_than_its_row(session: Session, *, event_first: bool) -> None:
+    at = "2026-11-18T00:48:38.929Z"
+    row = {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"preTokens": 9, "postTokens": 1}}
+    events = [
+        replace(draft_event("import.compacted", {"through": 58, "kept": [58]}), ts=at),
+        replace(draft_event("import.row", {"row": row}), ts=at),
+    ]
+    note(session, "import.compacted", through=20, kept=[])
+    for event in events if event_first else reversed(events):
+        session.history.append_event(event)
+    found = read_usage(session.history.layout, LINE_BYTES).compaction
+    assert found
+    assert (found.left, found.through, found.at) == (57, 58, at)
 
 
 def test_a_compaction_that_was_undone_does_not_count(session: Session) -> None:

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from daypack.errors import BadConfig
+from daypack.errors import BadConfig, DaypackError
 from daypack.hooks.call import HostName
 from daypack.hooks.setup.agents import Agent
 from daypack.hooks.setup.plugin_folder import PLUGIN, plugin_version
 from daypack.hooks.setup.record import Format
 
+SERVER = "daypack"  # the name that `daypack mcp install` gives the server
 _ID = f"{PLUGIN}@{PLUGIN}"  # plug-in and marketplace
 _DIRECT_TOOLS = ("direct_only_tool_namespaces", f"mcp__{PLUGIN}")
 
@@ -74,6 +75,22 @@ class Source(NamedTuple):
 def list_parts(agent: Agent, source: Source, existing: Existing) -> tuple[Part, ...]:
     """Return what an agent needs so that the plug-in is installed and enabled in it."""
     return _PARTS[agent.host](agent.folder, source, existing)
+
+
+def find_other_server(agent: Agent, existing: Existing) -> str:
+    """Return the file in which `daypack mcp install` put the memory tools for all projects; "" if there is none."""
+    if agent.host == "claude":
+        beside = os.path.basename(agent.folder) == ".claude"  # CLAUDE_CONFIG_DIR has it inside
+        path = os.path.join(os.path.dirname(agent.folder) if beside else agent.folder, ".claude.json")
+        keys, format = ("mcpServers", SERVER), "json"  # noqa: A001 — the word of the record
+    elif agent.host == "codex":
+        path, keys, format = os.path.join(agent.folder, "config.toml"), ("mcp_servers", SERVER), "toml"  # noqa: A001
+    else:
+        return ""
+    try:
+        return path if existing(path, format, keys) is not None else ""
+    except DaypackError:  # only a remark would be missing
+        return ""
 
 
 def _claude(folder: str, source: Source, existing: Existing) -> tuple[Part, ...]:

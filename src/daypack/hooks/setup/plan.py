@@ -11,7 +11,15 @@ from daypack.files.planned import Change, current
 from daypack.history.layout import Home
 from daypack.hooks.call import HostName
 from daypack.hooks.setup.agents import Agent
-from daypack.hooks.setup.installation import Entry, Part, Settings, Source, Whole, list_parts
+from daypack.hooks.setup.installation import (
+    Entry,
+    Part,
+    Settings,
+    Source,
+    Whole,
+    find_other_server,
+    list_parts,
+)
 from daypack.hooks.setup.record import EntryRecord, FileRecord, Format, SetupRecord
 from daypack.hooks.setup.settings_edit import decode, is_set, look_up, put
 from daypack.types.digest import digest_bytes
@@ -30,6 +38,7 @@ class AgentPlan(NamedTuple):
     state: State
     changes: tuple[Change, ...] = ()
     copies: tuple[Change, ...] = ()
+    other_server: str = ""  # the file in which the agent has the memory tools already, without the plug-in
     problem: str = ""
     hint: str = ""
 
@@ -94,7 +103,8 @@ def _plan_agent(agent: Agent, source: Source, record: SetupRecord) -> tuple[Agen
         return AgentPlan(agent, "failed", problem=f"{error.problem} [{error.place}]", hint=error.hint), []
     known = any(file.host == agent.host for file in record.files)
     state = "unchanged" if not (planned.changes or planned.copies) else "changed" if known else "new"
-    return AgentPlan(agent, state, tuple(planned.changes), tuple(planned.copies)), planned.records
+    other = find_other_server(agent, _read_value)
+    return AgentPlan(agent, state, tuple(planned.changes), tuple(planned.copies), other), planned.records
 
 
 def _read_value(path: str, format: Format, keys: tuple[str, ...]) -> object:  # noqa: A002 — the word of the record

@@ -93,10 +93,12 @@ def read_usage(layout: Layout, max_bytes: int) -> Usage:
     """Return window, cache and last compaction, as far as the newest events say."""
     newest = _Newest()
     for line in _lines_from_the_end(layout.events, max_bytes):
-        if any(mark in line for mark in _MARKS):
-            newest.read(_parse(line))
-        if newest.compaction:
+        if not any(mark in line for mark in _MARKS):
+            continue
+        event = _parse(line)
+        if newest.compaction and event.get("ts") != newest.compaction.at:
             break  # what is before it was about another window
+        newest.read(event)
     recap = _read_json(layout.derived("recap"))
     lost, kept = _count(recap, "lost"), recap.get("kept")
     left = max(0, lost - (len(cast("list[object]", kept)) if isinstance(kept, list) else 0))
@@ -137,6 +139,8 @@ class _Newest:
             self._undone.add(data.get("compaction"))
         elif kind in _COMPACTED and event.get("id") not in self._undone:
             self.compaction = _compaction(event, data)
+        elif self.compaction:
+            return  # the row of the compaction says less than its event
         elif kind == _ROW and row.get("subtype") == "compact_boundary":
             stated = _object(row, "compactMetadata")
             names = {"trigger": "trigger", "before_tokens": "preTokens", "after_tokens": "postTokens"}
