@@ -50,10 +50,10 @@ def after_compaction(call: HookCall, home: Home) -> Injection | None:
 
 
 def _newest_recap(call: HookCall, home: Home) -> Recap | None:
-    """Return the recap that was made for the compaction; if there is none, because no hook ran before it, make it."""
+    """Return the recap, if possible the one made for the compaction; if no hook ran before it, make one."""
     take_in.wait_for(home, call, _RECAP_SECONDS)
     recap = read_recap(layout_of(call, home))
-    if recap is None or not recap.whole:
+    if recap is None:
         take_in.take_in(call, home, _LOCK_SECONDS)
         recap = read_recap(layout_of(call, home))
     return recap

@@ -31,9 +31,7 @@ from daypack.types.names import one_line
 from daypack.types.records import ErrorRecord, Ref
 
 # Measured: 12 MB of messages.jsonl a second.
-MAX_BYTES = (
-    24 << 20
-)  # of the newest messages that are read for a compaction of the host: a window of 1M tokens, and more
+MAX_BYTES = 8 << 20  # of the newest messages, for a compaction of the host: a window of 1M tokens, and more
 MAX_BYTES_PER_STOP = 1 << 20  # after every turn
 _SLAB_BYTES = 4 << 20
 _SLOTS = 2_000
