@@ -17,6 +17,7 @@ from bench import (
     floor,
     growth,
     haystack,
+    hooks,
     listing,
     memory,
     nosync,
@@ -53,6 +54,7 @@ PARTS: dict[str, Callable[[Histories], Section]] = {
     "haystack": haystack.measure,
     "servers": servers.measure,
     "protocol": protocol.measure,
+    "hooks": hooks.measure,
 }
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 QUICK_SIZES = SIZES[:2]

@@ -92,17 +92,23 @@ def whole(loop: Callable[[int], object]) -> Block:
     return block
 
 
-def run(command: Sequence[str]) -> Block:
-    """Time a process from its start to its end; its CPU time is all that it and its own children used."""
+def run(command: Sequence[str], given: bytes = b"", before: Callable[[], object] | None = None) -> Block:
+    """Time a process from its start to its end; its CPU time is all that it and its own children used.
+
+    It reads `given` as its standard input; `before` each run something may be done that does not count.
+    """
 
     def block(operations: int) -> Taken:
         walls: list[int] = []
-        before = _children()
+        cpu = 0
         for _ in range(operations):
-            start = time.perf_counter_ns()
-            subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            if before:
+                before()
+            used, start = _children(), time.perf_counter_ns()
+            subprocess.run(command, check=True, input=given, stdout=subprocess.DEVNULL)
             walls.append(time.perf_counter_ns() - start)
-        return Taken(walls, _children() - before)
+            cpu += _children() - used
+        return Taken(walls, cpu)
 
     return block
 

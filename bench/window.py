@@ -184,7 +184,7 @@ def _read(transcript: Transcript, most_calls: int | None) -> _Lived:
         if message.role == "assistant" and asked:
             if most_calls is not None and len(needs) == most_calls:
                 break
-            needs[len(said)] = [literal for literal in _literals(message.words) if literal in words]
+            needs[len(said)] = [literal for literal in literals(message.words) if literal in words]
         asked = asked or message.role == "user"
         drafts.append(draft)
         said.append(message)
@@ -222,7 +222,8 @@ def _strings(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def _literals(text: str) -> dict[str, None]:
+def literals(text: str) -> dict[str, None]:
+    """Return the names in a text, by rules of the benchmark: paths, identifiers, numbers, quotations."""
     words = (word.strip(".:-+@") for word in _WORD.findall(text))
     found = dict.fromkeys(word for word in words if len(word) > 2 and _STRUCTURE.search(word))
     return found | dict.fromkeys(match[2].strip() for match in _QUOTED.finditer(text) if len(match[2].strip()) > 3)
