@@ -159,7 +159,12 @@ class Home(NamedTuple):
 
     def project(self, name: str) -> str:
         """The folder with the small files of one project."""
-        return os.path.join(self.folder, "project", check_name(name, "project"))
+        return os.path.join(self.projects, check_name(name, "project"))
+
+    @property
+    def projects(self) -> str:
+        """The folder with the small files of all projects."""
+        return os.path.join(self.folder, "project")
 
     def sessions(self, agent: str) -> str:
         """The folder that holds an agent's sessions."""

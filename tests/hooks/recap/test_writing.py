@@ -1,6 +1,7 @@
 """The recap of a session: what later hooks need, computed without a model and without a change of the messages."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ import pytest
 from daypack.hooks.recap.last_session import read_last
 from daypack.hooks.recap.recap import Recap, read_recap
 from daypack.hooks.recap.writing import write_recap
+from daypack.upkeep.archive import Guard, archive, delete
+from daypack.upkeep.erase.apply import apply
+from daypack.upkeep.erase.plan import Request
 from tests.hooks.coding_session import CodingSession
 
 RULES = [
@@ -199,3 +203,33 @@ def test_sessions_of_another_project_are_not_mixed(tmp_path: Path) -> None:
         write(work)
     assert [state.session for state in read_last(shop.home, shop.project)] == ["one"]
     assert [state.session for state in read_last(site.home, site.project)] == ["two"]
+
+
+def test_what_is_erased_from_a_session_is_in_no_recap_and_in_no_state_of_a_last_session(tmp_path: Path) -> None:
+    work = CodingSession(tmp_path)
+    work.user("The code name of the launch is Bluebird-7.")
+    long_talk(work)
+    work.edit("a.py")
+    work.agent("I wrote Bluebird-7 into a.py.")
+    write(work)
+    work.session.close()
+
+    def holding() -> list[str]:
+        files = (path for path in Path(work.home.root).rglob("*") if path.is_file())
+        return [path.name for path in files if b"Bluebird-7" in path.read_bytes()]
+
+    assert {"recap.json", "last.json"} <= set(holding())
+    apply(work.home, Request(literal="Bluebird-7", agent="claude-code", session=work.name))
+    assert holding() == []
+
+
+def test_a_deleted_session_is_no_last_session_any_more(tmp_path: Path) -> None:
+    work = CodingSession(tmp_path)
+    long_talk(work)
+    work.edit("a.py")
+    write(work)
+    work.session.close()
+    guard = Guard(time.time(), force=True)
+    archive(work.home, "claude-code", work.name, guard)
+    delete(work.home, "claude-code", work.name, guard)
+    assert read_last(work.home, work.project) == ()

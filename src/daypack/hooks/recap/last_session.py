@@ -15,9 +15,9 @@ from daypack.errors import StorageFailed
 from daypack.files import atomic
 from daypack.history.layout import Home
 from daypack.hooks.recap.recap import FileNote
-from daypack.memory.project import Project, project_folder
+from daypack.memory.project import Project
+from daypack.memory.project.memory import last_sessions_file
 
-LAST = "last.json"
 _MOST = 3  # sessions of one project at the same time, or one after the other
 _FEW_TURNS = 2
 
@@ -55,7 +55,7 @@ _decoder = msgspec.json.Decoder(_File)
 def read_last(home: Home, project: Project) -> tuple[LastSession, ...]:
     """Return the last sessions of a project, newest first; none if the file cannot be read."""
     try:
-        data = atomic.read(_path(home, project))
+        data = atomic.read(last_sessions_file(home, project))
         return () if data is None else _decoder.decode(data).sessions
     except (StorageFailed, msgspec.MsgspecError, UnicodeError):
         return ()
@@ -68,10 +68,6 @@ def write_last(home: Home, project: Project, state: LastSession) -> None:
         return
     others = (other for other in known if (other.agent, other.session) != (state.agent, state.session))
     newest = sorted((state, *others), key=lambda session: session.at, reverse=True)[:_MOST]
-    path = _path(home, project)
+    path = last_sessions_file(home, project)
     atomic.make_folders(os.path.dirname(path))
     atomic.replace(path, msgspec.json.encode(_File(tuple(newest))), durable=False)
-
-
-def _path(home: Home, project: Project) -> str:
-    return os.path.join(project_folder(home, project), LAST)

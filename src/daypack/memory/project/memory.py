@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 USER = "local"  # whose memory a project has
 _RECORD = "project.json"
+_LAST = "last.json"
 _ID_CHARS = 32
 _STEM_BYTES = 12
 _OPERATION = "find project memory"
@@ -38,6 +39,18 @@ class ProjectFile(NamedTuple):
 def project_folder(home: Home, project: Project) -> str:
     """Return the folder with the files of a project; it may not exist yet."""
     return home.project(_digest(project.key))
+
+
+def last_sessions_file(home: Home, project: Project) -> str:
+    """Return the file with the state of a project's last sessions, which hooks write."""
+    return os.path.join(project_folder(home, project), _LAST)
+
+
+def forget_last_sessions(home: Home) -> None:
+    """Remove the states of last sessions of all projects: they have texts of sessions, and are written again."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for name in os.listdir(home.projects):
+            atomic.discard(os.path.join(home.projects, name, _LAST))
 
 
 def expected_memory(home: Home, project: Project) -> str:
