@@ -1,13 +1,14 @@
-"""A daypack that crashes, hangs, is gone or cannot write: the turn of the agent goes on, and nothing of it is lost."""
+"""A daypack that crashes, is gone or waits for a locked database: the turn is held, and is recorded later."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
-from coding_agents import PROGRAMS, Codex, Machine, Program, Story, installed, read_parts
+from coding_agents import PROGRAMS, Claude, Codex, Machine, Program, Story, eventually, installed, read_parts
 from model_endpoint import ModelEndpoint
 
-CRASHING = "#!/bin/sh\necho 'Traceback (most recent call last):'\nkill -SEGV $$\n"
-GARBAGE = "#!/bin/sh\nhead -c 100000 /dev/urandom\nexit 2\n"
+BROKEN = "#!/bin/sh\necho 'Traceback (most recent call last):'\nhead -c 100000 /dev/urandom\nkill -SEGV $$\n"
 
 
 @pytest.fixture(scope="module", params=PROGRAMS, ids=lambda kind: kind.name)
@@ -22,16 +23,41 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield program
 
 
-@pytest.mark.parametrize("broken", [CRASHING, GARBAGE], ids=["crashing", "garbage"])
-def test_a_broken_daypack_stops_no_turn(program: Program, broken: str) -> None:
+def test_a_daypack_that_crashes_stops_no_turn(program: Program) -> None:
     machine = program.machine
     working = (machine.bin / "daypack").read_text()
     first = len(machine.endpoint.requests)
-    machine.put_daypack(broken)
+    machine.put_daypack(BROKEN)
     try:
         program.ask("Say something.")
     finally:
         machine.put_daypack(working)
-    (body, *_) = machine.endpoint.bodies[first:]
-    assert any("Say something." in part.text for part in read_parts(body))
-    assert not any("Traceback" in part.text for part in read_parts(body))
+    parts = read_parts(machine.endpoint.bodies[first])
+    assert any("Say something." in part.text for part in parts)
+    assert not any("Traceback" in part.text for part in parts)
+
+
+@pytest.mark.parametrize("program", [Claude, Codex], ids=lambda kind: kind.name, indirect=True)
+def test_a_locked_memory_stops_no_turn_and_nothing_said_is_lost(program: Program) -> None:
+    machine = program.machine
+    session = program.ask("Module Maple uses port 4501.")
+    machine.wait_for(program.agent, session, "I answer.")
+    eventually(lambda: [entry for entry in machine.entries() if "4501" in entry])
+    (store,) = machine.daypack_home.glob("home/*/memory/store.sqlite")
+    with closing(sqlite3.connect(store)) as database:
+        database.execute("PRAGMA locking_mode=EXCLUSIVE")
+        database.execute("BEGIN EXCLUSIVE")
+        program.ask("Module Rowan uses port 4602.", session)
+    program.ask("Module Sorrel uses port 4703.", session)
+    parts = machine.wait_for(program.agent, session, "4703")
+    assert [part.text for part in parts if part.role == "user" and "uses port" in part.text] == [
+        "Module Maple uses port 4501.",
+        "Module Rowan uses port 4602.",
+        "Module Sorrel uses port 4703.",
+    ]
+    eventually(lambda: [entry for entry in machine.entries() if "4703" in entry])
+    assert [entry for entry in machine.entries() if "uses port" in entry] == [
+        "Module Maple uses port 4501.",
+        "Module Rowan uses port 4602.",
+        "Module Sorrel uses port 4703.",
+    ]
