@@ -78,6 +78,7 @@ class _Stage:
             for start in range(0, self.messages, _BATCH):
                 session.append_many(self._talk.take(min(_BATCH, self.messages - start)))
             session.append("user", "From now on never push to main, and always run `make test` before you commit.")
+            session.unbind_memory()  # a take-in would capture all of it
             self._take_in(session)
         self._remember(entries)
         settle()

@@ -128,6 +128,20 @@ def test_nothing_is_lost_before_the_host_compacts_and_everything_before_its_newe
     assert write(work).lost == second - 1
 
 
+def test_a_compaction_in_the_transcript_says_what_was_lost_and_what_was_kept(work: CodingSession) -> None:
+    long_talk(work)
+    last = work.agent("Done.")
+    write(work)
+    work.session.append_event("import.compacted", {"id": "c1", "through": last, "kept": [last - 1, last]})
+    recap = write(work)
+    assert (recap.lost, recap.kept) == (last, (last - 1, last))
+    work.user("Go on.")
+    assert write(work).lost == last
+    work.session.append_event("import.compacted", {"id": "c2", "through": last + 1, "kept": []})
+    recap = write(work)
+    assert (recap.lost, recap.kept) == (last + 1, ())
+
+
 def test_a_recap_is_written_again_only_if_something_is_new(work: CodingSession) -> None:
     long_talk(work)
     write(work)

@@ -31,6 +31,7 @@ class Recap(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: str = ""  # when the newest message was written
     lost: int = 0
     kept: tuple[int, ...] = ()
+    events: int = 0  # of the session, up to which compactions of the host were looked for
     whole: bool = False  # made for a compaction: from all of the session
     title: str = ""
     rules: tuple[str, ...] = ()  # of the user, word for word, in the order given

@@ -1,6 +1,7 @@
 """Computes the recap of a session without a model: rules, CONTEXT.md, files, tests, failed attempts, open work."""
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -43,6 +44,7 @@ _COMMAND_CHARS = 160
 _SAID_CHARS = 500
 _UNRECORDED = 400  # messages examined for rules again and again before the examination is recorded
 _USER_OR_UNKNOWN = (0, ROLES.index("user") + 1)
+COMPACTED = "import.compacted"  # the host compacted: a boundary in its transcript
 _CHANGED = ("written", "created", "deleted")
 
 
@@ -56,10 +58,11 @@ def write_recap(session: Session, project: Project | None, *, compacting: bool =
     if not newest:
         return None
     known = read_recap(history.layout)
-    if known and known.through == newest and (known.whole or not compacting):
+    left = _find_left(history, known, newest)
+    if known and (known.through, known.lost) == (newest, left.lost) and (known.whole or not compacting):
         recap = known
     else:
-        recap = _make(session, newest, known, project, whole=compacting)
+        recap = _make(session, newest, left, project, whole=compacting)
         atomic.make_folders(history.layout.context, durable=False)
         atomic.replace(history.layout.derived("recap"), msgspec.json.encode(recap), durable=False)
     if project is not None:
@@ -67,18 +70,27 @@ def write_recap(session: Session, project: Project | None, *, compacting: bool =
     return recap
 
 
-def _make(session: Session, newest: int, known: Recap | None, project: Project | None, *, whole: bool) -> Recap:
+class _Left(NamedTuple):
+    """What left the window of the host: messages up to `lost`, except those in `kept`; `events` were looked at."""
+
+    lost: int = 0
+    kept: tuple[int, ...] = ()
+    events: int = 0
+
+
+def _make(session: Session, newest: int, left: _Left, project: Project | None, *, whole: bool) -> Recap:
     history = session.history
     reading = _Reading(history, _reach(history, newest, MAX_BYTES if whole else MAX_BYTES_PER_STOP), newest)
     records, refs = _compact(reading)
-    lost = _find_lost(history, known, newest)
     closed = tuple(error for error in records.errors if error.resolution)
     shown = replace(records, errors=closed)  # the open ones are among the failed attempts, with their commands
     return Recap(
         through=newest,
         tokenizer=history.tokenizer,
         at=reading.at,
-        lost=lost,
+        lost=left.lost,
+        kept=left.kept,
+        events=left.events,
         whole=whole or reading.start == 1,
         title=title_of(history),
         rules=_rules(session, newest),
@@ -156,8 +168,22 @@ def _compact(reading: _Reading) -> tuple[Records, tuple[Ref, ...]]:
     return compaction.records, compaction.refs
 
 
-def _find_lost(history: History, known: Recap | None, newest: int) -> int:
-    """Return the last message before the newest summary of the host; 0 if it never compacted."""
+def _find_left(history: History, known: Recap | None, newest: int) -> _Left:
+    """Return what left the window with the newest compaction of the host, as events and its summaries show."""
+    start = known.events if known else 0
+    events = history.events.reader.newest().seq
+    left = _Left(known.lost, known.kept) if known else _Left()
+    for event in history.events.records(start + 1, events) if events > start else ():
+        through = event.data.get("through")
+        if event.type == COMPACTED and isinstance(through, int) and through >= left.lost:
+            left = _Left(through, tuple(event.data.get("kept", ())))
+    if (summarised := _find_summary(history, known, newest) - 1) > left.lost:
+        left = _Left(summarised)
+    return left._replace(events=events)
+
+
+def _find_summary(history: History, known: Recap | None, newest: int) -> int:
+    """Return the newest message that is a summary of the host; 0 if there is none since the known recap."""
     reader = history.messages.reader
     start, stop = reader.position(known.through + 1 if known else 1), reader.position(newest + 1)
     while start < stop:
@@ -165,9 +191,9 @@ def _find_lost(history: History, known: Recap | None, newest: int) -> int:
         seqs = [slot.seq for slot in reader.slots(at, stop) if slot.flags >> ROLE_SHIFT & 7 in _USER_OR_UNKNOWN]
         for message in reversed(reader.pick(seqs)):
             if message.meta and message.meta.get("foreign_summary"):
-                return message.seq - 1
+                return message.seq
         stop = at
-    return known.lost if known else 0
+    return 0
 
 
 def _rules(session: Session, newest: int) -> tuple[str, ...]:
