@@ -119,6 +119,20 @@ def test_the_event_of_a_compaction_says_more_than_its_row(session: Session, *, e
     assert (found.left, found.through, found.at) == (57, 58, at)
 
 
+def test_what_has_the_time_of_a_compaction_and_precedes_it_is_of_another_window(session: Session) -> None:
+    at = "2026-11-18T00:48:38.929Z"
+    for kind, data in (
+        ("context.compaction.completed", {"through": 10, "after_tokens": 10}),
+        ("context.usage", {"input_tokens": 150_000}),
+        ("context.compaction.completed", {"through": 20, "after_tokens": 900}),
+    ):
+        session.history.append_event(replace(draft_event(kind, data), ts=at))
+    found = read_usage(session.history.layout, LINE_BYTES)
+    assert found.window == Window(900)
+    assert found.compaction
+    assert found.compaction.through == 20
+
+
 def test_a_compaction_that_was_undone_does_not_count(session: Session) -> None:
     note(session, "context.compaction.completed", through=10, before_tokens=100, after_tokens=10)
     note(session, "context.compaction.completed", through=20, before_tokens=200, after_tokens=20)

@@ -1,7 +1,7 @@
 """Gathers the status of a session: from the host, from the files of the session, from the memory of the project."""
 
 from daypack.errors import BadConfig, DaypackError
-from daypack.history.layout import Home, Layout, check_name
+from daypack.history.layout import Home, Layout, safe_name
 from daypack.hooks.failures import read_unreported
 from daypack.hooks.status.host import Host
 from daypack.hooks.status.recorded import find_recorded, newest_of, read_recorded, read_usage
@@ -48,17 +48,7 @@ def gather(home: Home, folder: str, host: Host | None, *, max_bytes: int) -> Sta
 def _find(home: Home, project: Project, host: Host | None) -> Layout | None:
     if host is None or not host.session:
         return newest_of(home, project)
-    return find_recorded(home, _name_of(host.session))
-
-
-def _name_of(session: str) -> str:
-    """Return the name under which a session of a host is stored: its id, unless that cannot be a name."""
-    plain = session.replace("-", "").replace("_", "")
-    if plain.isascii() and plain.isalnum() and session.strip("-") == session:
-        return check_name(session, "session")
-    from daypack.importers.transcript import safe_name  # noqa: PLC0415 — 30 ms that an ordinary id does not cost
-
-    return safe_name(session)
+    return find_recorded(home, safe_name(host.session))
 
 
 def _with_session(status: Status, layout: Layout, max_bytes: int) -> Status:

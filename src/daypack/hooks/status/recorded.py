@@ -129,6 +129,8 @@ class _Newest:
     def read(self, event: dict[str, Any]) -> None:
         kind, data = event.get("type"), _object(event, "data")
         row = _object(data, "row")
+        if self.compaction and (kind not in _COMPACTED or self.compaction.through):
+            return  # only the event of a compaction says more than its row
         if kind == _USAGE:
             self._call(_count(data, "input_tokens"), _count(data, "cached_tokens"))
         elif kind == _TURN:
@@ -139,8 +141,6 @@ class _Newest:
             self._undone.add(data.get("compaction"))
         elif kind in _COMPACTED and event.get("id") not in self._undone:
             self.compaction = _compaction(event, data)
-        elif self.compaction:
-            return  # the row of the compaction says less than its event
         elif kind == _ROW and row.get("subtype") == "compact_boundary":
             stated = _object(row, "compactMetadata")
             names = {"trigger": "trigger", "before_tokens": "preTokens", "after_tokens": "postTokens"}
