@@ -1,7 +1,7 @@
 """`daypack setup` and `daypack setup --remove` on the settings of the real programs."""
 
 import pytest
-from coding_agents import PROGRAMS, Machine, installed
+from coding_agents import PROGRAMS, Claude, Codex, Machine, installed
 
 # How each program says which plug-ins it has.
 LISTS: dict[str, tuple[str, ...]] = {
@@ -48,3 +48,17 @@ def test_every_program_lists_the_plug_in_until_it_is_removed(used: Machine) -> N
     used.daypack("setup", "--remove", "--yes")
     for kind in PROGRAMS:
         assert "daypack" not in kind(used).run(*LISTS[kind.name]), kind.name
+
+
+def test_what_a_set_up_changed_is_taken_back_exactly_after_it_was_used(used: Machine) -> None:
+    claude, codex = Claude(used), Codex(used)
+    before = used.files()
+    used.daypack("setup", "--yes")
+    changed = {name for name, content in used.files().items() if before.get(name) != content}
+    codex.trust()
+    claude.ask("Say something.")
+    codex.ask("Say something.")
+    used.daypack("setup", "--remove", "--yes")
+    after = used.files()
+    assert len(changed) > 5
+    assert {name: after.get(name) for name in changed} == {name: before.get(name) for name in changed}

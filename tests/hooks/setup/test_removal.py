@@ -142,7 +142,7 @@ def test_trust_that_codex_stored_goes_with_the_hooks(all_agents: UserHome) -> No
     all_agents.write(CONFIG, text)
     before = all_agents.tree()
     all_agents.set_up()
-    trust = '\n[hooks.state."daypack@daypack:hooks/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:1"\n'
+    trust = '\n[hooks.state]\n\n[hooks.state."daypack@daypack:hooks/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:1"\n'
     all_agents.write(CONFIG, all_agents.read(CONFIG) + trust)
     assert_taken_back(all_agents, before)
 

@@ -146,14 +146,15 @@ def _remove_item(text: str, entry: EntryRecord, item: tuple[str, str]) -> str:
 
 
 def _remove_trust(trusts: tuple[str, ...], text: str) -> str:
-    """Remove what the agent stored of the plug-in; without the plug-in it means nothing."""
+    """Remove the trust that the agent stored for the plug-in, and the table if nothing else is in it."""
     if not trusts:
         return text
     *keys, beginning = trusts
-    for name in toml_edit.look_up(toml_edit.parse(text), keys) or {}:
-        if name.startswith(beginning):
-            text = toml_edit.remove(text, (*keys, name))
-    return text
+    stored = toml_edit.look_up(toml_edit.parse(text), keys) or {}
+    ours = [name for name in stored if name.startswith(beginning)]
+    for name in ours:
+        text = toml_edit.remove(text, (*keys, name))
+    return toml_edit.remove(text, keys) if ours and len(ours) == len(stored) else text
 
 
 def _is_empty(format: Format, path: str, text: str) -> bool:  # noqa: A002
