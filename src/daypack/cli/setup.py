@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 from daypack.cli.main import EXIT_FAILED
 from daypack.cli.progress_bar import ProgressBar
 from daypack.cli.terminal import colour, counted, print_note, safe, safe_line, shell_word
-from daypack.config import from_file
 from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
 from daypack.hooks.call import HostName
+from daypack.hooks.settings import read_settings
 from daypack.hooks.setup.agents import TITLES, Agent, find_agents, user_home
 from daypack.hooks.setup.apply import apply_changes, remove_folders
 from daypack.hooks.setup.installation import SERVER
@@ -41,6 +41,7 @@ _NOW = """
 From now on every session is recorded, and each project has a memory. Try:
   daypack session list --agent claude-code    the sessions of an agent
   daypack memory search WORDS                 the memory of the project in this folder
+  daypack status                              the newest session: window, cache, memory
   daypack setup --remove                      take it back"""
 
 
@@ -93,7 +94,7 @@ def _chosen(names: str | None) -> list[HostName]:
 
 def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> int:
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    swaps_outputs = bool(from_file(home.config).get("hooks", {}).get("swap_output_tokens"))
+    swaps_outputs = read_settings(home).swap_output_tokens > 0
     files = render_plugin(this_program(home, os.environ), swaps_outputs=swaps_outputs)
 
     def plan_now() -> Plan:
@@ -134,7 +135,7 @@ def _make_memory(home: Home) -> None:
     from daypack.memory.project import find_project, project_memory  # noqa: PLC0415
 
     project = find_project(os.getcwd())
-    if os.path.isdir(os.path.join(project.top, ".git")) and (memory := project_memory(home, project)):
+    if os.path.exists(os.path.join(project.top, ".git")) and (memory := project_memory(home, project)):
         print(f"memory of {safe_line(project.name)}: {safe_line(memory)}")
 
 

@@ -210,3 +210,5 @@ def test_an_error_that_may_pass_is_tried_again(claude: UserHome, monkeypatch: py
             patch.setattr(Past, "_take_in", fail)
             assert claude.daypack("setup", "--yes").returncode == 0
         assert ("import 1 session" in claude.daypack("setup", "--dry-run").stdout) == again
+    monkeypatch.setattr(daypack, "__version__", "9.9.9")  # which may know the format
+    assert "import 1 session" in claude.daypack("setup", "--dry-run").stdout

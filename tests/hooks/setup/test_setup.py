@@ -2,7 +2,8 @@
 
 import json
 import os
-import threading
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,8 +11,6 @@ import pytest
 from user_home import UserHome
 
 from daypack.files import atomic
-from daypack.history.layout import Home
-from daypack.hooks.setup.record import one_at_a_time
 
 SETTINGS = ".claude/settings.json"
 CONFIG = ".codex/config.toml"
@@ -352,20 +351,18 @@ def test_a_file_that_changes_while_the_user_reads_the_plan_is_not_overwritten(
     assert all_agents.tree() == {".claude": "", SETTINGS: b'{"new": 1}'}
 
 
-def test_a_second_set_up_waits_for_the_first_and_finds_nothing_to_do(all_agents: UserHome) -> None:
-    home = Home(str(all_agents.folder / ".daypack"), str(os.getuid()))
-    seen: list[str] = []
-    with one_at_a_time(home):
-        waiting = threading.Thread(target=lambda: seen.append(_wait(home)))
-        waiting.start()
-        seen.append("first")
-    waiting.join(30)
-    assert seen == ["first", "second"]
-
-
-def _wait(home: Home) -> str:
-    with one_at_a_time(home):
-        return "second"
+def test_set_ups_at_the_same_time_end_like_one(all_agents: UserHome) -> None:
+    all_agents.write(SETTINGS, '{"a": 1}')
+    before = all_agents.tree()
+    command = [sys.executable, "-m", "daypack", "setup", "--yes", "--no-import"]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(4)]
+    for process in processes:
+        out, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, out
+    assert all_agents.set_up().stdout.count("already set up") == 4
+    assert json.loads(all_agents.read(SETTINGS))["enabledPlugins"] == {"daypack@daypack": True}
+    assert all_agents.remove().returncode == 0
+    assert all_agents.tree() == before
 
 
 def test_a_folder_that_cannot_be_written_is_named_in_the_plan(

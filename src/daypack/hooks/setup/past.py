@@ -1,9 +1,10 @@
 """The sessions that already happened: the transcripts that agents left, taken in like those of today.
 
-<home>/past.json   {"/home/ada/.claude/projects/-src-app/5ac2….jsonl":[1763424000000000000,48211]}
+<home>/past.json   {"/home/ada/.claude/projects/-src-app/5ac2….jsonl":[1763424000000000000,48211,""]}
 
 The file says which transcripts were taken in, with their modification time and size: an interrupted run continues, a
-second one has nothing to do, and a session that the user deleted does not come back.
+second one has nothing to do, and a session that the user deleted does not come back. Of a transcript that could not be
+read, it also has the version of daypack: another may be able to.
 """
 
 import os
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+import daypack
 from daypack.errors import BadInput, DaypackError
 from daypack.files import atomic
 from daypack.files.lock import held_after_waiting
@@ -33,6 +35,9 @@ _PATTERNS: dict[HostName, tuple[str, ...]] = {
 }
 _SAVE_EVERY = 20  # transcripts: a killed run repeats at most these, which adds nothing
 _WAIT_SECONDS = 60.0  # for the take-in of a session that is running now
+
+
+_Known = tuple[int, int, str]
 
 
 class Transcript(NamedTuple):
@@ -84,7 +89,7 @@ class Past:
         self._path = os.path.join(home.folder, "past.json")
         self._known = self._read()
         found = (transcript for agent in agents for transcript in _find(agent))
-        new = [each for each in found if self._known.get(each.path) != (each.modified, each.size)]
+        new = [each for each in found if self._known.get(each.path) not in (_done(each), _unreadable(each))]
         self.transcripts: Sequence[Transcript] = sorted(
             (each for each in new if project is None or _is_of(project, each)), key=lambda each: each.modified
         )
@@ -98,11 +103,11 @@ class Past:
             for number, transcript in enumerate(self.transcripts, 1):
                 try:
                     taken = taken.plus(*self._take_in(transcript))
-                    self._known[transcript.path] = (transcript.modified, transcript.size)
+                    self._known[transcript.path] = _done(transcript)
                 except DaypackError as error:
                     taken = taken._replace(failures=(*taken.failures, Failure(transcript.path, error.problem)))
-                    if isinstance(error, BadInput):  # it will not be better the next time
-                        self._known[transcript.path] = (transcript.modified, transcript.size)
+                    if isinstance(error, BadInput):
+                        self._known[transcript.path] = _unreadable(transcript)
                 done += transcript.size
                 on_progress(taken, done)
                 if number % _SAVE_EVERY == 0:
@@ -156,15 +161,23 @@ class Past:
             with self._open(newest.session, newest.agent) as session:
                 write_recap(session, newest.project)
 
-    def _read(self) -> dict[str, tuple[int, int]]:
+    def _read(self) -> "dict[str, _Known]":
         try:
-            return msgspec.json.decode(atomic.read(self._path) or b"{}", type=dict[str, tuple[int, int]])
+            return msgspec.json.decode(atomic.read(self._path) or b"{}", type=dict[str, _Known])
         except msgspec.MsgspecError:  # without it, transcripts are read again and add nothing
             return {}
 
     def _write(self) -> None:
         atomic.make_folders(self._home.folder)
         atomic.replace(self._path, msgspec.json.encode(self._known))
+
+
+def _done(transcript: Transcript) -> _Known:
+    return transcript.modified, transcript.size, ""
+
+
+def _unreadable(transcript: Transcript) -> _Known:
+    return transcript.modified, transcript.size, daypack.__version__
 
 
 def _find(agent: Agent) -> Iterator[Transcript]:
