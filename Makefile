@@ -4,7 +4,7 @@ BIN := .venv/bin
 DATA ?= ../shared/data
 SERVE_HOME ?= $(CURDIR)/.daypack
 
-.PHONY: serve test check suite campaigns demo bench eval requirements cli-docs schemas clean
+.PHONY: serve test check suite campaigns demo bench eval dist docs requirements cli-docs schemas clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml
@@ -55,6 +55,13 @@ bench: .venv/ready  ## ratios against a plain baseline and a peer, in one run
 eval: .venv/ready  ## the rank of evidence in search: make eval DATA=a folder with locomo/ and beam/
 	$(BIN)/python -m bench.retrieval $(DATA) --models .venv/models --through python mcp
 
+dist: .venv/ready  ## wheel and source distribution in dist/; the same commit gives the same bytes
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 1700000000) $(BIN)/python -m build --no-isolation --outdir dist
+
+docs: .venv/ready  ## the pages as a site in build/site, with every link checked
+	$(BIN)/python -m tools.site build/site
+
 requirements: .venv/ready  ## covered / pending / deferred, per section
 	$(BIN)/python -m tools.requirements
 
@@ -65,4 +72,4 @@ schemas: .venv/ready  ## write schemas/*.json from the types
 	$(BIN)/python -m tools.schemas
 
 clean:
-	rm -rf .venv
+	rm -rf .venv build dist
