@@ -184,6 +184,22 @@ class TypedExamples(Examples):
         self.process.communicate(timeout=60)
 
 
+def run_page(page: str, examples: Examples) -> int:
+    """Run the examples of a page, compare what they print with what it says, and return how many there were."""
+    blocks = fences(read(page))
+    ran = 0
+    for block, following in zip(blocks, [*blocks[1:], Fence("", 0, "")], strict=True):
+        if block.language == "python":
+            expected = following.text if following.language == "text" else ""
+            assert examples.same(examples.python(block.text)) == examples.same(expected), f"{page}:{block.line}"
+            ran += 1
+        elif block.language == "console":
+            for command, said, had in examples.shell(block.text):
+                assert examples.same(had) == examples.same(said), f"{page}:{block.line}: $ {command}"
+                ran += 1
+    return ran
+
+
 @contextmanager
 def playing(page: str, home: Path) -> Generator[Examples]:
     """Give what runs the examples of a page, with the model that answers them; it must have said all it has to say."""
