@@ -38,22 +38,36 @@ def test_the_items_of_the_window_are_known(state: SessionState) -> None:
 )
 def test_a_new_window_has_only_what_was_injected_into_it(state: SessionState, begins: tuple[str, str]) -> None:
     inject(state, "messages:1")
-    state.record(call(*begins), None)
+    state.begin(call(*begins))
     assert state.injected() == frozenset()
-    state.record(call(*begins), Injection("rules", ("compaction:1",)))
     inject(state, "messages:2")
-    assert state.injected() == {"compaction:1", "messages:2"}
+    assert state.injected() == {"messages:2"}
+
+
+def test_a_compaction_begins_one_window(state: SessionState) -> None:
+    inject(state, "messages:1")
+    state.begin(call("PreCompact"))
+    state.begin(call("SessionStart", "resume"))
+    inject(state, "compaction:1")  # Codex, which says both after a resume
+    state.begin(call("SessionStart", "compact"))
+    assert state.injected() == {"compaction:1"}
+    state.begin(call("SessionStart", "compact"))
+    assert state.injected() == frozenset()
+    inject(state, "compaction:2")
+    state.begin(call("PreCompact"))
+    state.begin(call("SessionStart", "compact"))
+    assert state.injected() == frozenset()
 
 
 def test_a_resumed_session_has_its_old_window(state: SessionState) -> None:
     inject(state, "messages:1")
-    state.record(call("SessionStart", "resume"), None)
+    state.begin(call("SessionStart", "resume"))
     assert state.injected() == {"messages:1"}
 
 
 def test_nothing_is_written_for_a_session_without_injections(state: SessionState) -> None:
-    state.record(call("SessionStart", "startup"), None)
-    state.record(call("UserPromptSubmit"), None)
+    state.begin(call("SessionStart", "startup"))
+    state.begin(call("UserPromptSubmit"))
     assert not os.path.exists(state.folder)
 
 
@@ -68,7 +82,8 @@ def test_recorded_injections_stay_known_in_their_window_and_are_forgotten_after_
     inject(state, "messages:1")
     state.mark_recorded(state.unrecorded())
     assert (state.unrecorded(), state.injected()) == ([], {"messages:1"})
-    state.record(call("SessionStart", "compact"), Injection("rules", ("compaction:1",)))
+    state.begin(call("SessionStart", "compact"))
+    inject(state, "compaction:1")
     inject(state, "messages:2")
     state.mark_recorded(state.unrecorded()[:1])
     assert [record.items for record in state.unrecorded()] == [("messages:2",)]

@@ -221,6 +221,10 @@ def _injected(data: Data) -> str:
     return f"injected {counted(data['chars'], 'character')} at {data['event']}{items}"
 
 
+def _swapped_out(data: Data) -> str:
+    return f"swapped out an output of {data['tool']} ({counted(data['tokens'], 'token')})"
+
+
 def _import_begun(data: Data) -> str:
     return f"import of {data['path']} ({data['format']}) began"
 
@@ -307,6 +311,7 @@ WORDS: dict[str, Callable[[Data], str]] = {
     "gc.policy": _gc_policy,
     "gc.applied": _gc_applied,
     "hook.injected": _injected,
+    "hook.swapped": _swapped_out,
     "import.begun": _import_begun,
     "import.row": _import_row,
     "import.file": _import_file,

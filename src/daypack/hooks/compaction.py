@@ -3,9 +3,9 @@
 from daypack.derived.template import parse
 from daypack.errors import BadInput
 from daypack.history.layout import Home
-from daypack.hooks import take_in
 from daypack.hooks.call import HookCall, Injection
 from daypack.hooks.composition import SEPARATOR, Fenced, Room, Section, bullets, compose
+from daypack.hooks.intake import take_in
 from daypack.hooks.recap.recap import Recap, read_recap
 from daypack.hooks.stored_session import layout_of, session_command
 from daypack.types.records import ContextDoc

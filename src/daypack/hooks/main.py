@@ -52,8 +52,8 @@ def run(arguments: Sequence[str]) -> int | None:
 def _take_in(name: str, session: str) -> int:
     """Do what a hook left to a detached process."""
     from daypack.history.layout import find_home  # noqa: PLC0415
-    from daypack.hooks import take_in  # noqa: PLC0415
     from daypack.hooks.hosts import NAMES  # noqa: PLC0415
+    from daypack.hooks.intake import take_in  # noqa: PLC0415
 
     try:
         take_in.run(NAMES[name], session, find_home())
@@ -98,12 +98,10 @@ class _Hook:
     def _answer(self, call: "HookCall") -> None:
         from daypack.history.layout import find_home  # noqa: PLC0415
         from daypack.hooks.dispatch import answer  # noqa: PLC0415
-        from daypack.hooks.hosts import HOSTS  # noqa: PLC0415
 
         home = find_home()
-        text = answer(call, home)
         unreported = failures.read_unreported(home.folder) if call.event == "SessionStart" else None
-        if output := HOSTS[call.host].answer(call.event, text, failures.notice(unreported) if unreported else ""):
+        if output := answer(call, home, failures.notice(unreported) if unreported else ""):
             _write(output)
         if unreported:
             failures.mark_reported(home.folder, unreported)

@@ -26,7 +26,7 @@ from daypack.history.layout import Home, check_name, safe_name
 from daypack.hooks.call import HookCall, Injection
 from daypack.text.injected import digests_in
 
-_RESETTING_SOURCES = ("startup", "clear", "compact")
+_NEW_WINDOWS = ("startup", "clear", "compact")  # sources of a SessionStart
 _KEPT_SECONDS = 90 * 86_400  # of a session that may be resumed
 
 
@@ -36,10 +36,11 @@ class Injected(Struct, frozen=True, omit_defaults=True):
     id: str
     event: str
     at: str
+    source: str = ""  # of a SessionStart
     items: tuple[str, ...] = ()
     digests: tuple[str, ...] = ()
     chars: int = 0
-    begins: bool = False  # a window begins with it: the items before it are not in the window any more
+    begins: bool = False  # a window begins here: the items before it are not in it
     recorded: bool = False  # as an event of the session
 
     def event_data(self) -> dict[str, Any]:
@@ -84,22 +85,22 @@ class SessionState:
         """Return the ids of everything that hooks injected into the present window."""
         return frozenset(item for record in _of_window(self._injected.read()) for item in record.items)
 
-    def record(self, call: HookCall, injection: Injection | None) -> None:
-        """Record what is injected now, and that a window begins if this event begins one."""
-        begins = call.event == "PreCompact" or (call.event == "SessionStart" and call.source in _RESETTING_SOURCES)
-        if injection is None and not (begins and self._injected.read()):
-            return
-        text = injection.text if injection else ""
-        record = Injected(
-            id=os.urandom(8).hex(),
-            event=call.event,
-            at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            items=injection.items if injection else (),
-            digests=digests_in(text) if text else (),
-            chars=len(text),
-            begins=begins,
-        )
-        self._injected.append(record)
+    def begin(self, call: HookCall) -> None:
+        """Record that this event begins a window, if it does: what was injected before is not in it.
+
+        The window after a compaction begins with PreCompact: Codex may ask for something before it starts again.
+        """
+        if call.event == "PreCompact":
+            self._injected.append(_now(call, begins=True))
+        elif call.event == "SessionStart" and call.source in _NEW_WINDOWS and (records := self._injected.read()):
+            window = _of_window(records)
+            begun = window[0].event == "PreCompact" and all(record.source != "compact" for record in window)
+            self._injected.append(_now(call, begins=not (begun and call.source == "compact")))
+
+    def record(self, call: HookCall, injection: Injection) -> None:
+        """Record what is injected now."""
+        items, digests = injection.items, digests_in(injection.text)
+        self._injected.append(_now(call, items=items, digests=digests, chars=len(injection.text)))
 
     def unrecorded(self) -> list[Injected]:
         """Return the injections that are no events of the session yet, oldest first."""
@@ -144,6 +145,11 @@ class SessionState:
             for session in sessions:
                 if session.is_dir(follow_symlinks=False) and _last_use(session.path) < before:
                     shutil.rmtree(session.path, ignore_errors=True)
+
+
+def _now(call: HookCall, **fields: Any) -> Injected:  # noqa: ANN401 — those of the struct
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return Injected(id=os.urandom(8).hex(), event=call.event, at=at, source=call.source, **fields)
 
 
 def _last_use(folder: str) -> float:

@@ -109,7 +109,7 @@ class Lookup:
         if source := self._source(name):
             found = resolve(self._history, source)
             if isinstance(found, Event):
-                return str(source), text_of(found) or msgspec.json.format(msgspec.json.encode(found.data)).decode()
+                return str(source), self._text_of_event(found)
             extent = Messages(found[0].seq, found[-1].seq)
             del found  # it is read again below, and may be long
             return str(extent), self._text_of(extent)
@@ -184,6 +184,12 @@ class Lookup:
             return None
         event = found[whole].id
         return SwapRecord(id=whole, kind="tool_output", source="messages.jsonl", event=event, summary="", tokens=0)
+
+    def _text_of_event(self, event: Event) -> str:
+        """Return the text that an event captured, or else its data."""
+        if isinstance(event.data.get("blob"), str) and "digest" in event.data:
+            return self._history.captured(event.data).decode("utf-8", "replace")
+        return text_of(event) or msgspec.json.format(msgspec.json.encode(event.data)).decode()
 
     def _text_of(self, extent: Messages) -> str:
         messages = self._history.messages.records(extent.start, extent.stop)

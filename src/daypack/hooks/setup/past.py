@@ -141,7 +141,7 @@ class Past:
 
     def _capture(self, session: "Session") -> int:
         """Capture a session into the memory of its project, if the project is still there."""
-        from daypack.hooks.capture import capture_session  # noqa: PLC0415
+        from daypack.hooks.intake.capture import capture_session  # noqa: PLC0415
         from daypack.memory.project import find_project, project_memory  # noqa: PLC0415
 
         folder = (atomic.read(session.history.layout.cwd) or b"").decode(errors="replace").rstrip("\n")

@@ -17,8 +17,8 @@ from memory.project.repositories import git, new_repository
 import daypack
 from daypack.files.lock import held_without_waiting
 from daypack.history.layout import find_home
-from daypack.hooks import take_in
 from daypack.hooks.call import HookCall, Injection
+from daypack.hooks.intake import take_in
 from daypack.hooks.state import SessionState
 from daypack.memory.project import find_project, project_memory
 from daypack.session import Session

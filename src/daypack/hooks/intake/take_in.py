@@ -15,8 +15,9 @@ from daypack.errors import SessionMissing
 from daypack.files.lock import held_after_waiting, held_without_waiting
 from daypack.history.layout import Home, safe_name
 from daypack.history.sessions import agent_of
-from daypack.hooks import detached, failures
+from daypack.hooks import failures
 from daypack.hooks.call import AGENTS, HookCall, HostName
+from daypack.hooks.intake import detached
 from daypack.hooks.state import Request, SessionState
 from daypack.text.injected import INJECTED
 
@@ -165,7 +166,7 @@ class _TakeIn:
         self._project = find_project(self._newest.cwd)
 
     def _capture(self, session: "Session") -> None:
-        from daypack.hooks.capture import capture_session  # noqa: PLC0415
+        from daypack.hooks.intake.capture import capture_session  # noqa: PLC0415
         from daypack.memory.project import project_memory  # noqa: PLC0415
 
         if self._project and "memory" not in session.meta and (memory := project_memory(self._home, self._project)):
@@ -177,7 +178,7 @@ class _TakeIn:
         """Bring the search indexes up to date: hooks search them and do not wait for them."""
         session.turns.inputs.history_search.index.build()
         if self._captured:
-            from daypack.hooks.capture import index_entries  # noqa: PLC0415
+            from daypack.hooks.intake.capture import index_entries  # noqa: PLC0415
 
             index_entries(self._home, session.bound.memory_id)
 

@@ -1,0 +1,1 @@
+"""Taking in the sessions of coding agents: in a process of its own, from transcript to memory."""
