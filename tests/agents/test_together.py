@@ -95,3 +95,18 @@ def test_a_cleared_session_ends_and_the_next_is_another(claude: Claude, machine:
     machine.wait_for(claude.agent, other, "I keep that in mind.")
     assert other != session
     assert machine.recorded(claude.agent, session) == before
+
+
+def test_a_forked_session_is_another_and_what_it_repeats_is_remembered_once(
+    claude: Claude, machine: Machine, story: Story
+) -> None:
+    story.on("Module Gorse uses port 4804.", "Gorse it is.")
+    story.on("Module Hazel uses port 4905.", "Hazel it is.")
+    session = claude.ask("Module Gorse uses port 4804.")
+    before = machine.wait_for(claude.agent, session, "Gorse it is.")
+    fork = claude.fork("Module Hazel uses port 4905.", session)
+    forked = machine.wait_for(claude.agent, fork, "Hazel it is.")
+    assert forked[: len(before)] == before
+    assert machine.recorded(claude.agent, session) == before
+    eventually(lambda: "Module Hazel uses port 4905." in machine.entries())
+    assert machine.entries().count("Module Gorse uses port 4804.") == 1

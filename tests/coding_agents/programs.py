@@ -93,8 +93,14 @@ class Claude(Program):
         }
 
     def ask(self, prompt: str, session: str = "", *, cwd: Path | None = None) -> str:
-        given = ("--resume", session) if session else ()
-        out = self.run("-p", prompt, *given, "--allowedTools", _ALLOWED, "--output-format", "json", cwd=cwd)
+        return self._print(prompt, *(("--resume", session) if session else ()), cwd=cwd)
+
+    def fork(self, prompt: str, session: str) -> str:
+        """Send a prompt to a copy of a session, and return the id of the copy."""
+        return self._print(prompt, "--resume", session, "--fork-session")
+
+    def _print(self, prompt: str, *options: str, cwd: Path | None = None) -> str:
+        out = self.run("-p", prompt, *options, "--allowedTools", _ALLOWED, "--output-format", "json", cwd=cwd)
         answer: dict[str, Any] = json.loads(out)
         assert not answer["is_error"], answer
         return answer["session_id"]

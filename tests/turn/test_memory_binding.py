@@ -127,6 +127,18 @@ def test_a_lost_note_of_what_was_captured_stores_nothing_twice(
     assert raws(memories, memory_id) == [SAID, "Who writes the announcement?"]
 
 
+def test_what_a_forked_session_repeats_is_not_stored_again(home: str, memories: Memories, memory_id: str) -> None:
+    repeated = {"role": "user", "content": "Build with make.", "meta": {"format": "claude-code", "uuid": "9f7c4ec1"}}
+    own = {"role": "user", "content": "Test with tox.", "meta": {"format": "claude-code", "uuid": "63cdff82"}}
+    for name, messages in {"original": [repeated], "fork": [repeated, own], "other": [{**own, "meta": {}}]}.items():
+        with daypack.open_session(name, agent="claude-code", home=home) as session:
+            session.bind_memory(memory_id)
+            session.append_many(messages)
+            session.capture(end=True)
+            assert session.meta["memory"]["captured_through"] == len(messages)
+    assert raws(memories, memory_id) == [SAID, "Build with make.", "Test with tox.", "Test with tox."]
+
+
 def test_what_was_injected_is_never_captured(bound: Session, memories: Memories, memory_id: str) -> None:
     bound.append("user", "When is the launch?")
     turn = bound.prepare(budget=8_000)

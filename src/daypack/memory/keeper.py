@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from daypack.errors import BadInput, KeyConflict, QuotaExceeded, ServerUnreachable, WriteFailed
 from daypack.memory.document.document import initial_document, is_placeholder, merge, without_summary
@@ -47,13 +48,17 @@ Policy = Literal["all", "decide"] | Callable[[str, str], bool]
 
 
 class MessageFields(TypedDict, total=False):
-    """Optional fields of a message beside its role and text."""
+    """Optional fields of a message beside its role and text.
+
+    `shared`: other sessions use this client key for the same message, which is stored once, as the first had it.
+    """
 
     author: str | None
     at: str | None
     session: str | None
     source: str | None
     client_key: str | None
+    shared: bool
 
 
 class Unsaved(Struct, frozen=True):
@@ -66,6 +71,7 @@ class Unsaved(Struct, frozen=True):
     problem: str
     attempts: int = 1
     refused: bool = False
+    shared: bool = False
 
 
 class Keeper:
@@ -185,7 +191,8 @@ class Keeper:
         added: Added | None = None
         for number, part in enumerate(parts, 1):
             part_key = key if len(parts) == 1 else f"{key}#{number}"
-            new = Unsaved(part, self._summarise(part, about, document), about, part_key, "", attempts=0)
+            summary, shared = self._summarise(part, about, document), fields.get("shared", False)
+            new = Unsaved(part, summary, about, part_key, "", attempts=0, shared=shared)
             added = self._add(new) or added
             if self._since_flush >= self._flush_every:
                 self._flush_or_note()
@@ -254,13 +261,13 @@ class Keeper:
         try:
             added = self._add_entry(new)
         except Exception as error:  # of any kind of tools: the conversation must not fail
+            if new.shared and isinstance(error, KeyConflict):
+                return None
             problem = str(error) or type(error).__name__
             refused = isinstance(error, BadInput) and not isinstance(error, QuotaExceeded)
             self.unreachable = isinstance(error, ServerUnreachable)
             self.notes.append(f"add_entry failed: {problem}")
-            self._unsaved.append(
-                Unsaved(new.raw_entry, new.summary, new.about, new.client_key, problem, new.attempts + 1, refused)
-            )
+            self._unsaved.append(replace(new, problem=problem, attempts=new.attempts + 1, refused=refused))
             return None
         self.unreachable = False
         self._acknowledged[new.client_key] = new

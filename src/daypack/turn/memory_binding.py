@@ -178,6 +178,7 @@ class Bound:
                 session=self._name,
                 source=f"messages:{message.seq}",
                 client_key=_key(self._name, message),
+                shared=_uuid(message) is not None,
             )
             if answer is not None:
                 added.append(answer)
@@ -267,5 +268,16 @@ def _author(message: Message) -> str | None:
 
 
 def _key(name: str, message: Message) -> str:
-    """Return a client key for this text at this place; it differs in another session of the same name."""
-    return f"{name}#{message.seq}:{name_of(message.text.encode('utf-8', 'replace'))[7:19]}"
+    """Return a client key for this text at this place; it differs in another session of the same name.
+
+    A message that an agent identifies has the same key in all of its sessions: a session that was forked repeats it.
+    """
+    uuid = _uuid(message)
+    place = f"{name}#{message.seq}" if uuid is None else f"{name.partition('/')[0]}/{uuid}"
+    return f"{place}:{name_of(message.text.encode('utf-8', 'replace'))[7:19]}"
+
+
+def _uuid(message: Message) -> str | None:
+    """Return the id that an agent gave a message in its transcript."""
+    uuid = (message.meta or {}).get("uuid")
+    return uuid if isinstance(uuid, str) and uuid else None
