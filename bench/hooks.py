@@ -38,6 +38,7 @@ MOST_MS = {
 }
 _BATCH = 1_000
 _TRIES = 200
+_TAKE_IN_SECONDS = 120
 _LOST = 0.9  # of the messages left the window of the host
 _AGENT, _HOST = "claude-code", "claude"
 _TITLE = "Hooks of coding agents"
@@ -58,6 +59,7 @@ def measure(histories: Histories) -> Section:
     rounds = QUICK_ROUNDS if histories.quick else ROUNDS
     say(f"hooks: {rounds} rounds")
     series = alternate(blocks, rounds=rounds, operations=1)
+    stage.forget()  # no process is left behind
     return Section(_TITLE, (*_timings(series, stage.messages), *_injections(histories)), _NOTES)
 
 
@@ -120,7 +122,7 @@ class _Stage:
             "bare": run([sys.executable, "-c", "pass"]),
             "imports": run([sys.executable, "-c", "import json, sqlite3"]),
         }
-        blocks |= {name: run([*daypack, "hook", _HOST], given, self._forget) for name, given in timed.items()}
+        blocks |= {name: run([*daypack, "hook", _HOST], given, self.forget) for name, given in timed.items()}
         line = orjson.dumps({"session_id": "long", "cwd": self._folder, "workspace": {"current_dir": self._folder}})
         blocks["status --line"] = run([*daypack, "status", "--line"], line)
         return blocks
@@ -128,10 +130,11 @@ class _Stage:
     def _event(self, event: str, session: str, **fields: str) -> bytes:
         return orjson.dumps({"hook_event_name": event, "session_id": session, "cwd": self._folder, **fields})
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Let the take-in of the hook before end, and forget what was injected: each run finds the same."""
         call = HookCall(host=_HOST, event="Stop", session="long", cwd=self._folder)
-        take_in.wait_for(self._home, call, 60)
+        if not take_in.wait_for(self._home, call, _TAKE_IN_SECONDS):
+            raise RuntimeError("the take-in after a Stop does not end")
         shutil.rmtree(os.path.join(self._home.folder, "hook"), ignore_errors=True)
 
     def _question(self) -> str:

@@ -34,8 +34,8 @@ OPENERS = re.compile(
 ASIDE = re.compile(
     r"\b(?:by the way|btw|(?:one|two|a few) (?:more|other|last|final)? ?(?:things?|rules?|points?|notes?|"
     r"requests?)\b|side note|"
-    r"general(?:ly)?\b|in general|for the record|another (?:thing|rule)|p\.?s\b|rule\b|(?:quick )?(?:note|"
-    r"reminder)\b|"
+    r"general(?:ly)?\b|in general|for the record|another (?:thing|rule)|p\.?s\b|rule\b|(?:quick )?(?:"
+    r"note\b(?! (?:down|where|which|what|who|whose|how|when|why|it|them)\b)|reminder\b)|"  # "note where" is a task
     r"while (?:we're at it|i think of it|i remember)|before i forget)"
 )
 # A question in form, an instruction in fact.
