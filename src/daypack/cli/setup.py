@@ -15,7 +15,7 @@ from daypack.history.layout import Home, find_home
 from daypack.hooks.call import HostName
 from daypack.hooks.settings import read_settings
 from daypack.hooks.setup.agents import TITLES, Agent, find_agents, user_home
-from daypack.hooks.setup.apply import apply_changes, remove_folders
+from daypack.hooks.setup.apply import apply_changes
 from daypack.hooks.setup.installation import SERVER
 from daypack.hooks.setup.past import Past, TakenIn
 from daypack.hooks.setup.plan import Plan, make_plan
@@ -186,7 +186,6 @@ def _remove(args: argparse.Namespace, home: Home, hosts: Sequence[HostName]) -> 
     with one_at_a_time(home):
         removal = _unchanged(removal, plan_removal(read_record(home), hosts))
         apply_changes(home, removal.changes, removal.previous, removal.record)
-        remove_folders(removal.folders)
     print("daypack is no longer connected; a running agent keeps the plug-in until it ends.")
     if os.path.isdir(home.root):
         print(f"Sessions and memories stay in {_short(home.root)}. To delete them too: rm -r {shell_word(home.root)}")

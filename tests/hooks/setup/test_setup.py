@@ -254,6 +254,24 @@ def test_the_hook_of_tool_calls_is_installed_when_outputs_are_swapped(all_agents
     assert "PostToolUse" not in hooks.read_text()
 
 
+def test_a_new_version_replaces_the_old_one_everywhere(all_agents: UserHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    all_agents.set_up()
+    old = all_agents.tree()
+    monkeypatch.setattr("daypack.hooks.setup.installation.plugin_version", lambda: "9.9.9")
+    done = all_agents.set_up()
+    assert "Claude Code: brought up to date" in done.stdout
+    assert "Codex: brought up to date" in done.stdout
+    assert "Copilot CLI: already set up" in done.stdout
+    new = all_agents.tree()
+    cache = ".codex/plugins/cache/daypack/daypack"
+    assert [name for name in new if name.startswith(f"{cache}/") and f"{cache}/9.9.9" not in name] == []
+    assert {name.replace("9.9.9", "0.1.0") for name in new} == set(old)
+    [install] = json.loads(all_agents.read(".claude/plugins/installed_plugins.json"))["plugins"]["daypack@daypack"]
+    assert install["version"] == "9.9.9"
+    assert all_agents.remove().returncode == 0
+    assert all_agents.tree(own=True) == {}
+
+
 def test_another_home_is_passed_on_to_the_commands(all_agents: UserHome) -> None:
     store = all_agents.folder.parent / "a store"
     all_agents.set_up("--home", str(store), "--uid", "ada")

@@ -18,16 +18,19 @@ def apply_changes(home: Home, changes: Sequence[Change], previous: SetupRecord, 
     for change in changes:
         change.check()
     folders = [folder for file in record.files for folder in file.folders]
-    write_record(home, merge(previous, record))
+    write_record(home, _merge(previous, record))
     done: list[Change] = []
     try:
         for change in changes:
             done.append(change)
             change.apply()
         write_record(home, record)
+        _remove_folders(
+            [folder for file in previous.files if record.find(file.path) is None for folder in file.folders]
+        )
     except BaseException as error:
         left = _roll_back(done)
-        remove_folders(folders)
+        _remove_folders(folders)
         if not left:
             write_record(home, previous)
             raise
@@ -36,13 +39,13 @@ def apply_changes(home: Home, changes: Sequence[Change], previous: SetupRecord, 
         raise WriteFailed(problem, operation="setup", hint=hint) from error
 
 
-def merge(previous: SetupRecord, record: SetupRecord) -> SetupRecord:
+def _merge(previous: SetupRecord, record: SetupRecord) -> SetupRecord:
     """Return a record of both: while files are written, either may hold for each of them."""
     paths = {file.path for file in record.files}
     return SetupRecord(files=(*record.files, *(file for file in previous.files if file.path not in paths)))
 
 
-def remove_folders(folders: Sequence[str]) -> None:
+def _remove_folders(folders: Sequence[str]) -> None:
     """Remove folders that are empty, the innermost first."""
     for folder in sorted(set(folders), key=len, reverse=True):
         with suppress(OSError):
@@ -53,7 +56,7 @@ def _roll_back(done: Sequence[Change]) -> list[str]:
     """Take back changes, the newest first; return the files that are neither as before nor as planned."""
     left: list[str] = []
     for change in reversed(done):
-        with suppress(DaypackError):
+        with suppress(DaypackError, OSError):
             change.undo()
             continue
         left.append(change.path)

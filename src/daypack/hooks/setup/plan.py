@@ -89,7 +89,15 @@ def make_plan(home: Home, agents: Sequence[Agent], files: Mapping[str, bytes], n
         written += planned_parts.records
     stale, gone = _plan_stale(record, written, [agent.agent.host for agent in planned if agent.state != "failed"])
     kept = [file for file in record.files if file.path not in {*gone, *(file.path for file in written)}]
-    return Plan((*shared, *stale), tuple(planned), record, SetupRecord(files=(*kept, *written)))
+    files_after = (*kept, *(_with_folders_of(gone, file, record) for file in written))
+    return Plan((*shared, *stale), tuple(planned), record, SetupRecord(files=files_after))
+
+
+def _with_folders_of(gone: Sequence[str], file: FileRecord, record: SetupRecord) -> FileRecord:
+    """Return the record of a file with the folders above it that were made for files that go."""
+    made = (folder for old in record.files if old.path in gone for folder in old.folders)
+    above = [folder for folder in made if os.path.realpath(file.path).startswith(folder + os.sep)]
+    return replace(file, folders=tuple(dict.fromkeys((*above, *file.folders))))
 
 
 def _plan_agent(agent: Agent, source: Source, record: SetupRecord) -> tuple[AgentPlan, list[FileRecord]]:

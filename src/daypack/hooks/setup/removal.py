@@ -27,12 +27,6 @@ class Removal(NamedTuple):
     previous: SetupRecord
     record: SetupRecord
 
-    @property
-    def folders(self) -> list[str]:
-        """The folders that set-up had made, to be removed where they are empty."""
-        left = {file.path for file in self.record.files}
-        return [folder for file in self.previous.files if file.path not in left for folder in file.folders]
-
 
 def plan_removal(record: SetupRecord, hosts: Collection[HostName] = ()) -> Removal:
     """Plan the removal from these agents, or from all; the shared folder goes with the last agent."""
