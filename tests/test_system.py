@@ -1,6 +1,10 @@
 """What differs between operating systems: boot ids, detached processes, and Windows, which is refused in a sentence."""
 
+import ast
 import ctypes
+import errno
+import fcntl
+import os
 import subprocess
 import sys
 import time
@@ -68,20 +72,70 @@ def missing(*_: Any, **__: Any) -> NoReturn:
     raise NotImplementedError("posix_spawn: setsid unavailable on this platform")
 
 
-@pytest.mark.parametrize("spawn", [None, missing], ids=["posix_spawn", "subprocess"])
-def test_a_detached_process_has_a_session_of_its_own_and_no_stream_of_ours(
-    spawn: Callable[..., int] | None, tmp_path: Path
+# In place of daypack: says what the process has, in a file that appears whole.
+STAND_IN = """
+import os, sys
+found = [os.getsid(0), sys.stdin.read(), os.isatty(1), sys.argv[1:], os.environ["WORD"]]
+found.append(os.listdir("/dev/fd"))
+with open("part", "w") as file:
+    print("lost")
+    file.write(repr(found))
+os.rename("part", "done")
+"""
+
+
+@pytest.mark.parametrize("spawn", [None, missing], ids=["posix_spawn", "fork"])
+def test_a_detached_process_has_a_session_of_its_own_and_no_open_file_of_ours(
+    spawn: Callable[..., int] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = (
-        "import os, sys; print('lost'); found = [os.getsid(0) == os.getpid(), sys.stdin.read(), os.isatty(1)];"
-        f"open({str(tmp_path / 'part')!r}, 'w').write(repr(found));"
-        f"os.rename({str(tmp_path / 'part')!r}, {str(tmp_path / 'done')!r})"
-    )
-    system.start_detached([sys.executable, "-c", code], spawn=spawn)
+    place = tmp_path / "packages" / "daypack"
+    place.mkdir(parents=True)
+    (place / "__init__.py").touch()
+    (place / "__main__.py").write_text(STAND_IN)
+    (tmp_path / "daypack.py").write_text("raise AssertionError('a module of the working folder')")
+    monkeypatch.chdir(tmp_path)
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    system.start_detached(["one", "--two"], {"PYTHONPATH": str(place.parent), "WORD": "x"}, spawn=spawn)
+    os.close(writing)
+    assert os.read(reading, 1) == b""  # nobody holds the other end, although the child may still run
+    os.close(reading)
     until = time.monotonic() + 60
     while not (tmp_path / "done").exists() and time.monotonic() < until:
         time.sleep(0.01)
-    assert (tmp_path / "done").read_text() == "[True, '', False]"
+    session, *found, files = ast.literal_eval((tmp_path / "done").read_text())
+    assert session != os.getsid(0)
+    assert found == ["", False, ["one", "--two"], "x"]
+    assert len(files) == 4  # the standard streams, and the folder that is listed
+
+
+def test_without_an_interpreter_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "")
+    with pytest.raises(FileNotFoundError, match="no Python interpreter"):
+        system.start_detached(["hook"])
+
+
+def test_macos_tells_the_stored_spelling_of_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An open file is asked for its path: fcntl with F_GETPATH fills a buffer of PATH_MAX bytes."""
+    (tmp_path / "Repo").mkdir()
+    asked: list[tuple[int, bytes]] = []
+
+    def get_path(fd: int, command: int, buffer: bytes) -> bytes:
+        asked.append((command, buffer))
+        return os.fsencode(os.readlink(f"/proc/self/fd/{fd}")).ljust(len(buffer), b"\0")
+
+    monkeypatch.setattr(fcntl, "fcntl", get_path)
+    (tmp_path / "other name").symlink_to("Repo")  # stands for `repo`, which macOS would find
+    assert system.true_path(str(tmp_path / "other name"), "darwin") == str(tmp_path / "Repo")
+    assert asked == [(50, bytes(1024))]
+    assert system.true_path(str(tmp_path / "none"), "darwin") == str(tmp_path / "none")
+    assert system.true_path(str(tmp_path / "other name"), "linux") == str(tmp_path / "other name")
+
+    def refuse(*_: Any) -> bytes:
+        raise OSError(errno.ENOTSUP, "no path")
+
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
+    assert system.true_path(str(tmp_path / "Repo"), "darwin") == str(tmp_path / "Repo")
 
 
 # Python on Windows has neither these modules nor these functions.

@@ -1,15 +1,17 @@
-"""What differs between operating systems, apart from syncing: boot ids, detached processes, which are supported.
+"""What differs between operating systems, apart from syncing: boot ids, paths, detached processes, which are supported.
 
 daypack runs on Linux and macOS. The arguments `platform` are values of `sys.platform`.
 """
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 
 _BOOT_FILE = "/proc/sys/kernel/random/boot_id"
 _UUID_BYTES = 64  # more than the 36 characters of a UUID and its NUL
+_GET_PATH, _PATH_BYTES = 50, 1024  # F_GETPATH and PATH_MAX of macOS
+_STANDARD = (0, 1, 2)
 _boot = b""
 
 
@@ -70,13 +72,67 @@ def _read_sysctl(name: bytes, function: Callable[..., int] | None) -> bytes:
     return text.value
 
 
-def start_detached(command: Sequence[str], *, spawn: Callable[..., int] | None = None) -> None:
-    """Start a program that outlives this process, without its terminal and its standard streams."""
-    quiet = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
-    try:
-        (spawn or os.posix_spawn)(command[0], list(command), os.environ, file_actions=quiet, setsid=True)
-    except NotImplementedError:  # a Python that was built for a macOS before 10.15
-        from subprocess import DEVNULL, Popen  # noqa: PLC0415 — 10 ms, only there
+def true_path(path: str, platform: str = sys.platform) -> str:
+    """Return the path of an existing file or folder as it is stored: macOS finds it in any case, and two are one."""
+    if platform != "darwin":
+        return path
+    import fcntl  # noqa: PLC0415 — Windows has none
 
-        started = Popen(command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True)  # noqa: S603
-        started.returncode = 0  # nothing waits for it, which is no reason for a warning
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            found = fcntl.fcntl(fd, _GET_PATH, bytes(_PATH_BYTES))
+        finally:
+            os.close(fd)
+    except OSError:
+        return path
+    return os.fsdecode(found.split(b"\0")[0]) or path
+
+
+def start_detached(
+    arguments: Sequence[str], environ: Mapping[str, str] = os.environ, *, spawn: Callable[..., int] | None = None
+) -> None:
+    """Start `daypack` in a process that outlives this one: in a session of its own, without any open file of ours."""
+    if not sys.executable:
+        raise FileNotFoundError("no Python interpreter is known")
+    # -P: the working folder may have modules of any name.
+    command = [sys.executable, "-P", "-m", "daypack", *arguments]
+    actions: list[tuple[int, int] | tuple[int, int, str, int, int]] = [
+        (os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in _STANDARD
+    ]
+    actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()]
+    try:
+        (spawn or os.posix_spawn)(sys.executable, command, environ, file_actions=actions, setsid=True)
+    except NotImplementedError:  # a Python that was built for a macOS before 10.15
+        _fork(command, environ)
+
+
+def _inheritable() -> list[int]:
+    """Return the open files that a child would get, apart from the standard streams."""
+    found: list[int] = []
+    for name in os.listdir("/dev/fd"):
+        try:
+            if int(name) not in _STANDARD and os.get_inheritable(int(name)):
+                found.append(int(name))
+        except OSError:
+            continue  # the folder itself, closed by now
+    return found
+
+
+def _fork(command: list[str], environ: Mapping[str, str]) -> None:
+    """Do the same with two forks, so that the process has no parent that must wait for it."""
+    if child := os.fork():
+        os.waitpid(child, 0)
+        return
+    try:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in _STANDARD:
+            os.dup2(null, fd)
+        for fd in _inheritable():
+            os.close(fd)
+        os.execve(command[0], command, environ)  # noqa: S606 — a shell would only be in between
+    finally:
+        os._exit(1)

@@ -165,9 +165,6 @@ def index_in_background(args: argparse.Namespace, sessions: Sequence[str]) -> No
 
 def _start_process(args: argparse.Namespace, *command: str, sessions: Sequence[str]) -> None:
     """Start a command on sessions of the same place in a detached process, which outlives this one."""
-    import sys  # noqa: PLC0415 — few commands start one
-
     names = ("home", "uid") if getattr(args, "any_agent", False) else ("home", "agent", "uid")
     place = [f"--{name}={value}" for name in names if (value := getattr(args, name, None))]
-    whole = [sys.executable, "-P", "-m", "daypack", *command, *place, "--", *sessions]
-    start_detached(whole)
+    start_detached([*command, *place, "--", *sessions])

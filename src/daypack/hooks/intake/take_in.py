@@ -17,8 +17,8 @@ from daypack.history.layout import Home, safe_name
 from daypack.history.sessions import agent_of
 from daypack.hooks import failures
 from daypack.hooks.call import AGENTS, HookCall, HostName
-from daypack.hooks.intake import detached
 from daypack.hooks.state import Request, SessionState
+from daypack.system import start_detached
 from daypack.text.injected import INJECTED
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _KNOWN_EVENTS = 200  # of the newest, in which an interrupted take-in may have r
 def request(call: HookCall, home: Home) -> None:
     """Request a take-in after an event, and start the process that does it."""
     SessionState(home, call.agent, call.session).request(_request_of(call))
-    detached.start(["hook", call.host, OPTION, call.session], os.environ)
+    start_detached(["hook", call.host, OPTION, call.session], os.environ)
 
 
 def run(host: HostName, session: str, home: Home) -> None:

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from daypack.errors import BadConfig
 from daypack.plain_files import open_plain
+from daypack.system import true_path
 from daypack.types.names import is_visible, one_line
 
 SETTINGS = ".daypack.toml"
@@ -38,6 +39,7 @@ def find_project(folder: str) -> Project:
     """Return the project of a folder. Only files are read: neither git nor the environment of a git hook decides."""
     folder = os.path.realpath(folder)
     key, top = _find_repository(folder) or (folder, folder)
+    key = true_path(key)
     memory, off, settings = _read_settings(folder, top)
     return Project(key, _name(key), top, memory, off, settings)
 
