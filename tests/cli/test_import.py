@@ -79,6 +79,7 @@ def test_the_report_is_also_there_as_json(run: Run, tmp_path: Path) -> None:
         "quoted": 0,
         "rows": 2,
         "new_rows": 2,
+        "calls": 0,
         "children": [],
         "changed": 0,
     }

@@ -70,6 +70,13 @@ def _turn(data: Data) -> str:
     return f"{turn}: {size}, new epoch: {EPOCH_REASONS.get(reason, reason)}"
 
 
+def _observed(data: Data) -> str:
+    messages = counted(data["keep"] + len(data["tail"]) if "keep" in data else len(data["tail"]), "message")
+    return (
+        f"{data['program']} called {data.get('model') or 'a model'} with {messages}, {len(data['tail']):,} of them new"
+    )
+
+
 def _usage(data: Data) -> str:
     amounts = (("input_tokens", "input"), ("output_tokens", "output"))
     used = [f"{data[name]:,} {noun} tokens" for name, noun in amounts if name in data]
@@ -286,6 +293,7 @@ WORDS: dict[str, Callable[[Data], str]] = {
     "session.state": _state,
     "log.torn": _torn,
     "context.turn": _turn,
+    "context.observed": _observed,
     "context.usage": _usage,
     "context.snapshot": _snapshot,
     "context.compaction.completed": _compacted,

@@ -16,7 +16,7 @@ the events before it. "highest" is in a progress if rows of an earlier version o
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -39,6 +39,7 @@ PROGRESS = "import.progress"
 _MAX_TEXT_BYTES = 64 << 10  # larger unparsable rows are stored as blobs
 _MAX_ROW_BYTES = 8 << 20
 _NEWEST, _MOST_NEWEST = 64, 4096  # events that are read at a time, from the newest
+Number = Callable[[Sequence[Event], int], Sequence[Event]]  # given events, and the number of the first
 
 
 class Totals(msgspec.Struct):
@@ -47,6 +48,7 @@ class Totals(msgspec.Struct):
     messages: int = 0
     tool_calls: int = 0
     rows: int = 0  # kept as events
+    calls: int = 0  # recorded requests
 
 
 class Boundary(Struct, frozen=True):
@@ -163,12 +165,17 @@ class ImportLog:
         event = self._history.append_event(self.draft(kind, facts))
         self._fold(event)
 
-    def append(self, events: Sequence[Event]) -> None:
-        """Append events atomically, with one sync."""
-        if events:
-            self._history.events.append(
-                events, self._history.clock(), durable=self._history.config.durability == "sync"
-            )
+    def append(self, events: Sequence[Event], number: Number | None = None) -> None:
+        """Append events atomically, with one sync; `number` completes those that name the ids of others."""
+        if not events:
+            return
+        log, durable = self._history.events, self._history.config.durability == "sync"
+        if number is None:
+            log.append(events, self._history.clock(), durable=durable)
+            return
+        with log.lock:  # until they are written, so that the next line has the number that was given
+            log.begin()
+            log.append(number(events, log.reader.newest().seq + 1), self._history.clock(), durable=durable)
 
     def new_row(self, raw_row: RawRow) -> list[Event]:
         """Return the event for a raw row, or none if it is already stored."""

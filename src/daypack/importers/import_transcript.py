@@ -21,9 +21,11 @@ from daypack.history.draft import draft_from, same_payload
 from daypack.importers.import_events import BEGUN, PROGRESS, ROLLED_BACK, Boundary, ImportLog, Totals
 from daypack.importers.import_start import PartDigest, find_start
 from daypack.importers.lines import Line, unreadable
+from daypack.importers.observed_events import ObservedEvents
 from daypack.importers.transcript import (
     Draft,
     RawRow,
+    RequestRow,
     Rollback,
     Row,
     RowReader,
@@ -66,6 +68,7 @@ class ImportReport(msgspec.Struct):
     quoted: int = 0  # new system messages, stored as quoted history
     rows: int = 0
     new_rows: int = 0
+    calls: int = 0  # recorded requests
     children: list[str] = msgspec.field(default_factory=list[str])
     changed: int = 0
     problems: list[Problem] = msgspec.field(default_factory=list[Problem])
@@ -144,12 +147,13 @@ class _Batch:
         self.entries: list[_Entry] = []
         self.raw_rows: list[RawRow] = []
         self.rollbacks: list[tuple[int, Rollback]] = []  # with the number of entries before each
+        self.requests: list[Row] = []
         self._by_key: dict[tuple[str, str], Message] = {}
         self._bytes = 0
 
     @property
     def full(self) -> bool:
-        steps = len(self.entries) + len(self.raw_rows)
+        steps = len(self.entries) + len(self.raw_rows) + len(self.requests)
         return len(self.entries) >= _BATCH_MESSAGES or steps >= _BATCH_STEPS or self._bytes >= _BATCH_BYTES
 
     def count_bytes(self, row: Row) -> None:
@@ -161,6 +165,8 @@ class _Batch:
             self.raw_rows.append(step)
         elif isinstance(step, Rollback):
             self.rollbacks.append((len(self.entries), step))
+        elif isinstance(step, RequestRow):
+            self.requests.append(step.row)
         else:
             try:
                 self._add_message(_entry(step, trust_system=self._trust_system))
@@ -209,6 +215,7 @@ class _Import:
         self.children: dict[str, Session] = {}
         self._open_child = open_child
         self._log = ImportLog(session.history, self.origin)
+        self._requests = ObservedEvents(session.history, self.origin, self._log.store_blob)
         self._totals = Totals()
 
     def begin(self, *, named: bool) -> None:
@@ -231,6 +238,7 @@ class _Import:
         self._totals = msgspec.structs.replace(start.totals)
         self.report.known = start.totals.messages
         self._log.start_after(start.lines)
+        self._requests.start_after(start.lines)
         batch = _Batch(trust_system=self._trust_system)
         position = _Position(start.lines, PartDigest(start.digest))
         for number, line in lines:
@@ -301,11 +309,16 @@ class _Import:
             batch.add(step)
         newest, new_before = self._newest_seq(), self.report.new
         stored = self._store_messages(batch)
-        events = [event for raw_row in batch.raw_rows for event in self._log.new_row(raw_row)]
+        rows = [row for entry in batch.entries for row in entry.draft.rows]
+        observed = self._requests.read(batch.requests, stored, rows)
+        batch.raw_rows += observed.rows
+        lined = [(raw.row.number, event) for raw in batch.raw_rows for event in self._log.new_row(raw)]
+        events = [event for _, event in sorted(lined + observed.events, key=lambda pair: pair[0])]
         events += self._rollback_events(batch, stored, newest)
-        self._log.append(events)
+        self._log.append(events, self._requests.number)
         self.report.new_rows += len(events)
         self._totals.rows += len(batch.raw_rows)
+        self._totals.calls += observed.calls
         self.report.problems += [Problem(raw.row.number, raw.problem) for raw in batch.raw_rows if raw.problem]
         advanced = position.lines > max((boundary.lines for boundary in self._log.boundaries), default=0)
         if events or advanced or self.report.new > new_before:

@@ -61,7 +61,13 @@ class Rollback(NamedTuple):
     is_turn: Callable[[Message], bool]  # True if a message starts a turn
 
 
-Step = Draft | RawRow | Rollback
+class RequestRow(NamedTuple):
+    """A row about a request that the agent sent: it becomes part of an observed turn."""
+
+    row: Row
+
+
+Step = Draft | RawRow | Rollback | RequestRow
 
 
 class RowReader(Protocol):

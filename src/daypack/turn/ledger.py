@@ -30,6 +30,7 @@ from daypack.types.kinds import TIERS, Target
 from daypack.types.shapes import Link
 
 TURN = "context.turn"
+OBSERVED = "context.observed"  # a turn of another program
 USAGE = "context.usage"
 BUDGET = "context.budget"
 SWITCH = "context.switch"

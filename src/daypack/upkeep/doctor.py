@@ -20,6 +20,8 @@ from daypack.history.lines import UNREADABLE, examine, next_seq
 from daypack.history.reader import PREFIX
 from daypack.history.session import check_format
 from daypack.text.tokens import counter_named
+from daypack.turn.evidence.observed.record import blobs_of
+from daypack.turn.ledger import OBSERVED
 from daypack.types.digest import file_name_of
 from daypack.types.history import Event, Message
 from daypack.types.kinds import SESSION_STATES
@@ -231,6 +233,8 @@ def _blobs_of(event: Event) -> list[str]:
         names += [file_name_of(item["digest"]) for item in items if "text" not in item]
     elif event.type == "context.imported":
         names.append(file_name_of(data["digest"]))
+    elif event.type == OBSERVED:
+        names += map(file_name_of, blobs_of(event))
     return names
 
 

@@ -21,6 +21,7 @@ from daypack.importers.readers.content_parts import claude_parts, replace_repeat
 from daypack.importers.transcript import (
     Draft,
     RawRow,
+    RequestRow,
     Row,
     Step,
     StoreBlob,
@@ -32,8 +33,10 @@ from daypack.importers.transcript import (
     time_of,
     without,
 )
+from daypack.turn.evidence.observed.blocks import CALL_POSITIONS, CONTENT_FORM
 
 FORMAT = "claude-code"
+REQUEST_ROWS = ("api-request-shape", "api-request-blob", "api-request")  # read by claude_requests.py
 _MAX_RESULT_BYTES = 1024  # larger structured results become events of their own
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SIDECHAIN = re.compile(rb'"isSidechain"\s*:\s*true')
@@ -115,6 +118,9 @@ class ClaudeCode:
     def read(self, row: Row) -> Iterator[Step]:
         """Yield the steps that this row completes."""
         fields = row.fields
+        if fields.get("type") in REQUEST_ROWS:
+            yield RequestRow(row)
+            return
         message = object_of(fields.get("message"))
         if fields.get("type") not in ("assistant", "user") or not isinstance(message.get("content"), str | list):
             yield RawRow(row)
@@ -173,6 +179,9 @@ class ClaudeCode:
             "usage": message.get("usage"),
             "message": without(message, "id", "type", "role", "content", "model", "usage") or None,
         }
+        places = [number for number, block in enumerate(blocks) if _is_call(block)]
+        if places and places[0] < len(blocks) - len(calls):
+            meta[CALL_POSITIONS] = places
         if len(rows) > 1:
             meta["rows"] = [_id(row) for row in rows]
             meta["row_changes"] = [_differing(row.fields, first) for row in rows[1:]]
@@ -199,6 +208,7 @@ class ClaudeCode:
         for block in results:
             output = claude_parts(block.get("content"), self._store_blob)
             result_meta = {**meta, "result": without(block, "type", "tool_use_id", "content") or None}
+            result_meta[CONTENT_FORM] = _content_form(block, output)
             if block is results[0] and fields.get("toolUseResult") is not None:
                 structured = self._structured_result(fields["toolUseResult"], output)
                 small = len(msgspec.json.encode(structured)) <= _MAX_RESULT_BYTES
@@ -248,6 +258,13 @@ def _is_call(block: object) -> bool:
 def _is_result(block: object) -> bool:
     fields = object_of(block)
     return fields.get("type") == "tool_result" and bool(text_of(fields.get("tool_use_id")))
+
+
+def _content_form(block: dict[str, Any], output: object) -> str | None:
+    """Return what the stored output of a result does not show: that its content was a list, or missing."""
+    if "content" not in block:
+        return "none"
+    return "list" if isinstance(block["content"], list) and isinstance(output, str) else None
 
 
 def _only_results(fields: dict[str, Any]) -> bool:

@@ -13,12 +13,13 @@ from daypack.derived.swap import chunk_of, digest_messages, range_of
 from daypack.errors import DaypackError
 from daypack.files import atomic, blobs
 from daypack.files.rewrite import STAGING, Rewrite
+from daypack.forks import cached_property
 from daypack.history.facets import moment
 from daypack.history.layout import Layout
 from daypack.history.lines import UNREADABLE
 from daypack.history.message_events import message_of
 from daypack.history.reader import decoder_of
-from daypack.turn.ledger import BUDGET, ERASED, EXPORTED, TURN
+from daypack.turn.ledger import BUDGET, ERASED, EXPORTED, OBSERVED, TURN
 from daypack.types.digest import digest_text
 from daypack.types.history import Event, Message
 from daypack.types.records import SwapRecord
@@ -26,7 +27,7 @@ from daypack.upkeep.erase.log_lines import Line, read_lines, sealed_like, with_b
 from daypack.upkeep.erase.marker import Key
 from daypack.upkeep.erase.target import Target, without_content
 from daypack.upkeep.erase.texts import Texts
-from daypack.upkeep.erase.turns import ShownParts
+from daypack.upkeep.erase.turns import ObservedParts, ShownParts
 
 # Of context/, what people write; everything else is made again from the logs.
 _WRITTEN = ("pinned", "child", "budget", "gc.policy")
@@ -226,14 +227,20 @@ class SessionRewrite:
         shown = ShownParts(frozenset(self.changed_seqs), self._texts.digests)
         affected: dict[str, bool] = {}
         for line in self._events:
-            if TURN.encode() not in line.data or (event := _event_of(line)) is None or event.type != TURN:
+            if not any(kind.encode() in line.data for kind in (TURN, OBSERVED)) or (event := _event_of(line)) is None:
                 continue
             try:
-                if shown.is_affected(event):
-                    affected[f"ev-{line.seq}"] = shown.has_prefix(event)
-            except (KeyError, TypeError, AttributeError, IndexError):
+                if event.type == TURN and shown.is_affected(event):
+                    affected[event.id] = shown.has_prefix(event)
+                elif event.type == OBSERVED and self._observed.is_affected(event):
+                    affected[event.id] = False
+            except (KeyError, TypeError, AttributeError, IndexError, msgspec.ValidationError):
                 continue  # of another program
         return affected
+
+    @cached_property
+    def _observed(self) -> ObservedParts:
+        return ObservedParts(frozenset(self.changed_seqs), self._texts.digests)
 
     def _new_event(self, line: Line) -> bytes:
         fields = line.fields
@@ -248,7 +255,10 @@ class SessionRewrite:
             return self._with_digests(line, new)
         data = Line(new, line.seq, new).fields or fields
         try:
-            if name in self._turns:
+            if name in self._turns and kind == OBSERVED:
+                hidden = self._observed.hide(data["data"], self._hide)
+                new = sealed_like(line, {**data, "data": {**hidden, "erased": self.tombstone}})
+            elif name in self._turns:
                 new = sealed_like(line, self._as_erased(data, prefix=self._turns[name]))
             elif kind == EXPORTED and (self._turns or self.changed_seqs):
                 new = sealed_like(line, self._as_hidden(data))

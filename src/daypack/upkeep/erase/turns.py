@@ -1,8 +1,12 @@
 """Which recorded turns showed something that is erased, and no longer verify."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
+import msgspec
+from msgspec.structs import replace
+
+from daypack.turn.evidence.observed.record import ObservedRecord, SentMessage, read_record
 from daypack.types.history import Event
 
 
@@ -42,3 +46,42 @@ class ShownParts:
     def _has_text(self, items: object) -> bool:
         found = cast("Iterable[dict[str, Any]]", items or ())
         return any(str(item.get("digest"))[7:] in self._digests for item in found)
+
+
+class ObservedParts:
+    """What the calls of other programs contained: finds those that contained an erased message or text."""
+
+    def __init__(self, messages: frozenset[int], digests: Iterable[str]) -> None:
+        self._messages = messages
+        self._digests = frozenset(digests)
+        self._first: dict[str, int] = {}  # event -> position of the first message that is affected
+
+    def is_affected(self, event: Event) -> bool:
+        """Return True if a call contained something that is erased; call it for every call, oldest first."""
+        record = read_record(event)
+        kept = self._first.get(record.follows or "", record.keep)
+        found = [at for at, sent in enumerate(record.tail, record.keep) if self._holds(sent)]
+        if kept < record.keep or found:
+            self._first[event.id] = min([kept, *found])
+        return event.id in self._first or self._is_changed(record.shape)
+
+    def hide(self, data: dict[str, Any], hide: Callable[[str], str]) -> dict[str, Any]:
+        """Return the data of an affected call without digests that could confirm a guess of what is erased.
+
+        The digest of a blob is replaced with that of its new bytes, like everywhere; a message of history has none.
+        """
+        record = msgspec.convert(data, ObservedRecord)
+        tail = [
+            replace(sent, digest=hide(sent.digest)) if sent.messages and self._holds(sent) else sent
+            for sent in record.tail
+        ]
+        return {**data, "digest": record.digest and hide(record.digest), "tail": msgspec.to_builtins(tail)}
+
+    def _holds(self, sent: SentMessage) -> bool:
+        extent = sent.extent
+        if extent and any(extent.start <= seq <= extent.stop for seq in self._messages):
+            return True
+        return self._is_changed(sent.digest)
+
+    def _is_changed(self, digest: str) -> bool:
+        return digest[7:] in self._digests

@@ -9,7 +9,8 @@ import msgspec
 
 from daypack.errors import BadSource
 from daypack.files import atomic
-from daypack.turn.ledger import IMPORTED, TURN
+from daypack.turn.evidence.observed.record import blobs_of
+from daypack.turn.ledger import IMPORTED, OBSERVED, TURN
 from daypack.types.digest import file_name_of
 from daypack.types.history import Event, Message, Text
 from daypack.types.records import DedupRecord, Ref, SwapRecord
@@ -97,6 +98,9 @@ def captured_by(event: Event) -> Iterator[str]:
                 yield from _file_name(fields.get("stated_digest"))
     elif event.type == IMPORTED:
         yield from _file_name(event.data.get("digest"))
+    elif event.type == OBSERVED:
+        for digest in blobs_of(event):
+            yield from _file_name(digest)
     else:
         yield from _captured_in(event.data)
 
