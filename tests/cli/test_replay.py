@@ -80,6 +80,7 @@ def test_all_turns_are_counted(command: Command, talk: Session) -> None:
     assert json.loads(command("replay", "talk", "--all", "--json").stdout) == {
         "verified": 2,
         "erased": [],
+        "unknown": [],
         "failed": [],
         "damaged": 0,
     }

@@ -41,6 +41,7 @@ def test_json_has_all_facts_of_a_turn(command: Command, talk: Session) -> None:
     (listed,) = json.loads(command("turns", "talk", "--json").stdout)
     assert listed.pop("at").startswith("20")
     assert listed == {
+        "kind": "prepared",
         "event": turn.event_id,
         "target": "model",
         "model": "gpt-4o",

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from docs.guide_script import GUIDE
 from model_endpoint import ModelEndpoint, Step
+from recorded_requests import load_recording
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,7 +24,8 @@ VARYING = {
     r'"crc":"[0-9a-f]{8}"': '"crc":"<crc>"',
     r"\bctx-[0-9a-f]{24}\b": "<context>",
     r"\b[0-9a-f]{32}\b": "<id>",
-    r" +\d+ (?:s|min)(?=  )": " <age>",
+    r" +\d+ (?:s|min|h|d|mo|y)(?=  )": " <age>",
+    r"\b\d+ (?:s|min|h|d|mo|y) ago\b": "<age> ago",
     r", \d+\.\d s\b": ", <duration>",
     r"(?<= bytes, sha256:)[0-9a-f]{64}\b": "<digest>",  # of an export, which has times
 }
@@ -35,6 +37,7 @@ SCRIPTS: dict[str, tuple[Step, ...]] = {
     "docs/cli.md": (),
 }
 TYPED = ("docs/guide.md",)  # pages whose Python examples build on each other
+OBSERVING = ("docs/cli.md",)  # pages whose examples read a transcript with recorded requests
 MARK = "-- end of output --"
 MAX_ECHO = 1_000  # characters of a value that a prompt shows
 # Types blocks of code at a prompt, line after line: a block per line of input, its output up to the mark. The prompt
@@ -205,6 +208,8 @@ def playing(page: str, home: Path) -> Generator[Examples]:
     """Give what runs the examples of a page, with the model that answers them; it must have said all it has to say."""
     with ModelEndpoint(*SCRIPTS[page]) as endpoint:
         examples = (TypedExamples if page in TYPED else Examples)(home, endpoint.environment)
+        if page in OBSERVING:
+            (examples.folder / "notes.jsonl").write_bytes(load_recording().text)
         try:
             yield examples
         finally:

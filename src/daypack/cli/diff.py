@@ -6,12 +6,14 @@ from itertools import islice
 import msgspec
 
 from daypack.cli.main import EXIT_DAMAGE
+from daypack.cli.observed_turns import Chosen, choose
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import json_text, safe_line, shell_word
-from daypack.cli.turn_summary import event_named, read_turn, short
-from daypack.errors import SourceMissing
+from daypack.cli.turn_summary import read_turn, short
+from daypack.errors import BadInput, SourceMissing
 from daypack.session import Session
 from daypack.turn.evidence.diff import Difference, compare
+from daypack.turn.evidence.observed.calls import Call, newest_calls
 from daypack.turn.evidence.turn_list import newest_turns
 
 
@@ -27,32 +29,52 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare and print; exit code 3 if a turn does not replay byte for byte."""
     with open_named(args) as session:
-        before = event_named(session, args.before) if args.before else _last_but_one(session)
-        names = [before, event_named(session, args.after)]
+        after = choose(session, args.after)
+        before = choose(session, args.before) if args.before else _last_but_one(session, after)
+        if before.call and after.call:
+            from daypack.cli.diff_observed import print_difference  # noqa: PLC0415 — not for turns of daypack
+
+            return print_difference(session, before.call, after.call, args)
+        if before.call or after.call:
+            raise _of_two_kinds(before, after)
+        names = [before.event, after.event]
         (old, old_verified), (new, new_verified) = (read_turn(session, name) for name in names)
         found = compare(old, new)
     if args.json:
         print(json_text({"before": names[0], "after": names[1], **msgspec.to_builtins(found)}))
     else:
-        before, after = (f"{name} ({turn.tokens:,} tokens)" for name, turn in zip(names, (old, new), strict=True))
-        print(safe_line(f"{before} → {after}"))
+        texts = (f"{name} ({turn.tokens:,} tokens)" for name, turn in zip(names, (old, new), strict=True))
+        print(safe_line(" → ".join(texts)))
         for name, text in _lines(found):
             print(f"{name:<9} {text}")
     return 0 if old_verified and new_verified else EXIT_DAMAGE
 
 
-def _last_but_one(session: Session) -> str:
-    """Return the turn for the model before the newest."""
-    newest = session.turns.newest()
+def _last_but_one(session: Session, after: Chosen) -> Chosen:
+    """Return the turn of the same kind before the one that is given."""
+    if after.call:
+        calls = [entry for entry in newest_calls(session.history) if isinstance(entry, Call)]
+        at = next((number for number, call in enumerate(calls, 1) if call.event == after.event), len(calls))
+        if at < len(calls):
+            return Chosen(calls[at].event, calls[at])
+        raise _only_one(session, f"no call before {after.event} is known")
     turns = list(islice(newest_turns(session.history, "model"), 2))
     if len(turns) < 2:
-        raise SourceMissing(
-            f"only one turn for model is recorded: {newest}",
-            operation="diff",
-            place=session.history.layout.folder,
-            hint=f"`daypack prepare {shell_word(session.name)}` records the next one",
-        )
-    return turns[1].event
+        raise _only_one(session, f"only one turn for model is recorded: {after.event}")
+    return Chosen(turns[1].event, None)
+
+
+def _only_one(session: Session, problem: str) -> SourceMissing:
+    hint = f"`daypack prepare {shell_word(session.name)}` records the next one"
+    return SourceMissing(problem, operation="diff", place=session.history.layout.folder, hint=hint)
+
+
+def _of_two_kinds(before: Chosen, after: Chosen) -> BadInput:
+    own, other = (before, after) if after.call else (after, before)
+    problem = f"{own.event} was prepared by daypack, {other.event} is a call of another program"
+    return BadInput(
+        problem, operation="diff", place="events", hint="compare two turns of one kind; see `daypack turns`"
+    )
 
 
 def _lines(found: Difference) -> list[tuple[str, str]]:

@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 
 from daypack.cli.main import EXIT_DAMAGE
+from daypack.cli.observed_turns import Chosen, choose
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import json_text, print_note, safe, safe_line
-from daypack.cli.turn_summary import event_named, read_turn
+from daypack.cli.turn_summary import read_turn
 from daypack.errors import SourceMissing
 from daypack.session import Session
 from daypack.turn.evidence.explain import Explanation, explain_all, explain_item
@@ -20,7 +21,12 @@ from daypack.turn.turn import Turn
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
-    parser.add_argument("item", nargs="?", help="an item's id or source, messages:12 or msg-12 (default: everything)")
+    parser.add_argument(
+        "item",
+        nargs="?",
+        help="an item's id or source, messages:12 or msg-12; of a call of another program also a tool, file or hook "
+        "(default: everything)",
+    )
     parser.add_argument(
         "--event",
         metavar="EV",
@@ -31,7 +37,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Explain and print; exit code 3 if the turn does not replay byte for byte."""
     with open_named(args) as session:
-        turn, verified = _turn(session, args.event)
+        chosen = _choose(session, args.event)
+        if chosen and chosen.call:
+            from daypack.cli.explain_observed import print_explanation  # noqa: PLC0415 — not for turns of daypack
+
+            return print_explanation(session, chosen.call, args)
+        turn, verified = read_turn(session, chosen.event) if chosen else (session.prepare(dry_run=True), True)
         if args.json:
             print(json_text({"event_id": turn.event_id, **_as_json(turn, args.item)}))
         else:
@@ -41,14 +52,14 @@ def run(args: argparse.Namespace) -> int:
     return 0 if verified else EXIT_DAMAGE
 
 
-def _turn(session: Session, event: str | None) -> tuple[Turn, bool]:
-    if event:
-        return read_turn(session, event_named(session, event))
+def _choose(session: Session, event: str | None) -> Chosen | None:
+    """Return the turn to explain; None if no turn is recorded yet."""
     try:
-        newest = session.turns.newest()
+        return choose(session, event)
     except SourceMissing:
-        return session.prepare(dry_run=True), True
-    return read_turn(session, newest)
+        if event:
+            raise
+        return None
 
 
 def _as_json(turn: Turn, item: str | None) -> dict[str, Any]:

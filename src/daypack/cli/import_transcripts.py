@@ -118,6 +118,8 @@ def _print(report: ImportReport, name: str, *, detected: bool) -> None:
         counted(report.tool_calls, "tool call"),
         f"{counted(report.rows, 'row')} stored as events",
     ]
+    if report.calls:
+        facts.insert(2, counted(report.calls, "recorded request"))
     if report.children:
         facts.insert(2, "1 child" if len(report.children) == 1 else f"{len(report.children)} children")
     if report.changed:

@@ -3,12 +3,15 @@
 import argparse
 
 from daypack.cli.main import EXIT_DAMAGE
+from daypack.cli.observed_turns import choose
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe_line
-from daypack.cli.turn_summary import add_dialect, event_named, print_turn
-from daypack.errors import BadInput, DaypackError, Erased
+from daypack.cli.turn_summary import add_dialect, print_turn
+from daypack.errors import BadInput, DaypackError, Erased, SourceMissing
 from daypack.session import Session
-from daypack.turn.ledger import TURN
+from daypack.turn.evidence.observed.request import open_observed
+from daypack.turn.ledger import OBSERVED, TURN
+from daypack.types.history import Event
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +34,12 @@ def run(args: argparse.Namespace) -> int:
     with open_named(args) as session:
         if args.all:
             return _replay_all(session, args)
-        turn = session.replay(event_named(session, args.event))
+        chosen = choose(session, args.event)
+        if chosen.call:
+            from daypack.cli.replay_observed import print_replay  # noqa: PLC0415 — not for turns of daypack
+
+            return print_replay(session, chosen.call, args)
+        turn = session.replay(chosen.event)
         if not args.json and not args.dialect:
             print(f"{colour('verified', 'green')}  {turn.event_id}: {', '.join(map(safe_line, turn.record.sha256))}")
         print_turn(turn, args, verified=turn.record.sha256)
@@ -40,16 +48,18 @@ def run(args: argparse.Namespace) -> int:
 
 def _replay_all(session: Session, args: argparse.Namespace) -> int:
     progress = Progress("turns verified")
-    verified, erased, failed = 0, list[str](), list[dict[str, str]]()
+    verified, erased, unknown, failed = 0, list[str](), list[str](), list[dict[str, str]]()
     for event in session.events():
-        if event.type != TURN:
+        if event.type not in (TURN, OBSERVED):
             continue
         try:
-            session.replay(event.id)
+            _verify(session, event)
             verified += 1
             progress.show(verified)
         except Erased:
             erased.append(event.id)
+        except _Unknown:
+            unknown.append(event.id)
         except DaypackError as error:
             failed.append({"event": event.id, "problem": error.problem, "place": error.place})
             progress.clear()
@@ -59,9 +69,25 @@ def _replay_all(session: Session, args: argparse.Namespace) -> int:
     for damage in session.damage:
         print_note(f"damaged: {safe_line(str(damage))}")
     if args.json:
-        found = {"verified": verified, "erased": erased, "failed": failed, "damaged": len(session.damage)}
-        print(json_text(found))
+        found = {"verified": verified, "erased": erased, "unknown": unknown, "failed": failed}
+        print(json_text({**found, "damaged": len(session.damage)}))
     else:
         lost = f", {len(erased):,} erased" if erased else ""
+        lost += f", {len(unknown):,} not recorded whole" if unknown else ""
         print(f"{counted(verified, 'turn')} verified, {len(failed):,} failed{lost}")
     return EXIT_DAMAGE if failed or session.damage else 0
+
+
+class _Unknown(Exception):
+    """A call of another program whose content is not known: nothing can be verified, and nothing is damaged."""
+
+
+def _verify(session: Session, event: Event) -> None:
+    if event.type == TURN:
+        session.replay(event.id)
+        return
+    turn = open_observed(session.history, event.id)
+    try:
+        turn.verify()
+    except SourceMissing as error:
+        raise _Unknown from error

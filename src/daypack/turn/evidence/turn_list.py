@@ -1,7 +1,7 @@
 """The recorded turns of a session, each with the usage that the provider reported for its reply."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, convert
@@ -19,6 +19,7 @@ _BATCH = 256  # events that are read in one go
 class ListedTurn(Struct, frozen=True, kw_only=True):
     """A recorded turn in a few facts."""
 
+    kind: Literal["prepared"] = "prepared"  # others are observed: observed/calls.py
     event: str
     at: str
     target: Target
