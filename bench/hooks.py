@@ -17,9 +17,9 @@ from bench.measure import Block, Series, alternate, run, say, settle
 from bench.table import Row, Section, compare, duration
 from daypack import Session, open_memory, open_session
 from daypack.history.layout import Home, find_home
-from daypack.hooks import take_in
 from daypack.hooks.call import HookCall
-from daypack.hooks.capture import index_entries
+from daypack.hooks.intake import take_in
+from daypack.hooks.intake.capture import index_entries
 from daypack.hooks.prompt import on_prompt
 from daypack.hooks.recap.recap import read_recap
 from daypack.hooks.recap.writing import write_recap
