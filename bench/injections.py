@@ -13,8 +13,8 @@ from daypack.derived.compaction.utterances import user_words
 from daypack.history.draft import draft_from
 from daypack.history.layout import find_home
 from daypack.hooks.call import HookCall
-from daypack.hooks.capture import capture_session, index_entries
 from daypack.hooks.compaction import after_compaction
+from daypack.hooks.intake.capture import capture_session, index_entries
 from daypack.hooks.prompt import on_prompt
 from daypack.hooks.recap.writing import write_recap
 from daypack.importers.formats import FORMATS, find_files, is_of_format, read_transcripts
