@@ -126,6 +126,16 @@ def test_entries_of_this_session_are_in_its_window(work: CodingSession) -> None:
     assert ask(work, QUESTION) == ""
 
 
+def test_a_session_that_an_earlier_import_stored_elsewhere_is_the_same_session(tmp_path: Path) -> None:
+    work = CodingSession(tmp_path)
+    with daypack.open_session("imported", home=work.home.root, durability="os") as session:
+        session.append("user", FACT)
+    remember(work, FACT, session="default/imported")
+    remember(work, *OTHERS)
+    call = HookCall(host="claude", event="UserPromptSubmit", session="imported", cwd=str(work.folder), prompt=QUESTION)
+    assert on_prompt(call, work.home) is None
+
+
 @pytest.mark.parametrize(
     ("prompt", "found"),
     [

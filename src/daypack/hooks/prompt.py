@@ -73,7 +73,7 @@ def on_prompt(call: HookCall, home: Home, injected: Collection[str] = ()) -> Inj
     found = list(_search_past(query, layout, recap, known)) if recap and recap.lost else []
     project = find_project(call.cwd)
     if memory_id := project_memory(home, project, create=False):
-        memory = _Memory(home, memory_id, without_session=f"{call.agent}/{layout.name}")
+        memory = _Memory(home, memory_id, without_session=f"{layout.agent}/{layout.name}")
         found += memory.search(query, known)
     found.sort(key=lambda excerpt: -excerpt.relevance)
     room, text, chosen = Room(call, MAX_TOKENS), "", list[_Excerpt]()

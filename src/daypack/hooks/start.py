@@ -8,7 +8,7 @@ from daypack.hooks.call import HookCall, Injection
 from daypack.hooks.composition import SEPARATOR, Fenced, Room, Section, bullets, compose
 from daypack.hooks.recap.last_session import LastSession, read_last
 from daypack.hooks.recap.recap import read_recap
-from daypack.hooks.stored_session import layout_of, session_name, short_name
+from daypack.hooks.stored_session import layout_of, short_name
 from daypack.memory.project import Project, find_project, project_memory
 from daypack.memory.project.memory import USER
 from daypack.types.digest import digest_text
@@ -122,7 +122,8 @@ def _line_id(line: str) -> str:
 
 def _find_last(call: HookCall, home: Home, project: Project) -> LastSession | None:
     """Return the newest session of the project beside this one; for a resumed session, only a newer one."""
-    own = call.agent, session_name(call)
+    layout = layout_of(call, home)
+    own = layout.agent, layout.name
     for state in read_last(home, project):
         if (state.agent, state.session) == own:
             if call.source == "resume":
