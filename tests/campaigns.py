@@ -26,6 +26,7 @@ Kind = Literal[
     "memory servers",
     "held connections",
     "soak requests",
+    "broken hook inputs",
 ]
 
 

@@ -300,3 +300,25 @@ def test_what_was_injected_into_codex_is_not_captured(project: Project, tmp_path
     assert take_in.wait_for(project.home, HookCall(host="codex", event="", session=session, cwd=""), 60)
     assert project.entries() == [PORT, ANSWER]
     assert project.hook.log == []
+
+
+def test_a_locked_memory_delays_neither_prompts_nor_the_other_steps(project: Project) -> None:
+    transcript = project.transcript("s-1")
+    talk(transcript)
+    project.send("Stop", transcript)
+    talk(transcript, "The ferry leaves from pier four.", "I noted the pier of the ferry.")
+    with closing(sqlite3.connect(project.hook.folder / "memory" / "store.sqlite", isolation_level=None)) as store:
+        store.execute("BEGIN EXCLUSIVE")
+        place = {"session_id": "s-2", "cwd": str(project.folder)}
+        for name in ("SessionStart", "UserPromptSubmit"):
+            answered = project.hook("claude", data=event(name, **place, source="startup", prompt="Which pier?"))
+            assert (answered.code, answered.errors) == (0, b"")
+        project.start("Stop", transcript)
+        while True:  # until the messages are stored: the memory is waited for after that
+            with project.session("s-1") as session:
+                if len(session.messages()) == 10:
+                    break
+            time.sleep(0.05)
+        store.execute("ROLLBACK")
+    project.wait("s-1")
+    assert len(project.entries()) == 4
