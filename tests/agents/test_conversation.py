@@ -17,6 +17,7 @@ FIRST = f"Please look at the project first. {RULE}"
 SECOND = "Write retry.py, and note where the staging database is."
 THIRD = "Which function waits between two attempts?"
 OTHER_DAY = "On which host does the staging database run?"
+AGAIN = "And which port has the staging database?"
 DOCUMENT = "# Project\n\nRetries are written with Quartzkeeper, the scheduler of this project."
 FOUND = "The staging database runs on the host db-staging-17.internal, and its port is 6543."
 
@@ -63,6 +64,7 @@ def _tell(told: Told, story: Story) -> None:
     story.on(SECOND, Say("I write it.", calls=(write,)), Say(calls=(note,)), FOUND)
     story.on(THIRD, "It is retry_with_backoff.")
     story.on(OTHER_DAY, "I would have to look.")
+    story.on(AGAIN, "The same.")
 
     told.machine.daypack("setup", "--yes")
     if isinstance(program, Codex):
@@ -77,8 +79,11 @@ def _tell(told: Told, story: Story) -> None:
     end = told.step("third", end)
     told.wait_for(told.session, "It is retry_with_backoff.")
     told.other_session = program.ask(OTHER_DAY)
-    told.step("other day", end)
+    end = told.step("other day", end)
     told.wait_for(told.other_session, "I would have to look.")
+    program.ask(AGAIN, told.other_session)
+    told.step("again", end)
+    told.wait_for(told.other_session, "The same.")
 
 
 def injected(body: dict[str, Any]) -> str:
@@ -103,6 +108,12 @@ def test_the_document_of_the_memory_is_in_the_first_request_of_the_next_session(
 
 def test_what_an_earlier_session_said_about_a_prompt_comes_with_it(told: Told) -> None:
     assert "db-staging-17.internal" in injected(told.bodies["other day"][0])
+
+
+def test_nothing_is_injected_again_while_it_is_in_the_window(told: Told) -> None:
+    window = "\n".join(part.text for part in read_parts(told.bodies["again"][0]))
+    assert window.count("db-staging-17.internal") == 1
+    assert window.count("Quartzkeeper") == 1
 
 
 def test_the_rules_are_there_word_for_word_after_a_compaction(told: Told) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -107,10 +108,10 @@ class Machine:
         return [part for line in done.stdout.splitlines() for part in _parts(json.loads(line))]
 
     def wait_for(self, agent: str, session: str, text: str) -> list[Part]:
-        """Wait until daypack has a text in a session, and return what it has."""
+        """Wait until daypack has a text in a session and works on it no more, and return what it has."""
 
         def look() -> list[Part]:
-            parts = self.recorded(agent, session)
+            parts = [] if is_taken_in(session) else self.recorded(agent, session)
             return parts if any(text in part.text for part in parts) else []
 
         return eventually(look)
@@ -141,6 +142,15 @@ def _parts(message: Mapping[str, Any]) -> Iterator[Part]:
         yield Part(message["role"], text)
     for call in message.get("tool_calls", ()):
         yield Part("assistant", sorted_arguments(call["arguments"]), call["name"])
+
+
+def is_taken_in(session: str) -> bool:
+    """Return whether a process works on a session: after its messages it writes the memory, an index, a recap."""
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended
+            if f"--take-in\0{session}".encode() in command.read_bytes():
+                return True
+    return False
 
 
 def eventually(look: Callable[[], Found], *, within_seconds: float = 30) -> Found:
