@@ -1,4 +1,4 @@
-"""`daypack doctor --repair` says what cannot be read after a repair, and no list hides what was set aside."""
+"""`daypack doctor` reports failed hooks; `--repair` says what cannot be read after a repair, and no list hides that."""
 
 import os
 import sqlite3
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from cli.conftest import Command
+
+from daypack.hooks import failures
 
 TITLES = ("Harbour", "Tides", "Ferries")
 
@@ -82,3 +84,28 @@ def test_a_repair_after_which_everything_is_readable_says_that(command: Command,
     before = store.read_bytes()
     assert "everything that can be read now can still be read" in command("doctor", "--repair").stdout
     assert store.read_bytes() == before
+
+
+def test_failed_hooks_are_reported_with_the_newest(
+    command: Command, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAYPACK_HOME", home)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert "no problems" in command("doctor").stdout
+    for problem in ("first", "second"):
+        failures.record(failures.Place("claude", "Stop", "s-1"), ValueError(problem))
+    lines = command("doctor").stdout.splitlines()
+    assert "2 hook failures since 20" in lines[0]
+    assert lines[0].endswith("claude Stop s-1 ValueError: second")
+    assert lines[-1].endswith("1 problem")
+    Path(home, "home", str(os.getuid()), "hook.log").unlink()
+    assert "no problems" in command("doctor").stdout
+
+
+def test_failures_of_hooks_without_a_home_are_reported_too(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAYPACK_HOME", "/proc/none")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    failures.record(failures.Place("codex", "Stop", "s-1"), ValueError("no home"))
+    assert f"{tmp_path}/daypack-hook-{os.getuid()}.log: 1 hook failure" in command("doctor").stdout

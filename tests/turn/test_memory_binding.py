@@ -13,6 +13,8 @@ from daypack import Memories, Session
 from daypack.errors import BadInput, MemoryMissing, StorageFailed
 from daypack.memory.keeper import Keeper
 from daypack.turn.memory_binding import Binding, Bound, write_binding
+from daypack.types.digest import digest_text
+from daypack.types.history import Message
 from daypack.types.memory import Added
 
 SAID = "Our Q3 launch moved to 17 Aug 2025."
@@ -114,6 +116,33 @@ def test_everything_said_is_captured_once(bound: Session, memories: Memories, me
     assert raws(memories, memory_id) == [SAID, "Who writes the announcement?", "Ada writes it by 3 March.", "Good."]
     entry = memories.list_entries(memory_id, limit=2).entries[1]
     assert (entry.session, entry.role, entry.source) == ("default/work", "assistant", "messages:2")
+
+
+def test_a_caller_chooses_the_words_that_are_captured(bound: Session, memories: Memories, memory_id: str) -> None:
+    note = '<note id="1f3a9c02" name="memory">\nAda lives in Hull.\n</note 1f3a9c02>'
+    bound.append_event("hook.injected", {"digests": [digest_text("Ada lives in Hull.")]})
+    bound.append("user", f"Who writes the announcement? Please be brief.\n\n{note}")
+    bound.append("assistant", "One moment.")
+    seen: list[str] = []
+
+    def words(message: Message) -> str:
+        seen.append(message.text)
+        return message.text.partition("?")[0] if "?" in message.text else ""
+
+    assert len(bound.capture(words=words)) == 1
+    assert seen == ["Who writes the announcement? Please be brief.", "One moment."]
+    assert raws(memories, memory_id) == [SAID, "Who writes the announcement"]
+    assert bound.capture(words=words) == ()
+
+
+def test_a_capture_can_leave_the_document_to_a_later_one(bound: Session, memories: Memories, memory_id: str) -> None:
+    bound.append("user", "Ada writes the announcement by 3 March.")
+    bound.capture()
+    before = memories.get_context(memory_id).version
+    bound.bound.close(writing=False)
+    assert memories.get_context(memory_id).version == before
+    bound.capture(end=True)
+    assert memories.get_context(memory_id).version > before
 
 
 def test_a_lost_note_of_what_was_captured_stores_nothing_twice(
