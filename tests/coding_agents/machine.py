@@ -104,8 +104,9 @@ class Machine:
 
     def recorded(self, agent: str, session: str) -> list[Part]:
         """Return what daypack has of a session of an agent, as parts; nothing when it has none."""
-        done = self.run("daypack", "log", session, "--agent", agent, "-n", "0", "--json", check=False)
-        return [part for line in done.stdout.splitlines() for part in _parts(json.loads(line))]
+        log = next(self.daypack_home.glob(f"home/*/agent/{agent}/session/{session}/messages.jsonl"), None)
+        lines = log.read_text(encoding="utf-8").splitlines() if log else []
+        return [part for line in lines for part in _parts(json.loads(line))]
 
     def wait_for(self, agent: str, session: str, text: str) -> list[Part]:
         """Wait until daypack has a text in a session and works on it no more, and return what it has."""
