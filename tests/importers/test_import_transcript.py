@@ -14,6 +14,7 @@ from faults import Faults, calls_of, injected
 
 import daypack
 from daypack.errors import BadInput
+from daypack.history.facets import Facets
 from daypack.importers import import_transcript
 from daypack.importers.import_file import Destination, import_file
 from daypack.importers.import_transcript import ImportReport
@@ -247,6 +248,7 @@ def test_a_kill_at_any_write_leaves_nothing_out_and_nothing_twice(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, campaign: Campaign
 ) -> None:
     monkeypatch.setattr(import_transcript, "_BATCH_MESSAGES", 3)
+    monkeypatch.setattr(Facets, "touch", lambda *_: None)  # once a second: the calls of two runs would differ
     monkeypatch.setenv("DAYPACK_DURABILITY", "os")
     path, template = write(FILE, talk(4)), tmp_path / "template"
     daypack.open_session(NAME, home=template).close()
@@ -273,3 +275,8 @@ def test_a_message_that_grew_after_a_crash_is_continued(write: Write, bring: Bri
         log = opened(NAME).path / "events.jsonl"
         log.write_bytes(log.read_bytes().split(b"\n")[0] + b"\n")
     assert words_of(opened(NAME)) == ["ask", "one", "two", "three"]
+
+
+def test_an_imported_session_is_as_old_as_its_newest_message(write: Write, bring: Bring, opened: Opened) -> None:
+    bring("claude-code", write(FILE, [{**line, "timestamp": "2026-03-01T10:00:00.000Z"} for line in talk(1)]))
+    assert (opened(NAME).path / "updated_at").read_text() == "2026-03-01T10:00:00Z\n"

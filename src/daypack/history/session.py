@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from typing import Any, cast
 
@@ -87,6 +88,7 @@ class History:
         self._keys = ClientKeys(layout.index("keys"), self.messages.reader)
         # Called after an append with a large content, with the messages that were appended.
         self.on_large: Callable[[Sequence[Message]], None] | None = None
+        self.dated_by_messages = False  # updated_at is the time of the newest message: of an import, that is long ago
         forks.watch(self)
 
     def forget(self) -> None:
@@ -248,10 +250,17 @@ class History:
                 if self.facets.stale:
                     self._flush_latest()
                 if self.messages.writer.dirty or self.events.writer.dirty:
+                    if self.dated_by_messages:
+                        self._date_by_messages()
                     with self.lock.without_waiting():
                         self._write_counters()
             for part in (self._keys, self.messages, self.events, self.lock):
                 part.close()
+
+    def _date_by_messages(self) -> None:
+        for message in self.messages.tail(1):
+            with suppress(ValueError):  # a hand-written line without a time
+                self.facets.touch(datetime.fromisoformat(message.ts).timestamp())
 
     def _flush_latest(self) -> None:
         # Another process may have appended since: use the newest text of the log.

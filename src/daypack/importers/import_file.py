@@ -46,7 +46,9 @@ class Destination(NamedTuple):
         """Open a session at this destination."""
         settings: Settings = {"model": model} if model else {}
         agent = self.agent or DEFAULT_AGENT
-        return open_session(name, agent=agent, home=self.home, uid=self.uid, create=create, **settings)
+        session = open_session(name, agent=agent, home=self.home, uid=self.uid, create=create, **settings)
+        session.history.dated_by_messages = True
+        return session
 
     def settled(self, transcript: Transcript) -> "Destination":
         """Return the destination of a transcript and its sub-agents, with an agent."""

@@ -135,9 +135,9 @@ class Past:
         return sum(report.new for report in reports), entries
 
     def _open(self, name: str, agent: str) -> "Session":
-        from daypack.session import open_session  # noqa: PLC0415
+        from daypack.importers.import_file import Destination  # noqa: PLC0415
 
-        return open_session(name, agent=agent, home=self._home.root, uid=self._home.uid, create=False)
+        return Destination(self._home.root, agent, self._home.uid).open(name, create=False)
 
     def _capture(self, session: "Session") -> int:
         """Capture a session into the memory of its project, if the project is still there."""
