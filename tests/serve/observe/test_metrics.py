@@ -1,10 +1,12 @@
 """Metrics: what they count, as the official parser reads them."""
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from daypack.serve.observe import metrics as metrics_module
 from daypack.serve.observe.metrics import CONTENT_TYPE, OTHER, SECONDS, Metrics
 
 
@@ -48,6 +50,15 @@ def test_the_official_parser_reads_every_metric() -> None:
     assert value(families, "daypack_request_seconds_sum", **told) == pytest.approx(11.0021)
     assert families["daypack_request_seconds"].type == "histogram"
     assert "version=0.0.4" in CONTENT_TYPE
+
+
+def test_memory_is_left_out_on_macos_and_open_files_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_module, "_STATM", str(tmp_path / "no proc"))
+    families = parse(Metrics(["get_user"], ["BadInput"]).text())
+    assert "process_resident_memory_bytes" not in families
+    before = value(families, "process_open_fds")
+    with (tmp_path / "file").open("w"):
+        assert value(parse(Metrics(["get_user"], ["BadInput"]).text()), "process_open_fds") == before + 1
 
 
 def test_labels_are_bounded_whatever_callers_send() -> None:

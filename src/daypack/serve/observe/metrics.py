@@ -16,6 +16,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 OTHER = "other"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_STATM = "/proc/self/statm"
 
 Labels = tuple[str, ...]
 
@@ -194,7 +195,7 @@ class Metrics:
 
 def _resident_bytes() -> float:
     """Return the memory of the process; macOS has no such file, and the gauge is left out there."""
-    with open("/proc/self/statm", "rb") as file:
+    with open(_STATM, "rb") as file:
         return int(file.read().split()[1]) * _PAGE
 
 
