@@ -14,6 +14,7 @@ from demo.agent import Agent
 from demo.writer import open_story
 
 ROOT = Path(__file__).resolve().parents[2]
+COMPACTED = {"trigger": "auto", "preTokens": 9, "postTokens": 3, "preservedMessages": {"uuids": ["u1"]}}
 
 
 def documented() -> dict[str, set[str]]:
@@ -51,6 +52,7 @@ def transcript(home: str, folder: Path) -> Iterator[Event]:
     rows = [
         {"type": "summary", "summary": "x"},
         {"type": "user", "uuid": "u1", "sessionId": "s", "message": {"role": "user", "content": "Hello"}},
+        {"type": "system", "subtype": "compact_boundary", "uuid": "s1", "sessionId": "s", "compactMetadata": COMPACTED},
     ]
     path = folder / "s.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -261,6 +261,13 @@ def _rolled_back(data: Data) -> str:
     return f"{_messages(data['messages'])} were rolled back by {data['format']}"
 
 
+def _compacted_there(data: Data) -> str:
+    sizes = [f"{data[name]:,}" for name in ("before_tokens", "after_tokens") if isinstance(data.get(name), int)]
+    shrunk = f" ({' → '.join(sizes)} tokens)" if len(sizes) == 2 else ""
+    kept = f", {counted(len(data['kept']), 'message')} kept" if data["kept"] else ""
+    return f"{data['format']} compacted its window up to message {data['through']:,}{shrunk}{kept}"
+
+
 def _import_progress(data: Data) -> str:
     messages = counted(data["totals"]["messages"], "message")
     return f"imported {data['path']} up to line {data['lines']:,}: {messages}"
@@ -324,6 +331,7 @@ WORDS: dict[str, Callable[[Data], str]] = {
     "import.row": _import_row,
     "import.file": _import_file,
     "import.rolled_back": _rolled_back,
+    "import.compacted": _compacted_there,
     "import.progress": _import_progress,
     "memory.bound": _bound,
     "fact.confirmed": _confirmed,

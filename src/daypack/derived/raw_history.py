@@ -8,6 +8,7 @@ from daypack.history.draft import RESERVED
 from daypack.history.session import History
 from daypack.text.injected import RECALLED_FLAG
 from daypack.text.redact.redact import redact_message
+from daypack.types.authority import writer_of
 from daypack.types.history import Message
 from daypack.types.source import Messages
 
@@ -38,9 +39,7 @@ def raw_of(messages: Iterable[Message], start: int, stop: int, *, redacting: boo
 
 def repeats_history(message: Message) -> bool:
     """Return True if a message repeats earlier ones: recalled text, or the summary of another agent's compaction."""
-    if message.meta and message.meta.get("foreign_summary"):
-        return True
-    return is_recalled(message)
+    return writer_of(message) == "summary" or is_recalled(message)
 
 
 def is_recalled(message: Message) -> bool:

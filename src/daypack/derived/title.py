@@ -6,6 +6,7 @@ from daypack.derived.compaction.utterances import user_words
 from daypack.history.lines import ROLE_SHIFT
 from daypack.history.session import History
 from daypack.text.redact.redact import redact
+from daypack.types.authority import users_part
 from daypack.types.history import Message
 from daypack.types.kinds import ROLES
 
@@ -32,9 +33,10 @@ def first_words(flags: Sequence[int], read: Callable[[int], Sequence[Message]]) 
         for message in read(at):
             if message.role == "user" and tries < _TRIES:
                 tries += 1
-                if words := _line(user_words(message)):
+                part = users_part(message)
+                if words := _line(user_words(part)) if part else "":
                     return words
-                first = first or _line(message.text)
+                first = first or _line(part.text if part else message.text)
         if tries == _TRIES:
             break
     return first

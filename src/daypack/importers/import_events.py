@@ -3,6 +3,8 @@
     import.begun        {"format","source","path"}                               once per source, first
     import.row          {"format","source","line","row"}                         a row that is not a message, verbatim
     import.rolled_back  {"format","source","line","turns","messages":"messages:5-9"}    turns the user rolled back
+    import.compacted    {"format","source","line","id","through":58,"kept":[55,57],"trigger","before_tokens",…}
+                        a compaction: of the messages up to `through`, only `kept` stayed in the window
     import.file         {"format","source","file","digest","text" or "blob"}     a side file that rows refer to
     import.progress     {"format","source","path","lines","after","digest","totals","mark","reader"}
                                                                                  all rows up to here are stored
@@ -35,6 +37,7 @@ from daypack.types.history import Event, File, Image, Message
 from daypack.types.source import Messages, parse_source
 
 BEGUN, ROW, ROLLED_BACK = "import.begun", "import.row", "import.rolled_back"
+COMPACTED = "import.compacted"
 PROGRESS = "import.progress"
 _MAX_TEXT_BYTES = 64 << 10  # larger unparsable rows are stored as blobs
 _MAX_ROW_BYTES = 8 << 20
@@ -75,6 +78,7 @@ class ImportLog:
         self.begun = False
         self.boundaries: list[Boundary] = []
         self.rolled_back: dict[int, Messages] = {}  # by the line of the rollback
+        self.compacted: set[str] = set()  # ids of compactions
         self._history = history
         self._origin = origin
         self._files: set[tuple[str, str]] = set()  # name and digest
@@ -122,7 +126,7 @@ class ImportLog:
         """Read all events, unless they were."""
         if self._whole:
             return
-        self.boundaries, self.rolled_back, self._files, self._rows = [], {}, set(), []
+        self.boundaries, self.rolled_back, self.compacted, self._files, self._rows = [], {}, set(), set(), []
         self._whole = True
         for event in self._history.events.records():
             if event.type.startswith("import."):
@@ -138,6 +142,8 @@ class ImportLog:
             self._rows.append((data.get("line", 0), _content_hash(data)))
         elif event.type == FILE:
             self._files.add((str(data.get("file")), str(data.get("digest"))))
+        elif event.type == COMPACTED:
+            self.compacted.add(str(data.get("id")))
         elif event.type == PROGRESS:
             self.boundaries.append(msgspec.convert(data, Boundary))
         elif event.type == ROLLED_BACK:

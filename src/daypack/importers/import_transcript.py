@@ -18,13 +18,15 @@ from daypack.errors import BadMessage, KeyConflict
 from daypack.files import atomic
 from daypack.files.lock import held_after_waiting
 from daypack.history.draft import draft_from, same_payload
-from daypack.importers.import_events import BEGUN, PROGRESS, ROLLED_BACK, Boundary, ImportLog, Totals
+from daypack.importers.import_events import BEGUN, PROGRESS, Boundary, ImportLog, Totals
 from daypack.importers.import_start import PartDigest, find_start
 from daypack.importers.lines import Line, unreadable
 from daypack.importers.observed_events import ObservedEvents
 from daypack.importers.transcript import (
+    Compaction,
     Draft,
     RawRow,
+    Removal,
     RequestRow,
     Rollback,
     Row,
@@ -34,10 +36,10 @@ from daypack.importers.transcript import (
     child_session_name,
     parse_row,
 )
+from daypack.importers.window_events import WindowEvents, WindowStep
 from daypack.session import Session
-from daypack.types.authority import QUOTED, is_quoted
-from daypack.types.history import Event, Message
-from daypack.types.source import Messages
+from daypack.types.authority import QUOTED, is_quoted, without_marks
+from daypack.types.history import Message
 
 OpenSession = Callable[[str, str | None], Session]  # opens or creates a session, given its name and model
 _BATCH_MESSAGES = 1000
@@ -146,7 +148,7 @@ class _Batch:
         self._trust_system = trust_system
         self.entries: list[_Entry] = []
         self.raw_rows: list[RawRow] = []
-        self.rollbacks: list[tuple[int, Rollback]] = []  # with the number of entries before each
+        self.window_steps: list[WindowStep] = []
         self.requests: list[Row] = []
         self._by_key: dict[tuple[str, str], Message] = {}
         self._bytes = 0
@@ -163,8 +165,8 @@ class _Batch:
         """Add a step; the rows of a message that cannot be stored are added as raw rows."""
         if isinstance(step, RawRow):
             self.raw_rows.append(step)
-        elif isinstance(step, Rollback):
-            self.rollbacks.append((len(self.entries), step))
+        elif isinstance(step, Rollback | Removal | Compaction):
+            self.window_steps.append((len(self.entries), step))
         elif isinstance(step, RequestRow):
             self.requests.append(step.row)
         else:
@@ -216,6 +218,7 @@ class _Import:
         self._open_child = open_child
         self._log = ImportLog(session.history, self.origin)
         self._requests = ObservedEvents(session.history, self.origin, self._log.store_blob)
+        self._window = WindowEvents(self._log, session)
         self._totals = Totals()
 
     def begin(self, *, named: bool) -> None:
@@ -314,7 +317,7 @@ class _Import:
         batch.raw_rows += observed.rows
         lined = [(raw.row.number, event) for raw in batch.raw_rows for event in self._log.new_row(raw)]
         events = [event for _, event in sorted(lined + observed.events, key=lambda pair: pair[0])]
-        events += self._rollback_events(batch, stored, newest)
+        events += self._window.read(batch.window_steps, stored, newest)
         self._log.append(events, self._requests.number)
         self.report.new_rows += len(events)
         self._totals.rows += len(batch.raw_rows)
@@ -334,40 +337,6 @@ class _Import:
             facts["highest"] = highest
         self._log.record(PROGRESS, facts)
         position.digest = PartDigest(str(position.digest))
-
-    def _rollback_events(self, batch: _Batch, stored: Sequence[Message | None], newest: int) -> list[Event]:
-        events: list[Event] = []
-        if batch.rollbacks:
-            self._log.read_all()  # turns that were rolled back before are not counted again
-        for position, rollback in batch.rollbacks:
-            line = rollback.row.number
-            if line in self._log.rolled_back:
-                continue
-            before = [message.seq for message in stored[:position] if message]
-            after = [message.seq - 1 for message in stored[position:] if message]
-            last = max(before) if before else min(after, default=newest)
-            if span := self._rolled_back_messages(last, rollback):
-                self._log.rolled_back[line] = span
-                facts = {"line": line, "turns": rollback.turns, "messages": str(span)}
-                events.append(self._log.draft(ROLLED_BACK, facts, rollback.row))
-        return events
-
-    def _rolled_back_messages(self, last: int, rollback: Rollback) -> Messages | None:
-        """Return the messages of the newest turns up to `last`, skipping turns that were rolled back before.
-
-        Messages before the first turn are never rolled back.
-        """
-        earlier = list(self._log.rolled_back.values())
-        first, turns = 0, rollback.turns
-        for seq in range(last, 0, -1):
-            if turns == 0:
-                break
-            if any(span.start <= seq <= span.stop for span in earlier):
-                continue
-            for message in self.session.messages(seq, seq):
-                if rollback.is_turn(message):
-                    first, turns = seq, turns - 1
-        return Messages(first, last) if first else None
 
     def _keep_incomplete(self, row: Row) -> None:
         """Keep an incomplete last line as an event without counting it as read: it may be completed later."""
@@ -408,7 +377,11 @@ class _Import:
         for stored in session.messages(int(number), int(number)) if number.isdecimal() else ():
             for position, entry in enumerate(pending):
                 if entry and entry.message.client_key == stored.client_key:
-                    pending[position] = self._unstored_part(entry, stored, batch)
+                    if same_payload(without_marks(entry.message), without_marks(stored)):
+                        message = msgspec.structs.replace(entry.message, content=stored.content, meta=stored.meta)
+                        pending[position] = _Entry(entry.draft, message)
+                    else:
+                        pending[position] = self._unstored_part(entry, stored, batch)
                     return
         raise conflict
 

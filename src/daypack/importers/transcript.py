@@ -67,7 +67,23 @@ class RequestRow(NamedTuple):
     row: Row
 
 
-Step = Draft | RawRow | Rollback | RequestRow
+class Removal(NamedTuple):
+    """The user took back the newest messages: they stay in history, and an event lists them."""
+
+    row: Row
+    is_removed: Callable[[Message], bool]
+
+
+class Compaction(NamedTuple):
+    """The agent compacted its window: of the messages before it, only some stay in the window."""
+
+    row: Row
+    id: str  # the same in every version of the file
+    is_kept: Callable[[Message], bool]
+    facts: dict[str, Any]  # trigger, before_tokens, after_tokens: as far as the row has them
+
+
+Step = Draft | RawRow | Rollback | Removal | Compaction | RequestRow
 
 
 class RowReader(Protocol):

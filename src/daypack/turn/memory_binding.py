@@ -19,6 +19,7 @@ from daypack.text.injected import strip_injected
 from daypack.text.redact.redact import redact_message
 from daypack.turn.evidence.shown_texts import ShownTexts
 from daypack.turn.ledger import BOUND
+from daypack.types.authority import users_part, writer_of
 from daypack.types.deadline import NO_DEADLINE, Deadline
 from daypack.types.history import Message
 from daypack.types.memory import Added, Hit, Remembered
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from daypack.memory.port import MemoryTools
 
 CLOSING_SECONDS = 10.0  # for the document on a server; without it, the next capture writes it
-_CAPTURED_ROLES = ("user", "assistant")
 _MAX_HIT_CHARS = 1_500  # of a longer entry the summary is shown
 _AUTHOR_CHARS = 256  # as a memory allows
 _OVERSAMPLING = 3  # request this many times more hits, because those of this session are skipped
@@ -210,8 +210,9 @@ class Bound:
         # Redact secrets before text leaves this machine.
         clearing = binding.url is not None and self._history.config.redaction == "on"
         for message in self._history.messages.records(binding.captured_through + 1):
-            if message.role in _CAPTURED_ROLES and message.text and not repeats_history(message):
-                yield redact_message(message)[0] if clearing else message
+            said = _said(message)
+            if said and said.text and not repeats_history(message):
+                yield redact_message(said)[0] if clearing else said
 
     def _open_keeper(self, binding: Binding) -> "Keeper":
         if self._keeper is None or self._keeper.finished:
@@ -246,6 +247,13 @@ class Bound:
             tools, self._tools = self._tools, None
             if tools is not None:
                 tools.close()
+
+
+def _said(message: Message) -> Message | None:
+    """Return what the user or the assistant wrote of a message; None if another program wrote all of it."""
+    if message.role == "user":
+        return users_part(message)
+    return message if message.role == "assistant" and writer_of(message) is None else None
 
 
 def _document(tools: "MemoryTools", memory_id: str) -> str | None:

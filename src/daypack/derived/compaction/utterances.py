@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 from daypack.derived.compaction.plans import Plans
 from daypack.derived.raw_history import Raw
 from daypack.text.extract import prose
+from daypack.types.authority import users_part, writer_of
 from daypack.types.compaction import LossReason
 from daypack.types.history import Message
 
@@ -189,7 +190,8 @@ def spoken_words(message: Message, max_chars: int = MAX_SPOKEN_CHARS) -> str:
     """
     if message.role not in ("user", "assistant") or _is_put_in(message):
         return ""
-    text = message.text
+    part = users_part(message) if message.role == "user" else message
+    text = part.text if part else ""
     if len(text) > max_chars:
         text = _ends(text, max_chars // 2)
     if message.role == "user":
@@ -217,12 +219,8 @@ def _ends(text: str, half: int) -> str:
 
 
 def _is_put_in(message: Message) -> bool:
-    """Return True if an agent wrote a message in the user's place: the text of a command, a demonstration."""
-    meta = message.meta
-    if not meta:
-        return False
-    row = meta.get("row")
-    return bool(meta.get("is_demo")) or (isinstance(row, dict) and cast("dict[str, object]", row).get("isMeta") is True)
+    """Return True if a program wrote a message in the place of the user or the assistant."""
+    return writer_of(message) is not None and (message.role != "user" or users_part(message) is None)
 
 
 def _with_setting(found: list[Utterance]) -> Iterable[Utterance]:

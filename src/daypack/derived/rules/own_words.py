@@ -10,6 +10,7 @@ from daypack.derived.compaction.utterances import user_words
 from daypack.derived.rules.headers import MATERIAL, RULES_HEADER, is_rules_header
 from daypack.text.injected import strip_blocks
 from daypack.text.sentences import Sentence, sentences
+from daypack.types.authority import users_part
 from daypack.types.history import Message
 
 _QUOTED_LINE = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
@@ -44,11 +45,14 @@ class _Line(NamedTuple):
 
 def own_words(message: Message) -> tuple[str, list[Passage], list[tuple[int, int]]]:
     """Return what the user wrote, its sentences, and the places of lists of rules."""
-    text = strip_blocks(message.text)
+    part = users_part(message)
+    if part is None:
+        return "", [], []
+    text = strip_blocks(part.text)
     text = (
         _TAGGED.sub(lambda tagged: tagged[0] if _RULE_TAG.search(tagged[1]) else "\n\n", text) if "</" in text else text
     )
-    text = user_words(replace(message, content=_QUOTED_LINE.sub("", text)))
+    text = user_words(replace(part, content=_QUOTED_LINE.sub("", text)))
     judged = _blank_quotations(text)
     lines = _lines(text)
     if len(text) > _LONG_CHARS:

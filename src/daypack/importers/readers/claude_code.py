@@ -18,7 +18,9 @@ import msgspec
 
 from daypack.history.layout import safe_name
 from daypack.importers.readers.content_parts import claude_parts, replace_repeated, strip_base64
+from daypack.importers.readers.writers import Written, claude_writer, mark_parts
 from daypack.importers.transcript import (
+    Compaction,
     Draft,
     RawRow,
     RequestRow,
@@ -34,11 +36,14 @@ from daypack.importers.transcript import (
     without,
 )
 from daypack.turn.evidence.observed.blocks import CALL_POSITIONS, CONTENT_FORM
+from daypack.types.authority import WRITER
+from daypack.types.history import Message
 
 FORMAT = "claude-code"
 REQUEST_ROWS = ("api-request-shape", "api-request-blob", "api-request")  # read by claude_requests.py
 _MAX_RESULT_BYTES = 1024  # larger structured results become events of their own
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SYNTHETIC = "<synthetic>"  # the model of messages that the program wrote, about errors and interruptions
 _SIDECHAIN = re.compile(rb'"isSidechain"\s*:\s*true')
 
 
@@ -73,7 +78,7 @@ def session_folder(path: str) -> str | None:
 def first_model(head: Sequence[Row]) -> str | None:
     """Return the first model in the rows."""
     models = (object_of(row.fields.get("message")).get("model") for row in head)
-    return first_text(model for model in models if model != "<synthetic>")
+    return first_text(model for model in models if model != _SYNTHETIC)
 
 
 def first_cwd(head: Sequence[Row]) -> str | None:
@@ -124,6 +129,9 @@ class ClaudeCode:
         message = object_of(fields.get("message"))
         if fields.get("type") not in ("assistant", "user") or not isinstance(message.get("content"), str | list):
             yield RawRow(row)
+            if fields.get("subtype") == "compact_boundary" and self._is_own(fields):
+                yield from self.finish()
+                yield _compaction(row)
             return
         child = self._child_of(fields)
         group = self._open.get(child)
@@ -158,8 +166,11 @@ class ClaudeCode:
             yield self._read_assistant(group.rows, child)
             yield from group.results
 
+    def _is_own(self, fields: dict[str, Any]) -> bool:
+        return bool(self._agent) or not fields.get("isSidechain")
+
     def _child_of(self, fields: dict[str, Any]) -> str:
-        if self._agent or not fields.get("isSidechain"):
+        if self._is_own(fields):
             return ""
         uuid = str(fields.get("uuid") or "")
         name = text_of(fields.get("agentId")) or self._threads.get(str(fields.get("parentUuid"))) or uuid[:8]
@@ -182,6 +193,8 @@ class ClaudeCode:
         places = [number for number, block in enumerate(blocks) if _is_call(block)]
         if places and places[0] < len(blocks) - len(calls):
             meta[CALL_POSITIONS] = places
+        if message.get("model") == _SYNTHETIC:
+            meta[WRITER] = "harness"
         if len(rows) > 1:
             meta["rows"] = [_id(row) for row in rows]
             meta["row_changes"] = [_differing(row.fields, first) for row in rows[1:]]
@@ -220,7 +233,9 @@ class ClaudeCode:
             )
         if others or not results:
             text = content if isinstance(content, str) else claude_parts(others, self._store_blob)
-            drafts.append({"role": "user", "content": text, "meta": meta})
+            written = claude_writer(fields, text if isinstance(text, str) else None)
+            marked = mark_parts(text) if not written.writer else Written()
+            drafts.append({"role": "user", "content": text, "meta": {**meta, **written.meta, **marked.meta}})
         for number, draft in enumerate(drafts):
             draft["meta"] = without(draft["meta"])
             draft["ts"] = time_of(fields.get("timestamp"))
@@ -265,6 +280,19 @@ def _content_form(block: dict[str, Any], output: object) -> str | None:
     if "content" not in block:
         return "none"
     return "list" if isinstance(block["content"], list) and isinstance(output, str) else None
+
+
+def _compaction(row: Row) -> Compaction:
+    about = object_of(row.fields.get("compactMetadata"))
+    preserved = object_of(about.get("preservedMessages"))
+    kept = frozenset(map(str, list_of(preserved.get("allUuids")) or list_of(preserved.get("uuids"))))
+
+    def is_kept(message: Message) -> bool:
+        meta = message.meta or {}
+        return not kept.isdisjoint([str(meta.get("uuid")), *map(str, list_of(meta.get("rows")))])
+
+    tokens = {"before_tokens": about.get("preTokens"), "after_tokens": about.get("postTokens")}
+    return Compaction(row, _id(row), is_kept, without({"trigger": text_of(about.get("trigger")), **tokens}))
 
 
 def _only_results(fields: dict[str, Any]) -> bool:

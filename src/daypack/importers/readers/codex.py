@@ -13,7 +13,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from daypack.importers.readers.openai_responses import ITEMS, ResponseItems
+from daypack.importers.readers.writers import codex_writers, tag_writer
 from daypack.importers.transcript import (
+    Compaction,
     Origin,
     RawRow,
     Rollback,
@@ -21,24 +23,16 @@ from daypack.importers.transcript import (
     Step,
     StoreBlob,
     first_text,
+    list_of,
     object_of,
     parse_row,
     text_of,
 )
+from daypack.types.authority import users_part
 from daypack.types.history import Message
 
 FORMAT = "codex"
 _UUID_AT_END = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-# Prefixes of user messages that Codex itself writes: they do not start a turn.
-_GENERATED_PREFIXES = (
-    "<environment_context>",
-    "<user_instructions>",
-    "<user_shell_command>",
-    "<turn_aborted>",
-    "<skill>",
-    "<subagent_notification>",
-    "# AGENTS.md instructions",
-)
 
 
 def is_row(row: Row) -> bool:
@@ -75,7 +69,7 @@ class Codex:
     """Reads the rows of one rollout file."""
 
     def __init__(self, origin: Origin, store_blob: StoreBlob) -> None:
-        self._items = ResponseItems(origin, store_blob, _item)
+        self._items = ResponseItems(origin, store_blob, _item, codex_writers)
 
     def observe(self, row: Row) -> None:
         """See a row that an earlier import stored: it may name the model of later rows."""
@@ -96,6 +90,8 @@ class Codex:
             yield from self._items.finish()
             self._note_model(row)
         yield RawRow(row)
+        if kind == "compacted":
+            yield _compaction(row, payload)
         turns = payload.get("num_turns")
         if kind == "event_msg" and payload.get("type") == "thread_rolled_back" and isinstance(turns, int):
             yield from self._items.finish()
@@ -121,8 +117,29 @@ class Codex:
 
 def is_turn(message: Message) -> bool:
     """Return True if a message starts a turn: the user wrote it, not Codex."""
-    imported = (message.meta or {}).get("format") == FORMAT
-    return message.role == "user" and imported and not message.text.lstrip().startswith(_GENERATED_PREFIXES)
+    if message.role != "user" or (message.meta or {}).get("format") != FORMAT:
+        return False
+    part = users_part(message)
+    return part is not None and tag_writer(part.text).writer is None  # imports of earlier versions have no marks
+
+
+def _compaction(row: Row, payload: dict[str, Any]) -> Compaction:
+    """Return a compaction: the items that replace the history repeat the messages of the user that stay."""
+    items = [object_of(item) for item in list_of(payload.get("replacement_history"))]
+    repeated = [item for item in items if item.get("type") == "message"]
+    ids = frozenset(item["id"] for item in repeated if text_of(item.get("id")))
+    texts = frozenset(map(_text, repeated)) if not ids else frozenset[str]()  # of versions that recorded no ids
+
+    def is_kept(message: Message) -> bool:
+        if ids:
+            return (message.meta or {}).get("id") in ids
+        return is_turn(message) and message.text in texts
+
+    return Compaction(row, text_of(payload.get("window_id")) or f"line-{row.number}", is_kept, {})
+
+
+def _text(item: dict[str, Any]) -> str:
+    return "\n".join(str(object_of(part).get("text", "")) for part in list_of(item.get("content")))
 
 
 def _item(row: Row) -> dict[str, Any]:

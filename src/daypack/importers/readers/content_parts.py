@@ -26,6 +26,11 @@ def openai_parts(content: object, store_blob: StoreBlob) -> str | list[dict[str,
     return plain_or_parts([_openai_part(block, store_blob) for block in blocks])
 
 
+def gemini_parts(parts: list[Any], store_blob: StoreBlob) -> str | list[dict[str, Any]]:
+    """Convert the parts of a content of Google's API."""
+    return plain_or_parts([_gemini_part(part, store_blob) for part in parts])
+
+
 def plain_or_parts(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     """Return a single plain text part as a string, anything else as parts."""
     if not parts:
@@ -78,6 +83,25 @@ def _openai_part(block: object, store_blob: StoreBlob) -> dict[str, Any]:
     return strip_base64(part, store_blob)
 
 
+def _gemini_part(value: object, store_blob: StoreBlob) -> dict[str, Any]:
+    part = object_of(value)
+    text = part.get("text")
+    if isinstance(text, str):
+        rest = without(part, "text", "thought", "thoughtSignature")
+        if part.get("thought") is True:
+            return {"type": "thinking", "text": text, **rest, **without({"signature": part.get("thoughtSignature")})}
+        return {"type": "text", "text": text, **rest, **without({"thoughtSignature": part.get("thoughtSignature")})}
+    for name, field in (("inlineData", "data"), ("fileData", "fileUri")):
+        data = object_of(part.get(name))
+        media_type = text_of(data.get("mimeType"))
+        kind = "image" if (media_type or "").startswith("image/") else "file"
+        source = store_base64(data.get(field), store_blob) if name == "inlineData" else text_of(data.get(field))
+        if source:
+            return {"type": kind, "source": source, **without({"media_type": media_type}), **without(part, name)}
+    kind = next(iter(part), "value")  # a part of another kind has one key, which names it
+    return {"type": kind, **strip_base64(part or {kind: value}, store_blob)}
+
+
 def _part_from_url(kind: str, url: object, rest: dict[str, Any], store_blob: StoreBlob) -> dict[str, Any] | None:
     """Return the part for a URL; the bytes of a data URL are stored as a blob."""
     if not isinstance(url, str) or not url:
@@ -114,7 +138,8 @@ def strip_base64(value: Any, store_blob: StoreBlob) -> Any:  # noqa: ANN401 — 
     fields = cast(dict[str, Any], value)
     changed: dict[str, Any] = {}
     for name, member in fields.items():
-        is_base64 = name in ("base64", "file_data", "b64_json") or (name == "data" and fields.get("type") == "base64")
+        is_data = name == "data" and (fields.get("type") == "base64" or isinstance(fields.get("mimeType"), str))
+        is_base64 = is_data or name in ("base64", "file_data", "b64_json")
         is_long = isinstance(member, str) and len(member) >= _MIN_DATA_CHARS
         blob = store_base64(member, store_blob) if is_base64 and is_long else None
         changed[name] = {"sha256": blob} if blob else strip_base64(member, store_blob)

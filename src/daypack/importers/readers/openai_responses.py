@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from daypack.importers.readers.content_parts import openai_parts, plain_or_parts, strip_base64
+from daypack.importers.readers.writers import mark_parts
 from daypack.importers.transcript import (
     Draft,
     Origin,
@@ -26,6 +27,7 @@ from daypack.importers.transcript import (
     time_of,
     without,
 )
+from daypack.types.authority import Writer
 
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
@@ -41,9 +43,19 @@ def chat_role(role: object) -> str | None:
 
 
 class ResponseItems:
-    """Converts items to messages, in order; `unwrap` extracts the item from a row."""
+    """Converts items to messages, in order.
 
-    def __init__(self, origin: Origin, store_blob: StoreBlob, unwrap: Callable[[Row], dict[str, Any]]) -> None:
+    `unwrap` extracts the item from a row, `writers` returns who wrote each part of a message that is not the model's.
+    """
+
+    def __init__(
+        self,
+        origin: Origin,
+        store_blob: StoreBlob,
+        unwrap: Callable[[Row], dict[str, Any]],
+        writers: Callable[[dict[str, Any]], Sequence[Writer | None]] | None = None,
+    ) -> None:
+        self._writers = writers
         self.model: str | None = None
         self._origin = origin
         self._store_blob = store_blob
@@ -65,9 +77,11 @@ class ResponseItems:
             draft = {"role": "tool", "content": self._output(item.get("output")), "tool_call_id": item["call_id"]}
             yield self._draft(draft, [row], without(item, "type", "call_id", "output"))
         elif item.get("type") == "message" and (role := chat_role(item.get("role"))):
-            draft = {"role": role, "content": openai_parts(item.get("content"), self._store_blob)}
-            original_role = {"role": item["role"]} if item["role"] == "developer" else {}
-            yield self._draft(draft, [row], {**original_role, **without(item, "type", "role", "content")})
+            content = openai_parts(item.get("content"), self._store_blob)
+            facts = {"role": item["role"]} if item["role"] == "developer" else {}
+            facts |= mark_parts(content, self._writers(item)).meta if self._writers else {}
+            draft = {"role": role, "content": content}
+            yield self._draft(draft, [row], {**facts, **without(item, "type", "role", "content")})
         else:
             yield RawRow(row)
 
