@@ -52,6 +52,16 @@ def _codex(kind: str, **payload: object) -> dict[str, Any]:
     return {"timestamp": TIME, "type": kind, "payload": payload}
 
 
+def _copilot(kind: str, number: int, **data: object) -> dict[str, Any]:
+    return {"type": kind, "id": f"e{number}", "parentId": f"e{number - 1}", "timestamp": TIME, "data": data}
+
+
+def _qwen(kind: str, number: int, *parts: object, **fields: object) -> dict[str, Any]:
+    row = {"type": kind, "uuid": f"u{number}", "parentUuid": f"u{number - 1}", "sessionId": "s", "timestamp": TIME}
+    role = "model" if kind == "assistant" else "user"
+    return {**row, "provenance": "real_user", "message": {"role": role, "parts": [*parts]}, **fields}
+
+
 def _tui(kind: str, **payload: object) -> dict[str, Any]:
     return {"ts": TIME, "dir": "to_tui", "kind": kind, "payload": payload}
 
@@ -100,6 +110,49 @@ TRANSCRIPTS: dict[str, tuple[str, str, Any]] = {
             _tui("codex_event", id="1", msg={"type": "agent_message", "message": "Yes."}),
             _tui("codex_event", id="1", msg={"type": "exec_command_begin", "call_id": "c", "command": ["ls"]}),
             _tui("codex_event", id="1", msg={"type": "exec_command_end", "call_id": "c", "stdout": "a", "stderr": ""}),
+        ],
+    ),
+    "copilot": (
+        "jsonl",
+        "copilot",
+        [
+            _copilot("session.start", 1, sessionId="s", context={"cwd": "/w"}, selectedModel="m"),
+            _copilot("system.message", 2, role="system", content="Be kind."),
+            _copilot("user.message", 3, content="Hello.", transformedContent="Hello!", source="user"),
+            _copilot(
+                "assistant.message",
+                4,
+                content="Yes.",
+                reasoningText="Hm.",
+                toolRequests=[{"toolCallId": "c", "name": "f", "arguments": {"a": 1}}],
+            ),
+            _copilot("tool.execution_complete", 5, toolCallId="c", success=True, result={"content": "done"}),
+            {**_copilot("user.message", 6, content="Help me."), "agentId": "a"},
+            _copilot("session.compaction_complete", 7, success=True, preCompactionTokens=9, trigger="auto"),
+            _copilot("session.snapshot_rewind", 8, upToEventId="e3", eventIds=["e3", "e4"], eventsRemoved=2),
+            _copilot("user.message", 9, content="Again."),
+        ],
+    ),
+    "qwen": (
+        "jsonl",
+        "qwen",
+        [
+            _qwen("user", 1, {"text": "Hello."}, systemPayload={"displayText": "Hello.", "hookContext": "x"}),
+            _qwen(
+                "assistant", 2, {"text": "Hm.", "thought": True}, {"functionCall": {"id": "c", "name": "f", "args": {}}}
+            ),
+            _qwen("tool_result", 3, {"functionResponse": {"id": "c", "name": "f", "response": {"output": "done"}}}),
+            _qwen("user", 4, {"text": "Look."}, {"inlineData": {"mimeType": "image/png", "data": PNG}}),
+            {
+                **_qwen("system", 5),
+                "subtype": "chat_compression",
+                "systemPayload": {
+                    "info": {"originalTokenCount": 9},
+                    "compressedHistory": [{"role": "user", "parts": [{"text": "Look."}]}],
+                },
+            },
+            {**_qwen("system", 6), "subtype": "rewind", "parentUuid": "u3", "systemPayload": {}},
+            _qwen("user", 7, {"text": "Again."}, {"fileData": {"mimeType": "text/plain", "fileUri": "file:///a"}}),
         ],
     ),
     "chat lines": ("jsonl", "openai", CHAT),

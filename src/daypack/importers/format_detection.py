@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from daypack.importers.lines import FileLines, unreadable
-from daypack.importers.readers import claude_code, codex, codex_tui_log, openai_chat, swe_agent
+from daypack.importers.readers import claude_code, codex, codex_tui_log, copilot, openai_chat, qwen, swe_agent
 from daypack.importers.transcript import Row, parse_row
 
 HEAD_LINES = 100
@@ -43,8 +43,10 @@ def read_sample(path: str) -> Sample:
 def detect_formats(sample: Sample) -> dict[str, int]:
     """Return the formats a file may have, each with the number of sampled rows that show it; empty if unknown."""
     detectors: dict[str, Callable[[Row], bool]] = {
-        claude_code.FORMAT: claude_code.is_row,
+        claude_code.FORMAT: lambda row: claude_code.is_row(row) and not qwen.is_row(row),
         codex.FORMAT: lambda row: codex.is_row(row) or codex_tui_log.is_row(row),
+        copilot.FORMAT: copilot.is_row,
+        qwen.FORMAT: qwen.is_row,
     }
     counts = {name: sum(map(matches, sample.rows)) for name, matches in detectors.items()}
     if found := {name: count for name, count in counts.items() if count}:

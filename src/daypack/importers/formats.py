@@ -10,7 +10,7 @@ from daypack.history.layout import safe_name
 from daypack.history.sessions import DEFAULT_AGENT
 from daypack.importers.format_detection import HEAD_LINES, Sample, detect_formats, read_sample
 from daypack.importers.lines import FileLines, MemoryLines, unreadable
-from daypack.importers.readers import claude_code, codex, codex_tui_log, openai_chat, swe_agent
+from daypack.importers.readers import claude_code, codex, codex_tui_log, copilot, openai_chat, qwen, swe_agent
 from daypack.importers.transcript import (
     EXTRA_ROWS,
     ExtraRows,
@@ -47,12 +47,8 @@ def find_files(format: str | None, path: str) -> list[str]:  # noqa: A002 — th
     files: list[str] = []
     for folder, folders, names in os.walk(path, onerror=refuse):
         folders.sort()
-        is_sub_agents = format in (None, claude_code.FORMAT) and os.path.basename(folder) == "subagents"
-        if is_sub_agents and os.path.isfile(f"{os.path.dirname(folder)}.jsonl"):
-            folders.clear()
-            continue  # imported together with their session
         files += [os.path.join(folder, name) for name in sorted(names) if name.endswith(endings)]
-    return files
+    return [file for file in files if not find_parent(file)]  # sub-agents are imported together with their session
 
 
 def is_of_format(format: str | None, path: str) -> bool:  # noqa: A002
@@ -109,24 +105,53 @@ def _claude_code(sample: Sample, session: str | None) -> Iterator[Transcript]:
     results = os.path.join(beside, "tool-results")
     yield transcript._replace(
         files=tuple(path for path in _listed(results) if os.path.isfile(path)),
-        sub_agents=tuple(path for path in _walk(os.path.join(beside, "subagents")) if path.endswith(".jsonl")),
+        sub_agents=tuple(_sub_agents(os.path.join(beside, "subagents"))),
     )
 
 
 def read_sub_agent(parent: Transcript, path: str) -> Transcript:
     """Return the transcript of a sub-agent as a child of its parent's."""
-    sample = read_sample(path)
-    agent = claude_code.session_id(path, sample.rows)[1]
-    agent = agent or os.path.basename(path).removesuffix(".jsonl").removeprefix("agent-")
-    name = parent.origin.source.removeprefix(f"{claude_code.FORMAT}:")
-    return _claude_transcript(sample, (name, agent), parent.session)
+    sample, program = read_sample(path), parent.origin.format
+    read_ids, make = _WITH_SUB_AGENTS[program]
+    agent = read_ids(path, sample.rows)[1] or os.path.basename(path).removesuffix(".jsonl").removeprefix("agent-")
+    name = parent.origin.source.removeprefix(f"{program}:")
+    return make(sample, (name, agent), parent.session)
 
 
 def find_parent(path: str) -> str | None:
     """Return the transcript of the session that a sub-agent's transcript belongs to; None if there is none."""
     folder = claude_code.session_folder(path)
-    main = f"{folder}.jsonl" if folder else ""
-    return main if os.path.isfile(main) else None
+    if folder is None:
+        return None
+    return next((main for main in (f"{folder}.jsonl", qwen.main_file(path)) if os.path.isfile(main)), None)
+
+
+def _qwen(sample: Sample, session: str | None) -> Iterator[Transcript]:
+    name, agent = qwen.session_id(sample.path, sample.rows)
+    transcript = _qwen_transcript(sample, (name, agent), safe_name(session or name))
+    agents = () if agent else tuple(_sub_agents(qwen.sub_agents_folder(sample.path)))
+    yield transcript._replace(sub_agents=agents)
+
+
+def _qwen_transcript(sample: Sample, ids: tuple[str, str], parent: str) -> Transcript:
+    name, agent = ids
+    source = f"{qwen.FORMAT}:{name}/{agent}" if agent else f"{qwen.FORMAT}:{name}"
+    return Transcript(
+        Origin(qwen.FORMAT, sample.path, source, has_row_ids=True),
+        child_session_name(parent, agent) if agent else parent,
+        FileLines(sample.path),
+        partial(qwen.Qwen, agent=agent),
+        qwen.first_model(sample.rows),
+        qwen.first_cwd(sample.rows),
+        (parent, safe_name(agent)) if agent else None,
+    )
+
+
+def _copilot(sample: Sample, session: str | None) -> Iterator[Transcript]:
+    name = copilot.session_id(sample.path, sample.rows)
+    origin = Origin(copilot.FORMAT, sample.path, f"{copilot.FORMAT}:{name}", has_row_ids=True)
+    model, cwd = copilot.first_model(sample.rows), copilot.first_cwd(sample.rows)
+    yield Transcript(origin, safe_name(session or name), FileLines(sample.path), copilot.Copilot, model, cwd)
 
 
 def _claude_transcript(sample: Sample, ids: tuple[str, str], parent: str) -> Transcript:
@@ -147,12 +172,12 @@ def _listed(folder: str) -> list[str]:
     return [os.path.join(folder, name) for name in sorted(os.listdir(folder))] if os.path.isdir(folder) else []
 
 
-def _walk(folder: str) -> Iterator[str]:
-    """Yield the files below a folder that are not empty, in order of their paths."""
+def _sub_agents(folder: str) -> Iterator[str]:
+    """Yield the transcripts below a folder that are not empty, in order of their paths."""
     for path in _listed(folder):
         if os.path.isdir(path) and not os.path.islink(path):
-            yield from _walk(path)
-        elif os.path.isfile(path) and os.path.getsize(path):
+            yield from _sub_agents(path)
+        elif path.endswith(".jsonl") and os.path.isfile(path) and os.path.getsize(path):
             yield path
 
 
@@ -234,6 +259,13 @@ FORMATS = {
     claude_code.FORMAT: Format((".jsonl",), _claude_code, "claude-code"),
     codex.FORMAT: Format((".jsonl", ".jsonl.zst"), _codex, "codex"),
     openai_chat.FORMAT: Format((".jsonl", ".json"), _openai, DEFAULT_AGENT),
+    copilot.FORMAT: Format((".jsonl",), _copilot, "copilot"),
+    qwen.FORMAT: Format((".jsonl",), _qwen, "qwen"),
     swe_agent.FORMAT: Format((".traj",), _swe_agent, "swe-agent"),
+}
+# Formats with files of sub-agents: how their ids are read, and a transcript is made.
+_WITH_SUB_AGENTS = {
+    claude_code.FORMAT: (claude_code.session_id, _claude_transcript),
+    qwen.FORMAT: (qwen.session_id, _qwen_transcript),
 }
 ENDINGS = tuple(sorted({ending for each in FORMATS.values() for ending in each.endings}))
