@@ -125,6 +125,11 @@ class Keeper:
         return self._document or ""
 
     @property
+    def is_changed(self) -> bool:
+        """True if the working document differs from the version last read or written."""
+        return self._document is not None and fit_document(self._document) != self._written
+
+    @property
     def finished(self) -> bool:
         """True after `finish`, and after a message with <END_SESSION>."""
         return self._finished

@@ -196,6 +196,11 @@ class Bound:
                 self._save_progress(binding, last)
         return tuple(added)
 
+    @property
+    def has_changes(self) -> bool:
+        """True if a capture left something to write: a changed document, or entries that could not be stored."""
+        return self._keeper is not None and (self._keeper.is_changed or bool(self._keeper.remaining))
+
     def _without_injected(self, message: Message) -> Message:
         """Return a message without what daypack added to it, as one text."""
         return replace(message, content=strip_injected(message.text, self._shown.has))

@@ -322,3 +322,15 @@ def test_a_locked_memory_delays_neither_prompts_nor_the_other_steps(project: Pro
         store.execute("ROLLBACK")
     project.wait("s-1")
     assert len(project.entries()) == 4
+
+
+def test_a_session_that_adds_nothing_to_the_document_leaves_its_version(project: Project) -> None:
+    transcript = project.transcript("s-1")
+    talk(transcript)
+    project.send("SessionEnd", transcript)
+    memory = project_memory(project.home, find_project(str(project.folder))) or ""
+    with daypack.open_memory(home=project.hook.home) as memories:
+        before = memories.get_context(memory).version
+        for name in ("Stop", "SessionEnd", "SessionEnd"):
+            project.send(name, transcript)
+        assert memories.get_context(memory).version == before

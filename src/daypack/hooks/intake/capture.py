@@ -17,11 +17,12 @@ from daypack.types.history import Message
 def capture_session(session: Session, *, end: bool = False) -> int:
     """Add what is new to the memory that a session is bound to, and return the number of entries.
 
-    The document is written at the end, and with every sixth entry of the memory: a version per turn would be too many.
+    A changed document is written at the end, and with every sixth entry of the memory: a version per turn would be too
+    many.
     """
     try:
         added = session.capture(words=words_of)
-        if end or any(entry.seq % FLUSH_EVERY == 0 for entry in added):
+        if session.bound.has_changes and (end or any(entry.seq % FLUSH_EVERY == 0 for entry in added)):
             session.capture(end=True, words=words_of)
         session.bound.close(writing=False)
     except MemoryMissing:  # not bound, or erased since: the user wants none

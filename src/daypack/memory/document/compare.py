@@ -5,6 +5,7 @@ reports a change may replace a line.
 """
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from daypack.memory.document.findings import Finding
@@ -46,6 +47,7 @@ class Line(NamedTuple):
     negated: bool
 
 
+@lru_cache(maxsize=512)  # a document has at most some hundred lines, each compared with every finding
 def read_line(line: str) -> Line:
     """Return the text and features of a line."""
     text = _EMPHASIS.sub("", _BOX.sub("", line[len(bullet_of(line)) :].lstrip())).strip()
