@@ -1,11 +1,11 @@
 """Sessions from before `daypack setup`, as the real programs left them."""
 
 import pytest
-from coding_agents import Claude, Codex, Machine, Program, Story, installed
+from coding_agents import PROGRAMS, Machine, Program, Story, installed
 from model_endpoint import Say
 
 
-@pytest.mark.parametrize("kind", [Claude, Codex], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", PROGRAMS, ids=lambda kind: kind.name)
 def test_a_session_from_before_is_imported_and_remembered(kind: type[Program], machine: Machine, story: Story) -> None:
     program = installed(kind, machine)
     question = f"In which file does the {kind.name} client retry requests?"

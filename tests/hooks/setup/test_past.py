@@ -8,7 +8,7 @@ import pytest
 from user_home import UserHome
 
 import daypack
-from daypack.errors import BadInput
+from daypack.errors import BadInput, StorageFailed
 from daypack.hooks.setup import past
 from daypack.hooks.setup.past import Past
 from daypack.session import Session
@@ -189,6 +189,29 @@ def test_an_agent_whose_settings_cannot_be_changed_is_left_out(claude: UserHome)
     assert sessions(claude) == []
 
 
+def test_the_words_of_a_sub_agent_are_not_captured(claude: UserHome) -> None:
+    write_session(claude, "a", "Which file has the parser?", "The parser is in parse.py.")
+    rows = [
+        {**row(number, role, text, claude.work, "a"), "isSidechain": True, "agentId": "x1", "uuid": f"x{number}"}
+        for number, (role, text) in enumerate((("user", "Look for the lexer."), ("assistant", "It is in lex.py.")), 1)
+    ]
+    claude.write(".claude/projects/-work/agent-x1.jsonl", "".join(json.dumps(each) + "\n" for each in rows))
+    assert "imported 2 sessions: 4 new messages" in set_up(claude)
+    shown = claude.daypack("memory", "show").stdout
+    assert "parse.py" in shown
+    assert "lex.py" not in shown
+
+
+def test_a_project_with_broken_settings_is_captured_when_they_are_mended(claude: UserHome) -> None:
+    write_session(claude, "a", "Which file has the parser?", "The parser is in parse.py.")
+    (claude.work / ".daypack.toml").write_text("memory = ")
+    done = claude.daypack("setup", "--yes", "--agent", "claude")
+    assert done.returncode in (0, 2)
+    (claude.work / ".daypack.toml").unlink()
+    assert "imported 1 session" in set_up(claude)
+    assert "parse.py" in claude.daypack("memory", "show").stdout
+
+
 def test_what_was_taken_in_is_kept_by_a_removal(claude: UserHome) -> None:
     write_session(claude, "a", "A question about the parser?", "An answer.")
     set_up(claude)
@@ -198,17 +221,17 @@ def test_what_was_taken_in_is_kept_by_a_removal(claude: UserHome) -> None:
 
 
 def test_an_error_that_may_pass_is_tried_again(claude: UserHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    from daypack.errors import StorageFailed
-
     write_session(claude, "a", "A question about the parser?", "An answer.")
-    for error, again in ((StorageFailed("disk full"), True), (BadInput("unknown format"), False)):
+    for error, again in ((StorageFailed("disk full"), True), (KeyError("uuid"), True), (BadInput("unknown"), False)):
 
-        def fail(_: Past, __: past.Transcript, error: Exception = error) -> tuple[int, int]:
+        def fail(*_: object, error: Exception = error) -> list[object]:
             raise error
 
         with monkeypatch.context() as patch:
-            patch.setattr(Past, "_take_in", fail)
-            assert claude.daypack("setup", "--yes").returncode == 0
+            patch.setattr("daypack.importers.import_file.take_in", fail)
+            done = claude.daypack("setup", "--yes")
+        assert done.returncode == 0
+        assert "not imported: ~/.claude/projects/-work/a.jsonl" in done.stderr
         assert ("import 1 session" in claude.daypack("setup", "--dry-run").stdout) == again
     monkeypatch.setattr(daypack, "__version__", "9.9.9")  # which may know the format
     assert "import 1 session" in claude.daypack("setup", "--dry-run").stdout

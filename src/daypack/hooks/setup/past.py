@@ -64,9 +64,17 @@ class TakenIn(NamedTuple):
     entries: int = 0
     failures: tuple[Failure, ...] = ()
 
+    def plus_failure(self, path: str, problem: str) -> "TakenIn":
+        """Return it with one failure more."""
+        return self._replace(failures=(*self.failures, Failure(path, problem)))
+
     def plus(self, messages: int, entries: int) -> "TakenIn":
         """Return it with one session more."""
         return TakenIn(self.sessions + 1, self.messages + messages, self.entries + entries, self.failures)
+
+
+class _UnreadableError(Exception):
+    """A transcript of a format that is not known."""
 
 
 class _Newest(NamedTuple):
@@ -104,10 +112,11 @@ class Past:
                 try:
                     taken = taken.plus(*self._take_in(transcript))
                     self._known[transcript.path] = _done(transcript)
-                except DaypackError as error:
-                    taken = taken._replace(failures=(*taken.failures, Failure(transcript.path, error.problem)))
-                    if isinstance(error, BadInput):
-                        self._known[transcript.path] = _unreadable(transcript)
+                except _UnreadableError as error:
+                    self._known[transcript.path] = _unreadable(transcript)
+                    taken = taken.plus_failure(transcript.path, str(error))
+                except Exception as error:  # whatever is wrong with a transcript, the others are taken in
+                    taken = taken.plus_failure(transcript.path, _describe(error))
                 done += transcript.size
                 on_progress(taken, done)
                 if number % _SAVE_EVERY == 0:
@@ -122,17 +131,20 @@ class Past:
         from daypack.importers.import_file import Destination, take_in  # noqa: PLC0415 — not for a plan
 
         agent = AGENTS[transcript.host]
-        reports = take_in(transcript.path, Destination(home=self._home.root, agent=agent, uid=self._home.uid))
-        if not reports:
-            return 0, 0
+        try:
+            reports = take_in(transcript.path, Destination(home=self._home.root, agent=agent, uid=self._home.uid))
+        except BadInput as error:
+            raise _UnreadableError(error.problem) from error
+        new = sum(report.new for report in reports)
+        if not reports or reports[0].parent:
+            return new, 0  # of a sub-agent: its words are not captured
         main = reports[0]
         state = SessionState(self._home, agent, main.session)
         with (
             held_after_waiting(state.lock, _WAIT_SECONDS, "another take-in of the session"),
             self._open(main.session, main.agent or agent) as session,
         ):
-            entries = self._capture(session)
-        return sum(report.new for report in reports), entries
+            return new, self._capture(session)
 
     def _open(self, name: str, agent: str) -> "Session":
         from daypack.importers.import_file import Destination  # noqa: PLC0415
@@ -170,6 +182,11 @@ class Past:
     def _write(self) -> None:
         atomic.make_folders(self._home.folder)
         atomic.replace(self._path, msgspec.json.encode(self._known))
+
+
+def _describe(error: Exception) -> str:
+    """Return what is wrong in one line."""
+    return error.problem if isinstance(error, DaypackError) else f"{type(error).__name__}: {error}"
 
 
 def _done(transcript: Transcript) -> _Known:
