@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from model_endpoint import ModelEndpoint
 
@@ -103,7 +103,10 @@ class Machine:
         return self.run("daypack", *arguments, cwd=cwd).stdout
 
     def recorded(self, agent: str, session: str) -> list[Part]:
-        """Return what daypack has of a session of an agent, as parts; nothing when it has none."""
+        """Return what daypack has of a session of an agent, as parts; nothing when it has none.
+
+        What a hook added to a message, and is marked as such, is left out.
+        """
         log = next(self.daypack_home.glob(f"home/*/agent/{agent}/session/{session}/messages.jsonl"), None)
         lines = log.read_text(encoding="utf-8").splitlines() if log else []
         return [part for line in lines for part in _parts(json.loads(line))]
@@ -138,7 +141,11 @@ class Machine:
 
 
 def _parts(message: Mapping[str, Any]) -> Iterator[Part]:
-    texts = read_texts(message.get("content"))
+    content = message.get("content")
+    if isinstance(content, list):
+        parts = cast(list[dict[str, Any]], content)
+        content = [part for part in parts if part.get("meta", {}).get("writer") != "hook"]
+    texts = read_texts(content)
     for text in ["\n".join(texts)] if message["role"] == "tool" else texts:
         yield Part(message["role"], text)
     for call in message.get("tool_calls", ()):
