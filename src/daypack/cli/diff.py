@@ -13,7 +13,7 @@ from daypack.cli.turn_summary import read_turn, short
 from daypack.errors import BadInput, SourceMissing
 from daypack.session import Session
 from daypack.turn.evidence.diff import Difference, compare
-from daypack.turn.evidence.observed.calls import Call, newest_calls
+from daypack.turn.evidence.observed.calls import find_call
 from daypack.turn.evidence.turn_list import newest_turns
 
 
@@ -53,10 +53,9 @@ def run(args: argparse.Namespace) -> int:
 def _last_but_one(session: Session, after: Chosen) -> Chosen:
     """Return the turn of the same kind before the one that is given."""
     if after.call:
-        calls = [entry for entry in newest_calls(session.history) if isinstance(entry, Call)]
-        at = next((number for number, call in enumerate(calls, 1) if call.event == after.event), len(calls))
-        if at < len(calls):
-            return Chosen(calls[at].event, calls[at])
+        before = find_call(session.history, after.call.previous) if after.call.previous else None
+        if before:
+            return Chosen(before.event, before)
         raise _only_one(session, f"no call before {after.event} is known")
     turns = list(islice(newest_turns(session.history, "model"), 2))
     if len(turns) < 2:

@@ -29,6 +29,7 @@ from daypack.turn.evidence.observed.sources import SentPart, SourceTotal
 _PIPE_COLUMNS = 100
 _BAR = 16  # cells of a bar
 _NAMES = 6  # in one line
+_MOST_CHARS = 40  # of the numbers of messages
 
 
 def print_explanation(session: Session, call: Call, args: argparse.Namespace) -> int:
@@ -135,10 +136,19 @@ def _what(total: SourceTotal) -> str:
         more = len(total.names) - _NAMES
         facts.append(", ".join(total.names[:_NAMES]) + (f" and {more:,} more" if more > 0 else ""))
     if total.refs:
-        facts.append(f"messages {ranges(list(total.refs))}" if total.refs[1:] else f"messages:{total.refs[0]}")
+        facts.append(_messages(total.refs))
     if not facts and total.source in ("system", "tools") and total.parts > 1:
         facts.append(counted(total.parts, "block"))
     return " · ".join(facts)
+
+
+def _messages(refs: Sequence[int]) -> str:
+    listed = ranges(list(refs)) or ""
+    if len(refs) == 1:
+        return f"messages:{listed}"
+    return (
+        f"messages {listed}" if len(listed) <= _MOST_CHARS else f"{len(refs):,} messages from {refs[0]} to {refs[-1]}"
+    )
 
 
 def _part_lines(found: ObservedExplanation, parts: Sequence[SentPart]) -> list[str]:

@@ -9,7 +9,7 @@ from daypack.cli.terminal import Progress, colour, counted, json_text, print_not
 from daypack.cli.turn_summary import add_dialect, print_turn
 from daypack.errors import BadInput, DaypackError, Erased, SourceMissing
 from daypack.session import Session
-from daypack.turn.evidence.observed.request import open_observed
+from daypack.turn.evidence.observed.request import RequestReader
 from daypack.turn.ledger import OBSERVED, TURN
 from daypack.types.history import Event
 
@@ -47,13 +47,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _replay_all(session: Session, args: argparse.Namespace) -> int:
-    progress = Progress("turns verified")
+    progress, observed = Progress("turns verified"), RequestReader(session.history)
     verified, erased, unknown, failed = 0, list[str](), list[str](), list[dict[str, str]]()
     for event in session.events():
         if event.type not in (TURN, OBSERVED):
             continue
         try:
-            _verify(session, event)
+            _verify(session, observed, event)
             verified += 1
             progress.show(verified)
         except Erased:
@@ -82,11 +82,11 @@ class _Unknown(Exception):
     """A call of another program whose content is not known: nothing can be verified, and nothing is damaged."""
 
 
-def _verify(session: Session, event: Event) -> None:
+def _verify(session: Session, observed: RequestReader, event: Event) -> None:
     if event.type == TURN:
         session.replay(event.id)
         return
-    turn = open_observed(session.history, event.id)
+    turn = observed.open(event.id)
     try:
         turn.verify()
     except SourceMissing as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded_requests import import_recording
+from recorded_requests import import_recording, load_recording
 
 import daypack
 from daypack.importers.import_file import Destination, import_file
@@ -68,6 +68,22 @@ def test_a_session_that_was_recorded_only_in_part_lists_every_call_once(home: st
     with ExitStack() as stack:
         whole, without = (stack.enter_context(daypack.open_session(each, home=home)) for each in (name, recorded))
         assert [call.reply for call in calls_of(whole)] == [call.event for call in calls_of(without)]
+
+
+def test_a_clock_that_was_set_back_lists_no_call_twice(home: str, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in load_recording().lines]
+    border = [at for at, row in enumerate(rows) if row.get("type") == "api-request"][7]
+    later = [{**row, "timestamp": "2025-01-01T00:00:00.000Z"} if "timestamp" in row else row for row in rows[border:]]
+    path = tmp_path / "clock.jsonl"
+    for count in (border, len(rows)):  # the usage of earlier replies is in the log before the later calls
+        lines = [json.dumps(row) for row in (*rows[:border], *later)[:count]]
+        path.write_text("".join(f"{line}\n" for line in lines))
+        import_file("claude-code", str(path), Destination(home, agent="default", session="clock"))
+    with daypack.open_session("clock", home=home, create=False) as session:
+        calls = calls_of(session)
+        assert {call.at[:4] for call in calls} == {"2025", "2026"}
+        assert len(calls) == 9
+        assert {call.content for call in calls} == {"recorded"}
 
 
 def test_a_call_is_found_by_its_event_or_its_reply(notes: Session) -> None:

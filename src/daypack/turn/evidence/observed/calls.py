@@ -5,7 +5,9 @@ reported (Claude Code), or a row with token counts (Codex). The contents of such
 comes from an event or a message alone: no request is rebuilt.
 """
 
+from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Literal, cast
 
 import msgspec
@@ -71,6 +73,7 @@ class _Known(Struct):
     call: Call
     side: Side
     record: ObservedRecord | None = None
+    names_request: bool = False  # a reply that names the request it answers: that is recorded, if nothing was lost
 
 
 _Entry = _Known | Compacted
@@ -151,18 +154,25 @@ def _kept(history: History, before: _Known, after: _Known, record: ObservedRecor
 
 def _merged(events: "_Events", replies: Iterator[_Known]) -> Iterator[_Entry]:
     """Yield what the events and the messages have, the newest first; a reply whose call is recorded is left out."""
+    entries = events.read()
+    waiting = deque(islice(entries, 1))
     reply = next(replies, None)
-    for entry in events.read():
-        at = entry.call.at if isinstance(entry, _Known) else entry.at
-        while reply and reply.call.at >= at:
-            if reply.call.event not in events.answered:
-                yield reply
-            reply = next(replies, None)
-        yield entry
-    while reply:
+    while waiting or reply:
+        if waiting and (reply is None or _at(waiting[0]) > reply.call.at):
+            yield waiting.popleft()
+            waiting.extend(islice(entries, 0 if waiting else 1))
+            continue
+        assert reply is not None
+        # Its usage comes after its call in the log, and before all older ones unless a clock was set back.
+        while reply.names_request and reply.call.event not in events.answered and (entry := next(entries, None)):
+            waiting.append(entry)
         if reply.call.event not in events.answered:
             yield reply
         reply = next(replies, None)
+
+
+def _at(entry: _Entry) -> str:
+    return entry.call.at if isinstance(entry, _Known) else entry.at
 
 
 class _Events:
@@ -295,7 +305,9 @@ def _reply(message: Message) -> _Known | None:
         reply=message.id,
         **_amounts(reported),
     )
-    return _known(call, None, ttl_of_usage(stated))
+    row = meta.get("row")
+    named = isinstance(row, dict) and "requestRef" in row
+    return replace(_known(call, None, ttl_of_usage(stated)), names_request=named)
 
 
 def _known(call: Call, record: ObservedRecord | None, ttl_seconds: int) -> _Known:

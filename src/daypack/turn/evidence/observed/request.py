@@ -11,7 +11,14 @@ from daypack.files import blobs
 from daypack.forks import cached_property
 from daypack.history.session import History
 from daypack.turn.evidence.observed.blocks import api_role, blocks_of
-from daypack.turn.evidence.observed.digests import CACHE_CONTROL, Block, message_bytes, request_digest
+from daypack.turn.evidence.observed.digests import (
+    CACHE_CONTROL,
+    Around,
+    Block,
+    RequestDigest,
+    around_messages,
+    message_bytes,
+)
 from daypack.turn.evidence.observed.record import (
     CacheMark,
     ObservedRecord,
@@ -20,6 +27,7 @@ from daypack.turn.evidence.observed.record import (
     sent_messages,
 )
 from daypack.turn.evidence.observed.shapes import Shape, read_shape
+from daypack.types.canonical import canonical
 from daypack.types.digest import digest_bytes, file_name_of
 
 BETAS = "betas"  # a parameter that is sent as a header
@@ -63,57 +71,146 @@ class Verdict(NamedTuple):
         return self.digest is True
 
 
+class RequestReader:
+    """Rebuilds the requests of one session; successive ones share what they have in common."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self._sent: tuple[str, tuple[SentMessage, ...]] = ("", ())  # of the request that was read last
+        self._messages: dict[SentMessage, RebuiltMessage] = {}
+        self._bytes: dict[SentMessage, tuple[bytes, bool]] = {}  # canonical, and whether they have their digest
+        self._around: tuple[object, Around] | None = None  # of the request that was verified last
+        self._digest = RequestDigest()
+
+    def open(self, event_id: str) -> "ObservedTurn":
+        """Return an observed turn by the id of its event."""
+        return ObservedTurn(self, event_id, find_record(self.history, event_id))
+
+    def sent(self, record: ObservedRecord, event_id: str) -> tuple[SentMessage, ...]:
+        """Return the messages of a request as references."""
+        event, before = self._sent
+        if record.follows == event and record.keep <= len(before):
+            sent = (*before[: record.keep], *record.tail)
+        else:
+            sent = sent_messages(self.history, record, event_id)
+        self._sent = event_id, sent
+        return sent
+
+    def messages(self, sent: Sequence[SentMessage]) -> tuple[RebuiltMessage, ...]:
+        """Return the messages of a request with their contents; those of the request before it are not read again."""
+        found = {each: self._messages.get(each) or self._rebuild(each) for each in sent}
+        self._messages = found
+        self._bytes = {each: data for each, data in self._bytes.items() if each in found}
+        return tuple(found[each] for each in sent)
+
+    def is_intact(self, message: RebuiltMessage) -> bool:
+        """Return True if a message has its digest."""
+        return self._bytes_of(message)[1]
+
+    def digest(self, turn: "ObservedTurn") -> str:
+        """Return the digest of a request whose parts are all known."""
+        record = turn.record
+        own = [mark for mark in record.marks if mark.path[:1] != ("messages",)]
+        key = record.shape, record.params, own
+        if self._around is None or self._around[0] != key:
+            shape = turn.shape.value if turn.shape else dict[str, Any]()
+            self._around = key, around_messages(_marked({**record.params, **shape}, own))
+        messages = [(message.sent.digest, self._bytes_of(message)[0]) for message in turn.messages]
+        return self._digest.compute(self._around[1], messages, _marked_messages(turn))
+
+    def _bytes_of(self, message: RebuiltMessage) -> tuple[bytes, bool]:
+        found = self._bytes.get(message.sent)
+        if found is None:
+            try:
+                data = message_bytes(message.value)
+                found = data, digest_bytes(data) == message.sent.digest
+            except _UNREADABLE:
+                found = b"", False
+            self._bytes[message.sent] = found
+        return found
+
+    def blob(self, name: str) -> bytes:
+        """Return captured bytes by their name."""
+        return blobs.get(self.history.layout.blob, name)
+
+    def _rebuild(self, sent: SentMessage) -> RebuiltMessage:
+        try:
+            extent = sent.extent
+            if extent:
+                return self._from_history(sent, extent.start, extent.stop)
+            if sent.unknown or not sent.digest:
+                return RebuiltMessage(sent, known=False)
+            value = cast(dict[str, Any], msgspec.json.decode(self.blob(file_name_of(sent.digest))))
+            blocks = tuple(SentBlock(block) for block in cast(Sequence[Block], value["content"]))
+            more = {name: member for name, member in value.items() if name not in ("role", "content")}
+            return RebuiltMessage(sent, value["role"], blocks, more)
+        except _UNREADABLE:
+            return RebuiltMessage(sent, known=False)
+
+    def _from_history(self, sent: SentMessage, first: int, last: int) -> RebuiltMessage:
+        messages = self.history.messages.reader.pick(range(first, last + 1))
+        if len(messages) != last - first + 1:
+            return RebuiltMessage(sent, known=False)
+        blocks = [SentBlock(block, message.seq) for message in messages for block in blocks_of(message, self.blob)]
+        return RebuiltMessage(sent, api_role(messages[0]), tuple(blocks))
+
+
 class ObservedTurn:
     """A recorded request of another program: what was sent, as far as it is known."""
 
-    def __init__(self, history: History, event_id: str, record: ObservedRecord) -> None:
+    def __init__(self, reader: RequestReader, event_id: str, record: ObservedRecord) -> None:
         self.event_id = event_id
         self.record = record
-        self._history = history
+        self._reader = reader
 
     @cached_property
     def sent(self) -> tuple[SentMessage, ...]:
         """The messages of the request as references."""
-        return sent_messages(self._history, self.record, self.event_id)
+        return self._reader.sent(self.record, self.event_id)
 
     @cached_property
     def messages(self) -> tuple[RebuiltMessage, ...]:
         """The messages of the request with their contents."""
-        return tuple(map(self._rebuild, self.sent))
+        return self._reader.messages(self.sent)
 
     @cached_property
     def shape(self) -> Shape | None:
         """System prompt and tools; None if they are unknown."""
-        return read_shape(self._history, self.record.shape)
+        return read_shape(self._reader.history, self.record.shape)
 
     @cached_property
-    def body(self) -> dict[str, Any] | None:
-        """The request as it was sent, with marks for the cache and beta names; None if a part is unknown."""
+    def request(self) -> dict[str, Any] | None:
+        """The body of the request as it was sent, with marks for the cache; None if a part is unknown.
+
+        The names of betas are not in it: they are sent as a header.
+        """
         if self.shape is None or not all(message.known for message in self.messages):
             return None
+        params = {name: value for name, value in self.record.params.items() if name != BETAS}
         messages = [message.value for message in self.messages]
-        body = {**self.record.params, **self.shape.value, "messages": messages}
-        return _marked(body, self.record.marks)
-
-    @property
-    def request(self) -> dict[str, Any] | None:
-        """The body of the request on the wire: beta names are a header there."""
-        return self.body and {name: value for name, value in self.body.items() if name != BETAS}
+        return _marked({**params, **self.shape.value, "messages": messages}, self.record.marks)
 
     @cached_property
     def verdict(self) -> Verdict:
         """What the recorded digests say about what was rebuilt."""
-        missing = [at for at, message in enumerate(self.messages) if not message.known]
-        unknown = tuple(at for at in missing if self.sent[at].unknown)
-        lost = tuple(at for at in missing if not self.sent[at].unknown)
-        changed = tuple(at for at, message in enumerate(self.messages) if message.known and not _is_intact(message))
-        stated, body = self.record.digest, self.body
-        same = None if body is None or not stated else request_digest(body) == stated
-        return Verdict(unknown, lost, changed, self.shape is not None, same)
+        rebuilt: tuple[RebuiltMessage, ...] = self.messages
+        messages = list(enumerate(rebuilt))
+        missing = [at for at, message in messages if not message.known]
+        changed = tuple(at for at, message in messages if message.known and not self._reader.is_intact(message))
+        same = None
+        if self.record.digest and not missing and self.shape is not None:
+            same = self._reader.digest(self) == self.record.digest
+        return Verdict(
+            unknown=tuple(at for at in missing if self.sent[at].unknown),
+            lost=tuple(at for at in missing if not self.sent[at].unknown),
+            changed=changed,
+            shape=self.shape is not None,
+            digest=same,
+        )
 
     def verify(self) -> None:
         """Raise Erased, SourceMissing or ReplayMismatch unless the request is as it was recorded."""
-        folder = self._history.layout.folder
+        folder = self._reader.history.layout.folder
         if self.record.erased:
             raise Erased(
                 f"{self.event_id} no longer verifies: something that it showed was erased ({self.record.erased})",
@@ -148,43 +245,23 @@ class ObservedTurn:
             return f"the content of {_positions(verdict.unknown)} is unknown"
         return "no digest of it was recorded" if verdict.digest is None else ""
 
-    # Contents
-
-    def _rebuild(self, sent: SentMessage) -> RebuiltMessage:
-        try:
-            extent = sent.extent
-            if extent:
-                return self._from_history(sent, extent.start, extent.stop)
-            if sent.unknown or not sent.digest:
-                return RebuiltMessage(sent, known=False)
-            value = cast(dict[str, Any], msgspec.json.decode(self._blob(file_name_of(sent.digest))))
-            blocks = tuple(SentBlock(block) for block in cast(Sequence[Block], value["content"]))
-            more = {name: member for name, member in value.items() if name not in ("role", "content")}
-            return RebuiltMessage(sent, value["role"], blocks, more)
-        except _UNREADABLE:
-            return RebuiltMessage(sent, known=False)
-
-    def _from_history(self, sent: SentMessage, first: int, last: int) -> RebuiltMessage:
-        messages = self._history.messages.reader.pick(range(first, last + 1))
-        if len(messages) != last - first + 1:
-            return RebuiltMessage(sent, known=False)
-        blocks = [SentBlock(block, message.seq) for message in messages for block in blocks_of(message, self._blob)]
-        return RebuiltMessage(sent, api_role(messages[0]), tuple(blocks))
-
-    def _blob(self, name: str) -> bytes:
-        return blobs.get(self._history.layout.blob, name)
-
 
 def open_observed(history: History, event_id: str) -> ObservedTurn:
     """Return an observed turn by the id of its event."""
-    return ObservedTurn(history, event_id, find_record(history, event_id))
+    return RequestReader(history).open(event_id)
 
 
-def _is_intact(message: RebuiltMessage) -> bool:
-    try:
-        return digest_bytes(message_bytes(message.value)) == message.sent.digest
-    except _UNREADABLE:
-        return False
+def _marked_messages(turn: ObservedTurn) -> dict[int, bytes]:
+    """Return the bytes of the messages with marks for the cache, by position."""
+    by_position: dict[int, list[CacheMark]] = {}
+    for mark in turn.record.marks:
+        if len(mark.path) > 1 and mark.path[0] == "messages" and isinstance(at := mark.path[1], int):
+            by_position.setdefault(at, []).append(CacheMark(mark.path[2:], mark.value))
+    return {
+        at: canonical(_marked(turn.messages[at].value, marks))
+        for at, marks in by_position.items()
+        if 0 <= at < len(turn.messages)
+    }
 
 
 def _marked(body: dict[str, Any], marks: Sequence[CacheMark]) -> dict[str, Any]:
