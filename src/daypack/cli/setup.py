@@ -39,10 +39,10 @@ _NEXT: dict[HostName, str] = {
 }
 _NOW = """
 From now on every session is recorded, and each project has a memory. Try:
-  daypack session list --agent claude-code    the sessions of an agent
-  daypack memory search WORDS                 the memory of the project in this folder
-  daypack status                              the newest session: window, cache, memory
-  daypack setup --remove                      take it back"""
+  daypack session list           all sessions, the newest first
+  daypack memory search WORDS    the memory of the project in this folder
+  daypack status                 the newest session: window, cache, memory
+  daypack setup --remove         take it back"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -162,6 +162,9 @@ def _import(past: Past) -> None:
         f"imported {counted(shown.sessions, 'session')}: {counted(shown.messages, 'new message')}, "
         f"{counted(shown.entries, 'entry', 'entries')} in memories"
     )
+    if shown.without_folder:
+        what = counted(shown.without_folder, "session")
+        print_note(f"  {what} in no memory, because the folder is gone; `daypack search` finds what was said there")
     for failure in shown.failures[:_MOST_FAILURES]:
         print_note(f"  not imported: {_short(failure.path)}: {safe_line(failure.problem)}")
     if len(shown.failures) > _MOST_FAILURES:

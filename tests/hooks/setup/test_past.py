@@ -104,7 +104,7 @@ def test_an_interrupted_import_continues(claude: UserHome, monkeypatch: pytest.M
     take_in = Past._take_in  # pyright: ignore[reportPrivateUsage]
     calls: list[str] = []
 
-    def interrupt(self: Past, transcript: past.Transcript) -> tuple[int, int]:
+    def interrupt(self: Past, transcript: past.Transcript) -> tuple[int, int | None]:
         calls.append(transcript.path)
         if len(calls) == 3:
             raise KeyboardInterrupt
@@ -161,7 +161,9 @@ def test_only_the_sessions_of_this_project_are_imported_where_that_is_wanted(cla
 
 def test_a_session_in_a_folder_that_is_gone_is_imported_without_a_memory(claude: UserHome) -> None:
     write_session(claude, "a", "A question about the parser?", "An answer.", cwd="/nowhere/at/all")
-    assert "imported 1 session: 2 new messages, 0 entries in memories" in set_up(claude)
+    done = claude.daypack("setup", "--yes")
+    assert "imported 1 session: 2 new messages, 0 entries in memories" in done.stdout
+    assert "1 session in no memory, because the folder is gone" in done.stderr
     with open_imported(claude, "a") as session:
         assert "memory" not in session.meta
 

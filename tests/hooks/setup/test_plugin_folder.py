@@ -42,6 +42,13 @@ def test_the_command_finds_the_program_by_its_path_then_on_path(tmp_path: Path) 
     assert run(program.server, tmp_path).stdout == "own /a 'b' mcp\n"
 
 
+def test_an_installed_program_that_is_gone_is_not_replaced_by_a_download(tmp_path: Path) -> None:
+    put(tmp_path / "uvx", "fetched")
+    installed, fetched = Program((str(tmp_path / "gone" / "daypack"),)), Program()
+    assert (run(installed.hook, tmp_path, "{}").stdout, run(installed.server, tmp_path).stdout) == ("", "")
+    assert run(fetched.hook, tmp_path, "{}").stdout == "fetched  daypack hook\n{}"
+
+
 def test_the_program_is_named_by_its_full_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home(str(tmp_path / ".daypack"), str(os.getuid()))
     environ = {"HOME": str(tmp_path)}

@@ -62,15 +62,21 @@ class TakenIn(NamedTuple):
     sessions: int = 0
     messages: int = 0
     entries: int = 0
+    without_folder: int = 0  # sessions whose folder is gone, so that they are in no project's memory
     failures: tuple[Failure, ...] = ()
 
     def plus_failure(self, path: str, problem: str) -> "TakenIn":
         """Return it with one failure more."""
         return self._replace(failures=(*self.failures, Failure(path, problem)))
 
-    def plus(self, messages: int, entries: int) -> "TakenIn":
-        """Return it with one session more."""
-        return TakenIn(self.sessions + 1, self.messages + messages, self.entries + entries, self.failures)
+    def plus(self, messages: int, entries: int | None) -> "TakenIn":
+        """Return it with one session more; `entries` is None if its folder is gone."""
+        return self._replace(
+            sessions=self.sessions + 1,
+            messages=self.messages + messages,
+            entries=self.entries + (entries or 0),
+            without_folder=self.without_folder + (entries is None),
+        )
 
 
 class _UnreadableError(Exception):
@@ -126,7 +132,7 @@ class Past:
             self._write()
         return taken
 
-    def _take_in(self, transcript: Transcript) -> tuple[int, int]:
+    def _take_in(self, transcript: Transcript) -> tuple[int, int | None]:
         """Take in one transcript; return the numbers of new messages and of new entries in the project's memory."""
         from daypack.importers.import_file import Destination, take_in  # noqa: PLC0415 — not for a plan
 
@@ -151,14 +157,14 @@ class Past:
 
         return Destination(self._home.root, agent, self._home.uid).open(name, create=False)
 
-    def _capture(self, session: "Session") -> int:
-        """Capture a session into the memory of its project, if the project is still there."""
+    def _capture(self, session: "Session") -> int | None:
+        """Capture a session into the memory of its project; None if its folder is gone."""
         from daypack.hooks.intake.capture import capture_session  # noqa: PLC0415
         from daypack.memory.project import find_project, project_memory  # noqa: PLC0415
 
         folder = (atomic.read(session.history.layout.cwd) or b"").decode(errors="replace").rstrip("\n")
         if not os.path.isdir(folder):
-            return 0
+            return None
         project = find_project(folder)
         if "memory" not in session.meta and (memory := project_memory(self._home, project)):
             session.bind_memory(memory)

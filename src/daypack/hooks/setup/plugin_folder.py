@@ -26,9 +26,10 @@ _TOOL_SECONDS = 5
 
 
 class Program(NamedTuple):
-    """How agents start daypack: by the words of its absolute command, else from PATH, else by uvx.
+    """How agents start daypack: by the words of its absolute command, else from PATH.
 
-    There are no words for a program that does not last. `variables` are those that it needs.
+    There are no words for a program that does not last: it was started by uvx, and then uvx is the last resort. An
+    installed program is never replaced by a download. `variables` are those that it needs.
     """
 
     words: tuple[str, ...] = ()
@@ -40,14 +41,15 @@ class Program(NamedTuple):
 
         Agents take any text for context, and stop at some exit codes.
         """
-        last = "elif command -v uvx >/dev/null 2>&1; then uvx daypack hook; fi"
-        script = f'{self._exports}out=$({self._branches("hook")}; {last}) && printf %s "$out"; exit 0'
+        last = "" if self.words else "elif command -v uvx >/dev/null 2>&1; then uvx daypack hook; "
+        script = f'{self._exports}out=$({self._branches("hook")}; {last}fi) && printf %s "$out"; exit 0'
         return f"sh -c {shlex.quote(script)}"
 
     @property
     def server(self) -> str:
         """The shell script of the MCP server."""
-        return f"{self._exports}{self._branches('mcp', 'exec ')}; else exec uvx daypack mcp; fi"
+        last = "" if self.words else "else exec uvx daypack mcp; "
+        return f"{self._exports}{self._branches('mcp', 'exec ')}; {last}fi"
 
     @property
     def _exports(self) -> str:
