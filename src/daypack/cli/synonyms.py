@@ -8,7 +8,7 @@ from daypack.types.names import did_you_mean
 SYNONYMS = {
     "session list": ("list", "ls", "sessions"),
     "session new": ("init", "new", "create", "start"),
-    "session show": ("status", "info"),
+    "session show": ("info",),
     "log": ("cat", "show", "view", "tail", "history", "messages"),
     "log SESSION --events": ("events",),
     "append": ("add", "send", "say", "write"),
