@@ -81,3 +81,36 @@ def codex_rows(session: str, cwd: str, *messages: tuple[str, str]) -> str:
         rows.append({"type": "response_item", "payload": payload})
     times = (f"2026-11-17T10:{number:02}:00.000Z" for number in range(len(rows)))
     return "".join(json.dumps({"timestamp": time, **row}) + "\n" for time, row in zip(times, rows, strict=True))
+
+
+def copilot_rows(session: str, cwd: str, said: str, injected: str, answered: str) -> str:
+    """Return the lines of a session of Copilot CLI: one prompt with what a hook added, and the answer."""
+    sent = f"{said}\n\n<system_reminder>\n{injected}\n</system_reminder>"
+    rows: list[tuple[str, dict[str, Any]]] = [
+        ("session.start", {"sessionId": session, "selectedModel": "gpt-5", "context": {"cwd": cwd}}),
+        ("hook.end", {"hookType": "userPromptSubmitted", "success": True, "output": {"additionalContext": injected}}),
+        ("user.message", {"content": said, "transformedContent": sent, "messageId": "m-1"}),
+        ("assistant.message", {"messageId": "m-2", "model": "gpt-5", "content": answered, "toolRequests": []}),
+    ]
+    times = (f"2026-11-17T10:00:{number:02}.000Z" for number in range(len(rows)))
+    return "".join(
+        json.dumps({"type": kind, "data": data, "id": f"e-{time}", "timestamp": time, "parentId": None}) + "\n"
+        for time, (kind, data) in zip(times, rows, strict=True)
+    )
+
+
+def qwen_rows(session: str, cwd: str, said: str, injected: str, answered: str) -> str:
+    """Return the lines of a session of Qwen Code: one prompt with what a hook added, and the answer."""
+    added = f"<qwen:user-prompt-submit-context>\n{injected}\n</qwen:user-prompt-submit-context>"
+    payload = {"displayText": said, "hookContext": injected}
+    asked = {"role": "user", "parts": [{"text": said}, {"text": added}]}
+    place = {"sessionId": session, "cwd": cwd, "version": "0.24.4"}
+    rows: list[dict[str, Any]] = [
+        {"type": "user", "provenance": "real_user", "message": asked, "systemPayload": payload},
+        {"type": "assistant", "model": "m", "message": {"role": "model", "parts": [{"text": answered}]}},
+    ]
+    return "".join(
+        json.dumps({"uuid": f"u-{number}", "parentUuid": None, "timestamp": "2026-11-17T10:00:00.000Z", **place, **row})
+        + "\n"
+        for number, row in enumerate(rows)
+    )

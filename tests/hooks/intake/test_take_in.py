@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from hooks.hook_process import HookProgram, event
-from hooks.transcripts import ClaudeTranscript, codex_rows
+from hooks.transcripts import ClaudeTranscript, codex_rows, copilot_rows, qwen_rows
 from memory.project.repositories import git, new_repository
 
 import daypack
 from daypack.files.lock import held_without_waiting
 from daypack.history.layout import find_home
-from daypack.hooks.call import HookCall, Injection
+from daypack.hooks.call import HookCall, HostName, Injection
 from daypack.hooks.intake import take_in
 from daypack.hooks.state import SessionState
 from daypack.memory.project import find_project, project_memory
@@ -269,8 +269,8 @@ def test_a_memory_that_was_erased_is_not_missed(project: Project) -> None:
 NOTE = '<note id="1f3a9c02" name="memory">\nThe lighthouse keeper lives in Cuxhaven.\n</note 1f3a9c02>'
 
 
-def inject(project: Project, host: str, session: str) -> None:
-    call = HookCall(host=host, event="UserPromptSubmit", session=session, cwd="/")  # type: ignore[arg-type]
+def inject(project: Project, host: HostName, session: str) -> None:
+    call = HookCall(host=host, event="UserPromptSubmit", session=session, cwd="/")
     SessionState(project.home, call.agent, session).record(call, Injection(NOTE, ("entry:1",)))
 
 
@@ -289,15 +289,32 @@ def test_what_hooks_injected_is_an_event_once_and_is_not_captured(project: Proje
     assert project.entries() == [PORT, ANSWER]
 
 
-def test_what_was_injected_into_codex_is_not_captured(project: Project, tmp_path: Path) -> None:
-    path = tmp_path / "rollout-2026-11-17T10-00-00-01a1ec02-02de-7ab3-90ba-116ce06a033c.jsonl"
+def rows_of(host: HostName, session: str, cwd: str) -> str:
+    """Return a transcript in which what a hook injected comes back where the host puts it, and in its answer."""
+    answer = f"{ANSWER}\n\n{NOTE}"
+    if host == "codex":
+        rows = (("developer", NOTE), ("user", PORT), ("developer", NOTE), ("assistant", answer))
+        return codex_rows(session, cwd, *rows)
+    return (copilot_rows if host == "copilot" else qwen_rows)(session, cwd, PORT, NOTE, answer)
+
+
+@pytest.mark.parametrize("host", ["codex", "copilot", "qwen"])
+def test_what_was_injected_into_other_agents_is_not_captured(project: Project, tmp_path: Path, host: HostName) -> None:
     session = "01a1ec02-02de-7ab3-90ba-116ce06a033c"
-    inject(project, "codex", session)
-    rows = (("developer", NOTE), ("user", PORT), ("developer", NOTE), ("assistant", ANSWER))
-    path.write_text(codex_rows(session, str(project.folder), *rows))
-    place = {"session_id": session, "cwd": str(project.folder), "transcript_path": str(path)}
-    project.hook("codex", data=event("Stop", **place))
-    assert take_in.wait_for(project.home, HookCall(host="codex", event="", session=session, cwd=""), 60)
+    paths = {
+        "codex": tmp_path / f"rollout-2026-11-17T10-00-00-{session}.jsonl",
+        "copilot": tmp_path / ".copilot" / "session-state" / session / "events.jsonl",
+        "qwen": tmp_path / "chats" / f"{session}.jsonl",
+    }
+    path = paths[host]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(rows_of(host, session, str(project.folder)))
+    inject(project, host, session)
+    place = {"session_id": session, "cwd": str(project.folder)}
+    if host != "copilot":  # which does not say at its end where the transcript is
+        place["transcript_path"] = str(path)
+    project.hook(host, data=event("SessionEnd", **place), HOME=str(tmp_path))
+    assert take_in.wait_for(project.home, HookCall(host=host, event="", session=session, cwd=""), 60)
     assert project.entries() == [PORT, ANSWER]
     assert project.hook.log == []
 
