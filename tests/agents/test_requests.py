@@ -57,7 +57,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
         fork = program.fork(OTHER_WAY, session)
         program.compact(session, then=FOURTH)
         for name in (session, fork):
-            import_file("claude-code", str(program.transcript(name)), Destination(str(machine.daypack_home), agent=None))
+            import_file(
+                "claude-code", str(program.transcript(name)), Destination(str(machine.daypack_home), agent=None)
+            )
         yield Recorded(machine, session, fork, endpoint.bodies)
 
 

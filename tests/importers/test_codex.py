@@ -11,6 +11,7 @@ import pytest
 from daypack.errors import BadInput
 from daypack.importers.import_transcript import ImportReport
 from daypack.session import Session
+from daypack.types.authority import writer_of
 from daypack.types.history import Image, Other, Text, Thinking
 
 Write = Callable[..., str]
@@ -118,6 +119,18 @@ def test_a_compaction_is_an_event_and_everything_before_it_stays(write: Write, b
     session = opened(ID)
     assert [message.text for message in session.messages()] == ["One", "Two", "Three"]
     assert kept_in(session) == [META, compacted]
+
+
+def test_the_summary_of_a_compaction_is_a_message_of_its_own_and_marked(
+    write: Write, bring: Bring, opened: Opened
+) -> None:
+    compacted = row("compacted", message="Another model wrote this:\nPorts were moved.", replacement_history=[])
+    thought = item("reasoning", summary=[], content=[{"type": "text", "text": "Plan"}], encrypted_content="enc")
+    rows = [META, said("user", "One"), said("assistant", "Two"), thought, said("assistant", "Ports were moved.")]
+    bring("codex", write(FILE, [*rows, compacted, said("assistant", "Ports were moved.")]))
+    stored = [(message.text, writer_of(message)) for message in opened(ID).messages()]
+    summary, later = ("Ports were moved.", "summary"), ("Ports were moved.", None)
+    assert stored == [("One", None), ("Two", None), summary, later]
 
 
 def rolled_back(session: Session) -> list[tuple[int, str]]:

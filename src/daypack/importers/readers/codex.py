@@ -86,6 +86,8 @@ class Codex:
             yield from self._items.read(row)
             return
         kind, payload = row.fields.get("type"), object_of(row.fields.get("payload"))
+        if kind == "compacted":  # the model's summary is the message before it
+            yield from self._items.finish_before_summary(text_of(payload.get("message")) or "")
         if kind in ("turn_context", "compacted"):
             yield from self._items.finish()
             self._note_model(row)

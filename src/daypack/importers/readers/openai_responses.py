@@ -27,7 +27,7 @@ from daypack.importers.transcript import (
     time_of,
     without,
 )
-from daypack.types.authority import Writer
+from daypack.types.authority import WRITER, Writer
 
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
@@ -91,6 +91,20 @@ class ResponseItems:
         if rows:
             yield self._model_message(rows)
 
+    def finish_before_summary(self, summary: str) -> Iterator[Step]:
+        """Yield the message that might have continued; if its end is the summary of a compaction, apart and marked."""
+        rows, first = self._rows, len(self._rows) - 1
+        said = _text(self._unwrap(rows[-1])).strip() if rows else ""
+        if not said or not summary.rstrip().endswith(said):
+            yield from self.finish()
+            return
+        while first and self._unwrap(rows[first - 1])["type"] == "reasoning":
+            first -= 1
+        self._rows = rows[:first]
+        yield from self.finish()
+        draft = self._model_message(rows[first:])
+        yield draft._replace(message={**draft.message, "meta": {**draft.message["meta"], WRITER: "summary"}})
+
     def _model_message(self, rows: Sequence[Row]) -> Draft:
         """Return one message made of consecutive model items."""
         parts: list[dict[str, Any]] = []
@@ -145,6 +159,12 @@ def _is_model_item(item: dict[str, Any]) -> bool:
     if kind in _CALLS:
         return bool(text_of(item.get("call_id")) or text_of(item.get("id")))
     return kind in ("reasoning", *_HOSTED) or (kind == "message" and item.get("role") == "assistant")
+
+
+def _text(item: dict[str, Any]) -> str:
+    if item.get("type") != "message":
+        return ""
+    return "\n".join(str(object_of(part).get("text", "")) for part in list_of(item.get("content")))
 
 
 def _thinking(item: dict[str, Any]) -> dict[str, Any]:
