@@ -72,6 +72,27 @@ def test_the_placeholder_of_a_new_memory_and_empty_headings_are_nothing(work: Co
     assert on_start(work.hook("SessionStart", source="startup"), work.home) is None
 
 
+def test_empty_headings_and_completed_tasks_are_left_out_and_stay_in_the_document(work: CodingSession) -> None:
+    document = (
+        "# Memory\n\n## Participants\n\n## Facts\n- The database listens on port 6543.\n\n## Decisions\n\n"
+        "## Open tasks\n- [x] Move the export\n  to the new bucket\n- [ ] Rotate the keys\n"
+    )
+    put_document(work, document)
+    injection = on_start(work.hook("SessionStart", source="startup"), work.home)
+    assert injection
+    told = "# Memory\n\n## Facts\n- The database listens on port 6543.\n\n## Open tasks\n- [ ] Rotate the keys\n"
+    assert told in injection.text
+    with daypack.open_memory(home=work.home.root, user="local") as memories:
+        memory_id = project_memory(work.home, work.project)
+        assert memory_id
+        assert memories.get_context(memory_id).content == document
+
+
+def test_a_document_with_completed_tasks_alone_is_nothing(work: CodingSession) -> None:
+    put_document(work, "# Memory\n\n## Facts\n\n## Open tasks\n- [x] Move the export\n* [X] Rotate the keys\n")
+    assert on_start(work.hook("SessionStart", source="startup"), work.home) is None
+
+
 @pytest.mark.parametrize("source", ["startup", "clear"])
 @pytest.mark.parametrize("host", ["claude", "codex", "copilot", "qwen"])
 def test_the_document_is_quoted_word_for_word(tmp_path: Path, host: HostName, source: str) -> None:

@@ -36,9 +36,9 @@ def on_start(call: HookCall, home: Home, injected: Collection[str] = ()) -> Inje
         return None  # no other session was there since: the window knows it all
     document = _read_document(home, project)
     lines = [line for line in document.splitlines() if _says_something(line)]
-    known = [line for line in lines if _line_id(line) in injected]
+    known = frozenset(line for line in lines if _line_id(line) in injected)
     if known:
-        document = _without(document, frozenset(known))
+        document = _shown("\n".join(line for line in document.splitlines() if line not in known))
     if last and _last_id(last) in injected:
         last = None
     return _compose(call, project, document, last)
@@ -86,7 +86,7 @@ def _read_document(home: Home, project: Project) -> str:
         document = memory.document()
     finally:
         memory.close()
-    return redact(document).text if document and any(map(_says_something, document.splitlines())) else ""
+    return _shown(redact(document).text) if document else ""
 
 
 def _says_something(line: str) -> bool:
@@ -94,10 +94,12 @@ def _says_something(line: str) -> bool:
     return any(character.isalnum() for character in line) and not line.lstrip().startswith("#")
 
 
-def _without(document: str, known: frozenset[str]) -> str:
-    """Return the rest of a document after lines that were shown; "" if it is only headings."""
-    rest = [line for line in document.splitlines() if line not in known]
-    return "\n".join(rest) if any(map(_says_something, rest)) else ""
+def _shown(document: str) -> str:
+    """Return what a document tells: no completed tasks, no empty headings; "" if nothing remains."""
+    from daypack.memory.document.markdown import without_finished  # noqa: PLC0415 — only for projects with a memory
+
+    text = without_finished(document)
+    return text if any(map(_says_something, text.splitlines())) else ""
 
 
 def _fit_document(document: str, shown: Fenced, room: Room) -> str:
@@ -107,8 +109,8 @@ def _fit_document(document: str, shown: Fenced, room: Room) -> str:
         from daypack.memory.document.markdown import trim_document  # noqa: PLC0415 — few documents are too long
 
         size = int(len(text) * _SHRINKING)
-        text = trim_document(text, size, size).strip()
-        if size < _LEAST_CHARS or not any(map(_says_something, text.splitlines())):
+        text = _shown(trim_document(text, size, size))
+        if size < _LEAST_CHARS or not text:
             return ""
     return shown.show([text])
 

@@ -36,6 +36,7 @@ _FENCE = re.compile(r"[ \t]*(?P<fence>`{3,}|~{3,})")
 _BULLET = re.compile(r"[ \t]*(?:[-*+•‣–]|\d{1,3}[.)])[ \t]+")
 _TICKED = re.compile(r"[ \t]*(?:[-*+•‣–][ \t]+)?\[[xX]\][ \t]")
 _PROTECTED = frozenset({"Participants", "Decisions", "Open tasks"})
+_LOWEST_LEVEL = 7  # of a label in place of a heading
 _SHORT_CHARS = 120  # of a protected line, if the protected lines alone exceed the limit
 
 
@@ -103,6 +104,19 @@ def is_ticked(line: str) -> bool:
     return _TICKED.match(line) is not None
 
 
+def without_finished(text: str) -> str:
+    """Return a document without completed tasks and without headings that have nothing below them."""
+    kept: list[Section] = []
+    below = 0  # the level of the section after it
+    for section in reversed(parse(text)):
+        lines = _without_ticked(section.lines)
+        level = len(section.heading) - len(section.heading.lstrip("#")) or _LOWEST_LEVEL
+        if level < below or any(character.isalnum() for line in lines for character in line):
+            kept.append(section._replace(lines=lines))
+            below = level
+    return render(tuple(reversed(kept))).strip()
+
+
 def fit_document(text: str) -> str:
     """Return a document that put_context accepts: trimmed to the limit, without NUL and without too large diagrams.
 
@@ -166,6 +180,17 @@ def _units(sections: Sections) -> list[_Unit]:
             chars = sum(len(line) + 1 for line in section.lines[start:stop])
             units.append(_Unit(number, start, stop, rank, age / len(ranges), chars))
     return units
+
+
+def _without_ticked(lines: tuple[str, ...]) -> tuple[str, ...]:
+    rest: list[str] = []
+    at = 0
+    while at < len(lines):
+        stop = _unit_end(lines, at)
+        if not is_ticked(lines[at]):
+            rest += lines[at:stop]
+        at = stop
+    return tuple(rest)
 
 
 def _unit_end(lines: tuple[str, ...], at: int) -> int:
