@@ -351,3 +351,17 @@ def test_a_session_that_adds_nothing_to_the_document_leaves_its_version(project:
         for name in ("Stop", "SessionEnd", "SessionEnd"):
             project.send(name, transcript)
         assert memories.get_context(memory).version == before
+
+
+def test_entries_that_others_added_are_found_by_later_hooks(project: Project) -> None:
+    transcript = project.transcript("s-1")
+    talk(transcript)
+    project.send("Stop", transcript)
+    memory = project_memory(project.home, find_project(str(project.folder))) or ""
+    with daypack.open_memory(home=project.hook.home) as memories:
+        memories.add_entry(memory, raw_entry="The lighthouse keeper of Cuxhaven is called Hinrich Petersen.")
+    project.send("Stop", transcript)
+    question = "What is the lighthouse keeper of Cuxhaven called?"
+    place = {"session_id": "s-2", "cwd": str(project.folder)}
+    answered = project.hook("claude", data=event("UserPromptSubmit", **place, prompt=question))
+    assert b"Hinrich Petersen" in answered.output

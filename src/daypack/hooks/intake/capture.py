@@ -4,6 +4,8 @@ The user's own words, and the agent's last word before the user speaks again. No
 calls, nor acknowledgements, nor what hosts and daypack put into a message: a memory that fills with those finds less.
 """
 
+from contextlib import suppress
+
 from daypack.derived.compaction.utterances import spoken_words, user_words
 from daypack.errors import MemoryMissing
 from daypack.history.layout import Home
@@ -36,6 +38,7 @@ def index_entries(home: Home, memory_id: str) -> None:
     from daypack.memory.tools import open_memory  # noqa: PLC0415
 
     with (
+        suppress(MemoryMissing),  # erased since
         open_memory(home=home.root, uid=home.uid, user=USER) as memories,
         memories.backend.indexes.use(StoreFeed(memories.backend.store, USER, memory_id)) as index,
     ):

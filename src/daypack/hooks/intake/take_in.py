@@ -106,7 +106,6 @@ class _TakeIn:
         self._name = safe_name(session)
         self._agent = agent_of(home, AGENTS[host], self._name)
         self._project: Project | None = None
-        self._captured = 0
 
     def run(self) -> None:
         self._attempt("import", self._import)
@@ -172,15 +171,17 @@ class _TakeIn:
         if self._project and "memory" not in session.meta and (memory := project_memory(self._home, self._project)):
             session.bind_memory(memory)
         if session.meta.get("memory"):
-            self._captured = capture_session(session, end=self._is_ending or self._is_compacting)
+            capture_session(session, end=self._is_ending or self._is_compacting)
 
     def _index(self, session: "Session") -> None:
         """Bring the search indexes up to date: hooks search them and do not wait for them."""
-        session.turns.inputs.history_search.index.build()
-        if self._captured:
-            from daypack.hooks.intake.capture import index_entries  # noqa: PLC0415
+        from daypack.hooks.intake.capture import index_entries  # noqa: PLC0415
+        from daypack.turn.memory_binding import read_binding  # noqa: PLC0415
 
-            index_entries(self._home, session.bound.memory_id)
+        session.turns.inputs.history_search.index.build()
+        binding = read_binding(session.meta)
+        if binding and binding.url is None:  # also entries that came by a tool or a command
+            index_entries(self._home, binding.memory_id)
 
     def _write_recap(self, session: "Session") -> None:
         from daypack.hooks.recap.writing import write_recap  # noqa: PLC0415
