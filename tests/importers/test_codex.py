@@ -1,14 +1,20 @@
 """Transcripts of Codex: rollout files, old and new, and the log of its screen."""
 
 import base64
+import os
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
 
 import pytest
 
+from daypack.derived.children import read_children
 from daypack.errors import BadInput
+from daypack.importers.formats import find_files
+from daypack.importers.import_file import Destination, take_in
 from daypack.importers.import_transcript import ImportReport
 from daypack.session import Session
 from daypack.types.authority import writer_of
@@ -298,3 +304,43 @@ def test_a_compressed_file_is_read_where_a_module_can(
     monkeypatch.setitem(sys.modules, "zstandard", module)
     bring("codex", write(f"{FILE}.zst", b"\x28\xb5\x2f\xfd"))
     assert [message.text for message in opened(ID).messages()] == ["Hi"]
+
+
+RECORDED = Path(__file__).parent / "recorded"
+MAIN = "01a1ec69-6358-7c01-b518-b5b523a473a9"
+AGENT = "01a1ec69-645b-7f12-99f7-a72c38b8f745"
+
+
+def rollout(thread: str, day: str = "2026/11/18") -> str:
+    return f"sessions/{day}/rollout-{day.replace('/', '-')}T02-08-12-{thread}.jsonl"
+
+
+@pytest.mark.parametrize("given", ["session", "sub-agent"])
+@pytest.mark.parametrize("day", ["2026/11/18", "2026/11/20"])
+def test_sub_agents_become_children(write: Write, home: str, opened: Opened, given: str, day: str) -> None:
+    main = write(rollout(MAIN), (RECORDED / "codex-agents.jsonl").read_bytes())
+    agent = write(rollout(AGENT, day), (RECORDED / "codex-sub-agent.jsonl").read_bytes())
+    other = {"type": "session_meta", "payload": {"id": "0f" + MAIN[2:], "session_id": "0f" + MAIN[2:]}}
+    write(rollout("0f" + MAIN[2:]), [other])
+    resumed = time.mktime(time.strptime(f"{day} 12", "%Y/%m/%d %H"))
+    os.utime(main, (resumed, resumed))
+    reports = take_in(main if given == "session" else agent, Destination(home))
+    assert [(report.session, report.parent) for report in reports] == [(MAIN, ""), (f"{MAIN}--{AGENT}", MAIN)]
+    (child,) = read_children(opened(MAIN).history)
+    assert (child.name, child.handoff, child.result) == (AGENT, "Say hello as codex child.", "Hello from the child.")
+    asked = [message for message in opened(f"{MAIN}--{AGENT}").messages() if message.role == "user"]
+    assert [writer_of(message) for message in asked] == ["harness", "agent", "harness"]
+    assert [report.session for report in take_in(main, Destination(home))] == [MAIN]
+
+
+def test_a_sub_agent_without_the_file_of_its_session_is_linked_later(write: Write, home: str, opened: Opened) -> None:
+    agent = write(rollout(AGENT), (RECORDED / "codex-sub-agent.jsonl").read_bytes())
+    assert [report.session for report in take_in(agent, Destination(home))] == [f"{MAIN}--{AGENT}"]
+    take_in(write(rollout(MAIN), (RECORDED / "codex-agents.jsonl").read_bytes()), Destination(home))
+    assert [child.name for child in read_children(opened(MAIN).history)] == [AGENT]
+
+
+def test_a_folder_with_sub_agents_lists_only_the_sessions(write: Write, tmp_path: Path) -> None:
+    main = write(rollout(MAIN), (RECORDED / "codex-agents.jsonl").read_bytes())
+    write(rollout(AGENT), (RECORDED / "codex-sub-agent.jsonl").read_bytes())
+    assert find_files("codex", str(tmp_path / "from")) == [main]

@@ -10,7 +10,16 @@ from daypack.history.layout import safe_name
 from daypack.history.sessions import DEFAULT_AGENT
 from daypack.importers.format_detection import HEAD_LINES, Sample, detect_formats, read_sample
 from daypack.importers.lines import FileLines, MemoryLines, unreadable
-from daypack.importers.readers import claude_code, codex, codex_tui_log, copilot, openai_chat, qwen, swe_agent
+from daypack.importers.readers import (
+    claude_code,
+    codex,
+    codex_threads,
+    codex_tui_log,
+    copilot,
+    openai_chat,
+    qwen,
+    swe_agent,
+)
 from daypack.importers.transcript import (
     EXTRA_ROWS,
     ExtraRows,
@@ -122,7 +131,7 @@ def find_parent(path: str) -> str | None:
     """Return the transcript of the session that a sub-agent's transcript belongs to; None if there is none."""
     folder = claude_code.session_folder(path)
     if folder is None:
-        return None
+        return codex_threads.find_session(path)
     return next((main for main in (f"{folder}.jsonl", qwen.main_file(path)) if os.path.isfile(main)), None)
 
 
@@ -184,15 +193,33 @@ def _sub_agents(folder: str) -> Iterator[str]:
 def _codex(sample: Sample, session: str | None) -> Iterator[Transcript]:
     rows = sample.rows
     is_tui_log = any(map(codex_tui_log.is_row, rows))
-    logged_id = codex_tui_log.session_id(rows) if is_tui_log else None
-    name = logged_id or codex.session_id(sample.path, rows)
+    if not is_tui_log:
+        name, agent = codex.session_id(sample.path, rows)
+        transcript = _codex_transcript(sample, (name, agent), safe_name(session or name))
+        agents = () if agent else tuple(codex_threads.find_sub_agents(sample.path, name))
+        yield transcript._replace(sub_agents=agents)
+        return
+    name = codex_tui_log.session_id(rows) or codex.session_id(sample.path, rows)[0]
     # The rollout and the TUI log of a session contain the same messages: they need different sources.
-    source = f"{codex.FORMAT}-tui-log:{name}" if is_tui_log else f"{codex.FORMAT}:{name}"
-    origin = Origin(codex.FORMAT, sample.path, source)
-    reader = partial(codex_tui_log.CodexTuiLog, origin) if is_tui_log else partial(codex.Codex, origin)
-    model = codex_tui_log.first_model(rows) if is_tui_log else codex.first_model(rows)
-    cwd = codex_tui_log.first_cwd(rows) if is_tui_log else codex.first_cwd(rows)
+    origin = Origin(codex.FORMAT, sample.path, f"{codex.FORMAT}-tui-log:{name}")
+    model, cwd = codex_tui_log.first_model(rows), codex_tui_log.first_cwd(rows)
+    reader = partial(codex_tui_log.CodexTuiLog, origin)
     yield Transcript(origin, safe_name(session or name), FileLines(sample.path), reader, model, cwd)
+
+
+def _codex_transcript(sample: Sample, ids: tuple[str, str], parent: str) -> Transcript:
+    name, agent = ids
+    source = f"{codex.FORMAT}:{name}/{agent}" if agent else f"{codex.FORMAT}:{name}"
+    origin = Origin(codex.FORMAT, sample.path, source)
+    return Transcript(
+        origin,
+        child_session_name(parent, agent) if agent else parent,
+        FileLines(sample.path),
+        partial(codex.Codex, origin, agent=agent),
+        codex.first_model(sample.rows),
+        codex.first_cwd(sample.rows),
+        (parent, safe_name(agent)) if agent else None,
+    )
 
 
 def _openai(sample: Sample, session: str | None) -> Iterator[Transcript]:
@@ -266,6 +293,7 @@ FORMATS = {
 # Formats with files of sub-agents: how their ids are read, and a transcript is made.
 _WITH_SUB_AGENTS = {
     claude_code.FORMAT: (claude_code.session_id, _claude_transcript),
+    codex.FORMAT: (codex.session_id, _codex_transcript),
     qwen.FORMAT: (qwen.session_id, _qwen_transcript),
 }
 ENDINGS = tuple(sorted({ending for each in FORMATS.values() for ending in each.endings}))

@@ -38,13 +38,14 @@ from daypack.importers.transcript import (
 )
 from daypack.importers.window_events import WindowEvents, WindowStep
 from daypack.session import Session
-from daypack.types.authority import QUOTED, is_quoted, without_marks
+from daypack.types.authority import QUOTED, is_quoted, without_marks, writer_of
 from daypack.types.history import Message
 
 OpenSession = Callable[[str, str | None], Session]  # opens or creates a session, given its name and model
 _BATCH_MESSAGES = 1000
 _BATCH_STEPS = 5000
 _BATCH_BYTES = 8 << 20
+_FIRST_MESSAGES = 50  # of a child, among which its task is
 _WAIT_SECONDS = 600.0  # for another import into the session: a transcript of 1 GB takes three minutes
 
 
@@ -111,13 +112,20 @@ def importing(session: Session) -> AbstractContextManager[None]:
 
 def record_child(parent: Session, name: str, child: Session) -> bool:
     """Store a child session's first question and last answer with its parent; return False if nothing changed."""
-    handoff = next((message.text for message in child.messages() if message.role == "user"), None)
+    handoff = _first_question(child)
     result = _last_answer(child)
     recorded = [known for known in read_children(parent.history) if known.name == name]
     if recorded and (recorded[0].handoff, recorded[0].result) == (handoff, result):
         return False
     put_child(parent.history, name, handoff=handoff, result=result)
     return True
+
+
+def _first_question(session: Session) -> str | None:
+    """Return the first message of the user or the parent; what the program wrote only if there is no other."""
+    asked = [message for message in session.messages(1, _FIRST_MESSAGES) if message.role == "user"]
+    chosen = next((message for message in asked if writer_of(message) in (None, "agent")), None)
+    return (chosen or asked[0]).text if asked else None
 
 
 def _last_answer(session: Session) -> str | None:

@@ -10,8 +10,10 @@ back stay in history, and an event lists them.
 import os
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
+from daypack.importers.readers.codex_threads import thread_of
 from daypack.importers.readers.openai_responses import ITEMS, ResponseItems
 from daypack.importers.readers.writers import codex_writers, tag_writer
 from daypack.importers.transcript import (
@@ -44,15 +46,14 @@ def is_row(row: Row) -> bool:
     )
 
 
-def session_id(path: str, head: Sequence[Row]) -> str:
-    """Return the session id."""
+def session_id(path: str, head: Sequence[Row]) -> tuple[str, str]:
+    """Return the session id, and the id of the thread if the file is that of a sub-agent."""
     for row in head:
-        if row.fields.get("type") == "session_meta" and (name := text_of(object_of(row.fields["payload"]).get("id"))):
-            return name
+        if row.fields.get("type") == "session_meta" and (thread := thread_of(object_of(row.fields["payload"]))):
+            return (thread.parent, thread.id) if thread.parent else (thread.id, "")
     stem = os.path.basename(path).removesuffix(".zst").removesuffix(".jsonl")
-    if uuid := _UUID_AT_END.search(stem):
-        return uuid[0]
-    return stem
+    uuid = _UUID_AT_END.search(stem)
+    return (uuid[0] if uuid else stem), ""
 
 
 def first_model(head: Sequence[Row]) -> str | None:
@@ -66,10 +67,11 @@ def first_cwd(head: Sequence[Row]) -> str | None:
 
 
 class Codex:
-    """Reads the rows of one rollout file."""
+    """Reads the rows of one rollout file; `agent` is set for the file of a sub-agent."""
 
-    def __init__(self, origin: Origin, store_blob: StoreBlob) -> None:
-        self._items = ResponseItems(origin, store_blob, _item, codex_writers)
+    def __init__(self, origin: Origin, store_blob: StoreBlob, agent: str = "") -> None:
+        writers = partial(codex_writers, user="agent" if agent else None)
+        self._items = ResponseItems(origin, store_blob, _item, writers)
 
     def observe(self, row: Row) -> None:
         """See a row that an earlier import stored: it may name the model of later rows."""

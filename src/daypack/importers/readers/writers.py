@@ -76,8 +76,12 @@ def mark_parts(content: str | list[dict[str, Any]], writers: Sequence[Writer | N
     return Written()
 
 
-def codex_writers(item: dict[str, Any]) -> list[Writer | None]:
-    """Return who wrote each part of a message of Codex."""
+def codex_writers(item: dict[str, Any], user: Writer | None = None) -> list[Writer | None]:
+    """Return who wrote each part of a message of Codex; `user` is who speaks in the place of the user."""
+    return [writer or user for writer in _codex_writers(item)]
+
+
+def _codex_writers(item: dict[str, Any]) -> list[Writer | None]:
     parts = list_of(item.get("content"))
     recorded = list_of(object_of(item.get("internal_chat_message_metadata_passthrough")).get("content_item_metadata"))
     if len(recorded) == len(parts):
