@@ -83,9 +83,9 @@ def test_the_server_is_daypack_else_uvx_and_its_tools_are_loaded_at_once(tmp_pat
     assert server["alwaysLoadTools"] is True  # Qwen Code
     assert run(command, tmp_path).returncode == 127
     write_program(tmp_path, "uvx")
-    assert run(command, tmp_path).stdout == "uvx daypack mcp\n"
+    assert run(command, tmp_path).stdout == "uvx daypack mcp --with-hooks\n"
     write_program(tmp_path, "daypack")
-    assert run(command, tmp_path).stdout == "daypack mcp\n"
+    assert run(command, tmp_path).stdout == "daypack mcp --with-hooks\n"
 
 
 def test_no_command_depends_on_variables_that_only_some_agents_expand() -> None:

@@ -44,8 +44,9 @@ def print_difference(session: Session, before: Call, after: Call, args: argparse
         for line in _between_lines(session, between, width):
             print(line)
         print_note(unknown_note(after if after.content == "unknown" else before))
-    hint = f"`daypack explain {{}} --event {after.event}` lists what is in the later call"
-    print_note(next_commands(args.session, hint))
+    if after.content != "unknown":
+        hint = f"`daypack explain {{}} --event {after.event}` lists what is in the later call"
+        print_note(next_commands(args.session, hint))
     return 0
 
 

@@ -35,6 +35,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     place.add_argument(
         "--agent", default=agent, help="agent the session belongs to (default: DAYPACK_AGENT or 'default')"
     )
+    place.add_argument(
+        "--with-hooks",
+        action="store_true",
+        help="hooks capture this agent's sessions: do not ask the model to keep the document",
+    )
     add_log_options(parser)
     writing = parser.add_argument_group("options of install")
     writing.add_argument("--user-wide", action="store_true", help="Claude Code: ~/.claude.json instead of ./.mcp.json")
@@ -76,7 +81,8 @@ def _serve(args: argparse.Namespace) -> NoReturn:
     default, project = _find_default(args, place, given, configured)
     toolset = Toolset(without=without, open_session=(lambda: session) if session else None, default_memory=default)
     log.configure(args.log_level, args.log_format)
-    router = Router(toolset, open_memories, os.path.join(place.folder, "prompts"))
+    prompts = os.path.join(place.folder, "prompts")
+    router = Router(toolset, open_memories, prompts, with_hooks=args.with_hooks)
     serve(router, Observer(slow_ms=args.slow_ms, user=args.user))
 
 

@@ -195,11 +195,13 @@ def _print_observed_hints(args: argparse.Namespace, entries: Sequence[_Entry], *
     if unknown:
         which = "these calls" if len(unknown) == len(calls) else "calls named msg-…"
         print_note(f"what {which} contained is unknown: {program_name(unknown[-1].program)} recorded only their usage")
-    newest = calls[-1].event
-    hints = [f"`daypack explain {{}} --event {newest}` lists what is in it"]
+    hints = [
+        f"`daypack explain {{}} --event {call.event}` lists what is in it" for call in calls[-1:] if call not in unknown
+    ]
     if len(calls) > 1:
         hints.append("`daypack diff {}` compares the newest two")
-    print_note(next_commands(args.session, *hints))
+    if hints:
+        print_note(next_commands(args.session, *hints))
 
 
 def _sum(calls: Sequence[Call]) -> str:

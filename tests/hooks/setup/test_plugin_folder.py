@@ -36,10 +36,10 @@ def test_the_command_finds_the_program_by_its_path_then_on_path(tmp_path: Path) 
     program = Program((str(own),), (("DAYPACK_HOME", "/a 'b'"),))
     put(on_path, "on path")
     assert run(program.hook, tmp_path, "{}").stdout == "on path /a 'b' hook\n{}"
-    assert run(program.server, tmp_path).stdout == "on path /a 'b' mcp\n"
+    assert run(program.server, tmp_path).stdout == "on path /a 'b' mcp --with-hooks\n"
     put(own, "own")
     assert run(program.hook, tmp_path, "{}").stdout == "own /a 'b' hook\n{}"
-    assert run(program.server, tmp_path).stdout == "own /a 'b' mcp\n"
+    assert run(program.server, tmp_path).stdout == "own /a 'b' mcp --with-hooks\n"
 
 
 def test_an_installed_program_that_is_gone_is_not_replaced_by_a_download(tmp_path: Path) -> None:

@@ -336,3 +336,10 @@ def test_what_is_no_character_is_refused_in_a_document(offer: Router, escape: by
     assert "error" in told or told["result"]["isError"]
     assert "U+" in str(told) or "lone surrogate" in str(told)
     assert offer.memories().get_context(memory_id).version == 1
+
+
+def test_where_hooks_capture_the_session_the_model_is_not_asked_to_keep_the_document(home: str) -> None:
+    with Process(home, "--with-hooks") as process:
+        asked = process.ask(initialize())["result"]["instructions"]
+    assert "search_memories" in asked
+    assert "put_context" not in asked

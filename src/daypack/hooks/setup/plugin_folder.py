@@ -21,6 +21,7 @@ _HOOKS = f"{PLUGIN}/hooks/hooks.json"
 _MANIFEST = f"{PLUGIN}/.claude-plugin/plugin.json"
 _QWEN_MANIFEST = f"{PLUGIN}/qwen-extension.json"
 _QWEN_FIELDS = ("name", "version", "description", "mcpServers")
+_SERVER = "mcp --with-hooks"
 _TOOL_EVENT = "PostToolUse"
 _TOOL_SECONDS = 5
 
@@ -48,8 +49,8 @@ class Program(NamedTuple):
     @property
     def server(self) -> str:
         """The shell script of the MCP server."""
-        last = "" if self.words else "else exec uvx daypack mcp; "
-        return f"{self._exports}{self._branches('mcp', 'exec ')}; {last}fi"
+        last = "" if self.words else f"else exec uvx daypack {_SERVER}; "
+        return f"{self._exports}{self._branches(_SERVER, 'exec ')}; {last}fi"
 
     @property
     def _exports(self) -> str:

@@ -19,6 +19,11 @@ _WORKFLOW = (
     "worth keeping with add_entry; look things up with search_memories. After about six new entries, and before the "
     "session ends, call await_consistency, then put_context with the whole updated document."
 )
+_WORKFLOW_WITH_HOOKS = (
+    "Memory that lasts across sessions. daypack itself captures what is said in this session, keeps the memory's "
+    "document and adds it to your window at the start. Look things up with search_memories; store with add_entry only "
+    "what must not be missed."
+)
 _FIND_MEMORY = (
     f"The user's memories and their ids are listed in the resource {MEMORIES}. If you have no memory_id and cannot "
     "read resources, ask the user for it or create a memory with create_memory."
@@ -59,7 +64,10 @@ class Router:
         toolset: Toolset,
         open_memories: "Callable[[], Memories]",
         prompts_folder: str,
+        *,
+        with_hooks: bool = False,
     ) -> None:
+        """`with_hooks`: the agent's hooks capture the session, so that the model need not keep the document."""
         self._toolset = toolset
         self._open_memories = open_memories
         self._memories: Memories | None = None
@@ -68,7 +76,7 @@ class Router:
         which = _FIND_MEMORY
         if default := toolset.default_memory:
             which = f"Use the memory {default} unless the user names another: for it, memory_id may be left out."
-        self.instructions = f"{_WORKFLOW} {which}"
+        self.instructions = f"{_WORKFLOW_WITH_HOOKS if with_hooks else _WORKFLOW} {which}"
         self.tools = toolset.names
         self._routes: dict[str, Callable[[Params], Job]] = {
             "tools/list": self._list_tools,
