@@ -133,3 +133,29 @@ def test_plain_statements_give_way_to_decisions_and_tasks() -> None:
     assert found["Decisions"] == ["- User and others decided to rent hall seven"]
     assert found["Open tasks"] == ["- [ ] Sign the lease"]
     assert len(found["Facts"]) == 6
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Implement the following plan:",
+        "Please check `rows.py`:",
+        "TODO: fix these:",
+        "请修改 `rows.py`：",
+        "Test cases:",
+        "# Update the importer",
+        "### Add the docs",
+        "Fix the importer\n================",
+    ],
+)
+def test_a_heading_and_an_introduction_of_a_list_are_no_tasks(text: str) -> None:
+    assert learnt(f"{text}\n\nThe parser is written in Rust.") == {"Facts": ["- The parser is written in Rust"]}
+
+
+def test_the_items_below_an_introduction_and_tasks_with_a_colon_within_are_tasks() -> None:
+    text = "Implement the following plan:\n- Add the index to orders\n- Drop the old table"
+    assert learnt(text) == {"Open tasks": ["- [ ] Add the index to orders", "- [ ] Drop the old table"]}
+    assert learnt("Add a header `Accept:`") == {"Open tasks": ["- [ ] Add a header `Accept:`"]}
+    assert learnt("Please update the tracker: it is stale.") == {
+        "Open tasks": ["- [ ] Update the tracker: it is stale"]
+    }

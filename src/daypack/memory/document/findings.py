@@ -73,6 +73,7 @@ _MAX_SPOKEN = 16  # sentences: longer texts are usually pasted, and only what is
 _NAME_CHARS = 60
 _NAMING_WORDS = 6
 
+_HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t].*$|^.*\S.*\n[ \t]{0,3}={3,}[ \t]*$", re.MULTILINE)
 _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _QUOTING = ("**", '"', "“", "「")
 # English that is too short to be detected: "Order number is 4".
@@ -134,10 +135,11 @@ class _Speech(NamedTuple):
 def _read_speech(entry: RawEntry) -> _Speech | None:
     if (entry.role or "").lower() in ("tool", "system"):
         return None
-    text = prose(strip_quotations(strip_blocks(entry.text)))
+    own = strip_quotations(strip_blocks(entry.text))
+    text = prose(own)
     spoken: list[str] = []
     listener = ""
-    for sentence in sentences(text):
+    for sentence in sentences(prose(_HEADING.sub("", own)) if _HEADING.search(own) else text):
         words, name = strip_lead_in(" ".join(sentence.text.split()))
         listener = listener or name
         if words and len(words) <= _MAX_SENTENCE_CHARS and not words.startswith(_QUOTING) and not is_filler(words):
@@ -202,6 +204,8 @@ class _Reader:
         if bare and (bare.end() == len(sentence) or (sentence[bare.end()] == "," and not ONLY_PARTLY.search(sentence))):
             yield Finding("Open tasks", sentence, done="bare")
             return
+        if sentence.rstrip().endswith((":", "：")):
+            return  # it introduces a list: the items say what is to be done
         if self._is_assistant and not (AGREED.search(sentence) or DONE.search(sentence)):
             return  # an assistant explains and proposes; only agreements and completed tasks last
         labelled = None if self._is_assistant else self._labelled(sentence)
@@ -213,7 +217,7 @@ class _Reader:
         if task:
             yield task
             return
-        if cues.asks or cues.doubt >= 1.0 or cues.chatter >= 0.6 or sentence.rstrip().endswith((":", "：")):
+        if cues.asks or cues.doubt >= 1.0 or cues.chatter >= 0.6:
             return
         if DONE.search(sentence) and not NOT_DONE.search(sentence):
             yield Finding("Open tasks", sentence, done="stated")
