@@ -43,6 +43,8 @@ ANA = Voices("Ana", "Sam", "Maria")
         ("I put it there.", "quote", "I put it there."),
         ("That one is mine.", "quote", "That one is mine."),
         ("So do I.", "quote", "So do I."),
+        ("we fail build 😭", "quote", "we fail build 😭"),
+        ("We use Postgres 16.", "claim", "Ana and others use Postgres 16."),
         ("17 Aug 2025.", "quote", "17 Aug 2025."),
     ],
 )

@@ -160,8 +160,10 @@ def _name_subject(text: str, subject: re.Match[str], voices: Voices) -> str | No
     at, verb, adverb = (subject.end(), "", "") if short else _verb_after(text, subject.end())
     if short:
         form = (_SHORT_PLURAL if pronoun == "we" else _SHORT).get(short, "")
-    elif pronoun == "we" or verb in MODALS or (is_past(verb) and verb not in SINGULAR):
+    elif verb in MODALS or (is_past(verb) and verb not in SINGULAR):
         form = verb
+    elif pronoun == "we":
+        form = verb if verb in SINGULAR or verb in PRESENT else ""
     else:
         form = SINGULAR.get(verb) or (f"{verb}s" if verb in PRESENT else "")
     rest = name_people(text[at:], voices)
