@@ -101,6 +101,20 @@ def test_what_the_agent_says_between_its_calls_is_not_captured(project: Project)
     assert project.entries() == [PORT, ANSWER]
 
 
+def test_short_commands_and_words_that_were_said_before_are_not_captured(project: Project) -> None:
+    transcript = project.transcript("s-1")
+    for said in ("commit", "Commit!", "run tests", "use Postgres", "restart web2", "先备份数据库。", PORT):
+        transcript.user(said)
+    kept = ["use Postgres", "restart web2", "先备份数据库。", PORT]
+    talk(transcript)
+    project.send("Stop", transcript)
+    assert project.entries() == [*kept, ANSWER]
+    transcript.user("use  postgres")
+    talk(transcript, PORT.upper(), "The port is as before.")
+    project.send("Stop", transcript)
+    assert project.entries() == [*kept, ANSWER, "The port is as before."]
+
+
 def test_taking_in_again_adds_only_what_is_new(project: Project) -> None:
     transcript = project.transcript("s-1")
     talk(transcript)

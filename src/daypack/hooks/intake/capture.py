@@ -1,19 +1,30 @@
 """Capture of a coding agent's session: which of its words go into the project's memory.
 
-The user's own words, and the agent's last word before the user speaks again. Not what the agent says between two tool
-calls, nor acknowledgements, nor what hosts and daypack put into a message: a memory that fills with those finds less.
+The user's own words, each once, and the agent's last word before the user speaks again. Not what the agent says between
+two tool calls, nor acknowledgements and commands of one or two words ("commit"), nor what hosts and daypack put into a
+message: a memory that fills with those finds less.
 """
 
+import re
 from contextlib import suppress
 
 from daypack.derived.compaction.utterances import spoken_words, user_words
 from daypack.errors import MemoryMissing
 from daypack.history.layout import Home
+from daypack.history.lines import ROLE_SHIFT
 from daypack.memory.keeper import is_informative
 from daypack.memory.limits import FLUSH_EVERY
 from daypack.memory.project.memory import USER
 from daypack.session import Session
+from daypack.text.literals import literals
 from daypack.types.history import Message
+from daypack.types.kinds import ROLES
+
+_COMMAND_WORDS = 2
+_LOOKED_BACK = 4_000  # messages, for words that were captured before
+_WORD = re.compile(r"[^\W_][\w'’.-]*")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_USER = ROLES.index("user") + 1
 
 
 def capture_session(session: Session, *, end: bool = False) -> int:
@@ -23,6 +34,7 @@ def capture_session(session: Session, *, end: bool = False) -> int:
     many.
     """
     try:
+        words_of = _Words(session)
         added = session.capture(words=words_of)
         if session.bound.has_changes and (end or any(entry.seq % FLUSH_EVERY == 0 for entry in added)):
             session.capture(end=True, words=words_of)
@@ -45,12 +57,36 @@ def index_entries(home: Home, memory_id: str) -> None:
         index.catch_up()
 
 
-def words_of(message: Message) -> str:
-    """Return the words of a message that are worth an entry; empty if none are."""
-    if message.role == "user":
-        words = user_words(message)
-    elif message.tool_calls:
-        return ""
-    else:
-        words = spoken_words(message)
-    return words if words and is_informative(words) else ""
+class _Words:
+    """Chooses the words of a message that are worth an entry; empty if none are, or if the user said them before."""
+
+    def __init__(self, session: Session) -> None:
+        self._said: dict[str, int] = {}  # by the words: the message that said them first
+        reader = session.history.messages.reader
+        stop = reader.position(session.bound.binding.captured_through + 1)
+        slots = reader.slots(max(0, stop - _LOOKED_BACK), stop)
+        for message in reader.pick([slot.seq for slot in slots if slot.flags >> ROLE_SHIFT & 7 == _USER]):
+            self._said.setdefault(_plain(message.text), message.seq)
+
+    def __call__(self, message: Message) -> str:
+        if message.role == "user":
+            words = user_words(message)
+            if words and self._said.setdefault(_plain(message.text), message.seq) < message.seq:
+                return ""
+        elif message.tool_calls:
+            return ""
+        else:
+            words = spoken_words(message)
+        return words if words and not _is_command(words) and is_informative(words) else ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _is_command(text: str) -> bool:
+    """Return True for one or two words without a name, number or path: "commit", "run it"."""
+    words = _WORD.findall(text)
+    if len(words) > _COMMAND_WORDS or _UNSPACED.search(text) or literals(text):
+        return False
+    return all(word.islower() for word in words[1:])  # a capital within a sentence: a name
