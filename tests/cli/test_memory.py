@@ -11,7 +11,9 @@ import pytest
 from memory_server import start_server
 
 from daypack.history.layout import find_home
+from daypack.memory.search.lookup import WORDS
 from daypack.memory.tools import open_memory
+from daypack.search.lexical import Lexical
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -199,6 +201,14 @@ def test_importing_what_is_here_says_what_was_added(command: Command, memory_id:
     assert again.stdout.strip() == memory_id
     assert "already exists" in again.stderr
     assert again.stderr.endswith("0 entries, 0 documents\n")
+
+
+def test_an_imported_memory_is_indexed(command: Command, home: str, memory_id: str) -> None:
+    for number in range(3):
+        command("memory", "add", "launch", f"{number}: {SAID}")
+    command("memory", "export", "launch", "out.jsonl")
+    copy = command("memory", "import", "out.jsonl", "--title", "copy").stdout.strip()
+    assert Lexical(os.path.join(find_home(home).memory_indexes, copy, WORDS)).newest == 3
 
 
 def test_text_may_stand_behind_options(command: Command, memory_id: str) -> None:

@@ -4,11 +4,14 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
 from daypack.cli.input import read_bytes
 from daypack.cli.terminal import Progress, counted, json_text, print_note, safe_line
+from daypack.errors import StorageFailed
+from daypack.memory.store.port import StoreFeed
 from daypack.memory.tools import Memories
 
 
@@ -56,6 +59,7 @@ def import_archive(memories: Memories, args: argparse.Namespace) -> int:
     before = {memory.memory_id: memory.stats for memory in memories.memories()}
     memory = memories.import_memory(lines(), title=args.title)
     progress.clear()
+    _index(memories, memory.memory_id)
     print(json_text(memory) if args.json else memory.memory_id)
     if not args.json:
         existing = before.get(memory.memory_id)
@@ -65,3 +69,10 @@ def import_archive(memories: Memories, args: argparse.Namespace) -> int:
             entries, documents = entries - existing.entries, documents - existing.documents
         print_note(f"{counted(entries, 'entry', 'entries')}, {counted(documents, 'document')}")
     return 0
+
+
+def _index(memories: Memories, memory_id: str) -> None:
+    """Index what was imported: hooks of coding agents find what is indexed, and index only a few entries themselves."""
+    feed = StoreFeed(memories.backend.store, memories.user, memory_id)
+    with suppress(StorageFailed), memories.backend.indexes.use(feed) as index:  # what is stored, a search indexes
+        index.add_words()

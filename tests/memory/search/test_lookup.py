@@ -1,13 +1,15 @@
 """A look into a memory without opening it: the document and a search by words; nothing is written."""
 
 import os
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 import daypack
 from daypack.history.layout import Home, find_home
-from daypack.memory.search.lookup import MemoryLookup
+from daypack.memory.search.lookup import INDEXED, WORDS, MemoryLookup
+from daypack.memory.store.port import NewEntry
 from daypack.types.memory import About
 
 ENTRIES = [
@@ -85,3 +87,47 @@ def test_an_entry_that_was_erased_after_it_was_indexed_is_not_found(home: Home, 
         entry = memories.search_memories(memory_id, "port of the staging database").entries[0]
         memories.backend.store.erase_entry("local", memory_id, entry.entry_id)
     assert look(home, memory_id).search("port of the staging database", 3, without_session="") == []
+
+
+def test_what_was_stored_since_the_last_search_is_found(home: Home, memory_id: str) -> None:
+    with daypack.open_memory(home=home.root) as memories:
+        memories.add_entry(memory_id, "The nightly export of invoices runs on the machine called heron.")
+    hits = look(home, memory_id).search("On which machine does the export of invoices run?", 3, without_session="")
+    assert [hit.entry.raw_entry for hit in hits[:1]] == [
+        "The nightly export of invoices runs on the machine called heron."
+    ]
+
+
+def test_a_memory_that_was_never_searched_is_found(home: Home) -> None:
+    with daypack.open_memory(home=home.root) as memories:
+        memory_id = memories.create_memory("new").memory_id
+        for text, session in ENTRIES:
+            memories.add_entry(memory_id, text, about=About(session=session))
+    hits = look(home, memory_id).search("Which port has the staging database?", 3, without_session="")
+    assert hits[0].entry.raw_entry == ENTRIES[0][0]
+    with daypack.open_memory(home=home.root) as memories:  # a search goes on with the same index
+        assert memories.search_memories(memory_id, "who renamed OrderImporter").entries[0].raw_entry == ENTRIES[1][0]
+
+
+def test_a_lookup_indexes_a_bounded_number_of_entries(home: Home, memory_id: str) -> None:
+    with daypack.open_memory(home=home.root) as memories:
+        memories.backend.store.add(
+            "local", memory_id, [NewEntry(raw=f"Ticket {n} was closed.", summary="closed") for n in range(INDEXED)]
+        )
+        memories.add_entry(memory_id, "The nightly export of invoices runs on the machine called heron.")
+    query = "On which machine does the nightly export of invoices run?"
+    assert look(home, memory_id).search(query, 3, without_session="") == []
+    assert look(home, memory_id).search(query, 3, without_session="")  # the next one goes on
+
+
+def test_an_index_that_another_process_writes_to_is_searched_as_it_is(home: Home, memory_id: str) -> None:
+    with daypack.open_memory(home=home.root) as memories:
+        memories.add_entry(memory_id, "The nightly export of invoices runs on the machine called heron.")
+    writer = sqlite3.connect(os.path.join(home.memory_indexes, memory_id, WORDS), isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    try:
+        memory = look(home, memory_id)
+        assert memory.search("Which port has the staging database?", 3, without_session="")
+        assert memory.search("On which machine does the export of invoices run?", 3, without_session="") == []
+    finally:
+        writer.close()

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from daypack.errors import DaypackError, StorageFailed
 from daypack.files.atomic import discard
-from daypack.memory.search.lookup import WORDS
+from daypack.memory.search.lookup import WORDS, entry_doc
 from daypack.memory.search.skipped import Skipped
 from daypack.memory.search.vectors import EntryVectors, VectorQuery
 from daypack.memory.store.port import next_after, split_damaged
@@ -154,6 +154,15 @@ class Index:
 
         return self._retry_once(work)
 
+    def add_words(self) -> None:
+        """Index the words of what was stored since the last update; vectors, which may cost more, are left out."""
+
+        def work() -> None:
+            known, there = self._compare(documents=False)
+            self._add_entries(known.entries, there.entries, None)
+
+        self._retry_once(work)
+
     def covers(self, entries: int, documents: int) -> bool:
         """Return True if a search finds everything up to these numbers; it indexes a few missing entries itself."""
 
@@ -187,7 +196,7 @@ class Index:
             self._last_batch = newest, batch
             entries, damaged = split_damaged(batch)
             self._skipped.add(damaged)
-            added = self._words.add(_entry_doc(entry) for entry in entries if entry.seq > newest) if entries else 0
+            added = self._words.add(entry_doc(entry) for entry in entries if entry.seq > newest) if entries else 0
             newest = max(added, next_after(batch, newest))
         return newest
 
@@ -329,18 +338,6 @@ def erase_index(folder: str) -> None:
                 discard(path)
         with suppress(OSError):
             os.rmdir(folder)
-
-
-def _entry_doc(entry: Entry) -> Doc:
-    return Doc(
-        entry.seq,
-        entry.raw_entry,
-        entry.author or "",
-        entry.role or "",
-        entry.at or entry.created_at,
-        entry.session or "",
-        entry.summary if is_paraphrase(entry.raw_entry, entry.summary) else "",
-    )
 
 
 def _rate(ranked: Ranked, matches: WordMatches, closeness: Closeness | None) -> RankedEntry:

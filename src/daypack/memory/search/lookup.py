@@ -1,20 +1,30 @@
 """Looks into a memory from a process that has a tenth of a second: its document, and a search by words.
 
-`open_memory` costs as much as the rest of a hook. Here nothing is written, created or brought up to date: what is not
-indexed yet is not found, and a memory that does not exist (any more) has no document and no entries.
+`open_memory` costs as much as the rest of a hook. Here only a few of the entries that were stored since the last search
+are indexed, and no process is waited for: the rest is found after a search, or at the end of the agent's turn. A memory
+that does not exist (any more) has no document and no entries.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import takewhile
 from typing import NamedTuple
 
-from daypack.errors import Damaged, MemoryMissing
+from daypack.errors import Damaged, MemoryMissing, StorageFailed
 from daypack.history.layout import Home
 from daypack.memory.store.sqlite import SqliteStore
 from daypack.search.floor import EXAMINED, relevant
+from daypack.search.indexing import Doc
 from daypack.search.lexical import Hit, Lexical
+from daypack.search.words import is_paraphrase
+from daypack.types.deadline import Deadline
 from daypack.types.memory import PLACEHOLDER, Entry
 
 WORDS = "words.sqlite"  # in the folder of an index
+INDEXED = 200  # entries that a lookup indexes, at most …
+_INDEXED_CHARS = 60_000  # … and until they have so many characters
+_WAITING_SECONDS = 0.02  # for a process that writes to the index
 _OVERSAMPLING = 3  # hits beyond those asked for, because some are skipped
 
 
@@ -51,10 +61,18 @@ class MemoryLookup:
 
     def search(self, query: str, limit: int, *, without_session: str) -> list[FoundEntry]:
         """Return the entries of other sessions that clear the relevance floor, best first."""
-        if self._store is None or not os.path.exists(self._words):
+        if self._store is None:
+            return []
+        try:
+            newest = self._store.newest(self._user, self._memory_id).entries
+        except MemoryMissing:
+            return []
+        if not newest:
             return []
         words = Lexical(self._words)
         try:
+            with suppress(StorageFailed):  # another process writes to the index: what it has is searched
+                self._catch_up(self._store, words, newest)
             ranked = words.search(query, limit=max(EXAMINED, _OVERSAMPLING * limit))
         finally:
             words.close()
@@ -72,7 +90,42 @@ class MemoryLookup:
         # The floor again: what made the answer relevant may have been said in the session that is left out.
         return relevant(found)[:limit]
 
+    def _catch_up(self, store: SqliteStore, words: Lexical, newest: int) -> None:
+        """Index the next entries. A damaged one ends it: a search notes what its index lacks."""
+        known = words.newest
+        if known >= newest:
+            return
+        batch = store.after(self._user, self._memory_id, known, INDEXED)
+        intact = takewhile(lambda entry: isinstance(entry, Entry), batch)
+        docs = list(_first([entry_doc(entry) for entry in intact if isinstance(entry, Entry)]))
+        if docs:
+            with words.waiting(Deadline.after(_WAITING_SECONDS)):
+                words.add(docs)
+
     def close(self) -> None:
         """Close the store."""
         if self._store is not None:
             self._store.close()
+
+
+def entry_doc(entry: Entry) -> Doc:
+    """Return an entry as it is indexed."""
+    return Doc(
+        entry.seq,
+        entry.raw_entry,
+        entry.author or "",
+        entry.role or "",
+        entry.at or entry.created_at,
+        entry.session or "",
+        entry.summary if is_paraphrase(entry.raw_entry, entry.summary) else "",
+    )
+
+
+def _first(docs: list[Doc]) -> Iterator[Doc]:
+    """Yield texts until they are long enough; at least one."""
+    chars = 0
+    for doc in docs:
+        yield doc
+        chars += len(doc.text)
+        if chars >= _INDEXED_CHARS:
+            return
