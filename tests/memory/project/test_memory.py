@@ -92,6 +92,35 @@ def test_another_name_is_another_memory_and_no_name_is_the_projects_own_again(pl
     assert project_memory(place, find_project(str(repository))) == own
 
 
+def test_a_name_in_one_worktree_leaves_the_memory_of_the_others(place: Home, repository: Path, tmp_path: Path) -> None:
+    own = project_memory(place, find_project(str(repository)))
+    git(repository, "worktree", "add", "--quiet", str(tmp_path / "feature"))
+    launch = project_memory(place, name_memory(tmp_path / "feature", '"launch"'))
+    assert launch != own
+    assert project_memory(place, find_project(str(repository)), create=False) == own
+    assert project_memory(place, find_project(str(tmp_path / "feature")), create=False) == launch
+    (tmp_path / "feature" / ".daypack.toml").unlink()
+    assert project_memory(place, find_project(str(tmp_path / "feature")), create=False) == own
+
+
+def test_a_chosen_memory_stays_chosen_while_one_worktree_names_another(
+    memories: Memories, place: Home, repository: Path
+) -> None:
+    chosen = memories.create_memory("chosen").memory_id
+    choose_memory(place, find_project(str(repository)), chosen)
+    assert project_memory(place, name_memory(repository, '"launch"')) != chosen
+    (repository / ".daypack.toml").unlink()
+    assert project_memory(place, find_project(str(repository))) == chosen
+
+
+def test_a_record_that_a_name_replaced_means_the_projects_own_memory(place: Home, repository: Path) -> None:
+    project = find_project(str(repository))
+    own = project_memory(place, project)
+    record = Path(project_folder(place, project), "project.json")
+    record.write_text(json.dumps({**json.loads(record.read_bytes()), "memory_id": "1" * 32, "named": "launch"}))
+    assert project_memory(place, project, create=False) == own
+
+
 def test_a_title_of_two_memories_is_refused_with_their_ids(memories: Memories, place: Home, repository: Path) -> None:
     ids = [memories.create_memory("launch").memory_id for _ in range(2)]
     with pytest.raises(BadInput, match="2 memories have the title 'launch'") as caught:

@@ -2,6 +2,8 @@
 
 home/<uid>/project/<digest of the key>/project.json
     {"key":"/src/app/.git","name":"app","memory_id":"…","named":"","chosen":false}
+home/<uid>/project/<digest of the key>/named-<digest of the name>.json
+    the same for a memory that .daypack.toml names, which one worktree may have and another not
 """
 
 import os
@@ -62,7 +64,7 @@ def expected_memory(home: Home, project: Project) -> str:
         return ""
     stored = read_project_file(home, project)
     if project.memory is not None:
-        return stored.memory_id if stored and stored.named == project.memory else project.memory
+        return stored.memory_id if stored else project.memory
     return stored.memory_id if stored and not stored.named else _own_id("key", project.key)
 
 
@@ -72,8 +74,7 @@ def project_memory(home: Home, project: Project, *, create: bool = True) -> str 
     Without `create` only small files are read: the memory may have been erased since.
     """
     if not create:
-        stored, expected = read_project_file(home, project), expected_memory(home, project)
-        return expected if stored and expected == stored.memory_id else None
+        return expected_memory(home, project) or None if read_project_file(home, project) else None
     from daypack.memory.tools import open_memory  # noqa: PLC0415 — the store costs 100 ms
 
     with open_memory(home=home.root, uid=home.uid, user=USER) as memories:
@@ -126,7 +127,7 @@ def ensure_memory(memories: "Memories", home: Home, project: Project, *, create:
 
 def choose_memory(home: Home, project: Project, memory_id: str | None) -> None:
     """Make a memory the project's, for instance after its repository was moved; None: its own again."""
-    path = os.path.join(project_folder(home, project), _RECORD)
+    path = _record(home, project)
     if memory_id is not None:
         _write(home, project, ProjectFile(memory_id, chosen=True))
     elif atomic.exists(path):
@@ -134,8 +135,8 @@ def choose_memory(home: Home, project: Project, memory_id: str | None) -> None:
 
 
 def read_project_file(home: Home, project: Project) -> ProjectFile | None:
-    """Return what project.json says; None if there is no such file, or it is damaged."""
-    data = atomic.read(os.path.join(project_folder(home, project), _RECORD))
+    """Return what project.json says, or the file of the name in .daypack.toml; None if it is missing or damaged."""
+    data = atomic.read(_record(home, project))
     if data is None:
         return None
     import json  # noqa: PLC0415 — not msgspec, which costs 25 ms: a status line does without it
@@ -151,10 +152,14 @@ def read_project_file(home: Home, project: Project) -> ProjectFile | None:
 def _write(home: Home, project: Project, stored: ProjectFile) -> None:
     import json  # noqa: PLC0415 — as in `read_project_file`
 
-    folder = project_folder(home, project)
-    atomic.make_folders(folder)
+    atomic.make_folders(project_folder(home, project))
     fields = {"key": _text(project.key), "name": project.name, **stored._asdict()}
-    atomic.replace(os.path.join(folder, _RECORD), json.dumps(fields, ensure_ascii=False).encode() + b"\n")
+    atomic.replace(_record(home, project), json.dumps(fields, ensure_ascii=False).encode() + b"\n")
+
+
+def _record(home: Home, project: Project) -> str:
+    name = _RECORD if project.memory is None else f"named-{_digest(project.memory)}.json"
+    return os.path.join(project_folder(home, project), name)
 
 
 def _find_named(known: "Iterable[Memory]", name: str, settings: str) -> str:
