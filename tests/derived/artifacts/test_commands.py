@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from daypack.derived.artifacts.commands import Done, read_commands
 from daypack.derived.artifacts.shell import split, split_words
-from daypack.derived.artifacts.test_runners import Count, Test, count_tests, find_test
+from daypack.derived.artifacts.test_runners import Count, Test, count_tests, covers, find_test
 
 
 def done(script: str) -> Done:
@@ -110,6 +110,7 @@ def test_a_script_is_compared_by_what_it_runs() -> None:
         ("python3.11 -m unittest tests.a", Test("unittest", ("tests.a",))),
         ("python manage.py test app", Test("manage.py test", ("app",))),
         ("npm test", Test("npm test", ())),
+        ("go test -run=TestRows ./rows", Test("go test", ("-run TestRows", "./rows"))),
         ("npm run test:unit -- src/a", Test("npm test:unit", ("src/a",))),
         ("npx jest src/a.test.ts", Test("jest", ("src/a.test.ts",))),
         ("cargo test --all parser", Test("cargo test", ("parser",))),
@@ -205,3 +206,37 @@ def test_any_list_of_words_is_a_command(words: list[str]) -> None:
 @given(st.text(st.characters(codec="utf-8")))
 def test_any_output_is_counted(output: str) -> None:
     count_tests(output)
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ("go test ./...", "go test -run TestRows ./rows"),
+        ("go test ./rows/...", "go test -run=TestRows -v ./rows/empty"),
+        ("go test -run TestRows ./rows", "go test -run TestRowsEmpty ./rows"),
+        ("pytest tests/api", "python -m pytest tests/api/test_rows.py::test_empty"),
+        ("pytest tests/api/test_rows.py", "pytest tests/api/test_rows.py -k empty"),
+        ("npm test", "npm t -- src/rows.test.ts"),
+        ("pytest -m fast", "pytest -m fast tests/api"),
+    ],
+)
+def test_a_wider_run_includes_a_narrower_one_and_not_the_other_way_round(wide: str, narrow: str) -> None:
+    (outer,), (inner,) = done(wide).tests, done(narrow).tests
+    assert covers(outer, inner)
+    assert not covers(inner, outer)
+
+
+@pytest.mark.parametrize(
+    ("later", "former"),
+    [
+        ("npm test", "pytest tests/api"),
+        ("pytest tests/api", "pytest tests/apiary"),
+        ("pytest tests/api", "pytest -k empty"),
+        ("pytest -k 'not empty'", "pytest -k empty"),
+        ("pytest -m fast", "pytest tests/api"),
+        ("go test -run 'A|B' ./rows", "go test -run A ./rows"),
+    ],
+)
+def test_a_run_of_other_tests_includes_nothing(later: str, former: str) -> None:
+    (outer,), (inner,) = done(later).tests, done(former).tests
+    assert not covers(outer, inner)

@@ -100,6 +100,17 @@ def test_the_newest_run_of_a_suite_counts_and_failures_stay_until_they_are_mende
     assert not any("pytest" in line for line in recap.failed)
 
 
+def test_a_test_that_failed_is_dropped_once_a_wider_run_passed(work: CodingSession) -> None:
+    long_talk(work)
+    work.bash("go test -run TestRows ./rows", "--- FAIL: TestRows (0.00s)\nFAIL\tshop/rows\t0.1s", 1)
+    work.bash("go test -run TestKeys ./keys", "--- FAIL: TestKeys (0.00s)\nFAIL\tshop/keys\t0.1s", 1)
+    work.bash("go test ./rows", "ok  \tshop/rows\t0.1s")
+    tests = write(work).tests
+    assert [line.partition("`:")[0] for line in tests] == ["`go test ./rows", "`go test -run TestKeys ./keys"]
+    work.bash("go test ./...", "ok  \tshop/rows\t0.1s\nok  \tshop/keys\t0.1s")
+    assert not any("TestKeys" in line for line in write(work).tests)
+
+
 def test_open_work_and_the_task_are_in_the_recap_and_in_the_document(work: CodingSession) -> None:
     work.user("Move the nightly export to S3 and keep the old names.")
     todos = [

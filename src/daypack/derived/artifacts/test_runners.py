@@ -50,8 +50,13 @@ _SUBCOMMANDS: dict[str, frozenset[str]] = {
 _PYTHON = re.compile(r"python[\d.]*")
 _SCRIPT = re.compile(r"test\b|test:")
 _EVERYTHING = frozenset((".", "./...", "...", "./", "tests", "tests/", "test", "test/"))
-_NARROWING = frozenset(("-k", "-m", "-run", "--run", "-t", "--grep", "--filter", "-e", "-E", "-p", "--package"))
+_NARROWING = word_set(
+    "-k -m -run --run -t -g --grep --filter -e -E -p --package --tests -Dtest --testNamePattern --testPathPattern"
+)
 _IGNORED = frozenset(("-n", "-j", "-c", "-W", "-o", "--maxfail", "--timeout", "-count", "-timeout", "--seed"))
+_FILTER = re.compile(r"(?P<option>--?[\w-]+) (?P<name>.+)", re.DOTALL)
+_BY_PART_OF_NAME = frozenset(("-k", "-run", "--run", "-t", "--grep"))  # with a plain word
+_SHORT_NAMES = {"t": "test", "tst": "test", "tests": "test", "nextest": "test"}
 _TAIL_CHARS = 6000  # of an output: summaries come last
 
 _COUNTS = re.compile(
@@ -122,7 +127,11 @@ def _targets(words: Sequence[str]) -> tuple[str, ...]:
     found: set[str] = set()
     option = ""
     for word in words:
-        if word.startswith("-"):
+        name, joined, value = word.partition("=")
+        if joined and name in _NARROWING:  # -run=TestRows
+            found.add(f"{name} {value}"[:200])
+            option = ""
+        elif word.startswith("-"):
             option = word if word in _NARROWING or word in _IGNORED else ""
         elif option:
             if option in _NARROWING and not word.startswith("no:"):  # a plugin that pytest is to do without
@@ -131,6 +140,45 @@ def _targets(words: Sequence[str]) -> tuple[str, ...]:
         elif word not in _EVERYTHING and not word.isdecimal():
             found.add(word[:200])
     return tuple(sorted(found))
+
+
+def covers(wide: Test, narrow: Test) -> bool:
+    """Return True if a run includes every test of another one, as far as their commands tell."""
+    if _family(wide.runner) != _family(narrow.runner):
+        return False
+    filters, places = _split(wide.targets)
+    narrow_filters, narrow_places = _split(narrow.targets)
+    if not all(any(_admits(own, other) for other in narrow_filters) for own in filters):
+        return False
+    return not places or (bool(narrow_places) and all(any(_has(own, at) for own in places) for at in narrow_places))
+
+
+def _family(runner: str) -> str:
+    program, _, subcommand = runner.partition(" ")
+    return f"{program} {_SHORT_NAMES.get(subcommand, subcommand)}"
+
+
+def _split(targets: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Split targets into filters (option and name) and places, which are written in one way."""
+    filters: list[tuple[str, str]] = []
+    places: list[str] = []
+    for target in targets:
+        if chosen := _FILTER.fullmatch(target):
+            filters.append((chosen["option"], chosen["name"].strip("'\"")))
+        else:
+            places.append(target.removeprefix("./").removesuffix("...").rstrip("/"))
+    return filters, places
+
+
+def _admits(wide: tuple[str, str], narrow: tuple[str, str]) -> bool:
+    """Return True if a filter lets through what another one does: the same, or a plain part of its plain name."""
+    (option, part), (other, name) = wide, narrow
+    plain = option in _BY_PART_OF_NAME and part.isidentifier() and name.isidentifier()
+    return option == other and (part == name or (plain and part in name))
+
+
+def _has(place: str, inner: str) -> bool:
+    return inner == place or inner.startswith((f"{place}/", f"{place}::"))
 
 
 def count_tests(output: str) -> Count:

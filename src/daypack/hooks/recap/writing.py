@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from daypack.derived.artifacts.artifacts import read_artifacts
 from daypack.derived.artifacts.observations import Artifacts, TestRun, merge
+from daypack.derived.artifacts.test_runners import Test, covers
 from daypack.derived.compaction.compaction import CompactionRequest, compact
 from daypack.derived.compaction.utterances import spoken_words, user_words
 from daypack.derived.raw_history import raw_of
@@ -225,13 +226,19 @@ def _relative(path: str, project: Project | None) -> str:
 
 
 def _tests(artifacts: Artifacts) -> tuple[str, ...]:
-    """Return the newest run of each suite or target, newest first."""
+    """Return the newest run of each suite or target, newest first; not failures that passed in a wider run since."""
     newest: dict[tuple[str, ...], TestRun] = {}
     for run in artifacts.tests:
+        if run.outcome == "passed":
+            newest = {key: old for key, old in newest.items() if old.outcome == "passed" or not _includes(run, old)}
         key = run.runner, *sorted(run.targets)
         newest.pop(key, None)
         newest[key] = run
     return tuple(map(_test_line, list(newest.values())[::-1][:_MOST_TESTS]))
+
+
+def _includes(wide: TestRun, narrow: TestRun) -> bool:
+    return covers(Test(wide.runner, wide.targets), Test(narrow.runner, narrow.targets))
 
 
 def _test_line(run: TestRun) -> str:
