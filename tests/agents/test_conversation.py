@@ -1,5 +1,6 @@
 """A project with daypack in Claude Code and in Codex: two turns with tools, a compaction, a resume, another session."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -151,3 +152,39 @@ def test_the_memory_has_what_was_said_and_nothing_that_was_injected(told: Told) 
     assert [entry for entry in entries if "db-staging-17.internal" in entry] == [FOUND]
     assert [entry for entry in entries if "Quartzkeeper" in entry] == []
     assert len(set(entries)) == len(entries)
+
+
+@pytest.mark.parametrize("told", [Claude], ids=["claude"], indirect=True)
+def test_every_request_that_claude_code_made_is_rebuilt_as_it_was_sent(told: Told) -> None:
+    for session in (told.session, told.other_session):
+        sent = [
+            request.body
+            for request in told.machine.endpoint.requests
+            if request.headers["x-claude-code-session-id"] == session
+            and not is_summary_call(read_parts(request.body))  # it does not record these
+        ]
+        listed = json.loads(told.machine.daypack("turns", session, "--json"))
+        events = [call["event"] for call in listed if call["kind"] == "observed"]
+        rebuilt = [
+            json.loads(told.machine.daypack("replay", session, event, "--dialect", "anthropic")) for event in events
+        ]
+        assert len(sent) > 1
+        told.machine.daypack("replay", session, "--all")
+        assert [_comparable(body) for body in rebuilt] == [_comparable(body) for body in sent]
+
+
+def _comparable(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a request without what Claude Code records nowhere, with every content as a list of blocks.
+
+    A printed request is redacted, so that the token in the answer of one of our tools is masked in both.
+    """
+    unrecorded = ("metadata", "stream", "betas")
+    body = json.loads(re.sub(r'(\\"token\\":\\")[^"\\]+', r"\1masked", json.dumps(body)))
+    messages = [
+        {**message, "content": [{"type": "text", "text": content}] if isinstance(content, str) else content}
+        for message in body["messages"]
+        for content in (message["content"],)
+    ]
+    system = [block for block in body["system"] if not block["text"].startswith("x-anthropic-billing-header")]
+    rest = {name: value for name, value in body.items() if name not in unrecorded}
+    return {**rest, "messages": messages, "system": system}

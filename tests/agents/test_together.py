@@ -1,5 +1,6 @@
 """Sessions of one repository: at once, in a worktree, with a sub-agent, after /clear; nothing mixed or twice."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -84,6 +85,8 @@ def test_a_sub_agent_is_a_child_of_the_session_and_is_remembered_once(
     assert [part.tool for part in inner if part.is_call] == ["Bash"]
     assert [part.tool for part in parent if part.is_call] == ["Agent"]
     assert child.removeprefix(f"{session}--") in machine.daypack("child", session, "--agent", claude.agent)
+    assert len(json.loads(machine.daypack("turns", child, "--json"))) == 2
+    machine.daypack("replay", child, "--all")
 
 
 def test_a_cleared_session_ends_and_the_next_is_another(claude: Claude, machine: Machine, story: Story) -> None:

@@ -161,7 +161,7 @@ def is_taken_in(session: str) -> bool:
     return False
 
 
-def eventually(look: Callable[[], Found], *, within_seconds: float = 30) -> Found:
+def eventually(look: Callable[[], Found], *, within_seconds: float = 60) -> Found:
     """Look until there is something, and return it; what work in the background leaves."""
     end = time.monotonic() + within_seconds
     while not (found := look()):
