@@ -98,7 +98,7 @@ def test_a_session_is_closed_even_if_closing_its_memory_fails(home: str) -> None
     memory = daypack.open_memory(home=home).create_memory("Launch").memory_id
     session.bind_memory(memory)
 
-    def fail(*, in_turn: bool = False) -> None:
+    def fail(*, in_turn: bool = False, writing: bool = True) -> None:
         raise OSError("no")
 
     session.bound.close = fail
