@@ -1,5 +1,6 @@
 """The program `daypack hook`: it answers, or it fails without a word to the agent and with a line in the log."""
 
+import json
 import os
 import pty
 import signal
@@ -88,6 +89,37 @@ def test_input_that_never_ends_is_not_waited_for(hook: HookProgram) -> None:
     with started(hook) as process:
         assert process.wait(timeout=60) == 0
     assert "TimeoutError" in hook.log[0]
+
+
+def test_a_search_that_lets_no_other_thread_run_is_ended(hook: HookProgram) -> None:
+    code = (
+        "import re\n"
+        "from daypack.hooks import dispatch, main\n"
+        "dispatch.answer = lambda *_: re.match('(a|aa)+$', 'a' * 200 + 'b')\n"
+        "main.run(['claude'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(event("UserPromptSubmit")).encode(),
+        capture_output=True,
+        env=hook.environment(),
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert len(hook.log) == 1
+    assert "TimeoutError" in hook.log[0]
+
+
+def test_a_log_that_does_not_answer_holds_no_hook_up(hook: HookProgram) -> None:
+    code = (
+        "import time\n"
+        "from daypack.hooks import failures, main\n"
+        "failures.record = lambda *_: time.sleep(600)\n"
+        "main.run(['claude'])\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=hook.environment()) as process:
+        assert process.wait(timeout=60) == 0
 
 
 def test_a_host_that_ends_its_hook_finds_it_in_the_log(hook: HookProgram) -> None:

@@ -200,6 +200,12 @@ def test_what_an_editor_adds_to_a_prompt_is_not_asked_for(work: CodingSession) -
     assert FACT in ask(work, f"{added}\n{QUESTION}")
 
 
+def test_a_prompt_with_any_number_of_open_tags_is_read_once(work: CodingSession) -> None:
+    remember(work, FACT, *OTHERS)
+    assert ask(work, "<system-reminder>" * 60_000) == ""  # searching for the end of each would take hours
+    assert FACT in ask(work, f"<ide_a>{QUESTION}<ide_b></ide_c>")
+
+
 def test_nothing_is_said_twice_in_one_window(work: CodingSession) -> None:
     talk(work, FACT, *OTHERS)
     work.summary()

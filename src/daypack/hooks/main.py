@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
@@ -23,6 +24,8 @@ _READ_BYTES = 1 << 20
 _SECONDS = {"SessionStart": 8.0, "SessionEnd": 2.5}
 _OTHER_SECONDS = 4.0
 _READING_SECONDS = 2.5
+_SPARE_SECONDS = 0.3  # after the limit, until a signal ends what keeps the thread of the limit from running
+_LOGGING_SECONDS = 1.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TERMINAL = (
     "daypack hook reads an event of a coding agent on standard input; "
@@ -69,10 +72,11 @@ class _Hook:
         self._name = name
         self._place = failures.Place(host=name or "?")
         self._timer: threading.Timer | None = None
+        self._ending = threading.Lock()
 
     def run(self) -> None:
         try:
-            for number in _SIGNALS:
+            for number in (*_SIGNALS, signal.SIGALRM):
                 signal.signal(number, self._on_signal)
             self._limit(_READING_SECONDS)
             call = self._read()
@@ -107,7 +111,12 @@ class _Hook:
             failures.mark_reported(home.folder, unreported)
 
     def _limit(self, seconds: float | None) -> None:
-        """End the process after some seconds; a thread does it, because a locked database waits outside of Python."""
+        """End the process after some seconds.
+
+        A thread does it, because a locked database waits outside of Python; a signal if a regular expression searches
+        for so long, which lets no other thread run.
+        """
+        signal.setitimer(signal.ITIMER_REAL, seconds + _SPARE_SECONDS if seconds else 0)
         if self._timer:
             self._timer.cancel()
             self._timer = None
@@ -117,11 +126,23 @@ class _Hook:
             self._timer.start()
 
     def _on_signal(self, number: int, _: "FrameType | None") -> None:
-        self._give_up(InterruptedError(f"ended by {signal.Signals(number).name}"))
+        late = number == signal.SIGALRM
+        self._give_up(TimeoutError("no answer in time") if late else InterruptedError(f"ended by {_name(number)}"))
 
     def _give_up(self, error: BaseException) -> NoReturn:
-        failures.record(self._place, error)
-        os._exit(0)
+        if self._ending.acquire(blocking=False):  # else it is being done, in another thread or below this frame
+            # A log on a disk that does not answer, or a module that is being imported, must not hold it up.
+            last = threading.Timer(_LOGGING_SECONDS, os._exit, (0,))
+            last.daemon = True
+            last.start()
+            failures.record(self._place, error)
+            os._exit(0)
+        while True:
+            time.sleep(_LOGGING_SECONDS)
+
+
+def _name(number: int) -> str:
+    return signal.Signals(number).name
 
 
 def _read_input() -> bytes:

@@ -45,7 +45,9 @@ _LEAST_WEIGHT = 2.0  # of a prompt's words: two of them, or a name
 _EXCERPT_CHARS = 600
 _COMMAND = re.compile(r"/[A-Za-z][\w:-]{0,60}(?:\s|\Z)")
 # What editors and agents add to a prompt.
-_ADDED = re.compile(r"<(ide_\w+|system-reminder|system_reminder|environment_context)\b[^>]{0,200}>.*?</\1>", re.DOTALL)
+_ADDED = r"ide_\w{1,60}|system-reminder|system_reminder|environment_context"
+_ADDED_OPEN = re.compile(rf"<({_ADDED})\b[^<>]{{0,200}}>")
+_ADDED_CLOSE = re.compile(rf"</({_ADDED})>")
 # What agents send as a prompt in the user's name: the end of a sub-agent, the output of a local command.
 _HARNESS = re.compile(r"<(?:task-notification|system-reminder|local-command-\w+|command-\w+|bash-\w+)\b")
 _OWN_FENCES = ("</note ", "</past ", "</instructions ", "</data ")
@@ -65,7 +67,7 @@ def on_prompt(call: HookCall, home: Home, injected: Collection[str] = ()) -> Inj
 
     `injected` are the items that the session's window has already.
     """
-    query = _ADDED.sub(" ", call.prompt)
+    query = _without_added(call.prompt)
     if is_trivial(query):
         return None
     known = _Known(call.prompt, injected)
@@ -91,6 +93,19 @@ def is_trivial(prompt: str) -> bool:
     if not text or _COMMAND.match(text) or _HARNESS.match(text):
         return True
     return sum(read_query(text).weights.values()) < _LEAST_WEIGHT
+
+
+def _without_added(prompt: str) -> str:
+    """Return a prompt without blocks that are closed; read once, however many are not."""
+    closed = {match[1]: match.end() for match in _ADDED_CLOSE.finditer(prompt)}
+    kept: list[str] = []
+    at = 0
+    for opened in _ADDED_OPEN.finditer(prompt) if closed else ():
+        if at <= opened.start() and closed.get(opened[1], 0) > opened.end():
+            kept.append(prompt[at : opened.start()])
+            close = f"</{opened[1]}>"
+            at = prompt.index(close, opened.end()) + len(close)
+    return " ".join((*kept, prompt[at:]))
 
 
 class _Known:

@@ -99,3 +99,11 @@ def test_what_the_user_only_passes_on_is_no_rule(message: str) -> None:
 @pytest.mark.parametrize("role", ["assistant", "tool", "system"])
 def test_only_the_user_gives_rules(role: Role) -> None:
     assert rules_in("From now on, always answer in French.", role) == []
+
+
+def test_any_number_of_open_tags_is_read_once() -> None:
+    assert rules_in("Never push to main.\n\n" + "<a>" * 100_000 + "</b>") == ["Never push to main."]
+    assert rules_in("Never push to main. <a>Always use tabs.</a> <b>Always sign off.") == [
+        "Never push to main.",
+        "Always sign off.",
+    ]

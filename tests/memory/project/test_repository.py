@@ -142,6 +142,15 @@ def test_a_git_file_that_is_a_pipe_or_something_else_is_passed_over(repository: 
     assert key(piped) == key(other) == key(repository)
 
 
+def test_pointers_of_git_with_a_nul_are_no_paths(repository: Path) -> None:
+    worktree = repository / "worktree"
+    worktree.mkdir()
+    (worktree / ".git").write_bytes(b"gitdir: a\0b\n")
+    assert key(worktree) == str(worktree)
+    (repository / ".git" / "commondir").write_bytes(b"\0")
+    assert key(repository) == str(repository / ".git")
+
+
 def test_the_root_folder_and_a_folder_that_is_gone_are_projects_too(tmp_path: Path) -> None:
     assert find_project(str(tmp_path / "gone")).key == str(tmp_path / "gone")
     root = find_project("/")
@@ -206,6 +215,8 @@ def test_the_memory_can_be_switched_off_and_settings_without_it_change_nothing(r
         ('memory = "  "', "memory is empty"),
         (r'memory = "a\nb"', "invisible"),
         (f'memory = "{"x" * 51}"', "51 characters, at most 50"),
+        ("memory = " + "[" * 4_000, "recursion"),
+        ("# a comment\n" * 400, "more than 4,096 bytes"),
     ],
 )
 def test_bad_settings_are_reported_with_their_place_and_what_to_write(

@@ -15,7 +15,8 @@ from daypack.types.history import Message
 
 _QUOTED_LINE = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
 # A block between tags is a pasted document, unless its tag says that it holds rules.
-_TAGGED = re.compile(r"<([A-Za-z][\w-]{0,40})(?: [^<>\n]{0,200})?>.*?</\1>", re.DOTALL)
+_TAG_OPEN = re.compile(r"<([A-Za-z][\w-]{0,40})(?: [^<>\n]{0,200})?>")
+_TAG_CLOSE = re.compile(r"</([A-Za-z][\w-]{0,40})>")
 _RULE_TAG = re.compile(r"rule|instruction|guideline|preference|convention", re.IGNORECASE)
 # Four words or more between quotation marks are the words of others; fewer are a name or a keyword.
 _QUOTATION = re.compile(r"[\"“„«](?=\S)([^\"“”„«»\n]*(?:\n[^\"“”„«»\n]+)*)[\"”“»]")
@@ -49,9 +50,7 @@ def own_words(message: Message) -> tuple[str, list[Passage], list[tuple[int, int
     if part is None:
         return "", [], []
     text = strip_blocks(part.text)
-    text = (
-        _TAGGED.sub(lambda tagged: tagged[0] if _RULE_TAG.search(tagged[1]) else "\n\n", text) if "</" in text else text
-    )
+    text = _without_documents(text) if "</" in text else text
     text = user_words(replace(part, content=_QUOTED_LINE.sub("", text)))
     judged = _blank_quotations(text)
     lines = _lines(text)
@@ -74,6 +73,21 @@ def own_words(message: Message) -> tuple[str, list[Passage], list[tuple[int, int
         if _inside(sentence, [(line.start, line.stop) for line in lines]) and not _inside(sentence, blocks)
     ]
     return text, passages, blocks
+
+
+def _without_documents(text: str) -> str:
+    """Return a text without the blocks between tags, apart from rules; read once, however many tags stay open."""
+    closed = {match[1]: match.end() for match in _TAG_CLOSE.finditer(text)}
+    kept: list[str] = []
+    at = done = 0
+    for opened in _TAG_OPEN.finditer(text):
+        if done <= opened.start() and closed.get(opened[1], 0) > opened.end():
+            close = f"</{opened[1]}>"
+            done = text.index(close, opened.end()) + len(close)
+            if not _RULE_TAG.search(opened[1]):
+                kept.append(text[at : opened.start()])
+                at = done
+    return "\n\n".join((*kept, text[at:]))
 
 
 def _blank_quotations(text: str) -> str:

@@ -16,6 +16,7 @@ SETTINGS = ".daypack.toml"
 _POINTER = b"gitdir:"  # begins a .git file
 _WORKTREES = "/worktrees/"
 _POINTER_BYTES = 1 << 16
+_SETTINGS_BYTES = 1 << 12  # a parser of TOML may take the square of it
 _MAX_NAME_CHARS = 50  # of the title of a memory; `types.memory` costs 30 ms
 _HINT = f'write memory = "NAME", or memory = false for no memory; or delete {SETTINGS}'
 
@@ -79,7 +80,7 @@ def _is_git_directory(folder: str) -> bool:
 def _common_of(git_directory: str) -> str:
     """Return the directory that all worktrees share with this one."""
     shared = _read_start(os.path.join(git_directory, "commondir"))
-    if shared is not None and (name := shared.strip()):
+    if shared is not None and (name := _path(shared)):
         git_directory = os.path.realpath(os.path.join(git_directory, os.fsdecode(name)))
     return _common_module(git_directory)
 
@@ -103,7 +104,12 @@ def _read_pointer(path: str) -> str | None:
     text = _read_start(path)
     if text is None or not text.startswith(_POINTER):
         return None
-    return os.fsdecode(text[len(_POINTER) :].strip())
+    return os.fsdecode(_path(text[len(_POINTER) :]))
+
+
+def _path(text: bytes) -> bytes:
+    """Return the path in a file of git; no path has a NUL."""
+    return text.partition(b"\0")[0].strip()
 
 
 def _read_start(path: str) -> bytes | None:
@@ -144,12 +150,15 @@ def _read_memory(path: str) -> str | Literal[False] | None:
 
     try:
         with open_plain(path) as file:
-            memory = tomllib.loads(file.read().decode()).get("memory")
+            data = file.read(_SETTINGS_BYTES + 1)
+        if len(data) > _SETTINGS_BYTES:
+            raise ValueError(f"it has more than {_SETTINGS_BYTES:,} bytes")
+        memory = tomllib.loads(data.decode()).get("memory")
     except OSError as error:
         problem = (error.strerror or str(error)).lower()
         hint = "make it a plain file that you may read, or delete it"
         raise BadConfig(problem, operation="read project settings", place=path, hint=hint) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadConfig(str(error), operation="read project settings", place=path, hint=_HINT) from error
     if memory is None or memory is False:
         return memory
