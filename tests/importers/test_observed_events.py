@@ -1,6 +1,7 @@
 """Recorded requests of Claude Code: rows of a transcript become observed turns, and are rebuilt as they were sent."""
 
 import json
+import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from recorded_requests import ROW_TYPES, SUMMARISING, Recording, assert_rebuilt, load_recording, observed_turns
 
-from daypack.errors import DaypackError, ReplayMismatch, SourceMissing
+from daypack.errors import Damaged, DaypackError, ReplayMismatch, SourceMissing
 from daypack.importers.import_events import ImportLog
 from daypack.importers.import_transcript import ImportReport
 from daypack.session import Session
@@ -205,6 +206,7 @@ NO_REQUESTS: list[Row] = [
     {"keep": "many"},
     {"tail": ["not a hash"]},
     {"tail": "abc"},
+    {"tail": ["2" * 64 + "\n"]},
     {"shapeHash": "../x"},
     {"params": None},
     {"requestDigest": "x"},
@@ -361,3 +363,33 @@ def test_an_observed_turn_that_builds_on_itself_is_unknown_and_ends(
         assert [message.known for message in turn.messages] == [False] * 3
         with pytest.raises(DaypackError):
             turn.verify()
+
+
+def test_an_observed_turn_of_more_messages_than_any_window_holds_is_damaged(
+    write: Write, bring: Bring, opened: Opened, recording: Recording
+) -> None:
+    session = opened(bring("claude-code", write(f"{recording.session}.jsonl", recording.text)).session)
+    data = {"program": "x", "request": "large", "keep": 10**15}
+    event = session.history.append_event(Event(type=OBSERVED, data=data))
+    with pytest.raises(Damaged):
+        open_observed(session.history, event.id)
+    assert len(calls_of(session)) == len(recording.wire) - 1
+
+
+def test_a_long_run_of_rows_with_an_unknown_message_is_read_in_little_memory(
+    write: Write, bring: Bring, opened: Opened, recording: Recording
+) -> None:
+    first = next(at for at, line in enumerate(recording.lines) if json.loads(line).get("type") == "user")
+    rows: list[Row] = [json.loads(line) for line in recording.lines]
+    run = [
+        {**rows[first], "uuid": f"u-{at}", "message": {"role": "user", "content": f"{at} {'x' * 4_000}"}}
+        for at in range(900)
+    ]
+    request = next(row for row in rows if row.get("type") == "api-request")
+    request["tail"] = ["2" * 64, *request["tail"]]
+    tracemalloc.start()
+    session = imported(write, bring, opened, [*rows[:first], *run, *rows[first:]])
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 200 << 20  # with the bytes of every beginning of the run: 1.6 GB
+    assert not observed_turns(session)[0].messages[0].known

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daypack.text.injected import PAST_INTRODUCTION, RECALLED, SAME, SWAPPED, strip_blocks, strip_injected, wrap
+from daypack.text.injected import (
+    PAST_INTRODUCTION,
+    RECALLED,
+    SAME,
+    SWAPPED,
+    mark_for,
+    strip_blocks,
+    strip_injected,
+    wrap,
+)
 from daypack.types.digest import digest_text
 
 BLOCK = wrap("note", "1f3a9c02", "the port is 8080", ' name="memory 2025-05-08"')
@@ -70,3 +79,19 @@ def test_blocks_that_never_end_cost_no_more_than_their_length() -> None:
     text = "".join(f'<note id="{number:08x}">' for number in range(40_000)) + "</note 00000000>"
     assert strip_blocks(text) == ""
     assert strip_blocks(text[24:]) == text[24:]
+
+
+def test_any_number_of_blocks_in_blocks_is_read_a_few_times() -> None:
+    marks = [f"{number:08x}" for number in range(50_000)]
+    nested = "".join(f'<note id="{mark}">' for mark in marks) + "".join(f"</note {mark}>" for mark in marks)
+    block = wrap("note", mark_for("Port 8443."), "Port 8443.")
+    read = 0
+
+    def was_shown(digest: str) -> bool:
+        nonlocal read
+        read += 1
+        return digest == digest_text("Port 8443.")
+
+    assert strip_injected(f"{block} {nested}", was_shown) == nested
+    assert read < 100
+    assert strip_blocks(nested) == "".join(f"</note {mark}>" for mark in marks[1:])

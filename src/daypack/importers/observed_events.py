@@ -19,6 +19,7 @@ from daypack.importers.import_events import PROGRESS
 from daypack.importers.readers.claude_requests import (
     REQUEST,
     Content,
+    Joined,
     Request,
     message_contents,
     other_fields,
@@ -105,7 +106,7 @@ class _Given:
         self._message_rows = message_rows
 
     @cached_property
-    def messages(self) -> dict[str, Content]:
+    def messages(self) -> dict[str, Joined]:
         """The messages of user and assistant rows, for those that history has in another form."""
         return {content.digest: content for content in message_contents(self._message_rows)}
 

@@ -38,6 +38,7 @@ PAST_INTRODUCTION = (
 _OPEN = re.compile(rf'<(?P<fence>{"|".join(get_args(Fence))}) id="(?P<mark>[0-9a-f]{{8}})"[^<>\n]*>')
 _CLOSE = re.compile(rf"</(?P<fence>{'|'.join(get_args(Fence))}) (?P<mark>[0-9a-f]{{8}})>")
 _TIME_LINE = re.compile(rf"^{TIME}\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", re.MULTILINE)
+_MOST_READINGS = 16  # of a text whose blocks are in blocks, each of them tried: daypack's are in few others
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 
@@ -104,6 +105,7 @@ def _without_blocks(text: str, is_removed: Callable[[str], bool]) -> str:
     """
     kept: list[str] = []
     at = 0
+    left = _MOST_READINGS * len(text)
     closed = {(match["fence"], match["mark"]): match.end() for match in _CLOSE.finditer(text)} if "</" in text else {}
     opened = _OPEN.search(text) if closed else None
     while opened is not None:
@@ -111,6 +113,9 @@ def _without_blocks(text: str, is_removed: Callable[[str], bool]) -> str:
         if closed.get((opened["fence"], opened["mark"]), 0) > end:
             close = f"</{opened['fence']} {opened['mark']}>"
             start = text.index(close, end)
+            left -= start - end
+            if left < 0:
+                break
             inner = text[end:start].removeprefix("\n").removesuffix("\n")
             if opened["fence"] == "past":
                 inner = inner.removeprefix(f"{PAST_INTRODUCTION}\n")

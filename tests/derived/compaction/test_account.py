@@ -164,3 +164,13 @@ def test_a_compaction_of_nothing_but_small_talk_is_refused_or_adds_up(home: str)
     with pytest.raises(NothingToCompact):
         run(session)
     close_all()
+
+
+def test_a_sentence_that_a_message_has_very_often_is_judged_once_and_counted_every_time() -> None:
+    account = Account()
+    times = 100_000
+    account.enter(Message(role="user", content="The port is 8443. " * times, seq=1, id="msg-1"), "not_prose")
+    for _ in range(times):
+        account.lose(1, "The port is 8443.", "fragment")
+    settled = account.close((), {})
+    assert (settled.sentences, [loss.sentences for loss in settled.losses]) == (times, [times])

@@ -42,14 +42,15 @@ class _Offer(NamedTuple):
 
 
 class _Entry:
-    """A sentence of a message, and its fate so far."""
+    """A sentence of a message, how often the message has it, and its fate so far."""
 
-    __slots__ = ("offer", "rank", "reason", "text")
+    __slots__ = ("offer", "rank", "reason", "text", "times")
 
     def __init__(self, text: str, reason: LossReason) -> None:
         self.text = text
         self.reason: LossReason = reason
         self.rank = 0
+        self.times = 0
         self.offer: _Offer | None = None
 
 
@@ -70,7 +71,7 @@ class Account:
 
     def __init__(self) -> None:
         self._entries: dict[int, list[_Entry]] = {}  # of the messages that are being read
-        self._by_text: dict[tuple[int, str], list[_Entry]] = {}
+        self._by_text: dict[tuple[int, str], _Entry | None] = {}
         self._offers: list[_Offer] = []
         self._lost: dict[str, _Count] = {}
         self._lines: _Count | None = None
@@ -83,33 +84,36 @@ class Account:
             self._lines = self._lines or _Count(message.seq)
             self._lines.add(message.seq, lines)
             return
-        entries = [_Entry(plain(sentence.text), reason) for sentence in sentences(message.text)]
-        self._sentences += len(entries)
-        self._entries[message.seq] = entries
-        for entry in entries:
-            self._by_text.setdefault((message.seq, entry.text), []).append(entry)
+        entries: dict[str, _Entry] = {}
+        for sentence in sentences(message.text):
+            text = plain(sentence.text)
+            entry = entries.setdefault(text, _Entry(text, reason))
+            entry.times += 1
+            self._sentences += 1
+            self._by_text[message.seq, text] = entry
+        self._entries[message.seq] = list(entries.values())
 
     def lose(self, seq: int, sentence: str, reason: LossReason) -> None:
         """Record why a sentence is not offered; a reason of a later stage replaces that of an earlier one."""
         rank = _RANKS.get(reason, _HIGHEST)
-        for entry in self._find(seq, sentence):
-            if rank >= entry.rank:
-                entry.reason, entry.rank = reason, rank
+        entry = self._find(seq, sentence)
+        if entry and rank >= entry.rank:
+            entry.reason, entry.rank = reason, rank
 
     def offer(self, seq: int, sentence: str, text: str, *, repeats: bool = False) -> None:
         """Record that a sentence is offered for the records under a text, or that it says the same as one."""
-        for entry in self._find(seq, sentence):
-            if entry.offer is None or entry.offer.repeats:
-                entry.offer = _Offer(seq, plain(text), repeats)
+        entry = self._find(seq, sentence)
+        if entry and (entry.offer is None or entry.offer.repeats):
+            entry.offer = _Offer(seq, plain(text), repeats)
 
     def settle(self) -> None:
         """Add up the messages read so far; only what was offered waits for the records."""
         for seq, entries in self._entries.items():
             for entry in entries:
                 if entry.offer:
-                    self._offers.append(entry.offer)
+                    self._offers += [entry.offer] * entry.times
                 else:
-                    self._lose(seq, entry.reason)
+                    self._lose(seq, entry.reason, entry.times)
         self._entries.clear()
         self._by_text.clear()
 
@@ -140,18 +144,17 @@ class Account:
             source = str(Messages(self._lines.first, self._lines.last))
             yield Loss(f"{self._lines.sentences:,} lines", "tool_output", source)
 
-    def _lose(self, seq: int, reason: str) -> None:
-        self._lost.setdefault(reason, _Count(seq)).add(seq)
+    def _lose(self, seq: int, reason: str, sentences: int = 1) -> None:
+        self._lost.setdefault(reason, _Count(seq)).add(seq, sentences)
 
-    def _find(self, seq: int, sentence: str) -> list[_Entry]:
-        """Return the entries of a sentence; cleaning may have taken tags and signs off its ends."""
+    def _find(self, seq: int, sentence: str) -> _Entry | None:
+        """Return the entry of a sentence; cleaning may have taken tags and signs off its ends."""
         text = plain(sentence)
-        found = self._by_text.get((seq, text))
-        if found is None:
+        if (seq, text) not in self._by_text:
             entries = self._entries.get(seq, [])[:_MAX_COMPARED]
-            found = [entry for entry in entries if text and (text in entry.text or entry.text in text)][:1]
-            self._by_text[seq, text] = found
-        return found
+            found = (entry for entry in entries if text and (text in entry.text or entry.text in text))
+            self._by_text[seq, text] = next(found, None)
+        return self._by_text[seq, text]
 
 
 def plain(text: str) -> str:

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct, field
 
 from daypack.importers.transcript import Row, list_of, object_of, text_of
 from daypack.turn.evidence.observed.digests import RunDigest, message_bytes, unmarked
-from daypack.turn.evidence.observed.record import CacheMark
+from daypack.turn.evidence.observed.record import MAX_KEPT, CacheMark
 from daypack.types.canonical import canonical
 from daypack.types.digest import digest_bytes
 
@@ -28,9 +28,9 @@ _COMMON = ("type", "sessionId", "agentId", "timestamp", "version")
 _STATED = {SHAPE: (*_COMMON, "shapeHash", "shape"), BLOB: (*_COMMON, "hash", "message")}
 _NOT_JSON = (ValueError, TypeError, KeyError, AttributeError, RecursionError, UnicodeError)
 
-_Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+_Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 _Name = Annotated[str, Meta(min_length=1, max_length=256)]
-_Count = Annotated[int, Meta(ge=0, le=100_000)]  # more messages than any window holds
+_Count = Annotated[int, Meta(ge=0, le=MAX_KEPT)]
 
 
 class Content(NamedTuple):
@@ -39,6 +39,20 @@ class Content(NamedTuple):
     digest: str
     data: bytes
     more: dict[str, Any]  # fields of the row that nothing else keeps
+
+
+class Joined(NamedTuple):
+    """A message of successive rows: of the blocks of all of them, the first so many."""
+
+    digest: str
+    role: str
+    blocks: list[Any]
+    count: int
+
+    @property
+    def data(self) -> bytes:
+        """Its bytes, made when they are needed: each of the messages of a long run has all before it."""
+        return message_bytes({"role": self.role, "content": self.blocks[: self.count]})
 
 
 class Request(Struct, frozen=True, rename="camel"):
@@ -95,7 +109,7 @@ def other_fields(row: Row) -> dict[str, Any]:
     return {name: value for name, value in row.fields.items() if name not in _KEPT}
 
 
-def message_contents(rows: Iterable[Row]) -> Iterator[Content]:
+def message_contents(rows: Iterable[Row]) -> Iterator[Joined]:
     """Yield the messages that requests may have of user and assistant rows: successive rows of one side, joined."""
     run, joined, blocks = RunDigest("user"), ("", ""), list[Any]()
     for row in rows:
@@ -108,7 +122,7 @@ def message_contents(rows: Iterable[Row]) -> Iterator[Content]:
             run, joined, blocks = RunDigest(role), side, []
         blocks += added
         try:
-            yield Content(run.add(added), message_bytes({"role": role, "content": blocks}), {})
+            yield Joined(run.add(added), role, blocks, len(blocks))
         except _NOT_JSON:
             joined = ("", "")
 

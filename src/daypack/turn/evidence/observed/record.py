@@ -8,10 +8,10 @@ is in `messages` of history, or in the blob of its digest, or unknown. The blob 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from daypack.errors import BadSource, Damaged, SourceMissing
 from daypack.history.resolve import resolve
@@ -19,6 +19,9 @@ from daypack.history.session import History
 from daypack.turn.ledger import OBSERVED
 from daypack.types.history import Event
 from daypack.types.source import EventRef, Messages, parse_source
+
+
+MAX_KEPT = 100_000  # more messages than any window holds
 
 
 class SentMessage(Struct, frozen=True, omit_defaults=True):
@@ -64,7 +67,7 @@ class ObservedRecord(Struct, frozen=True, omit_defaults=True, kw_only=True):
     shape_unknown: bool = False
     params: dict[str, Any] = {}
     follows: str | None = None  # the event whose request it continues
-    keep: int = 0
+    keep: Annotated[int, Meta(ge=0, le=MAX_KEPT)] = 0
     tail: tuple[SentMessage, ...] = ()
     marks: tuple[CacheMark, ...] = ()
     digest: str = ""  # of the request
