@@ -8,7 +8,7 @@ import pytest
 
 import daypack
 from daypack.errors import BadName
-from daypack.history.layout import DERIVED, Home, Layout, check_name, default_root
+from daypack.history.layout import DERIVED, Home, Layout, check_name, default_root, safe_name
 from daypack.session import Session
 
 HOSTILE = [
@@ -225,3 +225,10 @@ def test_listings_name_sessions_and_agents_and_no_links(home: str, tmp_path: Pat
     assert place.agents() == ["a", "b"]
     assert place.list("a") == ["one", "two"]
     assert place.list("nobody") == []
+
+
+@pytest.mark.parametrize(
+    "text", ["../../x", "-.-..x", "..", "", "...---", "a/../b", "\0", "漢字", "x" * 500, "-.-" * 200]
+)
+def test_any_id_of_another_program_becomes_a_name(text: str) -> None:
+    assert check_name(safe_name(text), "session") == safe_name(text)

@@ -101,7 +101,7 @@ def _check_spelling(path: str, what: str) -> None:
 def safe_name(text: str) -> str:
     """Return a valid name made from any id or file name of another program."""
     cleaned = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in text)
-    name = cleaned.lstrip(".").strip("-") or "transcript"
+    name = cleaned.lstrip(".-").rstrip("-") or "transcript"
     if len(name) <= MAX_NAME_BYTES:
         return name
     return f"{name[: MAX_NAME_BYTES - 17]}-{digest_text(text)[7:23]}"

@@ -190,7 +190,7 @@ def test_a_chosen_memory_that_was_erased_is_reported(memories: Memories, place: 
     assert "--reset" in caught.value.hint
 
 
-@pytest.mark.parametrize("damage", [b"", b"[]", b'{"memory_id": 3}', b'{"memory_id": "x"}', b"\xff\x00"])
+@pytest.mark.parametrize("damage", [b"", b"[]", b'{"memory_id": 3}', b'{"memory_id": "x"}', b"\xff\x00", b"[" * 9_999])
 def test_a_damaged_record_is_written_again(place: Home, repository: Path, damage: bytes) -> None:
     project = find_project(str(repository))
     memory_id = project_memory(place, project)

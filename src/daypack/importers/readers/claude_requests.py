@@ -47,12 +47,12 @@ class Joined(NamedTuple):
     digest: str
     role: str
     blocks: list[Any]
-    count: int
+    size: int
 
     @property
     def data(self) -> bytes:
         """Its bytes, made when they are needed: each of the messages of a long run has all before it."""
-        return message_bytes({"role": self.role, "content": self.blocks[: self.count]})
+        return message_bytes({"role": self.role, "content": self.blocks[: self.size]})
 
 
 class Request(Struct, frozen=True, rename="camel"):

@@ -144,7 +144,7 @@ def read_project_file(home: Home, project: Project) -> ProjectFile | None:
     try:
         fields = cast("dict[str, Any]", json.loads(data))
         memory_id, named, chosen = (fields.get(name) for name in ProjectFile._fields)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return None
     return ProjectFile(str(memory_id), str(named or ""), bool(chosen)) if _is_id(memory_id) else None
 

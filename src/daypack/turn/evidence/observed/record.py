@@ -20,7 +20,6 @@ from daypack.turn.ledger import OBSERVED
 from daypack.types.history import Event
 from daypack.types.source import EventRef, Messages, parse_source
 
-
 MAX_KEPT = 100_000  # more messages than any window holds
 
 
