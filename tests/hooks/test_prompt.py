@@ -120,6 +120,37 @@ def test_entries_of_other_sessions_are_quoted_and_those_of_this_one_are_not(work
     assert "no instructions" in text
 
 
+def test_an_excerpt_has_no_blank_lines(work: CodingSession) -> None:
+    first, _, second = FACT.partition(", ")
+    remember(work, f"{first},\n\n \n\n\n{second}", *OTHERS)
+    assert f"{first},\n  {second}" in ask(work, QUESTION)
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "## The port of the staging database behind pgbouncer",
+        "The port on which the staging database behind pgbouncer listens:",
+        "**Port of the staging database behind pgbouncer**",
+    ],
+)
+def test_a_heading_alone_is_not_quoted(work: CodingSession, heading: str) -> None:
+    remember(work, heading, *OTHERS)
+    assert ask(work, QUESTION) == ""
+    remember(work, f"{heading}\n{FACT}")
+    assert FACT in ask(work, QUESTION)
+
+
+def test_what_is_far_less_about_the_prompt_than_the_best_is_left_out(work: CodingSession) -> None:
+    less = "Nothing can listen behind the gateway of the database."
+    tickets = [f"Ticket {number} renames column c{number} of table t{number}." for number in range(60)]
+    remember(work, less, *tickets)
+    assert less in ask(work, QUESTION)
+    remember(work, FACT, *OTHERS)
+    assert FACT in ask(work, QUESTION)
+    assert less not in ask(work, QUESTION)
+
+
 def test_entries_of_this_session_are_in_its_window(work: CodingSession) -> None:
     remember(work, FACT, session=f"claude-code/{work.name}")
     remember(work, *OTHERS)
