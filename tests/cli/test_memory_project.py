@@ -154,3 +154,28 @@ def test_a_choice_that_the_settings_file_would_overrule_is_refused(command: Comm
     shown = command("memory", "project")
     assert "memory      none: the project's memory is switched off" in shown.stdout
     assert shown.returncode == 0
+
+
+def test_a_memory_that_is_switched_off_is_named_with_the_file(command: Command) -> None:
+    Path(".daypack.toml").write_text("memory = false\n", encoding="utf-8")
+    for arguments in (("search", "tabs"), ("add", "hi"), ("show",), ("search", "tabs", "or", "spaces")):
+        done = command("memory", *arguments)
+        assert done.returncode == 1
+        assert "the project's memory is switched off" in done.stderr
+        assert str(Path(".daypack.toml").resolve()) in done.stderr
+    assert titles(command) == []
+
+
+def test_a_named_memory_that_does_not_exist_yet_is_named(command: Command) -> None:
+    Path(".daypack.toml").write_text('memory = "launch"\n', encoding="utf-8")
+    assert "there is no memory 'launch' yet" in command("memory", "search", "tabs").stderr
+    assert command("memory", "add", "hi").returncode == 0
+    assert titles(command) == ["launch"]
+
+
+def test_an_unknown_setting_of_the_project_is_refused_with_what_was_meant(command: Command) -> None:
+    Path(".daypack.toml").write_text('memry = "launch"\n', encoding="utf-8")
+    refused = command("memory", "add", "hi")
+    assert refused.returncode == 2
+    assert "memry is no setting" in refused.stderr
+    assert "did you mean memory?" in refused.stderr

@@ -10,6 +10,7 @@ from daypack.errors import BadConfig, BadInput, MemoryMissing
 from daypack.history.layout import find_home
 from daypack.memory.port import MemoryTools
 from daypack.memory.project.memory import USER, default_memory, ensure_memory
+from daypack.memory.project.repository import find_project
 from daypack.memory.store.port import is_id
 from daypack.memory.tools import Memories
 from daypack.types.memory import Memory
@@ -85,6 +86,8 @@ def use_project(memories: Memories, args: argparse.Namespace) -> None:
     named = memories.default_memory
     given, configured = ("", named) if memories.default_origin == home.config else (named, "")
     memories.default_memory, project = default_memory(home, folder, given=given, configured=configured)
+    if not memories.default_memory and (here := find_project(folder)).off:
+        memories.default_memory, project = here.settings, here  # the error of a command names the file
     if project is not None:
         writes = args.action in ("add", "bind") or getattr(args, "put", None) is not None
         memories.find_default = partial(ensure_memory, memories, home, project, create=writes)
@@ -117,6 +120,10 @@ def _other_reading(args: argparse.Namespace, memories: MemoryTools) -> str:
     if args.action == "add" and args.text is None:
         return "a text alone needs a default memory: pass --memory, or set DAYPACK_MEMORY"
     if args.action == "search" and memories.default_memory:
+        try:
+            memories.get_memory()
+        except MemoryMissing as error:
+            return f"if it is a part of the query: {error.problem} [{error.place}]"
         return "quote a query of several words, or pass --memory"
     return "the first argument is the memory" if args.action == "search" else ""
 

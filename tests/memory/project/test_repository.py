@@ -202,7 +202,7 @@ def test_the_memory_can_be_switched_off_and_settings_without_it_change_nothing(r
     settings = repository / ".daypack.toml"
     settings.write_text("memory = false\n", encoding="utf-8")
     assert find_project(str(repository)).off
-    settings.write_text("later = 1\n", encoding="utf-8")
+    settings.write_text("# nothing yet\n", encoding="utf-8")
     assert (find_project(str(repository)).memory, find_project(str(repository)).off) == (None, False)
 
 
@@ -212,6 +212,7 @@ def test_the_memory_can_be_switched_off_and_settings_without_it_change_nothing(r
         ("memory = ", "Invalid value"),
         ("memory = true", "memory is True"),
         ("memory = 3", "memory is 3"),
+        ('memry = "launch"', "memry is no setting"),
         ('memory = "  "', "memory is empty"),
         (r'memory = "a\nb"', "invisible"),
         (f'memory = "{"x" * 51}"', "51 characters, at most 50"),
@@ -228,6 +229,13 @@ def test_bad_settings_are_reported_with_their_place_and_what_to_write(
         find_project(str(repository))
     assert caught.value.place == str(settings)
     assert "memory = false" in caught.value.hint
+
+
+def test_a_project_with_bad_settings_has_the_same_name_and_key(repository: Path) -> None:
+    project = find_project(str(repository))
+    (repository / "src").mkdir()
+    (repository / ".daypack.toml").write_text("memory = 3", encoding="utf-8")
+    assert find_project(str(repository / "src"), with_settings=False) == project
 
 
 def test_settings_that_cannot_be_read_are_reported(repository: Path) -> None:

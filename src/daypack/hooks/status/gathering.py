@@ -16,14 +16,11 @@ def gather(home: Home, folder: str, host: Host | None, *, max_bytes: int) -> Sta
 
     `max_bytes` of the newest events are looked through. Nothing is written, and what cannot be read is unknown.
     """
-    problem = ""
+    problem, folder = "", host.folder if host and host.folder else folder
     try:
-        project = find_project(host.folder if host and host.folder else folder)
+        project = find_project(folder)
     except BadConfig as error:
-        project, problem = (
-            Project(folder, folder.rpartition("/")[2] or folder, folder),
-            f"{error.problem} [{error.place}]",
-        )
+        project, problem = find_project(folder, with_settings=False), f"{error.problem} [{error.place}]"
     status = Status(project=project.name, key=project.key, memory_off=project.off, problem=problem)
     if failures := read_unreported(home.folder):
         status = status._replace(failures=failures.number, failures_since=failures.since)

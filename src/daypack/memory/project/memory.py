@@ -116,7 +116,9 @@ def ensure_memory(memories: "Memories", home: Home, project: Project, *, create:
         if not create:
             hint = "`daypack memory add TEXT` creates it"
             problem = f"the project {project.name} has no memory yet"
-            raise MemoryMissing(problem, operation=_OPERATION, place=project.key, hint=hint)
+            if project.memory is not None:
+                problem = f"there is no memory {project.memory!r} yet, which this file names"
+            raise MemoryMissing(problem, operation=_OPERATION, place=project.settings or project.key, hint=hint)
         expected = _create(memories, project, expected)
     named, stored = project.memory or "", read_project_file(home, project)
     if create and (stored is None or (stored.memory_id, stored.named) != (expected, named)):

@@ -10,9 +10,10 @@ from typing import Literal, NamedTuple
 from daypack.errors import BadConfig
 from daypack.plain_files import open_plain
 from daypack.system import true_path
-from daypack.types.names import is_visible, one_line
+from daypack.types.names import did_you_mean, is_visible, one_line
 
 SETTINGS = ".daypack.toml"
+_KEY = "memory"  # the only setting
 _POINTER = b"gitdir:"  # begins a .git file
 _WORKTREES = "/worktrees/"
 _POINTER_BYTES = 1 << 16
@@ -36,12 +37,15 @@ class Project(NamedTuple):
     settings: str = ""  # the path of the .daypack.toml that decided
 
 
-def find_project(folder: str) -> Project:
-    """Return the project of a folder. Only files are read: neither git nor the environment of a git hook decides."""
+def find_project(folder: str, *, with_settings: bool = True) -> Project:
+    """Return the project of a folder. Only files are read: neither git nor the environment of a git hook decides.
+
+    Without its settings it is found even if .daypack.toml is wrong, for what is said about the file.
+    """
     folder = os.path.realpath(folder)
     key, top = _find_repository(folder) or (folder, folder)
     key = true_path(key)
-    memory, off, settings = _read_settings(folder, top)
+    memory, off, settings = _read_settings(folder, top) if with_settings else (None, False, "")
     return Project(key, _name(key), top, memory, off, settings)
 
 
@@ -153,13 +157,19 @@ def _read_memory(path: str) -> str | Literal[False] | None:
             data = file.read(_SETTINGS_BYTES + 1)
         if len(data) > _SETTINGS_BYTES:
             raise ValueError(f"it has more than {_SETTINGS_BYTES:,} bytes")
-        memory = tomllib.loads(data.decode()).get("memory")
+        settings = tomllib.loads(data.decode())
     except OSError as error:
         problem = (error.strerror or str(error)).lower()
         hint = "make it a plain file that you may read, or delete it"
         raise BadConfig(problem, operation="read project settings", place=path, hint=hint) from error
     except (ValueError, RecursionError) as error:
         raise BadConfig(str(error), operation="read project settings", place=path, hint=_HINT) from error
+    if unknown := [key for key in settings if key != _KEY]:
+        hint = "; ".join(filter(None, (did_you_mean(unknown[0], (_KEY,)), _HINT)))
+        raise BadConfig(
+            f"{one_line(unknown[0])} is no setting", operation="read project settings", place=path, hint=hint
+        )
+    memory = settings.get(_KEY)
     if memory is None or memory is False:
         return memory
     problem = ""
