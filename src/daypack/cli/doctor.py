@@ -73,10 +73,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _hook_failures(home: Home) -> list[Finding]:
-    """Return a finding if hooks failed in the last days: they fail without a word, so that no agent is disturbed."""
+    """Return why hooks do nothing, and whether they failed lately: without a word, so that no agent is disturbed."""
     from daypack.hooks import failures  # noqa: PLC0415 — only without a session
+    from daypack.hooks.setup.silenced import find_silenced  # noqa: PLC0415
 
-    findings: list[Finding] = []
+    silenced = find_silenced(home, os.environ)
+    findings = [Finding("warning", setting.place, setting.problem, setting.hint) for setting in silenced]
     for path in (os.path.join(home.folder, failures.LOG), failures.fallback_log()):
         if recent := failures.read_recent(path):
             problem = f"{failures.describe(recent)}; the newest: {recent.newest}"

@@ -22,6 +22,7 @@ from daypack.hooks.setup.plan import Plan, make_plan
 from daypack.hooks.setup.plugin_folder import render_plugin, this_program
 from daypack.hooks.setup.record import one_at_a_time, read_record
 from daypack.hooks.setup.removal import Removal, plan_removal
+from daypack.hooks.setup.silenced import find_silenced
 
 if TYPE_CHECKING:
     from daypack.files.planned import Change
@@ -117,6 +118,8 @@ def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> in
         if plan.record != plan.previous:
             apply_changes(home, plan.changes, plan.previous, plan.record)
     _report(plan)
+    for setting in find_silenced(home, os.environ):
+        print_note(f"⚠ {safe_line(setting.problem)} [{_short(setting.place)}]\n  → {safe_line(setting.hint)}")
     _make_memory(home)
     _import(past)
     print(_NOW)

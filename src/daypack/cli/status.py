@@ -5,9 +5,10 @@ import os
 import sys
 
 from daypack.cli.options import natural, shown_of
-from daypack.cli.terminal import is_utf8, json_text, print_note, shell_word, terminal_width
+from daypack.cli.terminal import is_utf8, json_text, print_note, safe_line, shell_word, terminal_width
 from daypack.errors import BadInput
 from daypack.history.layout import find_home
+from daypack.hooks.setup.silenced import find_silenced
 from daypack.hooks.status import line
 from daypack.hooks.status.drawing import draw_page, look_at
 from daypack.hooks.status.gathering import gather
@@ -43,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
     width = args.width or min(_WIDEST, terminal_width(100))
     look = look_at(width, colour=coloured, blocks=is_utf8(sys.stdout))
     print("\n".join(shown_of(home, draw_page(status, look))))
+    for setting in find_silenced(home, os.environ):
+        print_note(f"⚠ {safe_line(setting.problem)} [{safe_line(setting.place)}]")
     if status.session and status.compaction:
         session = status.session
         command = f"daypack search {shell_word(session.name)} WORDS --agent {shell_word(session.agent)}"
