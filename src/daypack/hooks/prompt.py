@@ -41,7 +41,7 @@ _FOUND = 24  # hits that are looked at
 # instead of 0.34 (`python -m bench hooks`).
 _LEAST_RELEVANCE = 1.0
 _LEAST_INFORMATION = 8.0
-_LEAST_SHARE = 0.6  # of the relevance of the best one: the others repeat some of its words by chance
+_LEAST_SHARE = 0.6  # of the relevance of the best one; over the same transcripts 4 of 136 excerpts have less
 _LEAST_WEIGHT = 2.0  # of a prompt's words: two of them, or a name
 _EXCERPT_CHARS = 600
 _COMMAND = re.compile(r"/[A-Za-z][\w:-]{0,60}(?:\s|\Z)")
