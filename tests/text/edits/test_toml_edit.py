@@ -64,3 +64,10 @@ def test_a_table_in_another_form_is_not_removed_in_part(text: str) -> None:
 
 def test_a_text_without_the_table_is_left_as_it_is() -> None:
     assert remove("[plugins.other]\na = 1", KEYS) == "[plugins.other]\na = 1"
+
+
+def test_comments_after_a_removed_table_stay() -> None:
+    ours = "[a.b]\n# about c\nc = 1\n"
+    assert remove(f"{ours}\n# about d\n\n# more\n[d]\ne = 2\n", ("a", "b")) == ("# about d\n\n# more\n[d]\ne = 2\n")
+    assert remove(f"x = 1\n\n{ours}# the end\n", ("a", "b")) == "x = 1\n\n# the end\n"
+    assert remove(f"x = 1\n\n{ours}\n# of a.b.f\n[a.b.f]\ng = 1\n", ("a", "b")) == "x = 1\n\n# of a.b.f\n"

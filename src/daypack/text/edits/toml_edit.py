@@ -49,20 +49,31 @@ def insert(text: str, keys: Sequence[str], fields: Mapping[str, Any]) -> str:
 def remove(text: str, keys: Sequence[str]) -> str:
     """Return the text without the table `[a.b]` and the tables in it, and without the empty line after or before them.
 
-    Raises ValueError as `insert` does; a text without the table is returned unchanged.
+    Comments after its last field stay: they are about what follows. Raises ValueError as `insert` does; a text without
+    the table is returned unchanged.
     """
     document = parse(text)
     if look_up(document, keys) is None:
         return text
     lines = text.splitlines(keepends=True)
     kept: list[str] = []
+    after: list[str] = []  # comments, and what is between them, since the last field of a removed table
     removing = False
     for line in lines:
-        if line.lstrip().startswith("["):
+        start = line.lstrip()[:1]
+        if start == "[":
+            kept += after
+            after = []
             removing = _header_keys(line)[: len(keys)] == tuple(keys)
         if not removing:
             kept.append(line)
-    if removing and kept and not kept[-1].strip():
+        elif start == "#" or (after and not start):
+            after.append(line)
+        else:
+            after = []
+    if after:
+        kept += after
+    elif removing and kept and not kept[-1].strip():
         kept.pop()
     return _verified("".join(kept), _without(document, keys), keys)
 
