@@ -20,7 +20,7 @@ _WORKFLOW = (
     "session ends, call await_consistency, then put_context with the whole updated document."
 )
 _WORKFLOW_WITH_HOOKS = (
-    "Memory that lasts across sessions. daypack itself captures what is said in this session, keeps the memory's "
+    "Memory that lasts across sessions. daypack itself captures this conversation, keeps the memory's "
     "document and adds it to your window at the start. Look things up with search_memories; store with add_entry only "
     "what must not be missed."
 )
