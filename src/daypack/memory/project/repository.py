@@ -40,7 +40,7 @@ class Project(NamedTuple):
 def find_project(folder: str, *, with_settings: bool = True) -> Project:
     """Return the project of a folder. Only files are read: neither git nor the environment of a git hook decides.
 
-    Without its settings it is found even if .daypack.toml is wrong, for what is said about the file.
+    Without its settings it is found even if .daypack.toml is wrong: a message about the file names it.
     """
     folder = os.path.realpath(folder)
     key, top = _find_repository(folder) or (folder, folder)
