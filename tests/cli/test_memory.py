@@ -203,6 +203,21 @@ def test_importing_what_is_here_says_what_was_added(command: Command, memory_id:
     assert again.stderr.endswith("0 entries, 0 documents\n")
 
 
+def test_a_long_entry_is_shown_around_the_match_and_whole_on_request(command: Command, memory_id: str) -> None:
+    long = "\n".join([*(f"Line {number} is filler." for number in range(80)), "The heron exports invoices.", "End."])
+    command("memory", "add", "launch", long, "--in", "monday")
+    command("memory", "context", "launch", "--put", "-", stdin=b"# Memory\n\nThe heron exports invoices.\n")
+    found = command("memory", "search", "launch", "heron", "invoices")
+    head, text = found.stdout.splitlines()
+    assert head.endswith("monday")
+    assert "The heron exports invoices." in text
+    assert len(text) < 320
+    assert "--full" in found.stderr
+    full = command("memory", "search", "launch", "heron", "invoices", "--full").stdout
+    assert "Line 0 is filler." in full
+    assert "best matching context document" in full
+
+
 def test_an_imported_memory_is_indexed(command: Command, home: str, memory_id: str) -> None:
     for number in range(3):
         command("memory", "add", "launch", f"{number}: {SAID}")
@@ -279,13 +294,12 @@ def test_a_memory_named_by_the_option_is_not_among_the_arguments(command: Comman
 
 
 def test_without_a_default_a_missing_memory_is_told_with_the_ways_to_set_one(command: Command, memory_id: str) -> None:
-    Path(".daypack.toml").write_text("memory = false\n")
     for action in ("show", "context", "export", "add"):
-        refused = command("memory", action)
+        refused = command("memory", action, "--user", "eve")  # a project has a memory of the local user only
         assert refused.returncode == 2
         assert "no memory named" in refused.stderr
         assert "DAYPACK_MEMORY" in refused.stderr
-    assert "no query" in command("memory", "search", "launch").stderr
+    assert "no query" in command("memory", "search", "launch", "--user", "eve").stderr
     assert command("memory", "erase", "--yes").returncode == 2
 
 
@@ -344,14 +358,13 @@ def test_a_title_that_is_taken_is_mentioned(command: Command) -> None:
 def test_a_text_or_query_that_was_read_as_a_memory_is_explained(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Path(".daypack.toml").write_text("memory = false\n")
-    command("memory", "new", "garden")
-    done = command("memory", "add", "Freya lies in Kiel.")
+    command("memory", "new", "garden", "--user", "eve")
+    done = command("memory", "add", "Freya lies in Kiel.", "--user", "eve")
     assert done.returncode == 1
     assert "→ a text alone needs a default memory: pass --memory, or set DAYPACK_MEMORY" in done.stderr
-    assert "the first argument is the memory" in command("memory", "search", "when", "tomatoes").stderr
+    assert "the first argument is the memory" in command("memory", "search", "when", "tomatoes", "--user", "eve").stderr
     monkeypatch.setenv("DAYPACK_MEMORY", "garden")
-    done = command("memory", "search", "when", "tomatoes")
+    done = command("memory", "search", "when", "tomatoes", "--user", "eve")
     assert "→ quote a query of several words, or pass --memory" in done.stderr
 
 

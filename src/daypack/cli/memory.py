@@ -1,7 +1,7 @@
 """Memories across sessions: create, fill, search, read, export, bind to a session, erase."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from daypack.cli.input import read_text
 from daypack.cli.memory_archive import export_archive, import_archive
@@ -32,6 +32,7 @@ _ACTIONS = {
     "capture": "Add the messages of a bound session to its memory, each once.",
     "erase": "Erase a memory or an entry permanently; --hide only hides a memory, --restore shows it again.",
 }
+_EXCERPT_CHARS, _EXCERPT_LINES = 300, 4  # of an entry that `search` prints
 _NEWEST = 10  # entries that `show` prints
 
 
@@ -98,6 +99,7 @@ def _configure_reading(made: dict[str, argparse.ArgumentParser]) -> None:
         "-k", metavar="N", type=natural, default=10, help="at most so many entries (default: %(default)s)"
     )
     search.add_argument("--explain", action="store_true", help="show the parts of each score")
+    search.add_argument("--full", action="store_true", help="print whole entries, and the best matching document")
     search.add_argument("--since", metavar="TIME", help="only entries at or after this ISO 8601 time")
     search.add_argument("--until", metavar="TIME", help="only entries at or before this ISO 8601 time")
     _add_about(search)
@@ -266,9 +268,10 @@ def _search(memories: MemoryTools, args: argparse.Namespace) -> int:
     if args.json:
         print(json_text(found))
         return 0 if found.entries else 1
-    for hit in found.entries:
-        _print_hit(hit)
-    if found.best_context:
+    shortened = [hit for hit in found.entries if not _print_hit(hit, () if args.full else args.query)]
+    if not args.full and (shortened or found.best_context):
+        print_note("  → --full prints whole entries and the best matching context document")
+    if found.best_context and args.full:
         print(f"\nbest matching context document, {found.best_context_timestamp}\n{safe(found.best_context)}")
     for note in found.notes:
         print_note(f"  → {safe_line(note)}")
@@ -276,13 +279,33 @@ def _search(memories: MemoryTools, args: argparse.Namespace) -> int:
     return 0 if found.entries else 1
 
 
-def _print_hit(hit: Hit) -> None:
-    print(f"{colour(hit.entry_id, 'cyan')}  {hit.score:.3f}  {colour(_when(hit), 'dim')}  {safe_line(_who(hit))}")
-    print(f"  {safe(hit.raw_entry).replace(chr(10), chr(10) + '  ')}")
+def _print_hit(hit: Hit, words: Sequence[str]) -> bool:
+    """Print a hit, shortened around these words; return True if it is printed in full."""
+    who = " in ".join(filter(None, (_who(hit), hit.session)))
+    print(f"{colour(hit.entry_id, 'cyan')}  {hit.score:.3f}  {colour(_when(hit), 'dim')}  {safe_line(who)}")
+    text = _excerpt(hit.raw_entry, words) if words else hit.raw_entry
+    print(f"  {safe(text).replace(chr(10), chr(10) + '  ')}")
     if hit.superseded_by:
         print(f"  superseded by {hit.superseded_by}")
     if hit.score_parts:
         print("  = " + " + ".join(f"{name} {value:.3f}" for name, value in hit.score_parts.items()))
+    return text == hit.raw_entry
+
+
+def _excerpt(text: str, words: Sequence[str]) -> str:
+    """Return a text of a few lines as it is, of a longer one the part with most of these words, on one line."""
+    if len(text) <= _EXCERPT_CHARS and text.count("\n") < _EXCERPT_LINES:
+        return text
+    wanted = {word.strip(".,;:!?").lower() for word in " ".join(words).split()}
+    line, folded = " ".join(text.split()), " ".join(text.split()).lower()
+    starts = range(0, max(1, len(line) - _EXCERPT_CHARS // 2), _EXCERPT_CHARS // 2)
+
+    def count(start: int) -> int:
+        return sum(word in folded[start : start + _EXCERPT_CHARS] for word in wanted)
+
+    start = max(starts, key=lambda start: (count(start), -start))
+    stop = start + _EXCERPT_CHARS
+    return ("… " if start else "") + line[start:stop] + (" …" if stop < len(line) else "")
 
 
 def _when(entry: Entry) -> str:
