@@ -84,7 +84,7 @@ def _list(args: argparse.Namespace) -> int:
         print(json_text(rows))
         return 0
     if rows:
-        print("\n".join(_table(rows, with_agent=len({row["agent"] for row in rows}) > 1)))
+        print("\n".join(_table(rows, with_agent=sum(bool(agent.index.names) for agent in lists) > 1)))
     else:
         of_agent = "" if args.any_agent else f" of agent {safe_line(args.agent)}"
         of_project = f" of project {safe_line(project.name)}" if project else ""
