@@ -146,6 +146,10 @@ def _said(body: dict[str, Any]) -> list[Part]:
     return [part for part in parts if not part.text.startswith("<")]
 
 
+def test_no_hook_failed(told: Told) -> None:
+    assert told.machine.failures() == ""
+
+
 def test_the_memory_has_what_was_said_and_nothing_that_was_injected(told: Told) -> None:
     entries = told.machine.entries()
     assert [entry for entry in entries if RULE in entry] == [FIRST]

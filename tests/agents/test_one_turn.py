@@ -73,3 +73,4 @@ def test_the_turn_is_recorded_without_what_was_injected(turn: Turn) -> None:
     ]
     entries = turn.program.machine.entries()
     assert [entry for entry in entries if "db-staging-17.internal" in entry] == [FACT]
+    assert turn.program.machine.failures() == ""

@@ -1,6 +1,7 @@
 """Sessions of one repository: at once, in a worktree, with a sub-agent, after /clear; nothing mixed or twice."""
 
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,6 +15,12 @@ def claude(machine: Machine) -> Claude:
     installed(Codex, machine)
     machine.daypack("setup", "--yes")
     return program
+
+
+@pytest.fixture(autouse=True)
+def _no_hook_fails(machine: Machine) -> Iterator[None]:
+    yield
+    assert machine.failures() == ""
 
 
 @pytest.fixture(scope="module")

@@ -124,6 +124,10 @@ class Machine:
         """Return the names of the sessions that daypack has of an agent."""
         return sorted(path.name for path in self.daypack_home.glob(f"home/*/agent/{agent}/session/*"))
 
+    def failures(self) -> str:
+        """Return what hooks could not do."""
+        return "".join(path.read_text(encoding="utf-8") for path in self.daypack_home.glob("home/*/hook.log"))
+
     def entries(self) -> list[str]:
         """Return the raw entries of the project's memory, oldest first."""
         rows = map(json.loads, self.daypack("memory", "export").splitlines())
