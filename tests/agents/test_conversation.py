@@ -88,8 +88,9 @@ def _tell(told: Told, story: Story) -> None:
 
 
 def injected(body: dict[str, Any]) -> str:
-    """Return what daypack added to a request."""
-    return "\n".join(part.text for part in read_parts(body) if part.role == "system" and "daypack" in part.text)
+    """Return what the system says in a request that has something of daypack."""
+    parts = [part for part in read_parts(body) if part.role == "system"]
+    return "\n".join(part.text for part in parts if 'name="daypack:' in part.text)
 
 
 def test_the_nine_tools_are_in_the_first_request(told: Told) -> None:
@@ -100,7 +101,7 @@ def test_the_nine_tools_are_in_the_first_request(told: Told) -> None:
 
 def test_a_project_without_a_past_gets_nothing(told: Told) -> None:
     first = read_parts(told.bodies["first"][0])
-    assert "recorded by daypack" not in "\n".join(part.text for part in first)
+    assert 'name="daypack:' not in "\n".join(part.text for part in first)
 
 
 def test_the_document_of_the_memory_is_in_the_first_request_of_the_next_session(told: Told) -> None:
