@@ -270,6 +270,12 @@ def test_a_request_that_changed_or_is_unknown_is_not_verified(command: Command, 
     assert "cannot be rebuilt: what the call contained is unknown" in unknown.stderr
 
 
+def test_a_call_has_no_envelope(command: Command, notes: Session) -> None:
+    done = command("export", "notes", "--event", observed_turns(notes)[0].event_id)
+    assert done.returncode == 1
+    assert "is a call of another program: it has no envelope and no pack" in done.stderr
+
+
 def test_events_of_calls_are_described_in_words(command: Command, notes: Session) -> None:
     log = command("log", "notes", "--events", "-n", "0").stdout
     assert "claude-code called claude-opus-5-5 with 4 messages, 2 of them new" in log

@@ -182,6 +182,7 @@ NO_BLOBS: list[Row] = [
     {"message": {"role": "user", "content": "something else"}},
     {"message": "no object"},
     {"message": {"content": []}},
+    {"message": {"role": "user", "content": [1]}, "hash": digest_bytes(b'{"content":[1],"role":"user"}')[7:]},
     {"hash": None},
     {"hash": "../../../etc/passwd"},
 ]

@@ -24,7 +24,7 @@ _CAUSES = {
     "system": "system prompt changed",
     "messages": "earlier messages changed",
     "parameters": "parameters changed",
-    "expired": "cache expired",
+    "expired": "expired",
     "unknown": "cause unknown",
 }
 

@@ -180,8 +180,9 @@ def _change(entry: ListedTurn | Call) -> str:
 def _compacted(entry: Compacted) -> str:
     sizes = ""
     if entry.before_tokens is not None:
-        after = f" → {entry.after_tokens:,}" if entry.after_tokens is not None else ""
-        sizes = f": {entry.before_tokens:,}{after} tokens"
+        sizes = f" at {entry.before_tokens:,} tokens"
+        if entry.after_tokens is not None:
+            sizes = f": {entry.before_tokens:,} → {entry.after_tokens:,} tokens"
     trigger = f" ({safe_line(entry.trigger)})" if entry.trigger else ""
     return f"── compacted{trigger}{sizes} ──"
 
@@ -195,9 +196,9 @@ def _print_observed_hints(args: argparse.Namespace, entries: Sequence[_Entry], *
     if unknown:
         which = "these calls" if len(unknown) == len(calls) else "calls named msg-…"
         print_note(f"what {which} contained is unknown: {program_name(unknown[-1].program)} recorded only their usage")
-    hints = [
-        f"`daypack explain {{}} --event {call.event}` lists what is in it" for call in calls[-1:] if call not in unknown
-    ]
+    hints: list[str] = []
+    if calls[-1].content == "recorded":
+        hints.append(f"`daypack explain {{}} --event {calls[-1].event}` lists what is in it")
     if len(calls) > 1:
         hints.append("`daypack diff {}` compares the newest two")
     if hints:

@@ -26,7 +26,7 @@ REPLY_TO = "requestRef"  # in assistant rows: the request that they answer
 
 _COMMON = ("type", "sessionId", "agentId", "timestamp", "version")
 _STATED = {SHAPE: (*_COMMON, "shapeHash", "shape"), BLOB: (*_COMMON, "hash", "message")}
-_NOT_JSON = (ValueError, TypeError, KeyError, AttributeError, RecursionError, UnicodeError)
+_NOT_JSON = (msgspec.ValidationError, ValueError, TypeError, KeyError, AttributeError, RecursionError, UnicodeError)
 
 _Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 _Name = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -53,6 +53,16 @@ class Joined(NamedTuple):
     def data(self) -> bytes:
         """Its bytes, made when they are needed: each of the messages of a long run has all before it."""
         return message_bytes({"role": self.role, "content": self.blocks[: self.size]})
+
+
+class _Message(Struct):
+    role: str
+    content: str | list[dict[str, Any]]
+
+
+class _Shape(Struct):
+    system: str | list[dict[str, Any]] = ""
+    tools: list[dict[str, Any]] = []
 
 
 class Request(Struct, frozen=True, rename="camel"):
@@ -82,9 +92,11 @@ def read_content(row: Row) -> Content | None:
     fields = row.fields
     kind = fields.get("type")
     try:
-        if kind == BLOB and isinstance(fields["message"]["role"], str):
+        if kind == BLOB:
+            msgspec.convert(fields["message"], _Message)
             stated, data = fields["hash"], message_bytes(fields["message"])
-        elif kind == SHAPE and isinstance(fields["shape"], dict):
+        elif kind == SHAPE:
+            msgspec.convert(fields["shape"], _Shape)
             stated, data = fields["shapeHash"], canonical(unmarked(fields["shape"]))
         else:
             return None

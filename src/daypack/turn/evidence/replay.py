@@ -15,7 +15,7 @@ from daypack.history.session import History
 from daypack.turn.evidence.record import VERSION, ExcerptRef, TurnRecord, expand, is_current
 from daypack.turn.evidence.view import Parts, TurnView
 from daypack.turn.items import SEEN_BY_DEFAULT, Excerpt, Item, TokenMeter
-from daypack.turn.ledger import NOT_REDACTED, TURN
+from daypack.turn.ledger import NOT_REDACTED, OBSERVED, TURN
 from daypack.turn.pack.fence import show, shown_bytes
 from daypack.turn.pack.inject import inject
 from daypack.turn.pack.stubs import as_repeat, as_stub, find_repeats
@@ -43,6 +43,10 @@ def read_turn(history: History, event_id: str) -> TurnRecord:
     except SourceMissing as error:
         hint = _list_turns(history)
         raise SourceMissing(error.problem, operation="replay", place=error.place, hint=hint) from error
+    if isinstance(event, Event) and event.type == OBSERVED:
+        problem = f"{event_id} is a call of another program: it has no envelope and no pack"
+        hint = "`daypack explain`, `diff` and `replay` show it"
+        raise SourceMissing(problem, operation="replay", place=history.layout.events, hint=hint)
     if not isinstance(event, Event) or event.type != TURN:
         hint = _list_turns(history)
         raise SourceMissing(f"{event_id} is not a turn", operation="replay", place=history.layout.events, hint=hint)

@@ -42,8 +42,8 @@ def test_a_provider_rounds_what_it_keeps() -> None:
         ),
         (side(SOON), Change(compaction=""), ("compaction",), "compacted"),
         (side(SOON), Change(kept=8), ("unknown",), "nothing that is recorded explains it"),
-        (side(LATER), Change(kept=8), ("expired",), "6 min since the last call, the cache lasts 5 min"),
-        (side(LATER), Change(), ("expired",), "6 min since the last call, the cache lasts 5 min"),
+        (side(LATER), Change(kept=8), ("expired",), "6 min since the last call, kept for 5 min"),
+        (side(LATER), Change(), ("expired",), "6 min since the last call, kept for 5 min"),
         (side(LATER), Change(kept=8, tools="−search"), ("tools",), "−search"),
     ],
 )

@@ -137,6 +137,7 @@ def codex(home: str, tmp_path: Path) -> Iterator[Session]:
         spoken("assistant", "Nothing", 6),
         tokens(7, 10_114, 5100, 4992),
         codex_row("compacted", 8, message="A summary."),
+        tokens(8, 10_114, 0, 0),
         spoken("assistant", "Done", 9),
         tokens(10, 12_121, 2000, 0),
         codex_row("event_msg", 11, type="token_count", info=None),

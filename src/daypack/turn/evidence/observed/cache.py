@@ -57,7 +57,7 @@ def find_break(before: Side, after: Side, change: Change) -> CacheBreak | None:
         seconds = _seconds_between(before.at, after.at)
         if seconds is not None and seconds > before.ttl_seconds:
             waited, kept = _duration(seconds), _duration(before.ttl_seconds)
-            causes["expired"] = f"{waited} since the last call, the cache lasts {kept}"
+            causes["expired"] = f"{waited} since the last call, kept for {kept}"
         else:
             causes["unknown"] = "nothing that is recorded explains it"
     if not causes:

@@ -238,12 +238,11 @@ class _Events:
         last, total = info.get("last_token_usage"), info.get("total_token_usage")
         if not isinstance(last, dict) or not isinstance(total, dict):
             return
-        tokens = cast(dict[str, Any], total).get("total_tokens")
-        if not isinstance(tokens, int):
+        tokens, usage = cast(dict[str, Any], total).get("total_tokens"), cast(dict[str, Any], last)
+        if not isinstance(tokens, int) or not usage.get("input_tokens"):  # after a compaction nothing was sent
             return
         if self._counted and self._counted[0] != tokens:
             yield from self._settle_count()
-        usage = cast(dict[str, Any], last)
         reported = read_usage(
             {
                 "input_tokens": usage.get("input_tokens"),
@@ -257,7 +256,7 @@ class _Events:
             event=event.id,
             at=event.ts,
             program=program,
-            model=None,
+            model=self._history.config.model,  # rows with token counts name none
             content="unknown",
             **_amounts(reported or Usage()),
         )

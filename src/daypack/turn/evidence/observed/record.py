@@ -37,7 +37,9 @@ class SentMessage(Struct, frozen=True, omit_defaults=True):
             found = parse_source(self.messages) if self.messages else None
         except BadSource:
             return None
-        return found if isinstance(found, Messages) else None
+        if isinstance(found, Messages) and found.stop - found.start < MAX_KEPT:
+            return found
+        return None
 
 
 UNKNOWN = SentMessage(unknown=True)

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 import msgspec
+from msgspec import Struct
 
 from daypack.errors import DaypackError, Erased, ReplayMismatch, SourceMissing
 from daypack.files import blobs
@@ -32,6 +33,13 @@ from daypack.types.digest import digest_bytes, file_name_of
 
 BETAS = "betas"  # a parameter that is sent as a header
 _UNREADABLE = (DaypackError, msgspec.MsgspecError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+
+
+class _StoredMessage(Struct):
+    """A message in a blob."""
+
+    role: str
+    content: list[Block]
 
 
 class SentBlock(NamedTuple):
@@ -141,9 +149,9 @@ class RequestReader:
             if sent.unknown or not sent.digest:
                 return RebuiltMessage(sent, known=False)
             value = cast(dict[str, Any], msgspec.json.decode(self.blob(file_name_of(sent.digest))))
-            blocks = tuple(SentBlock(block) for block in cast(Sequence[Block], value["content"]))
+            stored = msgspec.convert(value, _StoredMessage)
             more = {name: member for name, member in value.items() if name not in ("role", "content")}
-            return RebuiltMessage(sent, value["role"], blocks, more)
+            return RebuiltMessage(sent, stored.role, tuple(map(SentBlock, stored.content)), more)
         except _UNREADABLE:
             return RebuiltMessage(sent, known=False)
 
