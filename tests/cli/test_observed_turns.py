@@ -12,6 +12,11 @@ import daypack
 from daypack.session import Session
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+
+
 @pytest.fixture
 def notes(home: str) -> Iterator[Session]:
     """A session with recorded requests."""

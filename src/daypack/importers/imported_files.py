@@ -19,8 +19,8 @@ from msgspec import Struct, field
 
 from daypack.errors import DaypackError
 from daypack.files import atomic
-from daypack.files.offsets import boot_id
 from daypack.history.session import History
+from daypack.system import boot_id
 
 FILE = "import.file"
 _NAME = "imported.json"

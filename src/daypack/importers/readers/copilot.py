@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from daypack.history.layout import safe_name
 from daypack.importers.readers.content_parts import strip_base64
 from daypack.importers.readers.writers import copilot_writer
 from daypack.importers.transcript import (
@@ -28,7 +29,6 @@ from daypack.importers.transcript import (
     first_text,
     list_of,
     object_of,
-    safe_name,
     text_of,
     time_of,
     without,
