@@ -1,11 +1,12 @@
 """Sessions of one repository: at once, in a worktree, with a sub-agent, after /clear; nothing mixed or twice."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from coding_agents import Claude, Codex, Machine, Story, eventually, installed, read_parts
+from coding_agents import Claude, Codex, Machine, Part, Program, Story, eventually, installed, read_parts
+from coding_agents.story import Reply
 from model_endpoint import Call, Say
 
 
@@ -76,26 +77,43 @@ def test_a_worktree_has_the_memory_of_its_repository_and_a_clone_has_its_own(
     assert "4303" not in cloned
 
 
-def test_a_sub_agent_is_a_child_of_the_session_and_is_remembered_once(
-    claude: Claude, machine: Machine, story: Story
+@pytest.mark.parametrize("kind", [Claude, Codex], ids=lambda kind: kind.name)
+def test_a_sub_agent_is_a_child_of_the_session_and_is_not_mixed_with_it(
+    kind: type[Program], request: pytest.FixtureRequest, machine: Machine, story: Story
 ) -> None:
-    task = {"description": "Look", "prompt": "Find out what module Douglas does.", "subagent_type": "general-purpose"}
-    story.on("Delegate the question about the fir.", Say("I delegate.", calls=(Call("Agent", task),)), "Done.", "Done.")
-    story.on(
-        task["prompt"], Say("I look.", calls=(claude.shell("cat README.md"),)), "Douglas schedules the nightly jobs."
-    )
-    session = claude.ask("Delegate the question about the fir.")
-    parent = machine.wait_for(claude.agent, session, "Done.")
-    children = eventually(
-        lambda: [name for name in machine.sessions(claude.agent) if name.startswith(session) and name != session]
-    )
-    (child,) = children
-    inner = machine.wait_for(claude.agent, child, "Douglas schedules the nightly jobs.")
-    assert [part.tool for part in inner if part.is_call] == ["Bash"]
-    assert [part.tool for part in parent if part.is_call] == ["Agent"]
-    assert child.removeprefix(f"{session}--") in machine.daypack("child", session, "--agent", claude.agent)
-    assert len(json.loads(machine.daypack("turns", child, "--json"))) == 2
-    machine.daypack("replay", child, "--all")
+    program: Claude | Codex = request.getfixturevalue(kind.name)
+    asked, task = f"Delegate the question about {kind.name}.", f"Find out what the module {kind.name} does."
+    story.on(asked, *delegate(program, task))
+    story.on(task, Say("I look.", calls=(program.shell("cat README.md"),)), "It schedules the nightly jobs.")
+    session = program.ask(asked)
+    parent = machine.wait_for(program.agent, session, "It is done.")
+    (child,) = (name for name in machine.sessions(program.agent) if name.startswith(f"{session}--"))
+    inner = machine.wait_for(program.agent, child, "It schedules the nightly jobs.")
+    assert [part.text for part in inner if part.role == "assistant" and not part.is_call] == [
+        "I look.",
+        "It schedules the nightly jobs.",
+    ]
+    assert next(part.text for part in parent if part.role == "assistant" and not part.is_call) == "I delegate."
+    assert "I look." not in [part.text for part in parent]
+    assert child.removeprefix(f"{session}--") in machine.daypack("child", session, "--agent", program.agent)
+    assert [entry for entry in machine.entries() if task in entry or "I look." in entry] == []
+    if kind is Claude:  # which records its requests
+        assert len(json.loads(machine.daypack("turns", child, "--json"))) == 2
+        machine.daypack("replay", child, "--all")
+
+
+def delegate(program: Program, task: str) -> list[Reply]:
+    """Return what a model says that has a sub-agent do something."""
+    if isinstance(program, Claude):
+        arguments = {"description": "Look", "prompt": task, "subagent_type": "general-purpose"}
+        return [Say("I delegate.", calls=(Call("Agent", arguments),)), "I wait.", "It is done."]
+    tools = "multi_agent_v1"
+
+    def wait(parts: Sequence[Part]) -> Say:
+        started = json.loads(parts[-1].text)["agent_id"]
+        return Say(calls=(Call("wait_agent", {"targets": [started], "timeout_ms": 20_000}, namespace=tools),))
+
+    return [Say("I delegate.", calls=(Call("spawn_agent", {"message": task}, namespace=tools),)), wait, "It is done."]
 
 
 def test_a_cleared_session_ends_and_the_next_is_another(claude: Claude, machine: Machine, story: Story) -> None:

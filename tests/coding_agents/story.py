@@ -1,7 +1,7 @@
 """What the model says in a conversation: replies by prompt, and the summary of a compaction."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from model_endpoint import Request, Step
@@ -11,6 +11,10 @@ from coding_agents.wire import Part, read_parts
 _SUMMARISE = ("Your task is to create a detailed summary", "CONTEXT CHECKPOINT COMPACTION")
 # Texts in the place of a user that no user wrote.
 _OF_THE_PROGRAM = re.compile(r"\s*<(system-reminder|qwen:|environment_context|local-command|command-name|task-notif)")
+
+
+Reply = Step | Callable[[Sequence[Part]], Step]
+"""What the model says, or what it says after it has read a request."""
 
 
 class Story:
@@ -25,9 +29,9 @@ class Story:
     ) -> None:
         self.summary = summary
         self.other = other
-        self._replies: dict[str, tuple[Step, ...]] = {}
+        self._replies: dict[str, tuple[Reply, ...]] = {}
 
-    def on(self, prompt: str, *replies: Step) -> None:
+    def on(self, prompt: str, *replies: Reply) -> None:
         self._replies[prompt] = replies
 
     def answer(self, request: Request) -> Step:
@@ -46,7 +50,8 @@ class Story:
         index, _, prompt = max(found)
         given = _runs_of_replies(parts[index:])
         replies = self._replies[prompt]
-        return replies[given] if given < len(replies) else self.other
+        reply = replies[given] if given < len(replies) else self.other
+        return reply(parts) if callable(reply) else reply
 
 
 def is_summary_call(parts: Iterable[Part]) -> bool:
