@@ -25,5 +25,5 @@ def test_an_agent_calls_a_tool_and_resumes_a_session(kind: type[Program], machin
     call = program.shell("cat README.md")
     expected = Part("assistant", json.dumps(call.arguments, sort_keys=True), call.name)
     assert [part for part in resumed if part.is_call] == [expected]
-    assert sum("Retries are in retry.py." in part.text for part in resumed if part.role == "tool") == 1
+    assert [part.role for part in resumed].count("tool") == 1
     assert program.transcript(session).stat().st_size > 0
