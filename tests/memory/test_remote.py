@@ -380,6 +380,7 @@ def test_everything_on_the_type_of_a_remote_memory_works_against_a_server(server
             "with_default": memories.with_default(GetUser()),
             "default_memory": memories.default_memory == "",
             "default_origin": memories.default_origin == "DAYPACK_MEMORY",
+            "find_default": memories.find_default is None,
             "flush_every": memories.flush_every,
             "call": memories.call(GetUser()),
             "remote": memories.remote,
