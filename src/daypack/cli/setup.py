@@ -14,7 +14,7 @@ from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
 from daypack.hooks.call import HostName
 from daypack.hooks.settings import read_settings
-from daypack.hooks.setup.agents import TITLES, Agent, find_agents, user_home
+from daypack.hooks.setup.agents import TITLES, Agent, find_agents
 from daypack.hooks.setup.apply import apply_changes
 from daypack.hooks.setup.installation import SERVER
 from daypack.hooks.setup.past import Past, TakenIn
@@ -23,6 +23,7 @@ from daypack.hooks.setup.plugin_folder import render_plugin, this_program
 from daypack.hooks.setup.record import one_at_a_time, read_record
 from daypack.hooks.setup.removal import Removal, plan_removal
 from daypack.hooks.setup.silenced import find_silenced
+from daypack.importers.places import PLACES, user_home
 
 if TYPE_CHECKING:
     from daypack.files.planned import Change
@@ -74,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     if not agents:
         print(f"no coding agent found: {', '.join(TITLES.values())} are known")
         print("Install one of them, then run `daypack setup` again. Programs and folders that were looked for:")
-        print("  claude ~/.claude, codex ~/.codex, copilot ~/.copilot, qwen ~/.qwen")
+        print("  " + ", ".join(f"{PLACES[host].program} ~/{PLACES[host].folder.default}" for host in _NAMES))
         return 0
     for agent in agents:
         print(f"found {agent.title}: {_short(agent.program or agent.folder)}")

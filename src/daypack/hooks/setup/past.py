@@ -9,7 +9,6 @@ read, it also has the version of daypack: another may be able to.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from glob import escape, iglob
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -22,17 +21,12 @@ from daypack.history.layout import Home
 from daypack.hooks.call import AGENTS, HostName
 from daypack.hooks.setup.agents import Agent
 from daypack.hooks.state import SessionState
+from daypack.importers.places import PLACES
 
 if TYPE_CHECKING:
     from daypack.memory.project import Project
     from daypack.session import Session
 
-_PATTERNS: dict[HostName, tuple[str, ...]] = {
-    "claude": ("projects/*/*.jsonl",),
-    "codex": ("sessions/*/*/*/rollout-*.jsonl*", "archived_sessions/rollout-*.jsonl*"),
-    "copilot": ("session-state/*/events.jsonl",),
-    "qwen": ("projects/*/chats/*.jsonl",),
-}
 _SAVE_EVERY = 20  # transcripts: a killed run repeats at most these, which adds nothing
 _WAIT_SECONDS = 60.0  # for the take-in of a session that is running now
 
@@ -204,14 +198,8 @@ def _unreadable(transcript: Transcript) -> _Known:
 
 
 def _find(agent: Agent) -> Iterator[Transcript]:
-    for pattern in _PATTERNS[agent.host]:
-        for path in iglob(os.path.join(escape(agent.folder), pattern)):
-            try:
-                status = os.stat(path)
-            except OSError:  # deleted meanwhile
-                continue
-            if status.st_size:
-                yield Transcript(agent.host, path, status.st_mtime_ns, status.st_size)
+    for found in PLACES[agent.host].find_files(os.environ):
+        yield Transcript(agent.host, found.path, found.modified, found.size)
 
 
 def _is_of(project: "Project", transcript: Transcript) -> bool:

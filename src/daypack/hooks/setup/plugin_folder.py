@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from daypack.history.layout import Home, default_root
-from daypack.hooks.setup.agents import user_home
+from daypack.importers.places import user_home
 
 PLUGIN = "daypack"  # the name of the plug-in, of its marketplace, and of its folder in the marketplace
 SHIPPED = os.path.join(os.path.dirname(os.path.dirname(__file__)), "plugin")

@@ -1,0 +1,106 @@
+"""The one table of known places: where each program leaves its transcripts or memories on this machine.
+
+To add a program, add a row to PLACES; its format must be one of `formats.FORMATS`, or of the readers of memories.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from glob import escape, iglob
+from typing import Literal, NamedTuple
+
+_DATABASES = (".db", ".sqlite", ".sqlite3")
+_WRITE_AHEAD = "-wal"  # beside a database, with what is not yet in it
+
+
+class Folder(NamedTuple):
+    """A folder: the one that an environment variable names, if it is set, else the default one."""
+
+    variable: str  # "" if there is none
+    default: str  # in the user's home
+    below: str = ""  # in the folder that the variable names: "opencode" in XDG_DATA_HOME
+
+    def find(self, environ: Mapping[str, str]) -> str:
+        """Return the path of the folder, which need not exist."""
+        if self.variable and (named := environ.get(self.variable)):
+            return os.path.abspath(os.path.join(named, self.below))
+        return os.path.abspath(os.path.join(user_home(environ), self.default))
+
+
+class Place(NamedTuple):
+    """A program, its folder, and the files in it with its transcripts, or with its memories.
+
+    `patterns` are relative to the folder, or to each of `data` if the files are elsewhere. A file may have one session,
+    or, as a database does, many.
+    """
+
+    title: str
+    program: str  # on PATH
+    format: str
+    folder: Folder
+    patterns: tuple[str, ...]
+    data: tuple[Folder, ...] = ()
+    kind: Literal["transcripts", "memory"] = "transcripts"
+
+    def find_files(self, environ: Mapping[str, str]) -> Iterator["PlacedFile"]:
+        """Yield the files that are not empty, each once."""
+        seen: set[str] = set()
+        for folder in self.data or (self.folder,):
+            root = folder.find(environ)
+            for pattern in self.patterns:
+                for path in iglob(os.path.join(escape(root), pattern)):
+                    found = find_file(path)
+                    if found and path not in seen:
+                        seen.add(path)
+                        yield found
+
+
+class PlacedFile(NamedTuple):
+    """A file at a known place, and when and to what size it was written last."""
+
+    path: str
+    modified: int  # ns
+    size: int
+
+
+PLACES: dict[str, Place] = {
+    "claude": Place(
+        "Claude Code", "claude", "claude-code", Folder("CLAUDE_CONFIG_DIR", ".claude"), ("projects/*/*.jsonl",)
+    ),
+    "codex": Place(
+        "Codex",
+        "codex",
+        "codex",
+        Folder("CODEX_HOME", ".codex"),
+        ("sessions/*/*/*/rollout-*.jsonl*", "archived_sessions/rollout-*.jsonl*"),
+    ),
+    "copilot": Place(
+        "Copilot CLI", "copilot", "copilot", Folder("COPILOT_HOME", ".copilot"), ("session-state/*/events.jsonl",)
+    ),
+    "qwen": Place("Qwen Code", "qwen", "qwen", Folder("QWEN_HOME", ".qwen"), ("projects/*/chats/*.jsonl",)),
+}
+"""The known places, by the word that options use for the program."""
+
+
+def user_home(environ: Mapping[str, str]) -> str:
+    """Return the user's home folder."""
+    return environ.get("HOME") or os.path.expanduser("~")
+
+
+def find_file(path: str) -> PlacedFile | None:
+    """Return the state of a file now; None if it is missing or empty.
+
+    A database also changes when its write-ahead log does.
+    """
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    modified, size = found.st_mtime_ns, found.st_size
+    if path.endswith(_DATABASES):
+        try:
+            log = os.stat(path + _WRITE_AHEAD)
+        except OSError:
+            pass
+        else:
+            modified, size = max(modified, log.st_mtime_ns), size + log.st_size
+    return PlacedFile(path, modified, size) if size else None
