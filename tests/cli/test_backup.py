@@ -8,7 +8,7 @@ import pytest
 from cli.conftest import Command
 
 from daypack.errors import WriteFailed
-from daypack.memory.audit.log import AuditLog
+from daypack.memory.audit_log.log import AuditLog
 from daypack.session import Session
 
 

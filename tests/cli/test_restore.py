@@ -117,10 +117,10 @@ def test_a_restore_that_does_nothing_says_so_and_leaves_no_line(
     assert "exists" not in planned.stdout.replace("0 that exist", "")
     assert "nothing to restore" in planned.stderr
     assert "--apply" not in planned.stderr
-    before = command("audit", "--json").stdout
+    before = command("audit-log", "--json").stdout
     done = command("restore", path, "--replace", "all", "--apply")
     assert (done.returncode, "nothing to restore" in done.stdout) == (0, True)
-    assert command("audit", "--json").stdout == before
+    assert command("audit-log", "--json").stdout == before
 
 
 def test_the_audit_log_grows_by_what_was_replaced(command: Command, talk: Session, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_the_audit_log_grows_by_what_was_replaced(command: Command, talk: Sessio
     command("token", "revoke", token["token_id"])
     command("memory", "new", "Later")
     command("append", "talk", "more")
-    before = command("audit", "--json").stdout
+    before = command("audit-log", "--json").stdout
     planned = command("restore", path, "--replace", "memory")
     assert "kept" in planned.stdout
     assert "the audit log of this home is kept" in planned.stderr
@@ -142,6 +142,6 @@ def test_the_audit_log_grows_by_what_was_replaced(command: Command, talk: Sessio
     assert json.loads(command("token", "list", "--json").stdout) == []
     again = command("restore", path, "--replace", "memory", "--apply")
     assert (again.returncode, "what you named is as in the backup" in again.stdout) == (0, True)
-    after = [json.loads(line) for line in command("audit", "--json").stdout.splitlines()]
+    after = [json.loads(line) for line in command("audit-log", "--json").stdout.splitlines()]
     assert len(after) == len(before.splitlines()) + 1
     assert (after[-1]["action"], after[-1]["target"], after[-1]["count"]) == ("restore", "memory", 1)

@@ -11,8 +11,8 @@ from daypack.cli.options import add_place, find_name
 from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
-from daypack.memory.audit.log import AuditLog
-from daypack.memory.audit.record import Deed, acting
+from daypack.memory.audit_log.log import AuditLog
+from daypack.memory.audit_log.record import Deed, acting
 from daypack.upkeep.backup.apply import Written, apply, target_of
 from daypack.upkeep.backup.contents import LeftOut, Request
 from daypack.upkeep.backup.plan import Plan, PlannedItem, plan

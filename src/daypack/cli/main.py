@@ -35,7 +35,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "serve": "Serve the memory tools over HTTP: MCP and a JSON API",
         "token": "Create, list and revoke tokens of the HTTP server",
         "user": "List and show users, set their names and quotas",
-        "audit": "Show who read, wrote or erased which memories; verify or cut that log",
+        "audit-log": "Show who read, wrote or erased which memories; verify or cut that log",
     },
     "Control the window": {
         "budget": "Show or set the token budget of a session",
@@ -76,7 +76,12 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 # Commands whose name is not a valid module name.
-MODULES = {"import": "import_transcripts", "import-envelope": "import_envelope", "check-reply": "check_reply"}
+MODULES = {
+    "import": "import_transcripts",
+    "import-envelope": "import_envelope",
+    "check-reply": "check_reply",
+    "audit-log": "audit_log",
+}
 EXIT_FAILED, EXIT_DAMAGE, EXIT_INTERRUPTED = 1, 3, 130
 # Of an unbuffered standard output, whose failed bytes are gone when it is asked again.
 _OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

@@ -10,7 +10,7 @@ from daypack.cli.memory_project import run_project
 from daypack.cli.options import add_place, natural, open_named, shown
 from daypack.cli.terminal import colour, counted, json_text, print_damaged, print_note, safe, safe_line, table
 from daypack.errors import BadInput, EntryMissing
-from daypack.memory.audit.record import acting
+from daypack.memory.audit_log.record import acting
 from daypack.memory.backend import Record
 from daypack.memory.port import MemoryTools
 from daypack.memory.store.port import is_id

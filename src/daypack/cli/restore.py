@@ -12,8 +12,8 @@ from daypack.cli.options import add_place, default_agent
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadInput
 from daypack.history.layout import find_home
-from daypack.memory.audit.log import AuditLog
-from daypack.memory.audit.record import Deed, acting
+from daypack.memory.audit_log.log import AuditLog
+from daypack.memory.audit_log.record import Deed, acting
 from daypack.upkeep.archive import Guard
 from daypack.upkeep.backup.restore import Restored, apply
 from daypack.upkeep.backup.restore_plan import BroughtBack, Plan, Request, RestoredItem, plan

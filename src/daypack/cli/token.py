@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from daypack.cli.options import add_place, natural
 from daypack.cli.terminal import json_text, print_note, safe_line
 from daypack.errors import BadInput
-from daypack.memory.audit.record import Deed, acting
+from daypack.memory.audit_log.record import Deed, acting
 from daypack.memory.tools import Memories, open_memory
 from daypack.types.names import complete
 

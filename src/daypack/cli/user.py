@@ -5,7 +5,7 @@ import argparse
 from daypack.cli.options import add_place
 from daypack.cli.terminal import json_text, print_note, safe_line
 from daypack.history.layout import check_name
-from daypack.memory.audit.record import Deed, acting
+from daypack.memory.audit_log.record import Deed, acting
 from daypack.memory.tools import Memories, open_memory
 from daypack.memory.users import Users
 from daypack.types.memory import User

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from daypack.config import from_environment, from_file, settle
 from daypack.history.layout import Home
-from daypack.memory.audit.log import AuditLog
-from daypack.memory.audit.record import Deed
+from daypack.memory.audit_log.log import AuditLog
+from daypack.memory.audit_log.record import Deed
 from daypack.memory.limits import Limits, read_limits
 from daypack.memory.positions import Positions
 from daypack.memory.recent_writes import RecentWrites

@@ -12,7 +12,7 @@ from daypack.errors import AccessDenied, BadInput, Damaged, MemoryMissing
 from daypack.history.layout import check_name, find_home
 from daypack.memory import limits as checks
 from daypack.memory.archive import Archive, export_memory
-from daypack.memory.audit.record import Action, Deed
+from daypack.memory.audit_log.record import Action, Deed
 from daypack.memory.backend import Backend, open_backend
 from daypack.memory.consistency import Barrier, Pause
 from daypack.memory.document.document import is_placeholder, read_content

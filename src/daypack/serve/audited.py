@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from daypack.memory.audit.record import OK, Actor, Deed, actor
+from daypack.memory.audit_log.record import OK, Actor, Deed, actor
 from daypack.memory.store.port import is_id
 from daypack.serve.observe.observer import report_unaudited
 from daypack.serve.observe.request_facts import current
 from daypack.types.memory import Added, ContextDocument, EntryPage, Memory, MemoryPage, SearchResult
 
 if TYPE_CHECKING:
-    from daypack.memory.audit.log import AuditLog
+    from daypack.memory.audit_log.log import AuditLog
     from daypack.memory.tools import Memories
 
 REFUSALS_PER_MINUTE = 60  # of one cause: a flood must not fill the disk, nor hide what others do

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from daypack.errors import BadInput
 from daypack.memory import requests
-from daypack.memory.audit.record import Deed
+from daypack.memory.audit_log.record import Deed
 from daypack.serve.audited import asked_memory, audit_refused, audited
 from daypack.serve.problems import describe_in_text
 

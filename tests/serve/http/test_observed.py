@@ -22,7 +22,7 @@ def stop(server: Server) -> list[dict[str, Any]]:
 
 
 def audit(home: str, *options: str) -> list[dict[str, Any]]:
-    done = run_daypack(home, "audit", "--json", *options)
+    done = run_daypack(home, "audit-log", "--json", *options)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -18,8 +18,8 @@ import daypack
 from daypack.errors import AccessDenied, BadInput, Damaged, UnsafePath
 from daypack.files.atomic import make_folders
 from daypack.history.layout import Home
-from daypack.memory.audit.log import AuditLog
-from daypack.memory.audit.record import Deed
+from daypack.memory.audit_log.log import AuditLog
+from daypack.memory.audit_log.record import Deed
 from daypack.types.digest import digest_bytes
 from daypack.upkeep.archive import Guard
 from daypack.upkeep.backup.apply import apply as back_up

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 import anyio.to_thread
 
-from daypack.memory.audit.record import Deed
+from daypack.memory.audit_log.record import Deed
 from daypack.serve.audited import asked_memory, audit_refused
 from daypack.serve.http.bodies import Message, Receive
 from daypack.serve.http.gate import MCP_PATH, App, Scope, Send

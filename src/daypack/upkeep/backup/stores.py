@@ -14,8 +14,8 @@ from daypack.errors import Damaged, DaypackError
 from daypack.files import atomic, read_only
 from daypack.files.database import BUSY_SECONDS
 from daypack.files.durable import sync_commits
-from daypack.memory.audit.log import NAME as AUDIT
-from daypack.memory.audit.reading import Selection, select
+from daypack.memory.audit_log.log import NAME as AUDIT
+from daypack.memory.audit_log.reading import Selection, select
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

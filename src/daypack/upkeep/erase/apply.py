@@ -16,8 +16,8 @@ from daypack.history.draft import draft_event
 from daypack.history.layout import Home
 from daypack.history.listing.index import forget_rows
 from daypack.history.session import History
-from daypack.memory.audit.log import AuditLog
-from daypack.memory.audit.record import Deed
+from daypack.memory.audit_log.log import AuditLog
+from daypack.memory.audit_log.record import Deed
 from daypack.memory.project.memory import forget_last_sessions
 from daypack.memory.store.port import Rewritten, is_id
 from daypack.turn.prepare import Turns

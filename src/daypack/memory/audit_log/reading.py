@@ -10,7 +10,7 @@ from msgspec import Struct
 from daypack.errors import BadInput
 from daypack.files import jsonl
 from daypack.files.atomic import refusal, release
-from daypack.memory.audit.record import ACTIONS, OK, Record
+from daypack.memory.audit_log.record import ACTIONS, OK, Record
 from daypack.memory.times import parse_end_time, parse_time
 
 _decode = msgspec.json.Decoder(Record).decode
@@ -145,10 +145,10 @@ class _Matcher:
 def _matcher(wanted: Selection) -> _Matcher:
     if wanted.action and wanted.action not in ACTIONS:
         hint = f"the actions are {', '.join(ACTIONS)}"
-        raise BadInput(f"unknown action {wanted.action!r}", operation="audit", place="--action", hint=hint)
+        raise BadInput(f"unknown action {wanted.action!r}", operation="audit-log", place="--action", hint=hint)
     since, until = parse_time(wanted.since or None), None if not wanted.until else parse_end_time(wanted.until)
     for option, text, found in (("--since", wanted.since, since), ("--until", wanted.until, until)):
         if text and found is None:
             hint = "write an ISO 8601 time, for example 2026-01-31"
-            raise BadInput(f"{text[:64]!r} is not a time", operation="audit", place=option, hint=hint)
+            raise BadInput(f"{text[:64]!r} is not a time", operation="audit-log", place=option, hint=hint)
     return _Matcher(wanted, since, until)

@@ -1,4 +1,4 @@
-"""`daypack audit`, and what commands and Python record in it."""
+"""`daypack audit-log`, and what commands and Python record in it."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import daypack
 
 
 def told(command: Command, *options: str) -> list[dict[str, Any]]:
-    done = command("audit", "--json", *options)
+    done = command("audit-log", "--json", *options)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -94,17 +94,17 @@ def test_an_erased_literal_names_the_memories_it_was_in(command: Command, memory
 
 
 def test_people_get_a_table_and_the_newest_lines(command: Command, memory_id: str) -> None:
-    assert "no such lines" in command("audit").stderr
+    assert "no such lines" in command("audit-log").stderr
     for _ in range(30):
         command("memory", "erase", memory_id, "--hide", "--yes")
         command("memory", "erase", memory_id, "--restore")
-    done = command("audit")
+    done = command("audit-log")
     head, *rows = done.stdout.splitlines()
     assert head.split() == ["time", "action", "user", "what", "result", "tool", "through"]
     assert len(rows) == 50
     assert memory_id[:8] in rows[-1]
     assert "--json" in done.stderr
-    assert len(command("audit", "-n", "3").stdout.splitlines()) == 4
+    assert len(command("audit-log", "-n", "3").stdout.splitlines()) == 4
     assert len(told(command)) == 120
     assert len(told(command, "--action", "hide", "-n", "7")) == 7
 
@@ -113,7 +113,7 @@ def test_the_start_of_an_id_is_enough_and_one_that_fits_nothing_is_an_error(comm
     command("memory", "erase", memory_id, "--hide", "--yes")
     assert len(told(command, "--memory", memory_id[:8])) == 2
     for options in ((), ("--json",)):
-        done = command("audit", "--memory", "f" * 32, *options)
+        done = command("audit-log", "--memory", "f" * 32, *options)
         assert done.returncode == 1
         assert done.stdout == ""
         assert "no line is about such a memory" in done.stderr
@@ -146,31 +146,33 @@ def test_every_line_says_what_it_is_about(command: Command, memory_id: str, tmp_
     assert command("erase", "--literal", "swordfish-7", "--memory", memory_id, "--apply").returncode == 0
     backup = str(tmp_path / "monday.backup")
     assert command("backup", backup, "--apply").returncode == 0
-    assert "monday.backup" in command("audit", "--action", "backup").stdout
+    assert "monday.backup" in command("audit-log", "--action", "backup").stdout
     command("memory", "add", memory_id, "The boat is blue.")
     assert command("restore", backup, "--apply", "--replace", "all", "--force").returncode == 0
-    assert " 1 part memory " in command("audit", "--action", "restore").stdout
-    table = command("audit", "--action", "erase").stdout
+    assert " 1 part memory " in command("audit-log", "--action", "restore").stdout
+    table = command("audit-log", "--action", "erase").stdout
     assert table.splitlines()[1].split()[1:3] == ["erase", "plan"]
     assert f" {memory_id[:8]} " in table.splitlines()[3]
-    assert command("audit", "cut", "--before", "2999-01-01", "--to", str(tmp_path / "old"), "--apply").returncode == 0
-    assert "lines 1 to " in command("audit").stdout
+    assert (
+        command("audit-log", "cut", "--before", "2999-01-01", "--to", str(tmp_path / "old"), "--apply").returncode == 0
+    )
+    assert "lines 1 to " in command("audit-log").stdout
 
 
 def test_a_plan_of_a_cut_names_only_what_is_missing(command: Command, memory_id: str, tmp_path: Path) -> None:
     command("memory", "erase", memory_id, "--hide", "--yes")
-    assert "apply with --to FILE --apply" in command("audit", "cut", "--before", "2999-01-01").stderr
-    done = command("audit", "cut", "--before", "2999-01-01", "--to", str(tmp_path / "old"))
+    assert "apply with --to FILE --apply" in command("audit-log", "cut", "--before", "2999-01-01").stderr
+    done = command("audit-log", "cut", "--before", "2999-01-01", "--to", str(tmp_path / "old"))
     assert "apply with --apply" in done.stderr
 
 
 def test_verify_says_how_many_lines_it_read(command: Command, memory_id: str) -> None:
-    done = command("audit", "verify")
+    done = command("audit-log", "verify")
     assert done.returncode == 0
     assert "there is no audit log" in done.stderr
     command("memory", "erase", memory_id, "--hide", "--yes")
-    assert "2 lines are as they were written" in command("audit", "verify").stderr
-    assert json.loads(command("audit", "verify", "--json").stdout)["lines"] == 2
+    assert "2 lines are as they were written" in command("audit-log", "verify").stderr
+    assert json.loads(command("audit-log", "verify", "--json").stdout)["lines"] == 2
 
 
 def test_what_cannot_be_asked_is_refused(command: Command) -> None:
@@ -181,7 +183,7 @@ def test_what_cannot_be_asked_is_refused(command: Command) -> None:
         (("cut", "--before", "2026-01-01", "--apply"), "--to"),
         (("cut", "--before", "soon"), "--before"),
     ):
-        done = command("audit", *options)
+        done = command("audit-log", *options)
         assert done.returncode == 2, options
         assert named in done.stderr
 
@@ -190,19 +192,19 @@ def test_damage_is_found_and_a_cut_is_planned_then_applied(
     home: str, command: Command, memory_id: str, tmp_path: Path
 ) -> None:
     command("memory", "erase", memory_id, "--hide", "--yes")
-    assert command("audit", "verify").returncode == 0
-    planned = json.loads(command("audit", "cut", "--before", "2999-01-01", "--json").stdout)
+    assert command("audit-log", "verify").returncode == 0
+    planned = json.loads(command("audit-log", "cut", "--before", "2999-01-01", "--json").stdout)
     assert (planned["lines"], planned["applied"]) == (2, False)
     older = tmp_path / "older.jsonl"
-    done = command("audit", "cut", "--before", "2999-01-01", "--to", str(older), "--apply")
+    done = command("audit-log", "cut", "--before", "2999-01-01", "--to", str(older), "--apply")
     assert done.returncode == 0
     assert "the cut is recorded" in done.stderr
     assert len(older.read_text().splitlines()) == 2
     assert deeds(command) == [("audit.cut", "ok", "cli")]
-    assert command("audit", "verify").returncode == 0
+    assert command("audit-log", "verify").returncode == 0
     [path] = Path(home).glob("home/*/audit/audit.jsonl")
     path.write_text(path.read_text().replace("audit.cut", "audit.cup"))
-    done = command("audit", "verify")
+    done = command("audit-log", "verify")
     assert done.returncode == 3
     assert "line 1" in done.stdout
-    assert json.loads(command("audit", "verify", "--json").stdout)["wrong"][0]["line"] == 1
+    assert json.loads(command("audit-log", "verify", "--json").stdout)["wrong"][0]["line"] == 1

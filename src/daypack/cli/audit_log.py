@@ -13,10 +13,10 @@ from daypack.cli.options import natural
 from daypack.cli.terminal import counted, json_text, print_note, safe_line, table
 from daypack.errors import BadInput, MemoryMissing
 from daypack.history.layout import find_home
-from daypack.memory.audit.cut import Cut, apply_cut, plan_cut
-from daypack.memory.audit.log import NAME, AuditLog
-from daypack.memory.audit.reading import Selection, owned_by, read_lines, select, verify
-from daypack.memory.audit.record import ACTIONS, Record, acting
+from daypack.memory.audit_log.cut import Cut, apply_cut, plan_cut
+from daypack.memory.audit_log.log import NAME, AuditLog
+from daypack.memory.audit_log.reading import Selection, owned_by, read_lines, select, verify
+from daypack.memory.audit_log.record import ACTIONS, Record, acting
 
 _NEWEST = 50
 _HEAD = ("time", "action", "user", "what", "result", "tool", "through")
@@ -69,7 +69,7 @@ def _list(args: argparse.Namespace, folder: str) -> int:
     found: Iterator[Record] = select(path, wanted)
     if args.memory and next(select(path, Selection(memory=args.memory)), None) is None:
         hint = "--memory takes the id of a memory or the start of it, see `daypack memory list`"
-        raise MemoryMissing("no line is about such a memory", operation="audit", place=args.memory[:64], hint=hint)
+        raise MemoryMissing("no line is about such a memory", operation="audit-log", place=args.memory[:64], hint=hint)
     if args.json:
         for record in found if args.n is None else deque(found, maxlen=args.n):
             print(json_text(record))
@@ -135,8 +135,8 @@ def _verify(args: argparse.Namespace, folder: str) -> int:
 def _cut(args: argparse.Namespace, folder: str) -> int:
     if not args.before or (args.apply and not args.to):
         problem = "no --before" if not args.before else "no --to"
-        hint = "daypack audit cut --before TIME --to FILE --apply"
-        raise BadInput(problem, operation="audit cut", place="arguments", hint=hint)
+        hint = "daypack audit-log cut --before TIME --to FILE --apply"
+        raise BadInput(problem, operation="audit-log cut", place="arguments", hint=hint)
     log = AuditLog(folder)
     if not args.apply:
         return _print_cut(args, plan_cut(log, args.before))

@@ -8,9 +8,9 @@ from daypack.errors import BadInput, Damaged, WriteFailed
 from daypack.files import jsonl
 from daypack.files.atomic import TEMPORARY, discard, sync_folder
 from daypack.files.durable import sync
-from daypack.memory.audit.log import AuditLog
-from daypack.memory.audit.reading import read_lines, verify
-from daypack.memory.audit.record import Deed
+from daypack.memory.audit_log.log import AuditLog
+from daypack.memory.audit_log.reading import read_lines, verify
+from daypack.memory.audit_log.record import Deed
 from daypack.memory.times import parse_time
 from daypack.plain_files import open_plain
 
@@ -32,7 +32,7 @@ def plan_cut(log: AuditLog, before: str) -> Cut:
         hint = "write an ISO 8601 time, for example 2026-01-31"
         raise BadInput(f"{before[:64]!r} is not a time", operation="audit cut", place="--before", hint=hint)
     if wrong := verify(log.path):
-        hint = "run `daypack audit verify`; keep a copy of the file as it is"
+        hint = "run `daypack audit-log verify`; keep a copy of the file as it is"
         raise Damaged(wrong[0].problem, operation="audit cut", place=log.path, hint=hint)
     lines = size = first = last = kept = 0
     for line in read_lines(log.path):
@@ -54,7 +54,7 @@ def apply_cut(log: AuditLog, before: str, archive: str) -> Cut:
         return plan_cut(log, before)
     with log.lock:
         cut = plan_cut(log, before)
-        last_line = log.render(Deed(action="audit.cut", tool="audit", seqs=(cut.first, cut.last)))
+        last_line = log.render(Deed(action="audit.cut", tool="audit-log", seqs=(cut.first, cut.last)))
         shortened = os.path.join(os.path.dirname(log.path), f"{TEMPORARY}audit.{os.getpid()}")
         try:
             with open_plain(log.path) as source:

@@ -13,10 +13,10 @@ import pytest
 
 from daypack.errors import WriteFailed
 from daypack.files import jsonl
-from daypack.memory.audit import log as logs
-from daypack.memory.audit.log import AuditLog
-from daypack.memory.audit.reading import verify
-from daypack.memory.audit.record import Actor, Deed, actor
+from daypack.memory.audit_log import log as logs
+from daypack.memory.audit_log.log import AuditLog
+from daypack.memory.audit_log.reading import verify
+from daypack.memory.audit_log.record import Actor, Deed, actor
 
 MEMORY = "0" * 31 + "1"
 
@@ -52,7 +52,8 @@ def test_a_line_says_who_did_what_through_which_door(log: AuditLog) -> None:
 
 def test_threads_and_processes_share_it_without_gaps(log: AuditLog) -> None:
     code = (
-        "import sys; from daypack.memory.audit.log import AuditLog; from daypack.memory.audit.record import Deed\n"
+        "import sys\nfrom daypack.memory.audit_log.log import AuditLog\n"
+        "from daypack.memory.audit_log.record import Deed\n"
         "log = AuditLog(sys.argv[1])\n"
         "for n in range(200): assert log.record(Deed(action='read', user=sys.argv[2]), durable=n % 20 == 0)"
     )

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from daypack.errors import BadInput, Damaged, WriteFailed
-from daypack.memory.audit.cut import apply_cut, plan_cut
-from daypack.memory.audit.log import AuditLog
-from daypack.memory.audit.reading import Selection, select, verify
-from daypack.memory.audit.record import Deed
+from daypack.memory.audit_log.cut import apply_cut, plan_cut
+from daypack.memory.audit_log.log import AuditLog
+from daypack.memory.audit_log.reading import Selection, select, verify
+from daypack.memory.audit_log.record import Deed
 
 ONE, TWO = "1" * 32, "2" * 32
 

@@ -22,7 +22,7 @@ from daypack.files.durable import sync
 from daypack.files.lock import Lock
 from daypack.files.read_only import is_read_only
 from daypack.forks import ThreadLock, forks
-from daypack.memory.audit.record import OK, STARTED, Actor, Deed, Record, actor
+from daypack.memory.audit_log.record import OK, STARTED, Actor, Deed, Record, actor
 
 NAME = "audit.jsonl"
 MAX_PENDING = 10_000
@@ -76,12 +76,12 @@ class AuditLog:
         self.require()
         if is_read_only(self.path):
             problem = "the audit log cannot be written here"
-            raise WriteFailed(problem, operation="audit", place=self.path, hint=READ_ONLY_HINT)
+            raise WriteFailed(problem, operation="audit-log", place=self.path, hint=READ_ONLY_HINT)
         folder = os.path.dirname(self.path)
         with suppress(OSError):
             room = os.statvfs(folder if os.path.isdir(folder) else os.path.dirname(folder))
             if not room.f_bavail:
-                raise WriteFailed("no space left on device", operation="audit", place=self.path, hint="free space")
+                raise WriteFailed("no space left on device", operation="audit-log", place=self.path, hint="free space")
 
     @contextmanager
     def recording(self, deed: Deed) -> Generator[dict[str, Any]]:
@@ -130,12 +130,12 @@ class AuditLog:
             raise
         except StorageFailed as error:
             self.close()
-            raise WriteFailed(error.problem, operation="audit", place=error.place, hint=error.hint) from error
+            raise WriteFailed(error.problem, operation="audit-log", place=error.place, hint=error.hint) from error
         except OSError as error:
             self.close()  # after a failed sync the next one could succeed without the bytes: the file is opened again
             hint = "free space or fix permissions; until then nothing can be written to memories through a server"
             problem = error.strerror or str(error)
-            raise WriteFailed(problem, operation="audit", place=self.path, hint=hint) from error
+            raise WriteFailed(problem, operation="audit-log", place=self.path, hint=hint) from error
 
     def _create(self) -> None:
         if self._handle is not None and self._forks == forks.count:
@@ -155,7 +155,7 @@ class AuditLog:
                 try:
                     fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
                 except OSError as error:
-                    raise refusal(self.path, error, "audit") from error
+                    raise refusal(self.path, error, "audit-log") from error
                 handle = Handle(fd, inode)
                 self._end = -1
             self._handle, self._checks, self._forks = handle, self.lock.checks, forks.count
