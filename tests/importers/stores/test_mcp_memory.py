@@ -11,7 +11,8 @@ def test_every_observation_is_a_memory_of_its_entity() -> None:
         ("Ada#1", "Lives in Berlin"),
         ("Ada#2", "Prefers tea over coffee"),
     ]
-    assert found[0].metadata == {"entity": "Ada", "entity_type": "person"}
+    assert found[0].statement == "Ada: Lives in Berlin"
+    assert found[0].metadata == {"entity_type": "person"}
     assert ("lives_in", "Berlin") in found[0].links
 
 

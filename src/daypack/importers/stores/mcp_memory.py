@@ -63,7 +63,8 @@ def read(path: str) -> Records:
                     kind="observation",
                     place=f"{path}:{number}",
                     links=tuple(links[name]) if at == 1 else (),
-                    metadata={"entity": name, "entity_type": text_of(item.get("entityType"))},
+                    subject=name,
+                    metadata={"entity_type": text_of(item.get("entityType"))},
                 )
             )
         if not texts:

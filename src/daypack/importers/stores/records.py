@@ -33,11 +33,13 @@ class StoredMemory(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One memory of a store.
 
     `id` is unique in the store and stays the same when the store is read again. Times are as the system wrote them, in
-    ISO 8601. `place` is the file, with the table or the line.
+    ISO 8601. `place` is the file, with the table or the line. `subject` is what the text is about where the store says
+    so beside it: an entity, a note, a block.
     """
 
     id: str
     text: str
+    subject: str = ""
     kind: str = "memory"
     owner: Owner = Owner()
     created_at: str = ""
@@ -46,6 +48,11 @@ class StoredMemory(Struct, frozen=True, omit_defaults=True, kw_only=True):
     links: tuple[Link, ...] = ()
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def statement(self) -> str:
+        """The text with its subject: what can be read without the store."""
+        return f"{self.subject}: {self.text}" if self.subject and self.text else self.text
 
     @property
     def written_at(self) -> str:
