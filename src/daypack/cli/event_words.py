@@ -257,6 +257,18 @@ def _import_file(data: Data) -> str:
     return f"captured the file {data['file']} of the transcript"
 
 
+def _branched(data: Data) -> str:
+    return f"the agent went back in {data['session']}, and continues here"
+
+
+def _continued(data: Data) -> str:
+    return f"the agent gave {data['session']} this name; its messages are there"
+
+
+def _kept(data: Data) -> str:
+    return f"the agent replaced its messages by a pack, {len(data['messages'])} of them in another form"
+
+
 def _rolled_back(data: Data) -> str:
     return f"{_messages(data['messages'])} were rolled back by {data['format']}"
 
@@ -327,6 +339,9 @@ WORDS: dict[str, Callable[[Data], str]] = {
     "gc.applied": _gc_applied,
     "hook.injected": _injected,
     "hook.swapped": _swapped_out,
+    "host.branched": _branched,
+    "host.continued": _continued,
+    "host.kept": _kept,
     "import.begun": _import_begun,
     "import.row": _import_row,
     "import.file": _import_file,

@@ -224,6 +224,10 @@ class Turns:
         """Append a reply, its usage and the snapshot it carries; return the message as stored."""
         return self._replies.accept(reply, usage, owner)
 
+    def record_usage(self, message: Message, usage: object) -> None:
+        """Record what the provider counted for a reply that is stored already."""
+        self._replies.record_usage(message, usage)
+
     def stream(self, source: object, usage: object = None, owner: object = None) -> "ReplyStream":
         """Return the text of a reply as it arrives; its end stores the reply. A stream keeps its `owner` alive."""
         return self._replies.stream(source, usage, owner)

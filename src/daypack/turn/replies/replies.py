@@ -126,6 +126,15 @@ class Replies:
     ) -> Message:
         event, record = answered
         message = stored or self._append(fields, event, record)
+        self._note_usage(message, spent, answered)
+        return message
+
+    def record_usage(self, message: Message, usage: object) -> None:
+        """Record what the provider counted for a reply that is stored already."""
+        self._note_usage(message, read_usage(usage), self._answered())
+
+    def _note_usage(self, message: Message, spent: Usage | None, answered: "_Answered") -> None:
+        event, record = answered
         if spent:
             with self._threads:
                 usage_data = {"message": message.id, **_expected(event, record), **msgspec.to_builtins(spent)}
@@ -133,7 +142,6 @@ class Replies:
                 # The reply is stored, so a failure from here on must not raise. The next turn records the usage.
                 with suppress(StorageFailed):
                     self._record_usage()
-        return message
 
     def _append(self, fields: dict[str, Any], event: str | None, record: TurnRecord | None) -> Message:
         asked, possible, stamp = self._asked(record)

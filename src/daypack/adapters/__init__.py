@@ -1,0 +1,1 @@
+"""Adapters: daypack inside the agents and frameworks of others, one module each."""
