@@ -82,6 +82,7 @@ def test_the_report_is_also_there_as_json(run: Run, tmp_path: Path) -> None:
         "calls": 0,
         "children": [],
         "changed": 0,
+        "incomplete": False,
     }
     assert [one["line"] for one in problems] == [3]
 
@@ -203,7 +204,7 @@ def test_rows_of_two_formats_need_the_name_of_one(run: Run, tmp_path: Path) -> N
         ),
         (("import", "codex"), "name a file or folder after the format: daypack import codex PATH"),
         (("import", "{}"), "no transcript in this folder"),
-        (("import",), "the following arguments are required: PATH"),
+        (("import",), "no path given"),
     ],
 )
 def test_wrong_use_is_told(run: Run, tmp_path: Path, args: tuple[str, ...], problem: str) -> None:

@@ -12,7 +12,7 @@ from typing import IO, Any
 import pytest
 
 from daypack.derived.children import read_children
-from daypack.errors import BadInput
+from daypack.errors import BadInput, ExtraMissing
 from daypack.importers.formats import find_files
 from daypack.importers.import_file import Destination, take_in
 from daypack.importers.import_transcript import ImportReport
@@ -284,8 +284,9 @@ def test_the_two_files_of_one_session_are_not_mixed(write: Write, bring: Bring) 
 def test_a_compressed_file_says_what_it_needs(write: Write, bring: Bring, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("compression.zstd", "backports.zstd", "zstandard", "pyzstd"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(BadInput, match="compressed") as refused:
+    with pytest.raises(ExtraMissing, match="compressed") as refused:
         bring("codex", write(f"{FILE}.zst", b"\x28\xb5\x2f\xfd"))
+    assert "daypack[zstd]" in refused.value.hint
     assert "zstd -d" in refused.value.hint
 
 

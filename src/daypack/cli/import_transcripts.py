@@ -4,11 +4,12 @@ import argparse
 import os
 from contextlib import closing
 
+from daypack.cli import import_all
 from daypack.cli.main import EXIT_FAILED
 from daypack.cli.options import add_place, index_in_background
 from daypack.cli.terminal import Progress, counted, json_text, print_error, print_note, safe_line
 from daypack.derived.history_index import HistoryIndex
-from daypack.errors import BadInput, DaypackError
+from daypack.errors import BadInput, DaypackError, ExtraMissing
 from daypack.history.sessions import Found
 from daypack.importers.formats import ENDINGS, FORMATS, find_files, is_of_format
 from daypack.importers.import_file import Destination, import_file
@@ -21,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     names = ", ".join(sorted(FORMATS))
     parser.add_argument("format", nargs="?", metavar="FORMAT", help=f"{names} (default: detected for each file)")
-    parser.add_argument("path", nargs="+", metavar="PATH", help="transcript file, or folder with transcripts")
+    parser.add_argument("path", nargs="*", metavar="PATH", help="transcript file, or folder with transcripts")
     parser.add_argument(
         "--session", metavar="NAME", help="name of the session (default: the id or name of the transcript)"
     )
@@ -35,12 +36,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read also what was imported before, to find changes in it (default: continue after it)",
     )
+    import_all.configure(parser)
     add_place(parser, session=None)
 
 
 def run(args: argparse.Namespace) -> int:
     """Import file by file; exit code 1 if a file could not be read."""
     format, paths = _format_and_paths(args)  # noqa: A001 — the word of the command
+    if args.all or args.watch or not paths:
+        return import_all.run(args, format, paths)
+    import_all.refuse_options(args)
     files = [file for path in paths for file in _files(format, path)]
     if args.session is not None and len(files) > 1:
         problem = f"--session takes one file, got {len(files)}"
@@ -53,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         progress = Progress(f"messages of {safe_line(os.path.basename(file))} imported")
         try:
             imported = import_file(format, file, place, progress.show)
-        except BadInput as error:
+        except (BadInput, ExtraMissing) as error:
             progress.clear()
             failures.append(error)
             print_error(error)
@@ -86,7 +91,7 @@ def _name(report: ImportReport, args: argparse.Namespace) -> str:
 
 def _format_and_paths(args: argparse.Namespace) -> tuple[str | None, list[str]]:
     """Return the format if the first of several arguments names one, and the paths; ./codex is a path."""
-    if args.format is None or args.format in FORMATS:
+    if args.format is None or (args.format in FORMATS and args.path):
         return args.format, args.path
     return None, [args.format, *args.path]
 

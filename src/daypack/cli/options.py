@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from daypack.session import Session
 
 _Value = TypeVar("_Value")
+_MOST_DIGITS = 6  # of an age
 
 
 def add_place(parser: argparse.ArgumentParser, *, session: str | None = "name of the session") -> None:
@@ -29,7 +30,7 @@ def add_place(parser: argparse.ArgumentParser, *, session: str | None = "name of
         default=default_agent(),
         help="agent the session belongs to (default: DAYPACK_AGENT, else 'default' or any that has the session)",
     )
-    parser.set_defaults(any_agent=not os.environ.get("DAYPACK_AGENT"))
+    parser.set_defaults(any_agent=not os.environ.get("DAYPACK_AGENT"), agent_given=False)
     parser.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
 
@@ -44,7 +45,7 @@ class _ChosenAgent(argparse.Action):
         values: object,
         option_string: str | None = None,  # noqa: ARG002
     ) -> None:
-        namespace.agent, namespace.any_agent = values, False
+        namespace.agent, namespace.any_agent, namespace.agent_given = values, False, True
 
 
 def default_agent() -> str:
@@ -57,6 +58,22 @@ def natural(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"must be a number of 0 or more, got {text!r}")
     return int(text)
+
+
+def since(text: str) -> float:
+    """Parse a time in the past to seconds since 1970: an age such as 7d, 12h or 2w, or an ISO 8601 date or time."""
+    import time  # noqa: PLC0415 — few commands take one
+    from datetime import datetime  # noqa: PLC0415
+
+    units = {"h": 3_600, "d": 86_400, "w": 604_800}
+    number, unit = text[:-1], text[-1:]
+    if unit in units and number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS:
+        return time.time() - int(number) * units[unit]
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        problem = f"must be an age such as 7d or 12h, or a date such as 2026-11-01, got {text!r}"
+        raise argparse.ArgumentTypeError(problem) from None
 
 
 def tokens(text: str) -> int:

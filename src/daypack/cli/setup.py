@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar, get_args
 
+from daypack.cli.import_progress import print_failures, short_path, take_in, total
 from daypack.cli.main import EXIT_FAILED
-from daypack.cli.progress_bar import ProgressBar
 from daypack.cli.terminal import colour, counted, print_note, safe, safe_line, shell_word
 from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
@@ -17,12 +17,15 @@ from daypack.hooks.settings import read_settings
 from daypack.hooks.setup.agents import TITLES, Agent, find_agents
 from daypack.hooks.setup.apply import apply_changes
 from daypack.hooks.setup.installation import SERVER
-from daypack.hooks.setup.past import Past, TakenIn
+from daypack.hooks.setup.past import ProjectCapture
 from daypack.hooks.setup.plan import Plan, make_plan
 from daypack.hooks.setup.plugin_folder import render_plugin, this_program
 from daypack.hooks.setup.record import one_at_a_time, read_record
 from daypack.hooks.setup.removal import Removal, plan_removal
 from daypack.hooks.setup.silenced import find_silenced
+from daypack.importers.all_places.ledger import Ledger
+from daypack.importers.all_places.new_files import NewFiles, is_of_project
+from daypack.importers.all_places.scan import PlacesScanner
 from daypack.importers.places import PLACES, user_home
 
 if TYPE_CHECKING:
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
 
 _Planned = TypeVar("_Planned", Plan, Removal)
 _NAMES: tuple[HostName, ...] = get_args(HostName)
-_MOST_FAILURES = 5
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _STATES = {"new": "set up", "changed": "brought up to date", "unchanged": "already set up"}
 _NEXT: dict[HostName, str] = {
@@ -78,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         print("  " + ", ".join(f"{PLACES[host].program} ~/{PLACES[host].folder.default}" for host in _NAMES))
         return 0
     for agent in agents:
-        print(f"found {agent.title}: {_short(agent.program or agent.folder)}")
+        print(f"found {agent.title}: {short_path(agent.program or agent.folder)}")
     return _set_up(args, home, agents)
 
 
@@ -105,9 +107,9 @@ def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> in
     plan = plan_now()
     _show_plan(plan)
     past = _find_past(args, home, [agent.agent for agent in plan.agents if agent.state != "failed"])
-    if past.transcripts:
-        sessions = counted(len(past.transcripts), "session")
-        print(f"import {sessions} ({past.size / 1e6:,.1f} MB of transcripts) into {_short(home.folder)}")
+    if past.files:
+        sessions = counted(len(past.files), "session")
+        print(f"import {sessions} ({past.size / 1e6:,.1f} MB of transcripts) into {short_path(home.folder)}")
     if args.dry_run:
         print_note("nothing written: --dry-run")
         return _exit_code(plan)
@@ -120,18 +122,22 @@ def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> in
             apply_changes(home, plan.changes, plan.previous, plan.record)
     _report(plan)
     for setting in find_silenced(home, os.environ):
-        print_note(f"⚠ {safe_line(setting.problem)} [{_short(setting.place)}]\n  → {safe_line(setting.hint)}")
+        print_note(f"⚠ {safe_line(setting.problem)} [{short_path(setting.place)}]\n  → {safe_line(setting.hint)}")
     _make_memory(home)
     _import(past)
     print(_NOW)
     return _exit_code(plan)
 
 
-def _find_past(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> Past:
+def _find_past(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> NewFiles:
     from daypack.memory.project import find_project  # noqa: PLC0415 — not needed to remove a set-up
 
-    project = find_project(os.getcwd()) if args.project_only else None
-    return Past(home, [] if args.no_import else agents, project=project)
+    hosts = [] if args.no_import else [agent.host for agent in agents]
+    past = NewFiles(home, PlacesScanner(hosts, os.environ).scan(), Ledger(home), ProjectCapture(home, hosts))
+    if args.project_only:
+        project = find_project(os.getcwd())
+        past.keep(lambda found: is_of_project(project, found))
+    return past
 
 
 def _make_memory(home: Home) -> None:
@@ -143,36 +149,19 @@ def _make_memory(home: Home) -> None:
         print(f"memory of {safe_line(project.name)}: {safe_line(memory)}")
 
 
-def _import(past: Past) -> None:
+def _import(past: NewFiles) -> None:
     """Take in the sessions that already happened; Ctrl-C stops it, and the next set-up continues."""
-    if not past.transcripts:
+    if not past.files:
         return
-    number = len(past.transcripts)
-    shown = TakenIn()
-    with ProgressBar(past.size) as bar:
-
-        def show(taken: TakenIn, done: int) -> None:
-            nonlocal shown
-            shown = taken
-            bar.show(done, f"{taken.sessions:,} of {counted(number, 'session')}, Ctrl-C stops")
-
-        try:
-            shown = past.take_in(show)
-        except KeyboardInterrupt:
-            bar.__exit__()
-            print_note(f"stopped after {shown.sessions:,} of {counted(number, 'session')}; `daypack setup` continues")
-            raise
+    taken = total(take_in(past, "daypack setup"))
     print(
-        f"imported {counted(shown.sessions, 'session')}: {counted(shown.messages, 'new message')}, "
-        f"{counted(shown.entries, 'entry', 'entries')} in memories"
+        f"imported {counted(taken.sessions, 'session')}: {counted(taken.messages, 'new message')}, "
+        f"{counted(taken.entries, 'entry', 'entries')} in memories"
     )
-    if shown.without_folder:
-        what = counted(shown.without_folder, "session")
+    if taken.without_folder:
+        what = counted(taken.without_folder, "session")
         print_note(f"  {what} in no memory, because the folder is gone; `daypack search` finds what was said there")
-    for failure in shown.failures[:_MOST_FAILURES]:
-        print_note(f"  not imported: {_short(failure.path)}: {safe_line(failure.problem)}")
-    if len(shown.failures) > _MOST_FAILURES:
-        print_note(f"  … and {counted(len(shown.failures) - _MOST_FAILURES, 'transcript')} more")
+    print_failures(taken.failures)
 
 
 def _remove(args: argparse.Namespace, home: Home, hosts: Sequence[HostName]) -> int:
@@ -183,7 +172,7 @@ def _remove(args: argparse.Namespace, home: Home, hosts: Sequence[HostName]) -> 
     _show_changes([change for change in removal.changes if change.after is not None])
     _show_files("delete", [change for change in removal.changes if change.after is None])
     for file in removal.kept:
-        print_note(f"{_short(file.path)}: {safe_line(file.problem)}\n  → {safe_line(file.hint)}")
+        print_note(f"{short_path(file.path)}: {safe_line(file.problem)}\n  → {safe_line(file.hint)}")
     if args.dry_run:
         print_note("nothing written: --dry-run")
         return 0
@@ -195,7 +184,9 @@ def _remove(args: argparse.Namespace, home: Home, hosts: Sequence[HostName]) -> 
         apply_changes(home, removal.changes, removal.previous, removal.record)
     print("daypack is no longer connected; a running agent keeps the plug-in until it ends.")
     if os.path.isdir(home.root):
-        print(f"Sessions and memories stay in {_short(home.root)}. To delete them too: rm -r {shell_word(home.root)}")
+        print(
+            f"Sessions and memories stay in {short_path(home.root)}. To delete them too: rm -r {shell_word(home.root)}"
+        )
     return EXIT_FAILED if removal.kept else 0
 
 
@@ -218,7 +209,7 @@ def _show_plan(plan: Plan) -> None:
             print_note(f"{agent.agent.title} is left out: {safe_line(agent.problem)}\n  → {safe_line(agent.hint)}")
         elif agent.state == "elsewhere":
             print_note(
-                f"{agent.agent.title} has the plug-in from another source, and keeps it: {_short(agent.problem)}"
+                f"{agent.agent.title} has the plug-in from another source, and keeps it: {short_path(agent.problem)}"
             )
 
 
@@ -230,9 +221,9 @@ def _show_files(verb: str, changes: "Sequence[Change]") -> None:
         folders.setdefault(top, []).append(change.path)
     for paths in folders.values():
         if len(paths) == 1:
-            print(f"{verb} {_short(paths[0])}")
+            print(f"{verb} {short_path(paths[0])}")
         else:
-            print(f"{verb} {len(paths)} files in {_short(os.path.commonpath(paths))}")
+            print(f"{verb} {len(paths)} files in {short_path(os.path.commonpath(paths))}")
 
 
 def _show_changes(changes: "Sequence[Change]") -> None:
@@ -258,14 +249,8 @@ def _report(plan: Plan) -> None:
             print(f"{agent.agent.title}: {_STATES[agent.state]}{then}")
         if agent.other_server:
             command = f"{agent.agent.host} mcp remove {SERVER}"
-            print_note(f"  {_short(agent.other_server)} starts the memory tools too; to have them once: {command}")
+            print_note(f"  {short_path(agent.other_server)} starts the memory tools too; to have them once: {command}")
 
 
 def _exit_code(plan: Plan) -> int:
     return EXIT_FAILED if any(agent.state == "failed" for agent in plan.agents) else 0
-
-
-def _short(path: str) -> str:
-    """Return a path as people write it: with ~ for their home."""
-    home = user_home(os.environ)
-    return safe_line(f"~{path[len(home) :]}" if path.startswith(home + os.sep) else path)

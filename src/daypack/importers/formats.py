@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple, cast
 
-from daypack.errors import BadInput
+from daypack.errors import BadInput, ExtraMissing
 from daypack.history.layout import safe_name
 from daypack.history.sessions import DEFAULT_AGENT
 from daypack.importers.format_detection import HEAD_LINES, Sample, detect_formats, read_sample
@@ -66,6 +66,8 @@ def is_of_format(format: str | None, path: str) -> bool:  # noqa: A002
         found = detect_formats(read_sample(path))
     except BadInput:
         return False
+    except ExtraMissing:
+        return True  # it may be: the import says what is missing
     return format in found if format else bool(found)
 
 

@@ -31,7 +31,8 @@ class Destination(NamedTuple):
     earlier import stored with the default agent is continued there.
     System messages of a transcript are stored as quoted history, which instructs no later turn; `trust_system` stores
     them as instructions. `verify` reads also what was imported before; `changed_only` leaves out sub-agents' files that
-    have not changed.
+    have not changed. `deleted` are sessions that are not imported, as AGENT/SESSION. `growing` leaves out a last line
+    that is still being written.
     """
 
     home: str | None = None
@@ -41,6 +42,8 @@ class Destination(NamedTuple):
     trust_system: bool = False
     verify: bool = False
     changed_only: bool = False
+    deleted: frozenset[str] = frozenset()
+    growing: bool = False
 
     def open(self, name: str, model: str | None = None, *, create: bool = True) -> Session:
         """Open a session at this destination."""
@@ -49,6 +52,10 @@ class Destination(NamedTuple):
         session = open_session(name, agent=agent, home=self.home, uid=self.uid, create=create, **settings)
         session.history.dated_by_messages = True
         return session
+
+    def leaves_out(self, session: str) -> bool:
+        """Return True if a session of this agent, or of the default one, is not imported because it was deleted."""
+        return not self.deleted.isdisjoint((f"{self.agent}/{session}", f"{DEFAULT_AGENT}/{session}"))
 
     def settled(self, transcript: Transcript) -> "Destination":
         """Return the destination of a transcript and its sub-agents, with an agent."""
@@ -75,15 +82,17 @@ def import_file(
     """Store the new part of a file and of its sub-agents' files, and return one report per transcript in them."""
     reports: list[ImportReport] = []
     for transcript in read_file(format, path, destination.session):
-        destination = destination.settled(transcript)
-        report = _import(transcript, destination, on_progress)
+        place = destination.settled(transcript)
+        if place.leaves_out(transcript.session):
+            continue
+        report = _import(transcript, place, on_progress)
         if reports and (reports[-1].path, reports[-1].session) == (report.path, report.session):
             _add_extra_rows(reports[-1], report)
             continue
         reports.append(report)
         if transcript.parent:
-            _record_with_parent(transcript, destination)
-        reports += _import_sub_agents(transcript, report, destination, on_progress)
+            _record_with_parent(transcript, place)
+        reports += _import_sub_agents(transcript, report, place, on_progress)
     return reports
 
 
@@ -99,7 +108,7 @@ def take_in(
 
 
 def _import(transcript: Transcript, destination: Destination, on_progress: Callable[[int], None]) -> ImportReport:
-    manner = Manner(destination.session is not None, destination.trust_system, destination.verify)
+    manner = Manner(destination.session is not None, destination.trust_system, destination.verify, destination.growing)
     return import_transcript(transcript, destination.open, on_progress, manner)
 
 
@@ -111,6 +120,8 @@ def _import_sub_agents(
         status = status_of(path)  # before it is read: it may grow meanwhile
         try:
             transcript = read_sub_agent(parent, path)
+            if destination.leaves_out(transcript.session):
+                continue
             yield _import(transcript, destination, on_progress)
         except BadInput as error:
             report.problems.append(Problem(0, f"{os.path.basename(path)}: {error.problem}"))

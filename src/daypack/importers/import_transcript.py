@@ -74,6 +74,7 @@ class ImportReport(msgspec.Struct):
     calls: int = 0  # recorded requests
     children: list[str] = msgspec.field(default_factory=list[str])
     changed: int = 0
+    incomplete: bool = False  # the last line is still being written, and was left out
     problems: list[Problem] = msgspec.field(default_factory=list[Problem])
 
 
@@ -83,6 +84,7 @@ class Manner(NamedTuple):
     named: bool = False  # the session, so it may hold other messages
     trust_system: bool = False  # system messages instruct; otherwise they are quoted history
     verify: bool = False  # that nothing changed in the part that was imported: read all of it
+    growing: bool = False  # the file is read again when it changes: an incomplete last line is left out
 
 
 def import_transcript(
@@ -98,7 +100,7 @@ def import_transcript(
 
         run = _Import(transcript, session, open_child, trust_system=manner.trust_system)
         run.begin(named=manner.named)
-        run.store(on_progress, verify=manner.verify)
+        run.store(on_progress, manner)
         for name, child in run.children.items():
             record_child(session, name, child)
         return run.report
@@ -242,10 +244,10 @@ class _Import:
             atomic.replace(self.session.history.layout.cwd, f"{self.transcript.cwd}\n".encode())
         self._log.record(BEGUN, {"path": os.path.abspath(self.origin.path)})
 
-    def store(self, on_progress: Callable[[int], None], *, verify: bool) -> None:
+    def store(self, on_progress: Callable[[int], None], manner: Manner) -> None:
         """Read and store everything after the part that earlier imports stored."""
         reader = self.transcript.reader(self._log.store_blob)
-        start, lines = self._start(reader, verify=verify)
+        start, lines = self._start(reader, verify=manner.verify)
         self._totals = msgspec.structs.replace(start.totals)
         self.report.known = start.totals.messages
         self._log.start_after(start.lines)
@@ -256,7 +258,9 @@ class _Import:
             row = parse_row(number, line.raw)
             if row.problem and not line.complete:
                 self._commit(reader, batch, position)
-                self._keep_incomplete(row)
+                self.report.incomplete = manner.growing
+                if not manner.growing:
+                    self._keep_incomplete(row)
                 break
             if batch.full and reader.is_boundary(row):
                 self._commit(reader, batch, position)

@@ -11,11 +11,11 @@ import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import IO, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol, cast
 
 from msgspec import Struct
 
-from daypack.errors import BadInput
+from daypack.errors import BadInput, ExtraMissing
 from daypack.plain_files import open_named, open_plain
 from daypack.types.digest import digest_bytes
 
@@ -118,7 +118,7 @@ class FileLines:
                     raw = text if end else text.removeprefix(_BOM)
                     end += len(line)
                     yield Line(raw, line.endswith(b"\n"), end)
-        except (OSError, EOFError) as error:
+        except _damage(self._path) as error:
             raise unreadable(self._path, _describe(error), "give a readable file") from error
 
 
@@ -161,13 +161,28 @@ def _identity(file: IO[bytes]) -> tuple[int, int]:
 def _open(path: str) -> IO[bytes]:
     if not path.endswith(_STREAMED):
         return open_named(path)
+    module = _zstd()
+    if module is None:
+        hint = f"pip install 'daypack[zstd]', or unpack it with `zstd -d {os.path.basename(path)}`"
+        problem = "is zstd-compressed, and no zstd module is installed"
+        raise ExtraMissing(problem, operation="import", place=path, hint=hint)
+    open_named(path).close()  # refuses what is no file
+    return module.open(path, "rb")
+
+
+def _zstd() -> Any:  # noqa: ANN401 — a module
+    """Return the first zstd module that is installed; None if there is none."""
     for name in _ZSTD_MODULES:
         with suppress(ImportError):
-            module = import_module(name)
-            open_named(path).close()  # refuses what is no file
-            return module.open(path, "rb")
-    hint = f"unpack it with `zstd -d {os.path.basename(path)}`, or install the package zstandard"
-    raise unreadable(path, "is zstd-compressed, and no zstd module is installed", hint)
+            return import_module(name)
+    return None
+
+
+def _damage(path: str) -> tuple[type[Exception], ...]:
+    """Return the errors that reading a file may raise."""
+    error: object = getattr(_zstd(), "ZstdError", None) if path.endswith(_STREAMED) else None
+    known = (OSError, EOFError)
+    return (*known, cast(type[Exception], error)) if isinstance(error, type) else known
 
 
 def _describe(error: Exception) -> str:

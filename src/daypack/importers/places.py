@@ -4,10 +4,12 @@ To add a program, add a row to PLACES; its format must be one of `formats.FORMAT
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from glob import escape, iglob
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
+from daypack.importers.folders import Folders
+
+Match = Callable[[str, str], Iterator[str]]
 _DATABASES = (".db", ".sqlite", ".sqlite3")
 _WRITE_AHEAD = "-wal"  # beside a database, with what is not yet in it
 
@@ -41,13 +43,13 @@ class Place(NamedTuple):
     data: tuple[Folder, ...] = ()
     kind: Literal["transcripts", "memory"] = "transcripts"
 
-    def find_files(self, environ: Mapping[str, str]) -> Iterator["PlacedFile"]:
-        """Yield the files that are not empty, each once."""
+    def find_files(self, environ: Mapping[str, str], match: "Match | None" = None) -> Iterator["PlacedFile"]:
+        """Yield the files that are not empty, each once; `match` finds those of a pattern below a folder."""
         seen: set[str] = set()
         for folder in self.data or (self.folder,):
             root = folder.find(environ)
             for pattern in self.patterns:
-                for path in iglob(os.path.join(escape(root), pattern)):
+                for path in (match or Folders().match)(root, pattern):
                     found = find_file(path)
                     if found and path not in seen:
                         seen.add(path)

@@ -9,8 +9,8 @@ from user_home import UserHome
 
 import daypack
 from daypack.errors import BadInput, StorageFailed
-from daypack.hooks.setup import past
-from daypack.hooks.setup.past import Past
+from daypack.importers.all_places.new_files import Done, NewFiles
+from daypack.importers.all_places.scan import Found
 from daypack.session import Session
 
 MINUTE = 60_000_000_000
@@ -101,19 +101,19 @@ def test_a_second_run_imports_only_what_is_new(claude: UserHome) -> None:
 def test_an_interrupted_import_continues(claude: UserHome, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         write_session(claude, f"s{number}", f"Question {number} about the parser?", "An answer.", minute=number)
-    take_in = Past._take_in  # pyright: ignore[reportPrivateUsage]
+    take_in = NewFiles._take_in  # pyright: ignore[reportPrivateUsage]
     calls: list[str] = []
 
-    def interrupt(self: Past, transcript: past.Transcript) -> tuple[int, int | None]:
-        calls.append(transcript.path)
+    def interrupt(self: NewFiles, found: Found, deleted: frozenset[str]) -> Done:
+        calls.append(found.file.path)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return take_in(self, transcript)
+        return take_in(self, found, deleted)
 
-    monkeypatch.setattr(Past, "_take_in", interrupt)
+    monkeypatch.setattr(NewFiles, "_take_in", interrupt)
     done = claude.daypack("setup", "--yes")
     assert done.returncode == 130
-    assert "stopped after 2 of 5 sessions; `daypack setup` continues" in done.stderr
+    assert "stopped after 2 of 5 files; `daypack setup` continues" in done.stderr
     assert sessions(claude) == ["s0", "s1"]
     calls += [""] * 10
     assert "imported 3 sessions: 6 new messages" in set_up(claude)

@@ -1,0 +1,110 @@
+"""Which files of known places were imported: `past.json`.
+
+    <home>/past.json
+    {"/home/ada/.claude/projects/-src-app/5ac2….jsonl":[1763424000000000000,48211,"",["claude-code/5ac2…"],true]}
+
+Each row has the modification time and size that a file had when it was imported, the sessions that it brought, and
+whether their words were captured into the memories of their projects. An interrupted import continues, a second one has
+nothing to do, and a session that the user deleted does not come back, even if its file is renamed, compressed or
+continued. Of a file that could not be read, the row also has the version of daypack: another may be able to.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+
+import msgspec
+from msgspec import Struct
+
+import daypack
+from daypack.files import atomic
+from daypack.files.lock import held_after_waiting
+from daypack.history.layout import Home
+from daypack.importers.places import PlacedFile
+
+_NAME = "past.json"
+_LOCK = "past.lock"
+_WAIT_SECONDS = 60.0  # for another process that saves: it takes milliseconds
+
+
+class Imported(Struct, frozen=True, array_like=True):
+    """The state of a file when it was imported; rows of version 1 have only the first three values."""
+
+    modified: int
+    size: int
+    unreadable_by: str = ""  # the version of daypack that could not read it
+    sessions: tuple[str, ...] = ()  # AGENT/SESSION
+    captured: bool = True
+
+
+class Ledger:
+    """The rows of `past.json`; several processes may add rows at the same time."""
+
+    def __init__(self, home: Home, *, stored: bool = True) -> None:
+        """With `stored` False, it is kept in memory only: for files that the user named."""
+        self._home = home
+        self._stored = stored
+        self._path = os.path.join(home.folder, _NAME)
+        self._rows = self._read()
+        self._unsaved: dict[str, Imported] = {}
+
+    def is_done(self, file: PlacedFile, *, capturing: bool) -> bool:
+        """Return True if there is nothing to do for a file as it is now."""
+        known = self._rows.get(file.path)
+        if known is None or (known.modified, known.size) != (file.modified, file.size):
+            return False
+        if known.unreadable_by:
+            return known.unreadable_by == daypack.__version__
+        return known.captured or not capturing
+
+    def has(self, path: str) -> bool:
+        """Return True if a file was seen before, in any state."""
+        return path in self._rows
+
+    def sessions(self, path: str) -> tuple[str, ...]:
+        """Return the sessions that a file has brought, as AGENT/SESSION."""
+        known = self._rows.get(path)
+        return known.sessions if known else ()
+
+    def note(self, file: PlacedFile, sessions: Iterable[str], *, captured: bool) -> None:
+        """Note that all of a file, as it was with this state, is imported."""
+        names = tuple(dict.fromkeys((*self.sessions(file.path), *sessions)))
+        self._put(file.path, Imported(file.modified, file.size, "", names, captured))
+
+    def note_unreadable(self, file: PlacedFile) -> None:
+        """Note that this version of daypack cannot read a file."""
+        self._put(file.path, Imported(file.modified, file.size, daypack.__version__, self.sessions(file.path)))
+
+    def deleted(self) -> frozenset[str]:
+        """Return the sessions that were imported and no longer exist, as AGENT/SESSION: the user deleted them."""
+        return frozenset(_missing(self._home, {name for row in self._rows.values() for name in row.sessions}))
+
+    def save(self) -> None:
+        """Write the new rows beside those that other processes have written meanwhile, and take these in."""
+        if not self._stored or not self._unsaved:
+            return
+        atomic.make_folders(self._home.folder)
+        with held_after_waiting(os.path.join(self._home.folder, _LOCK), _WAIT_SECONDS, "another import"):
+            self._rows = {**self._read(), **self._unsaved}
+            atomic.replace(self._path, msgspec.json.encode(self._rows))
+        self._unsaved = {}
+
+    def _put(self, path: str, row: Imported) -> None:
+        self._rows[path] = self._unsaved[path] = row
+
+    def _read(self) -> dict[str, Imported]:
+        if not self._stored:
+            return {}
+        try:
+            return msgspec.json.decode(atomic.read(self._path) or b"{}", type=dict[str, Imported])
+        except (msgspec.MsgspecError, UnicodeError):  # without it, files are read again and add nothing
+            return {}
+
+
+def _missing(home: Home, names: Iterable[str]) -> Iterator[str]:
+    existing: dict[str, set[str]] = {}
+    for name in names:
+        agent, _, session = name.partition("/")
+        if agent not in existing:
+            existing[agent] = set(home.list(agent))
+        if session not in existing[agent]:
+            yield name

@@ -1,0 +1,215 @@
+"""Import the files of all places that are new or have changed, the oldest first; one that fails does not stop the rest.
+
+A memory's document grows with what it is given: taken in the other way round, old facts would replace new ones.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from daypack.errors import BadInput, DaypackError
+from daypack.history.layout import Home
+from daypack.importers.all_places.ledger import Ledger
+from daypack.importers.all_places.scan import Found
+from daypack.importers.places import PLACES
+
+if TYPE_CHECKING:
+    from daypack.importers.import_transcript import ImportReport
+    from daypack.memory.project import Project
+
+_SAVE_EVERY = 20  # files: a killed run repeats at most these, which adds nothing
+
+
+class Capture(Protocol):
+    """Captures the words of imported sessions into the memories of their projects."""
+
+    def wants(self, place: str) -> bool:
+        """Return True if sessions of a place are captured."""
+        ...
+
+    def capture(self, place: str, report: "ImportReport") -> int | None:
+        """Capture a session that was imported; return the number of new entries, None if its folder is gone."""
+        ...
+
+    def finish(self) -> None:
+        """Do what follows the last session."""
+        ...
+
+
+class NoCapture:
+    """Captures nothing."""
+
+    def wants(self, place: str) -> bool:  # noqa: ARG002 — required by Capture
+        """Return False."""
+        return False
+
+    def capture(self, place: str, report: "ImportReport") -> int | None:  # noqa: ARG002
+        """Capture nothing."""
+        return 0
+
+    def finish(self) -> None:
+        """Do nothing."""
+
+
+class Failure(NamedTuple):
+    """A file that could not be imported."""
+
+    path: str
+    problem: str
+    hint: str = ""
+
+
+class Done(NamedTuple):
+    """What one file has brought."""
+
+    found: Found
+    reports: "Sequence[ImportReport]" = ()
+    entries: int | None = 0  # new in a memory; None if the folder of the session is gone
+    failure: Failure | None = None
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions were read; those of sub-agents belong to the session of their parent."""
+        return 0 if self.failure else max(min(1, len(self.reports)), sum(not report.parent for report in self.reports))
+
+    @property
+    def is_incomplete(self) -> bool:
+        """True if the last line of the file is still being written."""
+        return any(report.incomplete for report in self.reports)
+
+    @property
+    def messages(self) -> int:
+        """How many messages are new."""
+        return sum(report.new for report in self.reports)
+
+
+class Taken(NamedTuple):
+    """What a run has brought so far."""
+
+    files: int = 0
+    sessions: int = 0
+    messages: int = 0
+    entries: int = 0
+    without_folder: int = 0  # sessions whose folder is gone, so that they are in no project's memory
+    deleted: int = 0  # files whose sessions the user has deleted
+    failures: tuple[Failure, ...] = ()
+
+    def plus(self, done: Done) -> "Taken":
+        """Return it with one file more."""
+        return Taken(
+            self.files + 1,
+            self.sessions + done.sessions,
+            self.messages + done.messages,
+            self.entries + (done.entries or 0),
+            self.without_folder + (done.entries is None),
+            self.deleted + (not done.reports and not done.failure),
+            (*self.failures, done.failure) if done.failure else self.failures,
+        )
+
+
+class NewFiles:
+    """The files with something to import; `size` is that of all of them, in bytes.
+
+    With `growing`, they are read again when they change, and an incomplete last line is left to that time.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        found: Iterable[Found],
+        ledger: Ledger,
+        capture: Capture | None = None,
+        *,
+        growing: bool = False,
+    ) -> None:
+        self._home = home
+        self._ledger = ledger
+        self._growing = growing
+        self._capture = capture or NoCapture()
+        new = [each for each in found if not self._is_done(each)]
+        self.files: Sequence[Found] = sorted(new, key=lambda each: (each.file.modified, each.file.path))
+        self.size = sum(each.file.size for each in self.files)
+
+    def keep(self, wanted: Callable[[Found], bool]) -> None:
+        """Leave out the files that are not wanted."""
+        self.files = [each for each in self.files if wanted(each)]
+        self.size = sum(each.file.size for each in self.files)
+
+    def take_in(
+        self, on_done: Callable[[Done], None], is_stopped: Callable[[], bool] = lambda: False
+    ) -> dict[str, Taken]:
+        """Import all files and return what each place has brought; it may be interrupted at any time.
+
+        Whatever is noted of a file is its state before it was read: it may grow meanwhile.
+        """
+        taken: dict[str, Taken] = {}
+        deleted = self._ledger.deleted() if self.files else frozenset[str]()
+        try:
+            for number, found in enumerate(self.files, 1):
+                if is_stopped():
+                    break
+                if self._is_done(found):  # by another process
+                    continue
+                done = self._take_in(found, deleted)
+                taken[found.place] = taken.get(found.place, Taken()).plus(done)
+                on_done(done)
+                if number % _SAVE_EVERY == 0:
+                    self._ledger.save()
+            self._capture.finish()
+        finally:
+            self._ledger.save()
+        return taken
+
+    def _is_done(self, found: Found) -> bool:
+        return self._ledger.is_done(found.file, capturing=self._capture.wants(found.place))
+
+    def _take_in(self, found: Found, deleted: frozenset[str]) -> Done:
+        captures = self._capture.wants(found.place)
+        try:
+            reports = self._import(found, deleted)
+        except BadInput as error:
+            self._ledger.note_unreadable(found.file)
+            return Done(found, failure=_failure(found, error))
+        except Exception as error:  # whatever is wrong with a file, the others are imported; it is tried again
+            return Done(found, failure=_failure(found, error))
+        sessions = [f"{report.agent}/{report.session}" for report in reports]
+        done = Done(found, reports)
+        if done.is_incomplete:
+            return done  # it is noted when the line is complete
+        self._ledger.note(found.file, sessions, captured=False)
+        if not captures:
+            return done
+        main = [report for report in reports if not report.parent]
+        try:
+            counts = [self._capture.capture(found.place, report) for report in main]
+        except Exception as error:  # settings of a project that cannot be read, for example
+            return Done(found, failure=_failure(found, error))
+        self._ledger.note(found.file, sessions, captured=True)
+        return Done(found, reports, None if None in counts else sum(filter(None, counts)))
+
+    def _import(self, found: Found, deleted: frozenset[str]) -> "list[ImportReport]":
+        from daypack.importers.formats import FORMATS  # noqa: PLC0415 — not for a plan
+        from daypack.importers.import_file import Destination, take_in  # noqa: PLC0415
+
+        place = PLACES.get(found.place)
+        destination = Destination(
+            home=self._home.root, agent=FORMATS[place.format].agent if place else None, uid=self._home.uid
+        )
+        return take_in(found.file.path, destination._replace(deleted=deleted, growing=self._growing))
+
+
+def is_of_project(project: "Project", found: Found) -> bool:
+    """Return True if a session of a file was in a project."""
+    from daypack.importers.formats import read_file  # noqa: PLC0415
+    from daypack.memory.project import find_project  # noqa: PLC0415
+
+    try:
+        folders = {each.cwd for each in read_file(None, found.file.path) if each.cwd}
+        return any(find_project(folder).key == project.key for folder in folders)
+    except DaypackError:
+        return False
+
+
+def _failure(found: Found, error: Exception) -> Failure:
+    if isinstance(error, DaypackError):
+        return Failure(found.file.path, error.problem, error.hint)
+    return Failure(found.file.path, f"{type(error).__name__}: {error}")
