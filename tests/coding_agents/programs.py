@@ -15,7 +15,7 @@ from daypack.hooks.call import HostName
 from tools.agents import missing
 
 _PLUGIN = "mcp__plugin_daypack_daypack"
-_ALLOWED = f"Bash Agent {_PLUGIN}"
+_ALLOWED = f"Bash Agent Write {_PLUGIN}"
 CODEX_MODEL = "gpt-5.5"  # a model that Codex knows: with an unknown one it defers no tools
 _CODEX_CONFIG = """model = "{model}"
 model_provider = "scripted"
@@ -59,6 +59,10 @@ class Program:
 
     def shell(self, command: str) -> Call:
         """Return the call with which the model runs a command."""
+        raise NotImplementedError
+
+    def write(self, path: Path, text: str) -> Call:
+        """Return the call with which the model writes a new file."""
         raise NotImplementedError
 
     def memory_tool(self, name: str, arguments: Mapping[str, Any]) -> Call:
@@ -117,6 +121,9 @@ class Claude(Program):
     def shell(self, command: str) -> Call:
         return Call("Bash", {"command": command, "description": "Run it"})
 
+    def write(self, path: Path, text: str) -> Call:
+        return Call("Write", {"file_path": str(path), "content": text})
+
     def memory_tool(self, name: str, arguments: Mapping[str, Any]) -> Call:
         return Call(f"{_PLUGIN}__{name}", arguments)
 
@@ -173,6 +180,10 @@ class Codex(Program):
     def shell(self, command: str) -> Call:
         return Call("exec_command", {"cmd": command})
 
+    def write(self, path: Path, text: str) -> Call:
+        added = "".join(f"+{line}\n" for line in text.splitlines())
+        return Call("apply_patch", f"*** Begin Patch\n*** Add File: {path}\n{added}*** End Patch\n", is_freeform=True)
+
     def memory_tool(self, name: str, arguments: Mapping[str, Any]) -> Call:
         return Call(name, arguments, namespace="mcp__daypack")
 
@@ -205,6 +216,9 @@ class Copilot(Program):
     def shell(self, command: str) -> Call:
         return Call("bash", {"command": command, "description": "Run it"})
 
+    def write(self, path: Path, text: str) -> Call:
+        return Call("create", {"path": str(path), "file_text": text})
+
     def memory_tool(self, name: str, arguments: Mapping[str, Any]) -> Call:
         return Call(f"daypack-{name}", arguments)
 
@@ -236,6 +250,9 @@ class Qwen(Program):
 
     def shell(self, command: str) -> Call:
         return Call("run_shell_command", {"command": command, "is_background": False})
+
+    def write(self, path: Path, text: str) -> Call:
+        return Call("write_file", {"file_path": str(path), "content": text})
 
     def memory_tool(self, name: str, arguments: Mapping[str, Any]) -> Call:
         return Call(f"mcp__daypack__{name}", arguments)

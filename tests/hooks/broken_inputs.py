@@ -19,6 +19,8 @@ from daypack.hooks.call import HookCall, HostName
 from daypack.hooks.hosts import NAMES
 from daypack.hooks.intake import take_in
 from daypack.hooks.main import MAX_INPUT_BYTES
+from daypack.memory.project import find_project
+from daypack.memory.project.memory import decisions_file
 
 FULL_DISK = (
     'mount -t tmpfs -o size=64k tmpfs "$DAYPACK_HOME" && head -c 65536 /dev/zero >"$DAYPACK_HOME/rest"; exec "$@"'
@@ -103,7 +105,7 @@ class Case(NamedTuple):
 def cases() -> list[Case]:
     """Return all of them."""
     files = (*_transcripts(), *_homes(), *_home_files(), *_disks())
-    return [*_inputs(), *_fields(), *_events(), *files, *_streams(), *_installations()]
+    return [*_inputs(), *_fields(), *_events(), *_edits(), *files, *_streams(), *_installations()]
 
 
 def _inputs() -> Iterator[Case]:
@@ -163,7 +165,7 @@ def _set_fields(fields: dict[str, object], scene: Scene) -> None:
 
 
 def _events() -> Iterator[Case]:
-    for event in ("Bedtime", "sessionstart", "Stop\n", "💥", "A" * 100_000, "PreToolUse", "SessionStart "):
+    for event in ("Bedtime", "sessionstart", "Stop\n", "💥", "A" * 100_000, "PreToolBatch", "SessionStart "):
         yield Case(f"event {event[:20]!r}", partial(_set_fields, {"hook_event_name": event}))
     strange: dict[str, str] = {"NUL": "s\0-1", "long": "s" * 300_000}
     for name, session in strange.items():
@@ -174,6 +176,45 @@ def _events() -> Iterator[Case]:
             yield Case(f"cwd {folder[:10]!r} at {event}", partial(_set_fields, fields), "perhaps")
     yield Case("a huge prompt", partial(_set_fields, {"prompt": "port 8443 of the harbour " * 200_000}), "perhaps")
     yield Case("a prompt with surrogates", partial(_set_fields, {"prompt": "port \ud800 of the harbour"}), "perhaps")
+
+
+def _edits() -> Iterator[Case]:
+    """Edits that name nothing, or too much, and indexes that cannot be read."""
+    inputs: dict[str, object] = {
+        "missing": None,
+        "a list": [1],
+        "a number for a path": {"file_path": 7},
+        "a path with NUL": {"file_path": "a\0b.py"},
+        "a long path": {"file_path": "a/" * 50_000},
+        "a path with surrogates": {"file_path": "\ud800.py"},
+        "a path outside": {"file_path": "/proc/self/mem"},
+        "a patch without an end": {"command": "*** Begin Patch\n*** Update File: "},
+        "a patch of many files": {"command": "".join(f"*** Add File: {name}.py\n+x\n" for name in range(20_000))},
+    }
+    for name, given in inputs.items():
+        yield Case(f"edit: {name}", partial(_edit, given, _write_noise), "perhaps")
+    for make in (_write_noise, _write_wrong, os.mkdir, os.mkfifo, _link_to_zeros):
+        yield Case(f"index of decisions: {make.__name__}", partial(_edit, {"file_path": "a.py"}, make), "perhaps")
+
+
+def _edit(given: object, make_index: Callable[[str], object], scene: Scene) -> None:
+    (scene.user_folder / "config.toml").write_text("[hooks]\nrecall_before_edit = true\n")
+    path = decisions_file(find_home(str(scene.home)), find_project(str(scene.work)))
+    os.makedirs(os.path.dirname(path))
+    make_index(path)
+    scene.fields.update(hook_event_name="PreToolUse", tool_name="Write", tool_input=given)
+
+
+def _write_noise(path: str) -> None:
+    Path(path).write_bytes(bytes(range(256)) * 40)
+
+
+def _write_wrong(path: str) -> None:
+    Path(path).write_text('{"format": 1, "decisions": [{"files": "a.py", "kind": 3}]}')
+
+
+def _link_to_zeros(path: str) -> None:
+    Path(path).symlink_to("/dev/zero")
 
 
 def _transcripts() -> Iterator[Case]:

@@ -37,6 +37,7 @@ def test_hooks_can_be_switched_off_all_or_by_event(home: str) -> None:
         "[hooks]\noff = [1]",
         "[hooks]\nswap_output_tokens = -1",
         "[hooks]\nswap_output_tokens = true",
+        "[hooks]\nrecall_before_edit = 1",
         "[hooks",
     ],
 )

@@ -154,6 +154,10 @@ def events(say: Say, body: Mapping[str, Any], number: int) -> Iterator[Sent]:
                 yield event("response.output_text.delta", **part, delta=piece, logprobs=[])
             yield event("response.output_text.done", **part, text=full["text"], logprobs=[])
             yield event("response.content_part.done", **part, part=full)
+        elif item["type"] == "custom_tool_call":
+            for piece in Call(item["name"], item["input"]).pieces:
+                yield event("response.custom_tool_call_input.delta", **where, delta=piece)
+            yield event("response.custom_tool_call_input.done", **where, input=item["input"])
         else:
             call = Call(item["name"], item["arguments"])
             for piece in call.pieces:
@@ -187,6 +191,10 @@ def _items(say: Say, body: Mapping[str, Any], number: int) -> list[Block]:
         head: Block = {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": status}
         items.append({**head, "content": [text]})
     for index, call in enumerate(say.calls, 1):
+        if call.is_freeform:
+            head = {"type": "custom_tool_call", "id": f"ctc_{number}_{index}", "call_id": call.id}
+            items.append({**head, "status": "completed", "name": call.name, "input": call.text})
+            continue
         head = {"type": "function_call", "id": f"fc_{number}_{index}", "call_id": call.id, "status": "completed"}
         group = {"namespace": call.namespace} if call.namespace else {}
         items.append({**head, **group, "name": call.name, "arguments": call.text})
@@ -197,7 +205,9 @@ def _emptied(item: Block) -> Block:
     """Return an item as it is announced, before its content is sent."""
     if item["type"] == "reasoning":
         return {**item, "summary": []}
-    return {**item, "status": "in_progress", **({"content": []} if item["type"] == "message" else {"arguments": ""})}
+    if item["type"] == "message":
+        return {**item, "status": "in_progress", "content": []}
+    return {**item, "status": "in_progress", "input" if item["type"] == "custom_tool_call" else "arguments": ""}
 
 
 def _seal(item_id: str) -> str:

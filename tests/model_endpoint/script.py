@@ -14,13 +14,15 @@ ARGUMENT_CHARS = 7
 class Call:
     """A tool call; without an id it gets one that no other call of the endpoint has.
 
-    `namespace` is sent only by responses, where a group of tools has one.
+    `namespace` is sent only by responses, where a group of tools has one; so is `is_freeform`, a call whose arguments
+    are a text in a grammar of the tool and no JSON.
     """
 
     name: str
     arguments: Mapping[str, Any] | str
     id: str = ""
     namespace: str = ""
+    is_freeform: bool = False
 
     @property
     def text(self) -> str:

@@ -98,8 +98,7 @@ def _chosen(names: str | None) -> list[HostName]:
 
 def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> int:
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    swaps_outputs = read_settings(home).swap_output_tokens > 0
-    files = render_plugin(this_program(home, os.environ), swaps_outputs=swaps_outputs)
+    files = render_plugin(this_program(home, os.environ), read_settings(home))
 
     def plan_now() -> Plan:
         return make_plan(home, agents, files, now, read_record(home))

@@ -12,7 +12,7 @@ from daypack.hooks.hosts import HOSTS
 from daypack.hooks.settings import read_settings
 
 _TAKEN_IN = frozenset({"PreCompact", "Stop", "SubagentStop", "SessionEnd"})
-_INJECTING = frozenset({"PreCompact", "SessionStart", "UserPromptSubmit"})
+_INJECTING = frozenset({"PreCompact", "PreToolUse", "SessionStart", "UserPromptSubmit"})
 _EVENTS = _TAKEN_IN | _INJECTING | {"PostToolUse"}
 
 
@@ -25,6 +25,8 @@ def answer(call: HookCall, home: Home, message: str = "") -> bytes:
     if call.event not in _EVENTS:
         hint = f"hooks act at {', '.join(sorted(_EVENTS))}"
         raise BadInput(f"no such event: {call.event}", operation="answer", place=call.host, hint=hint)
+    if call.event == "PreToolUse" and not settings.recall_before_edit:
+        return b""
     if call.event == "PostToolUse":
         if not settings.swap_output_tokens:
             return b""
@@ -63,6 +65,10 @@ def _say(call: HookCall, home: Home, injected: Collection[str]) -> Injection | N
         from daypack.hooks.prompt import on_prompt  # noqa: PLC0415
 
         return on_prompt(call, home, injected)
+    if call.event == "PreToolUse":
+        from daypack.hooks.file_decisions.before_edit import before_edit  # noqa: PLC0415
+
+        return before_edit(call, home, injected)
     if call.event == "PreCompact":
         from daypack.hooks.compaction import before_compaction  # noqa: PLC0415
 

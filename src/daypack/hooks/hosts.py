@@ -23,6 +23,7 @@ NAMES: dict[str, HostName] = {
 }
 """What `daypack hook` accepts as the name of a host."""
 _CONTEXT = frozenset({"SessionStart", "UserPromptSubmit"})
+_BEFORE_TOOLS = _CONTEXT | {"PreToolUse"}  # Qwen Code runs that hook and drops its text
 _QWEN_COMPACTION_LENGTH = 3_900  # it keeps 4,000 characters of what hooks add to the summary's instructions
 
 
@@ -73,9 +74,9 @@ class Host(Struct, frozen=True, kw_only=True):
 
 
 HOSTS: dict[HostName, Host] = {
-    "claude": Host(name="claude", text_events=frozenset({"PreCompact"})),
-    "codex": Host(name="codex", unit="utf-8", max_length=9_600),
-    "copilot": Host(name="copilot", is_flat=True, has_messages=False),
+    "claude": Host(name="claude", context_events=_BEFORE_TOOLS, text_events=frozenset({"PreCompact"})),
+    "codex": Host(name="codex", context_events=_BEFORE_TOOLS, unit="utf-8", max_length=9_600),
+    "copilot": Host(name="copilot", context_events=_BEFORE_TOOLS, is_flat=True, has_messages=False),
     "qwen": Host(
         name="qwen",
         context_events=_CONTEXT | {"PreCompact"},

@@ -65,6 +65,7 @@ class _Excerpt(NamedTuple):
     line: str
     relevance: float
     is_past: bool  # of this session, else of the project's memory
+    said_at: str = ""  # <agent>/<session> messages:N, of an entry: what is not added again before an edit
 
 
 def on_prompt(call: HookCall, home: Home, injected: Collection[str] = ()) -> Injection | None:
@@ -90,7 +91,8 @@ def on_prompt(call: HookCall, home: Home, injected: Collection[str] = ()) -> Inj
         longer = _show([*chosen, excerpt], call, project.name)
         if room.fits(longer):
             text, chosen = longer, [*chosen, excerpt]
-    return Injection(text, tuple(excerpt.id for excerpt in chosen)) if chosen else None
+    items = (item for excerpt in chosen for item in (excerpt.id, excerpt.said_at) if item)
+    return Injection(text, tuple(items)) if chosen else None
 
 
 def is_trivial(prompt: str) -> bool:
@@ -213,7 +215,8 @@ class _Memory(NamedTuple):
                 continue
             text = _cut(entry.raw_entry, hit.start, hit.stop)
             if text and not known.has_text(text):
-                yield _Excerpt(item, _line(_origin(entry), text), relevance, is_past=False)
+                said_at = f"{entry.session} {entry.source}" if entry.session and entry.source else ""
+                yield _Excerpt(item, _line(_origin(entry), text), relevance, is_past=False, said_at=said_at)
                 count += 1
                 if count == MAX_EXCERPTS:
                     return

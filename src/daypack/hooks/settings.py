@@ -4,6 +4,7 @@
 enabled = false              # no hook does anything
 off = ["UserPromptSubmit"]   # these events do nothing
 swap_output_tokens = 4000    # tool outputs above this are stored and shown in part
+recall_before_edit = true    # before a file is edited, what was decided about it is added
 """
 
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ class HookSettings(Struct, frozen=True):
     enabled: bool = True
     off: tuple[str, ...] = ()
     swap_output_tokens: int = 0
+    recall_before_edit: bool = False
 
     def allows(self, event: str) -> bool:
         """Return True if hooks act at this event."""
@@ -48,7 +50,10 @@ def read_settings(home: Home) -> HookSettings:
         raise _bad(home, f"off is {off!r}", 'it must be a list of events: ["UserPromptSubmit"]')
     if not isinstance(tokens, int) or isinstance(tokens, bool) or not 0 <= tokens <= _MAX_TOKENS:
         raise _bad(home, f"swap_output_tokens is {tokens!r}", f"it must be a whole number from 0 to {_MAX_TOKENS:,}")
-    return HookSettings(enabled, tuple(cast("list[str]", off)), tokens)
+    recall = values.get("recall_before_edit", False)
+    if not isinstance(recall, bool):
+        raise _bad(home, f"recall_before_edit is {recall!r}", "it must be true or false")
+    return HookSettings(enabled, tuple(cast("list[str]", off)), tokens, recall)
 
 
 def _bad(home: Home, problem: str, hint: str) -> BadConfig:

@@ -22,7 +22,7 @@ from daypack.history.facets import Facets
 from daypack.history.layout import Home, Layout, check_name
 from daypack.history.listing.index import forget_rows
 from daypack.history.session import History, absent
-from daypack.memory.project.memory import forget_last_sessions
+from daypack.memory.project.memory import forget_texts
 from daypack.upkeep.gc.policy import read_policy
 from daypack.upkeep.gc.session_files import size_of
 from daypack.upkeep.session_settings import settings_of
@@ -159,7 +159,7 @@ def _delete(home: Home, moved: Moved) -> Moved:
         count += 1
     _sync(os.path.dirname(path), top)
     forget_rows(home)
-    forget_last_sessions(home)
+    forget_texts(home)
     sweep(home)
     return Moved(moved.agent, moved.session, moved.number, None, moved.bytes)
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from daypack.history.layout import Home
+from daypack.hooks.settings import HookSettings
 from daypack.hooks.setup.plugin_folder import SHIPPED, Program, render_plugin, this_program
 
 
 def test_without_anything_special_the_shipped_files_are_installed() -> None:
-    files = render_plugin(Program(), swaps_outputs=False)
+    files = render_plugin(Program(), HookSettings())
     assert files.pop("daypack/qwen-extension.json")
     for path, data in files.items():
         shipped = (Path(SHIPPED) / path).read_bytes()

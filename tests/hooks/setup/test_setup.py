@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -252,6 +253,23 @@ def test_the_hook_of_tool_calls_is_installed_when_outputs_are_swapped(all_agents
     all_agents.write(f".daypack/home/{os.getuid()}/config.toml", "")
     all_agents.set_up()
     assert "PostToolUse" not in hooks.read_text()
+
+
+def test_the_hook_of_edits_is_installed_while_the_user_wants_it_and_only_for_tools_that_edit(
+    all_agents: UserHome,
+) -> None:
+    all_agents.set_up()
+    hooks = Path(plugin(all_agents)) / "daypack" / "hooks" / "hooks.json"
+    assert "PreToolUse" not in hooks.read_text()
+    all_agents.write(f".daypack/home/{os.getuid()}/config.toml", "[hooks]\nrecall_before_edit = true\n")
+    all_agents.set_up()
+    (group,) = json.loads(hooks.read_text())["hooks"]["PreToolUse"]
+    tools = ("Edit", "Write", "NotebookEdit", "apply_patch", "Bash", "Read", "write_file", "TodoWrite")
+    assert [tool for tool in tools if re.search(group["matcher"], tool)] == [*tools[:4]]
+    assert "PreToolUse" in all_agents.read(".codex/plugins/cache/daypack/daypack/0.1.0/hooks/hooks.json")
+    all_agents.write(f".daypack/home/{os.getuid()}/config.toml", "")
+    all_agents.set_up()
+    assert "PreToolUse" not in hooks.read_text()
 
 
 def test_a_new_version_replaces_the_old_one_everywhere(all_agents: UserHome, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ from daypack.text.words import stems_of
 from daypack.types.compaction import Bullet, Section
 from daypack.types.records import Todo
 
-_FLOORS: dict[Section, float] = {"decisions": 0.42, "facts": 0.3, "pending": 0.42}
+FLOORS: dict[Section, float] = {"decisions": 0.42, "facts": 0.3, "pending": 0.42}
 _FALLBACK_FACTS = 4
 _FALLBACK_MESSAGES = 60
 _STEP_WEIGHT = 0.97
@@ -97,15 +97,23 @@ class Extraction:
         found = [task.bullet] if task else []
         if task and self.timeline.has_work:
             taken.add(task.bullet.text)
-        found += self._section("decisions", self._ranked("decisions", self._lines), taken, self._answers()[:most], most)
+        found += self._section("decisions", self.holding("decisions"), taken, self._answers()[:most], most)
         if task:
             taken.add(task.bullet.text)
         found += self._section("pending", self._ranked("pending", self._open()), taken, self._steps()[:most], most)
-        facts = self._section("facts", self._ranked("facts", self._lines), taken, [], most)
+        facts = self._section("facts", self.holding("facts"), taken, [], most)
         facts = facts or self._fallback(taken)[:most]
         found += facts + self._commands()[: max(0, most - len(facts))]
-        found += find_errors(self._artifacts, self._lines, self.timeline, self._raw.stop)[:most]
+        found += self.errors()[:most]
         return tuple(found)
+
+    def holding(self, section: Section) -> list[Ranked]:
+        """Return the sentences that are worth something for a section and still hold, oldest first, however many."""
+        return self._ranked(section, self._lines)
+
+    def errors(self) -> list[Bullet]:
+        """Return the errors that were explained or are still open."""
+        return find_errors(self._artifacts, self._lines, self.timeline, self._raw.stop)
 
     def finished(self, todos: Iterable[Todo]) -> frozenset[str]:
         """Return the ids of open work that these messages say is done, or that a newer plan has dropped."""
@@ -137,7 +145,7 @@ class Extraction:
         ranked: list[Ranked] = []
         for line in lines:
             value = worth(line, section)
-            if value < _FLOORS[section]:
+            if value < FLOORS[section]:
                 continue
             reason = problem_of(line, section, self.timeline)
             text = as_finding(line) if section == "facts" else line.text
@@ -215,7 +223,7 @@ class Extraction:
             reports = self._reports + begun if is_intention(line) else self._reports
             if not _is_reported(line.utterance.seq, line.text, reports):
                 still_open.append(line)
-            elif worth(line, "pending") >= _FLOORS["pending"]:
+            elif worth(line, "pending") >= FLOORS["pending"]:
                 self._account.lose(line.utterance.seq, line.sentence, "done")
         return still_open
 

@@ -119,6 +119,7 @@ class _TakeIn:
             self._attempt("memory", lambda: self._capture(session))
             self._attempt("index", lambda: self._index(session))
             self._attempt("recap", lambda: self._write_recap(session))
+            self._attempt("decisions", lambda: self._find_decisions(session))
             self._attempt("close", session.close)
         if self._is_ending:
             self._attempt("clean up", self._state.remove_old)
@@ -187,6 +188,20 @@ class _TakeIn:
         from daypack.hooks.recap.writing import write_recap  # noqa: PLC0415
 
         write_recap(session, self._project, compacting=self._is_compacting)
+
+    def _find_decisions(self, session: "Session") -> None:
+        """Find what the session decided about files, if the user wants that before edits."""
+        from daypack.hooks.settings import read_settings  # noqa: PLC0415
+
+        if self._project is None or self._project.off or not read_settings(self._home).recall_before_edit:
+            return
+        from daypack.hooks.file_decisions.updating import update_decisions, update_entry_decisions  # noqa: PLC0415
+        from daypack.turn.memory_binding import read_binding  # noqa: PLC0415
+
+        update_decisions(session, self._project, self._home)
+        binding = read_binding(session.meta)
+        if binding and binding.url is None:
+            update_entry_decisions(self._home, binding.memory_id)
 
 
 def _find_transcript(host: HostName, session: str) -> str:

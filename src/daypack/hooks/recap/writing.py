@@ -81,7 +81,7 @@ class _Left(NamedTuple):
 
 def _make(session: Session, newest: int, left: _Left, project: Project | None, *, whole: bool) -> Recap:
     history = session.history
-    reading = _Reading(history, _reach(history, newest, MAX_BYTES if whole else MAX_BYTES_PER_STOP), newest)
+    reading = _Reading(history, reach(history, newest, MAX_BYTES if whole else MAX_BYTES_PER_STOP), newest)
     records, refs = _compact(reading)
     closed = tuple(error for error in records.errors if error.resolution)
     shown = replace(records, errors=closed)  # the open ones are among the failed attempts, with their commands
@@ -130,7 +130,7 @@ class _Reading:
                 self.said = trim(words, _SAID_CHARS)
 
 
-def _reach(history: History, newest: int, most_bytes: int) -> int:
+def reach(history: History, newest: int, most_bytes: int) -> int:
     """Return the first of the newest messages that are read: so many bytes of them."""
     reader = history.messages.reader
     stop = reader.position(newest + 1)

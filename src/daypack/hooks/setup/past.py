@@ -34,6 +34,7 @@ class ProjectCapture:
     def __init__(self, home: Home, hosts: Collection[str]) -> None:
         self._home = home
         self._hosts = hosts
+        self._recalls = read_settings(home).recall_before_edit
         self._newest: dict[str, _Newest] = {}
 
     def wants(self, place: str) -> bool:
@@ -75,6 +76,10 @@ class ProjectCapture:
         if "memory" not in session.meta and (memory := project_memory(self._home, project)):
             session.bind_memory(memory)
         self._newest[project.key] = _Newest(session.name, session.agent, project)
+        if self._recalls and not project.off:
+            from daypack.hooks.file_decisions.updating import update_decisions  # noqa: PLC0415
+
+            update_decisions(session, project, self._home)
         return capture_session(session, end=True) if session.meta.get("memory") else 0
 
 

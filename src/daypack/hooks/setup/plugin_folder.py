@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from daypack.history.layout import Home, default_root
+from daypack.hooks.settings import HookSettings
 from daypack.importers.places import user_home
 
 PLUGIN = "daypack"  # the name of the plug-in, of its marketplace, and of its folder in the marketplace
@@ -22,8 +23,10 @@ _MANIFEST = f"{PLUGIN}/.claude-plugin/plugin.json"
 _QWEN_MANIFEST = f"{PLUGIN}/qwen-extension.json"
 _QWEN_FIELDS = ("name", "version", "description", "mcpServers")
 _SERVER = "mcp --with-hooks"
-_TOOL_EVENT = "PostToolUse"
 _TOOL_SECONDS = 5
+# Tools of Claude Code, whose names Copilot CLI takes for its own, and of Codex. Qwen Code drops what this hook adds:
+# it would take a list of names for its own tools too, but of a pattern it starts no process.
+_EDITING_TOOLS = "^(?:Edit|MultiEdit|Write|NotebookEdit|apply_patch)$"
 
 
 class Program(NamedTuple):
@@ -76,8 +79,8 @@ def this_program(home: Home, environ: Mapping[str, str]) -> Program:
     return Program(() if _is_temporary(words[0], environ) else words, tuple(variables))
 
 
-def render_plugin(program: Program, *, swaps_outputs: bool) -> dict[str, bytes]:
-    """Return the files of the marketplace by their path in it, with the hook of tool calls if outputs are swapped."""
+def render_plugin(program: Program, settings: HookSettings) -> dict[str, bytes]:
+    """Return the files of the marketplace by their path in it, with those hooks of tool calls that the user wants."""
     files = {path: _read(path) for path in _shipped_paths()}
     manifest = _parse(files[_MANIFEST])
     manifest["mcpServers"][PLUGIN]["args"] = ["-c", program.server]
@@ -85,9 +88,11 @@ def render_plugin(program: Program, *, swaps_outputs: bool) -> dict[str, bytes]:
     for groups in hooks["hooks"].values():
         for group in groups:
             group["hooks"] = [{**hook, "command": program.hook} for hook in group["hooks"]]
-    if swaps_outputs:
-        hook = {"type": "command", "command": program.hook, "timeout": _TOOL_SECONDS}
-        hooks["hooks"][_TOOL_EVENT] = [{"hooks": [hook]}]
+    hook = {"type": "command", "command": program.hook, "timeout": _TOOL_SECONDS}
+    if settings.recall_before_edit:
+        hooks["hooks"]["PreToolUse"] = [{"matcher": _EDITING_TOOLS, "hooks": [hook]}]
+    if settings.swap_output_tokens:
+        hooks["hooks"]["PostToolUse"] = [{"hooks": [hook]}]
     qwen = {name: manifest[name] for name in _QWEN_FIELDS}
     return {**files, _MANIFEST: _dump(manifest), _HOOKS: _dump(hooks), _QWEN_MANIFEST: _dump(qwen)}
 

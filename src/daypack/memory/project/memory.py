@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 USER = "local"  # whose memory a project has
 _RECORD = "project.json"
 _LAST = "last.json"
+_DECISIONS = "decisions.json"
 _ID_CHARS = 32
 _STEM_BYTES = 12
 _OPERATION = "find project memory"
@@ -48,11 +49,17 @@ def last_sessions_file(home: Home, project: Project) -> str:
     return os.path.join(project_folder(home, project), _LAST)
 
 
-def forget_last_sessions(home: Home) -> None:
-    """Remove the states of last sessions of all projects: they have texts of sessions, and are written again."""
+def decisions_file(home: Home, project: Project) -> str:
+    """Return the file with what was decided about a project's files, which hooks write."""
+    return os.path.join(project_folder(home, project), _DECISIONS)
+
+
+def forget_texts(home: Home) -> None:
+    """Remove what the folders of all projects have of sessions and memories: it is derived, and written again."""
     with suppress(FileNotFoundError, NotADirectoryError):
         for name in os.listdir(home.projects):
-            atomic.discard(os.path.join(home.projects, name, _LAST))
+            for file in (_LAST, _DECISIONS):
+                atomic.discard(os.path.join(home.projects, name, file))
 
 
 def expected_memory(home: Home, project: Project) -> str:

@@ -18,7 +18,7 @@ from daypack.history.listing.index import forget_rows
 from daypack.history.session import History
 from daypack.memory.audit_log.log import AuditLog
 from daypack.memory.audit_log.record import Deed
-from daypack.memory.project.memory import forget_last_sessions
+from daypack.memory.project.memory import forget_texts
 from daypack.memory.store.port import Rewritten, is_id
 from daypack.turn.prepare import Turns
 from daypack.upkeep.backup.records import Erasure as ErasureRecord
@@ -81,7 +81,7 @@ def apply(home: Home, request: Request, plan_id: str | None = None) -> Applied:
         ]
         memories = erasure.rewrite_memories()
         forget_rows(home)
-        forget_last_sessions(home)
+        forget_texts(home)
         _record(erasure, planned)  # after: a backup that was made meanwhile may hold it too
         target = erasure.target
         in_backups = [holding.found for holding in held if holding.found.is_certain]
