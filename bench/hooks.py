@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from statistics import mean
 
 import msgspec
@@ -18,19 +19,28 @@ from bench.table import Row, Section, compare, duration
 from daypack import Session, open_memory, open_session
 from daypack.history.layout import Home, find_home
 from daypack.hooks.call import HookCall
+from daypack.hooks.file_decisions.index import (
+    MAX_DECISIONS,
+    MAX_PATHS,
+    DecisionIndex,
+    FileDecision,
+    entries_file,
+    write_index,
+)
 from daypack.hooks.intake import take_in
 from daypack.hooks.intake.capture import index_entries
 from daypack.hooks.prompt import on_prompt
 from daypack.hooks.recap.recap import read_recap
 from daypack.hooks.recap.writing import write_recap
-from daypack.memory.project import Project, find_project
-from daypack.memory.project.memory import USER, choose_memory
+from daypack.memory.project import Project, find_project, project_memory
+from daypack.memory.project.memory import USER, choose_memory, decisions_file
 
 MESSAGES, ENTRIES = 100_000, 20_000
 QUICK_MESSAGES, QUICK_ENTRIES = 2_000, 1_000
 ROUNDS, QUICK_ROUNDS = 15, 5
 MOST_MS = {
     "UserPromptSubmit": 150,
+    "PreToolUse": 150,
     "SessionStart": 200,
     "SessionStart (compact)": 200,
     "Stop": 100,
@@ -46,6 +56,7 @@ _NOTES = (
     "ours and beside are CPU times of a whole process; beside: bare Python (python -c pass)",
     "prompt: a question about lost messages, which finds excerpts of the session and of the memory; Stop: without the",
     "detached process that it starts, which takes the transcript in",
+    "PreToolUse: an edit of a file with decisions, both indexes of decisions as large as they become",
     "injected: every prompt of recorded sessions of one repository, oldest session first; the memory has the sessions",
     "before it. used: excerpts with a name (path, identifier, number) that the agent used before the next prompt, and",
     "that is not in the prompt. after a compaction: names the agent used in its next 20 calls that were said before",
@@ -83,6 +94,7 @@ class _Stage:
             session.unbind_memory()  # a take-in would capture all of it
             self._take_in(session)
         self._remember(entries)
+        self._decide()
         settle()
 
     def _take_in(self, session: Session) -> None:
@@ -102,6 +114,25 @@ class _Stage:
             memories.put_context(memory, _DOCUMENT)
         choose_memory(self._home, self._project, memory)
         index_entries(self._home, memory)
+
+    def _decide(self) -> None:
+        """Fill both indexes of decisions about files."""
+        decisions = tuple(
+            FileDecision(
+                files=(f"src/part{number % 400}.py",),
+                kind="decision",
+                text=f"We decided to keep {number} rows of the importer, because the shop reads them in one go.",
+                at="2026-11-02T09:00:00.000Z",
+                session=f"{_AGENT}/earlier-{number % 90}",
+                seq=number,
+            )
+            for number in range(MAX_DECISIONS)
+        )
+        paths = tuple(f"src/folder{number}/part{number}.py" for number in range(400, 400 + MAX_PATHS))
+        index = DecisionIndex(decisions=decisions, paths=paths)
+        write_index(decisions_file(self._home, self._project), index)
+        if memory_id := project_memory(self._home, self._project, create=False):
+            write_index(entries_file(self._home, memory_id), index)
 
     def blocks(self) -> dict[str, Block]:
         """Return what is timed."""
@@ -123,11 +154,15 @@ class _Stage:
             "imports": run([sys.executable, "-c", "import json, sqlite3"]),
         }
         blocks |= {name: run([*daypack, "hook", _HOST], given, self.forget) for name, given in timed.items()}
+        edit = {"tool_name": "Edit", "tool_input": {"file_path": os.path.join(self._folder, "src", "part7.py")}}
+        blocks["PreToolUse"] = run(
+            [*daypack, "hook", _HOST], self._event("PreToolUse", "long", **edit), self._forget_with_recall
+        )
         line = orjson.dumps({"session_id": "long", "cwd": self._folder, "workspace": {"current_dir": self._folder}})
         blocks["status --line"] = run([*daypack, "status", "--line"], line)
         return blocks
 
-    def _event(self, event: str, session: str, **fields: str) -> bytes:
+    def _event(self, event: str, session: str, **fields: object) -> bytes:
         return orjson.dumps({"hook_event_name": event, "session_id": session, "cwd": self._folder, **fields})
 
     def forget(self) -> None:
@@ -136,6 +171,13 @@ class _Stage:
         if not take_in.wait_for(self._home, call, _TAKE_IN_SECONDS):
             raise RuntimeError("the take-in after a Stop does not end")
         shutil.rmtree(os.path.join(self._home.folder, "hook"), ignore_errors=True)
+        with suppress(FileNotFoundError):
+            os.unlink(self._home.config)  # only edits need it, and it has to be parsed
+
+    def _forget_with_recall(self) -> None:
+        self.forget()
+        with open(self._home.config, "w", encoding="utf-8") as file:
+            file.write("[hooks]\nrecall_before_edit = true\n")
 
     def _question(self) -> str:
         """Return a prompt that finds both lost messages and entries."""
@@ -206,6 +248,7 @@ def _injections(histories: Histories) -> Iterator[Row]:
     yield Row("  prompts with nothing", ours=_share(len(prompts) - len(said), len(prompts)))
     yield Row("  tokens of the others, mean", ours=f"{mean([prompt.tokens for prompt in said] or [0]):,.0f}")
     yield Row(f"  {len(used):,} excerpts: with a name used next", ours=_share(sum(used), len(used)))
+    yield from _edits(replay)
     after = replay.compactions
     if after:
         yield Row(f"{len(after)} compactions: tokens injected, mean", ours=f"{mean(one.tokens for one in after):,.0f}")
@@ -214,6 +257,16 @@ def _injections(histories: Histories) -> Iterator[Row]:
             ours=f"{mean(one.with_ours for one in after):.2f}",
             beside=f"{mean(one.in_summary for one in after):.2f}",
         )
+
+
+def _edits(replay: Replay) -> Iterator[Row]:
+    edits = replay.edits
+    if edits:
+        said = [edit for edit in edits if edit.tokens]
+        used = [used for edit in said for used in edit.used]
+        yield Row(f"{len(edits):,} edits: with decisions about the file", ours=_share(len(said), len(edits)))
+        yield Row("  tokens of these, mean", ours=f"{mean([edit.tokens for edit in said] or [0]):,.0f}")
+        yield Row(f"  {len(used):,} decisions: with a name used next", ours=_share(sum(used), len(used)))
 
 
 def _share(part: int, whole: int) -> str:
