@@ -345,3 +345,83 @@ def test_a_folder_with_sub_agents_lists_only_the_sessions(write: Write, tmp_path
     main = write(rollout(MAIN), (RECORDED / "codex-agents.jsonl").read_bytes())
     write(rollout(AGENT), (RECORDED / "codex-sub-agent.jsonl").read_bytes())
     assert find_files("codex", str(tmp_path / "from")) == [main]
+
+
+def compressed(path: str) -> str:
+    """Replace a file by a compressed one, as Codex does, and return its path."""
+    from backports import zstd
+
+    plain = Path(path)
+    Path(f"{path}.zst").write_bytes(zstd.compress(plain.read_bytes()))
+    plain.unlink()
+    return f"{path}.zst"
+
+
+@pytest.mark.parametrize("given", ["session", "sub-agent"])
+def test_compressed_files_of_a_session_and_its_sub_agents_belong_together(
+    write: Write, home: str, opened: Opened, given: str
+) -> None:
+    main = compressed(write(rollout(MAIN), (RECORDED / "codex-agents.jsonl").read_bytes()))
+    agent = compressed(write(rollout(AGENT), (RECORDED / "codex-sub-agent.jsonl").read_bytes()))
+    reports = take_in(main if given == "session" else agent, Destination(home))
+    assert [(report.session, report.parent) for report in reports] == [(MAIN, ""), (f"{MAIN}--{AGENT}", MAIN)]
+    assert [child.name for child in read_children(opened(MAIN).history)] == [AGENT]
+
+
+def test_a_file_that_was_compressed_after_its_import_adds_nothing(write: Write, bring: Bring, opened: Opened) -> None:
+    path = write(FILE, [META, said("user", "Hi"), said("assistant", "Hello")])
+    bring("codex", path)
+    report = bring("codex", compressed(path))
+    assert (report.new, report.new_rows, report.problems) == (0, 0, [])
+    assert [message.text for message in opened(ID).messages()] == ["Hi", "Hello"]
+
+
+@pytest.mark.parametrize("keep", [0.5, 0.9])
+def test_a_damaged_compressed_file_is_refused_with_its_path(write: Write, bring: Bring, keep: float) -> None:
+    path = compressed(write(FILE, [META, *[said("user", f"Hi {number}") for number in range(500)]]))
+    data = Path(path).read_bytes()
+    Path(path).write_bytes(data[: int(len(data) * keep)][:-4] + b"\xff\xff\xff\xff")
+    with pytest.raises(BadInput) as refused:
+        bring("codex", path)
+    assert refused.value.place == path
+
+
+def migrated(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows as `codex migrate-rollouts` writes them: numbered, with rows about items between them."""
+    found = [{**rows[0], "payload": {**rows[0]["payload"], "history_mode": "paginated"}}]
+    for each in rows[1:]:
+        found += [each, row("event_msg", type="item_completed", item={"type": "agentMessage"})]
+    return [{**each, "ordinal": number} for number, each in enumerate(found)]
+
+
+def test_a_migrated_file_continues_its_session(write: Write, bring: Bring, opened: Opened) -> None:
+    call = item("function_call", name="f", arguments="{}", call_id="c1")
+    rows = [META, said("user", "Hi"), said("assistant", "I look."), call]
+    rows += [item("function_call_output", call_id="c1", output="done"), said("assistant", "Hello")]
+    path = write(FILE, rows)
+    bring("codex", path)
+    write(FILE, migrated(rows))
+    report = bring("codex", path)
+    assert (report.new, report.messages, report.problems) == (0, 4, [])
+    events = len(opened(ID).events())
+    assert bring("codex", path).new_rows == 0
+    assert len(opened(ID).events()) == events  # it is known now
+    write(FILE, migrated([*rows, said("user", "More?")]))
+    assert bring("codex", path).new == 1
+    texts = [message.text for message in opened(ID).messages()]
+    assert texts == ["Hi", "I look.", "done", "Hello", "More?"]
+
+
+def test_a_rewritten_file_with_other_messages_is_refused(write: Write, bring: Bring, opened: Opened) -> None:
+    rows = [META, said("user", "Hi"), said("assistant", "Hello"), said("user", "More?")]
+    path = write(FILE, rows)
+    bring("codex", path)
+    for changed in (
+        [META, said("user", "Hi"), said("assistant", "Another answer"), said("user", "More?")],
+        [META, said("user", "Hi"), said("assistant", "Hello")],
+        [META, said("assistant", "Hello"), said("user", "Hi"), said("user", "More?")],
+    ):
+        write(FILE, migrated(changed))
+        with pytest.raises(BadInput, match="changed since the last import"):
+            bring("codex", path)
+    assert [message.text for message in opened(ID).messages()] == ["Hi", "Hello", "More?"]

@@ -22,6 +22,7 @@ from daypack.importers.import_events import BEGUN, PROGRESS, Boundary, ImportLog
 from daypack.importers.import_start import PartDigest, find_start
 from daypack.importers.lines import Line, unreadable
 from daypack.importers.observed_events import ObservedEvents
+from daypack.importers.rewritten import find_stored_part
 from daypack.importers.transcript import (
     Compaction,
     Draft,
@@ -230,6 +231,7 @@ class _Import:
         self._requests = ObservedEvents(session.history, self.origin, self._log.store_blob)
         self._window = WindowEvents(self._log, session)
         self._totals = Totals()
+        self._is_rewritten = False  # and the boundary in the new file is not recorded yet
 
     def begin(self, *, named: bool) -> None:
         """Record that an import begins; refuse a session that holds other messages."""
@@ -285,9 +287,19 @@ class _Import:
             return newest, enumerate(lines.read_after(newest.mark), newest.lines + 1)
         self._log.read_all()
         start, changed = find_start(lines, self._log.boundaries)
-        if changed:
+        if changed and (rewritten := self._find_rewritten()):
+            start, self._is_rewritten = rewritten, True
+        elif changed:
             self._report_change(changed)
         return start, self._observed(reader, start.lines)
+
+    def _find_rewritten(self) -> Boundary | None:
+        """Return the boundary after what is stored, if the file has it in other bytes; rows with ids need none."""
+        if self.origin.has_row_ids:
+            return None
+        stored = [message for message in self.session.messages() if (message.meta or {}).get("format")]
+        reader = self.transcript.reader(self._log.store_blob)
+        return find_stored_part(self.transcript.lines, reader, stored, self._log.newest.totals)
 
     def _observed(self, reader: RowReader, stop: int) -> Iterator[tuple[int, Line]]:
         """Yield the numbered lines after the first ones, which the reader observes."""
@@ -336,7 +348,7 @@ class _Import:
         self._totals.calls += observed.calls
         self.report.problems += [Problem(raw.row.number, raw.problem) for raw in batch.raw_rows if raw.problem]
         advanced = position.lines > max((boundary.lines for boundary in self._log.boundaries), default=0)
-        if events or advanced or self.report.new > new_before:
+        if events or advanced or self.report.new > new_before or self._is_rewritten:
             self._record_progress(position, reader.state())
 
     def _record_progress(self, position: _Position, state: dict[str, Any] | None) -> None:
@@ -348,6 +360,7 @@ class _Import:
         if (highest := self._log.highest) > position.lines:
             facts["highest"] = highest
         self._log.record(PROGRESS, facts)
+        self._is_rewritten = False
         position.digest = PartDigest(str(position.digest))
 
     def _keep_incomplete(self, row: Row) -> None:

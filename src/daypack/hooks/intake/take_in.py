@@ -22,6 +22,7 @@ from daypack.system import start_detached
 from daypack.text.injected import INJECTED
 
 if TYPE_CHECKING:
+    from daypack.importers.places import PlacedFile
     from daypack.memory.project import Project
     from daypack.session import Session
 
@@ -137,13 +138,25 @@ class _TakeIn:
 
     def _import(self) -> None:
         from daypack.importers.import_file import Destination, take_in  # noqa: PLC0415
+        from daypack.importers.places import find_file  # noqa: PLC0415
 
         path = self._transcript or _find_transcript(self._host, self._name)
         if not path or not os.path.lexists(path):
             return  # it is not written yet, or never
+        before = find_file(path)
         reports = take_in(path, Destination(home=self._home.root, agent=self._agent, uid=self._home.uid))
         if reports:
             self._name, self._agent = reports[0].session, reports[0].agent or self._agent
+            self._note(before, [f"{report.agent}/{report.session}" for report in reports])
+
+    def _note(self, file: "PlacedFile | None", sessions: Sequence[str]) -> None:
+        """Note once that a session was imported: if the user deletes it, an import of all places leaves it out."""
+        from daypack.importers.all_places.ledger import Ledger  # noqa: PLC0415
+
+        ledger = Ledger(self._home)
+        if file and not set(sessions) <= set(ledger.sessions(file.path)):
+            ledger.note(file, sessions, captured=True)
+            ledger.save()
 
     def _record_injections(self, session: "Session") -> None:
         """Append what hooks injected as events; those that an interrupted take-in appended are known by their ids."""

@@ -2,20 +2,24 @@
 
     {"type":"session_meta","payload":{"id":"<thread>","session_id":"<session>","thread_source":"subagent",…}}
 
-The files of a day are in one folder, named by the ids of their threads, which grow with time. A session that is resumed
-on another day stays in its file; the files of its new sub-agents are in the folder of that day.
+The files of a day are in one folder, named by the ids of their threads, which grow with time. Codex may compress old
+ones (`.jsonl.zst`). A session that is resumed on another day stays in its file; the files of its new sub-agents are in
+the folder of that day.
 """
 
 import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, NamedTuple
 
+from daypack.errors import BadInput, ExtraMissing
+from daypack.importers.lines import FileLines, Line
 from daypack.importers.transcript import object_of, parse_row, text_of
 from daypack.plain_files import open_plain
 
-_THREAD = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl$")
+_THREAD = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl(?:\.zst)?$")
 _DAY = re.compile(r"\d{4}/\d\d/\d\d$")
 _MAX_BYTES = 1 << 20  # of a first row, which has the instructions of the session
 _known: dict[str, "Thread"] = {}  # a first row never changes
@@ -61,7 +65,7 @@ def find_session(path: str) -> str | None:
         days += [found for found, folders, _ in os.walk(root) if not folders and found != folder]
     for day in days:
         for file in os.listdir(day):
-            if file.endswith(f"{thread.parent}.jsonl"):
+            if file.endswith((f"{thread.parent}.jsonl", f"{thread.parent}.jsonl.zst")):
                 return os.path.join(day, file)
     return None
 
@@ -69,17 +73,30 @@ def find_session(path: str) -> str | None:
 def read_thread(path: str) -> Thread | None:
     """Return the thread of a file, from its first row."""
     if path not in _known:
-        try:
-            with open_plain(path) as file:
-                line = file.readline(_MAX_BYTES)
-        except OSError:
-            return None
-        fields = parse_row(1, line).fields if b'"session_meta"' in line and line.endswith(b"\n") else {}
+        line = _first_line(path)
+        fields = parse_row(1, line.raw).fields if line.complete and b'"session_meta"' in line.raw else {}
         thread = thread_of(object_of(fields.get("payload")))
         if thread is None:
             return None
         _known[path] = thread
     return _known[path]
+
+
+def _first_line(path: str) -> Line:
+    """Return the first line of a file; an incomplete one if it cannot be read."""
+    nothing = Line(b"", complete=False)
+    if path.endswith(".jsonl"):
+        try:
+            with open_plain(path) as file:
+                line = file.readline(_MAX_BYTES)
+        except OSError:
+            return nothing
+        return Line(line, line.endswith(b"\n"))
+    try:
+        with closing(FileLines(path).read()) as lines:
+            return next(lines, nothing)
+    except (BadInput, ExtraMissing):
+        return nothing
 
 
 def _folders(path: str) -> Iterator[str]:
