@@ -30,7 +30,7 @@ class UserHome:
             each.mkdir()
         monkeypatch.setenv("HOME", str(folder))
         monkeypatch.setenv("PATH", f"{self.bin}:/usr/bin:/bin")
-        for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME"):
+        for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME", "HERMES_HOME"):
             monkeypatch.delenv(variable, raising=False)
         monkeypatch.chdir(self.work)
 

@@ -35,6 +35,7 @@ class Packing:
     protect_first_n, protect_last_n = 0, 1
     emit_automatic_compaction_status = False
     model = ""
+    place = Place(AGENT)
     packs_requests = False  # otherwise Hermes must compress its transcript
     follows_requests = False  # by the middleware
 
@@ -100,7 +101,7 @@ class Packing:
     def conversation(self) -> HostConversation:
         """The conversation of the bound session."""
         if self._conversation is None:
-            self._conversation = HostConversation(self._session_id or "unnamed", Place(AGENT), self.model or None)
+            self._conversation = HostConversation(self._session_id or "unnamed", self.place, self.model or None)
         self._conversation.model = self.model or None
         return self._conversation
 
@@ -235,12 +236,16 @@ _live: "WeakSet[Packing]" = WeakSet()
 _sender = threading.local()
 
 
-def register(ctx: Any) -> None:  # noqa: ANN401 — Hermes' PluginContext
-    """Register with Hermes: the engine, and where its version needs it, the middleware."""
+def register(ctx: Any, home: str | None = None, uid: str | None = None) -> None:  # noqa: ANN401 — Hermes' PluginContext
+    """Register with Hermes: the engine, and where its version needs it, the middleware.
+
+    `home` and `uid`: where daypack keeps its data, as in `open_session`.
+    """
     hermes = importlib.import_module("agent.context_engine").ContextEngine
     asked = hasattr(hermes, "select_context")
     follows = not asked and hasattr(ctx, "register_middleware")
-    packing = type("DaypackEngine", (Packing, hermes), {"packs_requests": asked, "follows_requests": follows})()
+    members = {"packs_requests": asked, "follows_requests": follows, "place": Place(AGENT, home, uid)}
+    packing = type("DaypackEngine", (Packing, hermes), members)()
     ctx.register_context_engine(packing)
     if follows:
         ctx.register_middleware("llm_request", pack_request)

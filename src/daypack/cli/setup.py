@@ -40,6 +40,7 @@ _NEXT: dict[HostName, str] = {
     "codex": "restart it, open /hooks once and trust the hooks of daypack",
     "copilot": "restart it",
     "qwen": "restart it",
+    "hermes": "restart it; `hermes plugins list` shows daypack",
 }
 _NOW = """
 From now on every session is recorded, and each project has a memory. Try:

@@ -79,6 +79,8 @@ PLACES: dict[str, Place] = {
         "Copilot CLI", "copilot", "copilot", Folder("COPILOT_HOME", ".copilot"), ("session-state/*/events.jsonl",)
     ),
     "qwen": Place("Qwen Code", "qwen", "qwen", Folder("QWEN_HOME", ".qwen"), ("projects/*/chats/*.jsonl",)),
+    # Its sessions are recorded while they happen; its own database is not read.
+    "hermes": Place("Hermes Agent", "hermes", "openai", Folder("HERMES_HOME", ".hermes"), ()),
 }
 """The known places, by the word that options use for the program."""
 

@@ -9,6 +9,8 @@ from daypack.files.planned import Change
 from daypack.history.layout import Home
 from daypack.hooks.setup.record import SetupRecord, write_record
 
+_COMPILED = "__pycache__"
+
 
 def apply_changes(home: Home, changes: Sequence[Change], previous: SetupRecord, record: SetupRecord) -> None:
     """Write the changes; if one fails, or on Ctrl-C, take back those that were made and raise.
@@ -46,9 +48,14 @@ def _merge(previous: SetupRecord, record: SetupRecord) -> SetupRecord:
 
 
 def _remove_folders(folders: Sequence[str]) -> None:
-    """Remove folders that are empty, the innermost first."""
+    """Remove folders that are empty, the innermost first; what Python compiled in them is nothing."""
     for folder in sorted(set(folders), key=len, reverse=True):
         with suppress(OSError):
+            if os.listdir(folder) == [_COMPILED]:
+                compiled = os.path.join(folder, _COMPILED)
+                for name in os.listdir(compiled):
+                    os.unlink(os.path.join(compiled, name))
+                os.rmdir(compiled)
             os.rmdir(folder)
 
 

@@ -11,6 +11,7 @@ from daypack.files.planned import Change, current
 from daypack.history.layout import Home
 from daypack.hooks.call import HostName
 from daypack.hooks.setup.agents import Agent
+from daypack.hooks.setup.hermes import list_hermes_parts
 from daypack.hooks.setup.installation import (
     Entry,
     Part,
@@ -102,7 +103,8 @@ def _with_folders_of(gone: Sequence[str], file: FileRecord, record: SetupRecord)
 
 def _plan_agent(agent: Agent, source: Source, record: SetupRecord) -> tuple[AgentPlan, list[FileRecord]]:
     try:
-        parts = list_parts(agent, source, _read_value)
+        list_them = list_hermes_parts if agent.host == "hermes" else list_parts
+        parts = list_them(agent, source, _read_value)
         _check_source(parts, record)
         planned = _plan_parts(agent.host, parts, record)
     except _ElsewhereError as found:

@@ -76,7 +76,7 @@ def this_program(home: Home, environ: Mapping[str, str]) -> Program:
         variables.append(("DAYPACK_HOME", home.root))
     if home.uid != str(os.getuid()):
         variables.append(("DAYPACK_UID", home.uid))
-    return Program(() if _is_temporary(words[0], environ) else words, tuple(variables))
+    return Program(() if is_temporary(words[0], environ) else words, tuple(variables))
 
 
 def render_plugin(program: Program, settings: HookSettings) -> dict[str, bytes]:
@@ -102,7 +102,7 @@ def plugin_version() -> str:
     return _parse(_read(_MANIFEST))["version"]
 
 
-def _is_temporary(path: str, environ: Mapping[str, str]) -> bool:
+def is_temporary(path: str, environ: Mapping[str, str]) -> bool:
     """Return True if a program is in the cache of uv: `uvx daypack` runs it from there, and uv may delete it."""
     cache = environ.get("UV_CACHE_DIR") or os.path.join(
         environ.get("XDG_CACHE_HOME") or os.path.join(user_home(environ), ".cache"), "uv"

@@ -19,7 +19,7 @@ from daypack.files.lock import LockableFile
 from daypack.history.layout import Home
 from daypack.hooks.call import HostName
 
-Format = Literal["json", "jsonc", "toml", "whole"]
+Format = Literal["json", "jsonc", "toml", "yaml", "whole"]
 _VERSION = 1
 
 

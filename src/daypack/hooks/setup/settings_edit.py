@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, cast
 from daypack.errors import BadConfig
 from daypack.hooks.setup.installation import Entry, Settings
 from daypack.hooks.setup.record import EntryRecord, FileRecord, Format, Step
-from daypack.text.edits import json_edit, toml_edit
+from daypack.text.edits import json_edit, toml_edit, yaml_edit
 from daypack.types.digest import digest_bytes
 
 
@@ -36,6 +36,8 @@ def look_up(format: Format, path: str, text: str, keys: tuple[str, ...]) -> obje
     try:
         if format == "toml":
             return toml_edit.look_up(toml_edit.parse(text), keys)
+        if format == "yaml":
+            return yaml_edit.look_up(text, cast(yaml_edit.Keys, keys))
         return json_edit.look_up(json_edit.parse(text, comments=format == "jsonc"), keys)
     except ValueError as error:
         raise unreadable(path, error) from error
@@ -50,7 +52,7 @@ def put(settings: Settings, text: str | None) -> Edited:
         try:
             changed, record = _put_entry(settings, text, entry)
         except BadConfig:
-            if entry.item is None:
+            if entry.item is None or settings.format == "yaml":
                 raise
             continue
         if changed != text:
@@ -63,7 +65,10 @@ def put(settings: Settings, text: str | None) -> Edited:
 def _put_entry(settings: Settings, text: str, entry: Entry) -> tuple[str, EntryRecord]:
     previous = look_up(settings.format, settings.path, text, entry.keys)
     above = (entry.keys[:depth] for depth in range(1, len(entry.keys)))
-    made = sum(look_up(settings.format, settings.path, text, keys) is None for keys in above)
+    if settings.format == "yaml":
+        made = int(not yaml_edit.has_key(text, entry.keys[0]))
+    else:
+        made = sum(look_up(settings.format, settings.path, text, keys) is None for keys in above)
     record = EntryRecord(entry.keys, made, previous, entry.item)
     if previous is not None and is_set(settings.format, previous, entry.value):
         return text, record
@@ -119,10 +124,33 @@ def _undo(steps: tuple[Step, ...], text: str) -> str | None:
 def _insert(format: Format, text: str, keys: tuple[str, ...], value: Any) -> str:  # noqa: A002, ANN401 — a JSON value
     if format == "toml":
         return toml_edit.insert(text, keys, value)
+    if format == "yaml":
+        return _insert_yaml(text, cast(yaml_edit.Keys, keys), value)
     return json_edit.insert(text, keys, value, comments=format == "jsonc")
 
 
+def _insert_yaml(text: str, keys: yaml_edit.Keys, value: str | list[str]) -> str:
+    if isinstance(value, str):
+        return yaml_edit.insert(text, keys, value)
+    for item in value:
+        text = yaml_edit.add_item(text, keys, item)
+    return text
+
+
+def _remove_yaml(text: str, entry: EntryRecord) -> str:
+    keys = cast(yaml_edit.Keys, entry.keys)
+    if entry.item is None:
+        if entry.previous is not None:
+            return yaml_edit.insert(text, keys, entry.previous)
+        return yaml_edit.remove(text, keys, pruned=entry.made)
+    text = yaml_edit.remove_item(text, keys, entry.item[1])
+    is_made = entry.previous is None and yaml_edit.look_up(text, keys) == []
+    return yaml_edit.remove(text, keys, pruned=entry.made) if is_made else text
+
+
 def _remove(format: Format, text: str, entry: EntryRecord) -> str:  # noqa: A002
+    if format == "yaml":
+        return _remove_yaml(text, entry)
     if entry.item is not None:
         return _remove_item(text, entry, entry.item)
     if entry.previous is not None:
@@ -160,6 +188,8 @@ def _remove_trust(trusts: tuple[str, ...], text: str) -> str:
 def _is_empty(format: Format, path: str, text: str) -> bool:  # noqa: A002
     """Return True if a file has nothing in it but what a new one has."""
     try:
+        if format == "yaml":
+            return yaml_edit.is_empty(text)
         document = toml_edit.parse(text) if format == "toml" else json_edit.parse(text, comments=format == "jsonc")
     except ValueError as error:
         raise unreadable(path, error) from error
