@@ -134,6 +134,13 @@ def test_rules_come_first_then_what_the_user_decided(work: CodingSession) -> Non
     assert text.index("Never print") < text.index("We use tabs") < text.index("I chose a list")
 
 
+def test_the_same_words_are_shown_once_from_their_newest_place(work: CodingSession) -> None:
+    put(work, *(decision("We chose TOML.", "config.py", number=number) for number in (1, 2)))
+    text = text_before(work, "config.py")
+    assert text.count("We chose TOML.") == 1
+    assert "2026-11-02" in text
+
+
 def test_a_base_name_that_several_files_have_means_none_of_them(work: CodingSession) -> None:
     put(work, decision("We chose TOML.", "config.py"), paths=("a/config.py",))
     assert "TOML" in text_before(work, "a/config.py")

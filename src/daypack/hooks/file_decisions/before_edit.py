@@ -132,7 +132,10 @@ class _Window:
 def _compose(call: HookCall, edited: _Edited, found: Iterable[FileDecision], window: _Window) -> Injection | None:
     """Return the text: rules first, then what the user decided; of each kind the newest first."""
     newest = sorted(found, key=lambda decision: (decision.at, decision.seq), reverse=True)
-    chosen = sorted(newest, key=lambda decision: _WORTH[decision.kind] - decision.by_user)[:MAX_LINES]
+    once: dict[str, FileDecision] = {}
+    for decision in newest:
+        once.setdefault(decision.text.casefold(), decision)  # a memory may have the same words
+    chosen = sorted(once.values(), key=lambda decision: _WORTH[decision.kind] - decision.by_user)[:MAX_LINES]
     lines = [_line(decision) for decision in chosen]
     while chosen:
         shown = Fenced("note", f"daypack: decided before about {edited.path}", f"{_OPENING} {_more(chosen)}")
