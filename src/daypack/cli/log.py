@@ -1,4 +1,4 @@
-"""Show the newest messages or events of a session, oldest first."""
+"""Show the newest messages or events of a session, oldest first, or those around one."""
 
 import argparse
 import time
@@ -9,6 +9,7 @@ from daypack.cli.event_words import CountTokens, describe_event
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, natural, open_named, report_damage, shown
 from daypack.cli.terminal import colour, json_text, print_note, safe, safe_line, terminal_width
+from daypack.errors import BadInput
 from daypack.history.session import History
 from daypack.text.columns import fit
 from daypack.types.history import Event, File, Image, Message, Other, Part, Text, Thinking
@@ -24,6 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", type=natural, default=20, metavar="COUNT", help="number to show, 0 for all (default: %(default)s)"
     )
+    parser.add_argument("--around", metavar="SEQ", help="show those around this number or id (12, msg-12, ev-9)")
     parser.add_argument("-f", "--follow", action="store_true", help="keep printing new ones until Ctrl-C")
     parser.add_argument(
         "--events", action="store_true", help="show events instead of messages, in words; with --json as stored"
@@ -32,6 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print records, and with --follow keep printing new ones."""
+    at = None if args.around is None else _read_number(args)
     with open_named(args) as session:
         log = session.history.events if args.events else session.history.messages
         show = json_text if args.json else partial(_line, session.history)
@@ -42,7 +45,11 @@ def run(args: argparse.Namespace) -> int:
         done = log.reader.count()
         if not done and not args.json:
             print_note(f"no {'events' if args.events else 'messages'} yet")
-        _print(log.tail(args.n) if args.n else log.records(), render, flush=args.follow)
+        if at is not None:
+            start = max(0, log.reader.position(at) - args.n // 2) if args.n else 0
+            _print(log.reader.read(start, start + args.n if args.n else done), render, flush=False)
+        else:
+            _print(log.tail(args.n) if args.n else log.records(), render, flush=args.follow)
         report_damage(session, reported := set())
         while args.follow:
             time.sleep(_POLL_SECONDS)
@@ -51,6 +58,16 @@ def run(args: argparse.Namespace) -> int:
             done = count
             report_damage(session, reported)
         return EXIT_DAMAGE if session.damage else 0
+
+
+def _read_number(args: argparse.Namespace) -> int:
+    """Return the number that --around names."""
+    digits = str(args.around).removeprefix("ev-" if args.events else "msg-")
+    if args.follow or not digits.isascii() or not digits.isdigit():
+        problem = "--around and --follow cannot be combined" if args.follow else f"{args.around!r} is no number"
+        hint = "give the number or id of a message, or with --events of an event: `daypack log` shows them"
+        raise BadInput(problem, operation="log", place="--around", hint=hint)
+    return int(digits)
 
 
 def _print(records: Iterable[Message | Event], render: Callable[[Message | Event], str], *, flush: bool) -> None:

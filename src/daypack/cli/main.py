@@ -24,6 +24,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "pack": "Show what the next turn would contain; records nothing",
         "accept": "Append a model's reply and print the text for the user",
         "log": "Show the newest messages or events; -f follows new ones",
+        "find": "Search all sessions of all agents, by words, project, agent and time",
         "search": "Search everything said and done in a session",
         "recall": "Print omitted history by its id",
         "session": "Create, list and show sessions",

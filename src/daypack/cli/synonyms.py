@@ -13,7 +13,7 @@ SYNONYMS = {
     "log SESSION --events": ("events",),
     "append": ("add", "send", "say", "write"),
     "accept": ("reply", "answer"),
-    "search": ("find", "grep", "query"),
+    "find": ("grep", "query"),
     "turns": ("usage", "cost", "costs", "stats"),
     "gc SESSION --delete": ("rm", "delete", "del", "remove", "session rm", "session delete", "session remove"),
     "gc SESSION --archive": ("archive", "session archive"),

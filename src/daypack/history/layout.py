@@ -148,6 +148,11 @@ class Home(NamedTuple):
         return os.path.join(self.memory, "index")
 
     @property
+    def find_index(self) -> str:
+        """The index of all sessions, which `find` searches."""
+        return os.path.join(self.folder, "find", "index.sqlite")
+
+    @property
     def audit(self) -> str:
         """The folder of the audit log."""
         return os.path.join(self.folder, "audit")

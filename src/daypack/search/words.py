@@ -81,6 +81,11 @@ def fold(text: str) -> str:
     return " ".join([part for part in parts if part not in SEARCH_STOP_WORDS])
 
 
+def drop_coded(text: str) -> str:
+    """Return a text without base64 and similar data."""
+    return _CODED.sub(_drop_coded, text) if max(map(len, text.split()), default=0) > MAX_WORD_CHARS else text
+
+
 def _spell_run(run: re.Match[str]) -> str:
     text = run[0]
     pairs = [text[at : at + 2] for at in range(len(text) - 1)]

@@ -20,7 +20,7 @@ from daypack.upkeep.backup.manifest import MOST_PARTS, Item, ItemKind, Scope, is
 from daypack.upkeep.backup.records import BACKUPS
 
 _KEPT_CONTEXT = ("pinned", "child", "budget", "gc.policy")  # people edit them; the rest of context/ is derived
-_NOT_COPIED = ("model", BACKUPS)  # of a user's folder
+_NOT_COPIED = ("model", "find", BACKUPS)  # of a user's folder
 _NOT_KEPT = ("-wal", "-shm", "-journal", ".new")  # of a database: its copy is a single file
 
 

@@ -26,6 +26,7 @@ from daypack.upkeep.backup.records import add_record, moment
 from daypack.upkeep.erase.plan import Erasure, Plan, Request, is_nothing, plan
 from daypack.upkeep.erase.scope import Elsewhere, Place, all_sessions
 from daypack.upkeep.erase.session_rewrite import SessionPlan, SessionRewrite
+from daypack.upkeep.find.index import forget_index
 from daypack.upkeep.rebuild import rebuild
 from daypack.upkeep.session_settings import settings_of
 
@@ -82,6 +83,7 @@ def apply(home: Home, request: Request, plan_id: str | None = None) -> Applied:
         memories = erasure.rewrite_memories()
         forget_rows(home)
         forget_texts(home)
+        forget_index(home)
         _record(erasure, planned)  # after: a backup that was made meanwhile may hold it too
         target = erasure.target
         in_backups = [holding.found for holding in held if holding.found.is_certain]

@@ -99,7 +99,9 @@ class Erasure:
         )
         memories = tuple(self._memories())
         folders = (place.layout.folder for place in self.places)
-        reached = frozenset((self.home.memory, *index_paths(self.home), *folders))
+        reached = frozenset(
+            (self.home.memory, os.path.dirname(self.home.find_index), *index_paths(self.home), *folders)
+        )
         elsewhere = (
             *self._remote,
             *self._other_memories(memories),

@@ -1,0 +1,126 @@
+"""Search all sessions of all agents: what was said, done and printed, best matches first.
+Each result has the command that shows it in its session."""
+
+import argparse
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict
+
+from daypack.cli.options import natural
+from daypack.cli.progress_bar import ProgressBar
+from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, shell_word, terminal_width
+from daypack.history.layout import find_home
+from daypack.text.columns import age, columns
+from daypack.types.kinds import ROLES
+
+if TYPE_CHECKING:
+    from daypack.upkeep.find import Found, Hit
+    from daypack.upkeep.find.update import Progress
+
+_INDENT = "    "
+_PIPE_COLUMNS = 160  # of a line, where output is not a terminal
+_ANNOUNCED = 2_000  # messages to index; fewer take no time
+_MIDDLE = 0.4  # where in a cut line the first match is
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("query", nargs="+", help="words, a question, a path, a name or a number to search for")
+    parser.add_argument("--agent", action="append", default=[], metavar="NAME", help="only sessions of this agent")
+    parser.add_argument("--project", metavar="DIR|NAME", default="", help="only sessions in this repository")
+    parser.add_argument("--since", metavar="TIME", default="", help="only from this time on: 2026-11-01, yesterday, 7d")
+    parser.add_argument("--until", metavar="TIME", default="", help="only up to this time")
+    parser.add_argument("--role", action="append", default=[], choices=ROLES, help="only messages with this role")
+    parser.add_argument("-k", metavar="N", type=natural, default=10, help="number of results (default: %(default)s)")
+    parser.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
+    parser.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
+    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the best matches; exit code 1 if there are none."""
+    from daypack.upkeep.find import Filters, find  # noqa: PLC0415 — 30 ms that help does without
+
+    home = find_home(args.home, args.uid)
+    place = [part for name in ("home", "uid") if (value := getattr(args, name)) for part in (f"--{name}", value)]
+    filters = Filters(
+        agents=tuple(args.agent), project=args.project, roles=tuple(args.role), since=args.since, until=args.until
+    )
+    with _Indexing() as indexing:
+        found = find(home, " ".join(args.query), filters, limit=args.k, on_progress=indexing.show)
+    if args.json:
+        print(json_text([_fields(hit, place) for hit in found.hits]))
+    else:
+        _print(found, place)
+    if not found.complete:
+        print_note("another process is indexing: its newest messages were not searched; try again in a moment")
+    if not found.hits and not args.json:
+        scope = f"{counted(found.messages, 'message')} of {counted(found.sessions, 'session')}"
+        print_note(f"nothing found in {scope}")
+    return 0 if found.hits else 1
+
+
+class _Indexing:
+    """Shows how far indexing is; that of many messages is announced."""
+
+    def __init__(self) -> None:
+        self._bar: ProgressBar | None = None
+
+    def __enter__(self) -> "_Indexing":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.__exit__()
+            if kind is KeyboardInterrupt:
+                print_note("what was indexed is kept: the next `daypack find` continues there")
+
+    def show(self, progress: "Progress") -> None:
+        """Draw the bar."""
+        text = f"indexing {counted(progress.sessions, 'session')}: {progress.done:,} of {progress.total:,} messages"
+        if self._bar is None:
+            if progress.total < _ANNOUNCED:
+                return
+            self._bar = ProgressBar(progress.total)
+            print_note(f"{text} (this happens once; later only what is new)")
+        self._bar.show(progress.done, text)
+
+
+def _print(found: "Found", place: Sequence[str]) -> None:
+    now = time.time()
+    for hit in found.hits:
+        parts = (hit.project, age(hit.ts, now), hit.role)
+        print(" · ".join((colour(safe_line(hit.agent), "cyan"), *(safe_line(part) for part in parts if part))))
+        print(f"{_INDENT}{_draw(hit, terminal_width(_PIPE_COLUMNS) - len(_INDENT))}")
+        more = f"  (+{hit.more:,} more in this session)" if hit.more else ""
+        print(f"{_INDENT}{colour(_command(hit, place) + more, 'dim')}")
+
+
+def _command(hit: "Hit", place: Sequence[str]) -> str:
+    return " ".join(map(shell_word, (*hit.command, *place)))
+
+
+def _draw(hit: "Hit", width: int) -> str:
+    """Return the best line with its matches highlighted; of a long line, the part around the first match."""
+    line = hit.line
+    first = hit.marks[0][0] if hit.marks else 0
+    start, stop = 0, len(line)
+    if columns(line) > width:
+        start = max(0, min(first - int(_MIDDLE * width), len(line) - width))
+        stop = min(len(line), start + width - 2)
+        while columns(line[start:stop]) > width - 2 and stop > start:
+            stop -= max(1, (columns(line[start:stop]) - width + 2) // 2)
+    shown: list[str] = []
+    at = start
+    for begin, end in hit.marks:
+        if begin >= at and end <= stop:
+            shown += (safe_line(line[at:begin]), colour(safe_line(line[begin:end]), "yellow"))
+            at = end
+    shown.append(safe_line(line[at:stop]))
+    return f"{'…' if start else ''}{''.join(shown)}{'…' if stop < len(line) else ''}"
+
+
+def _fields(hit: "Hit", place: Sequence[str]) -> dict[str, object]:
+    return {**asdict(hit), "id": hit.id, "command": _command(hit, place)}

@@ -1,0 +1,101 @@
+"""Ranks candidates by their texts: how close together the words are, who said it, when.
+
+The weights were chosen on the development parts of LoCoMo and BEAM among 300,000 messages: `python -m bench find`
+measures them.
+"""
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from daypack.files import jsonl
+from daypack.history.layout import Home
+from daypack.history.lines import UNREADABLE, examine
+from daypack.history.reader import decoder_of
+from daypack.history.searchable import searchable
+from daypack.search.floor import relevant
+from daypack.types.history import Message
+from daypack.upkeep.find.candidates import Candidate, Candidates
+from daypack.upkeep.find.passages import Passage, TermPlaces
+
+CLOSE = 0.5  # weight of the best passage, against 1 for all words of a message and its neighbours
+PAIRS = 0.25  # weight of words side by side
+ROLES: Mapping[str, float] = {"user": 0.04, "assistant": 0.03, "tool": 0.0, "system": -0.05}
+RECENT = 0.03  # of a message of today; half of it after a month
+_HALF_SECONDS = 30 * 86_400
+_LONG_CHARS = 1_500  # of a text where words far apart have nothing to do with each other
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Ranked(NamedTuple):
+    """A candidate with its text, its best passage, and its score, which is the sum of the parts."""
+
+    candidate: Candidate
+    message: Message
+    text: str
+    passage: Passage
+    score: float
+    parts: dict[str, float]
+    relevance: float
+
+
+def rank(home: Home, found: Candidates, roles: Collection[str] | None, now: float) -> list[Ranked]:
+    """Return the candidates that are about the query, best first."""
+    if found.words is None:
+        return []
+    places = TermPlaces(found.terms, found.worths, found.parts)
+    whole = sum(found.worths) or 1.0
+    ranked: list[Ranked] = []
+    for candidate, message in _read_messages(home, found.found):
+        if roles is not None and message.role not in roles:
+            continue
+        text = searchable(message)
+        passage = places.examine(text)
+        parts = {
+            "words": candidate.total / whole,
+            "close": CLOSE * passage.close / whole,
+            "pairs": PAIRS * passage.pairs / whole,
+            "role": ROLES[message.role],
+            "recent": RECENT * 0.5 ** (max(0.0, now - candidate.stored.moment) / _HALF_SECONDS),
+        }
+        own = candidate.mask | passage.mask
+        near = candidate.near
+        if len(text) > _LONG_CHARS:
+            own, near = passage.near, near | own
+        relevance = found.words.rate(own, near & ~own)
+        ranked.append(Ranked(candidate, message, text, passage, sum(parts.values()), parts, relevance))
+    ranked.sort(key=_order)
+    return relevant(ranked)
+
+
+def _order(ranked: Ranked) -> tuple[float, int, str, str, int]:
+    session = ranked.candidate.session
+    return -ranked.score, -ranked.candidate.stored.moment, session.agent, session.name, ranked.candidate.stored.seq
+
+
+def _read_messages(home: Home, candidates: Sequence[Candidate]) -> Iterable[tuple[Candidate, Message]]:
+    """Read the messages of candidates; those that were changed meanwhile are left out."""
+    by_session: dict[tuple[str, str], list[Candidate]] = {}
+    for candidate in candidates:
+        by_session.setdefault(candidate.session.key, []).append(candidate)
+    for (agent, name), members in by_session.items():
+        try:
+            fd = os.open(home.session(agent, name).messages, _OPEN)
+        except OSError:
+            continue
+        try:
+            for candidate in members:
+                if message := _read(fd, candidate):
+                    yield candidate, message
+        finally:
+            os.close(fd)
+
+
+def _read(fd: int, candidate: Candidate) -> Message | None:
+    stored = candidate.stored
+    line = jsonl.read_at(fd, stored.start, stored.length)[:-1]
+    record = line if jsonl.check(line) == "sealed" else examine(line).record
+    try:
+        return decoder_of(Message).decode(record) if record else None
+    except UNREADABLE:
+        return None
