@@ -2,9 +2,8 @@
 
 import json
 import os
-import stat
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -119,8 +118,8 @@ def test_a_query_with_a_date_finds_what_was_said_then(place: Home) -> None:
         {"seq": 2, "ts": "2024-09-17T10:00:00Z", "role": "user", "content": "We release the lamp firmware again."},
     ]
     Path(folder.messages).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    assert [hit.seq for hit in find(place, "lamp firmware release 2024-03-05").hits][0] == 1
-    assert [hit.seq for hit in find(place, "lamp firmware released on 17 September 2024").hits][0] == 2
+    assert find(place, "lamp firmware release 2024-03-05").hits[0].seq == 1
+    assert find(place, "lamp firmware released on 17 September 2024").hits[0].seq == 2
 
 
 def test_many_matches_of_one_session_do_not_hide_those_of_others(agents: Home) -> None:
@@ -180,28 +179,12 @@ def test_deleted_sessions_and_erased_words_are_not_found(agents: Home) -> None:
     assert find(agents, "port").hits
 
 
-def test_a_home_that_cannot_be_written_is_searched(agents: Home) -> None:
-    if not os.getuid():
-        pytest.skip("root writes everywhere")
-    expected = _places(find(agents, "tide table"))
-    forget_index(agents)
-    folders = [agents.folder, os.path.dirname(agents.find_index)]
-    for folder in folders:
-        os.chmod(folder, stat.S_IRUSR | stat.S_IXUSR)
-    try:
-        assert _places(find(agents, "tide table")) == expected
-        assert not os.path.exists(agents.find_index)
-    finally:
-        for folder in folders:
-            os.chmod(folder, stat.S_IRWXU)
-
-
 @pytest.fixture
-def sessions_of_one(place: Home) -> Iterator[Home]:
+def sessions_of_one(place: Home) -> Home:
     """A session whose question and answer have no word in common."""
     texts = [("user", "How do we mount the Fresnel lens?"), ("assistant", "With four brass screws, from below.")]
     _write(place, "codex", "lens", texts)
-    yield place
+    return place
 
 
 def test_the_answer_after_a_question_is_found_with_it(sessions_of_one: Home) -> None:

@@ -36,7 +36,7 @@ SCHEMA = """
 CREATE VIRTUAL TABLE postings USING fts5(words, content='', columnsize=0, detail=none, tokenize='porter ascii');
 INSERT INTO postings(postings, rank) VALUES ('hashsize', 64000000);
 CREATE TABLE sessions(number INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT, name TEXT, cwd TEXT, inode INT, size INT,
-    changed INT, stop INT, seal INT, tail INT, lines INT, seq INT, messages INT, words INT, oldest INT, newest INT,
+    changed INT, stop INT, print INT, lines INT, seq INT, messages INT, words INT, oldest INT, newest INT,
     UNIQUE(agent, name));
 CREATE TABLE messages(id INTEGER PRIMARY KEY, start INT, length INT, seq INT, moment INT);
 CREATE TABLE totals(dead INT);
@@ -44,11 +44,11 @@ INSERT INTO totals VALUES (0)
 """
 _SESSIONS = "SELECT * FROM sessions"
 _SESSION = "SELECT * FROM sessions WHERE agent = ? AND name = ?"
-_PUT_SESSION = "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PUT_SESSION = "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class Indexed(Struct, frozen=True, kw_only=True):
-    """A session as far as it is indexed: up to the offset `stop`, where a line of `tail` bytes with this CRC ends."""
+    """A session as far as it is indexed: up to the offset `stop`; `print` is the fingerprint of its log up to there."""
 
     number: int = 0
     agent: str
@@ -58,8 +58,7 @@ class Indexed(Struct, frozen=True, kw_only=True):
     size: int = 0
     changed: int = 0
     stop: int = 0
-    seal: int = 0
-    tail: int = 0
+    print: int = 0
     lines: int = 0
     seq: int = 0
     messages: int = 0

@@ -22,6 +22,7 @@ from daypack.search.words import HEAD_CHARS, TAIL_CHARS, drop_coded, fold, index
 from daypack.types.history import Message
 from daypack.upkeep.find.index import MAX_LINES, Indexed, Words, role_number
 
+_BLOCK, _MOST_PRINTED = 1 << 14, 1 << 20  # bytes
 _MIDDLE_CHARS = 4_000_000  # of a long text, where names and numbers are looked for
 _LONG_CHARS = 4_000  # a text from this length may be encoded data
 _SPLIT_CHARS = 2_000  # of a text whose identifiers are split; beyond, they are found as they are spelled
@@ -65,6 +66,15 @@ class _Line(Struct, frozen=True, gc=False):
 _line = msgspec.json.Decoder(_Line)
 
 
+def fingerprint(fd: int, stop: int) -> int:
+    """Return a checksum of a log up to an offset: of all its bytes, or of many evenly spaced blocks of a long one."""
+    step = max(_BLOCK, stop * _BLOCK // _MOST_PRINTED)
+    crc = 0
+    for start in range(0, stop, step):
+        crc = crc32(jsonl.read_at(fd, start, min(_BLOCK, stop - start)), crc)
+    return crc
+
+
 class LogWords:
     """The lines of a log after those that are known: iterate over them; `state` says how far it was read."""
 
@@ -72,7 +82,6 @@ class LogWords:
         self._fd = fd
         self._size = size
         self._line, self._seq, self._stop = known.lines, known.seq, known.stop
-        self._last = b""
 
     def __iter__(self) -> Iterator[Words]:
         for start, data in jsonl.scan(self._fd, self._stop, self._size):
@@ -81,17 +90,15 @@ class LogWords:
             body = data[:-1]
             sealed = jsonl.check(body) == "sealed"
             read, self._seq = _read_sealed(body, self._seq) if sealed else _read_other(examine(body), self._seq)
-            self._line, self._last, self._stop = self._line + 1, data, start + len(data)
+            self._line, self._stop = self._line + 1, start + len(data)
             if read:
                 role, moment, text, length = read
                 yield Words(self._line - 1, role_number(role), length, text, start, len(data), self._seq, moment)
 
     def state(self, before: Indexed) -> Indexed:
         """Return the state of a session after the lines that were read, without what their messages add."""
-        if not self._last:
-            return before
-        seal, tail = crc32(self._last), len(self._last)
-        return replace(before, stop=self._stop, seal=seal, tail=tail, lines=self._line, seq=self._seq)
+        found = fingerprint(self._fd, self._stop)
+        return replace(before, stop=self._stop, print=found, lines=self._line, seq=self._seq)
 
 
 _Read = tuple[str, int, str, int]  # role, moment, text, words

@@ -22,7 +22,7 @@ CLOSE = 0.5  # weight of the best passage, against 1 for all words of a message 
 PAIRS = 0.25  # weight of words side by side
 ROLES: Mapping[str, float] = {"user": 0.04, "assistant": 0.03, "tool": 0.0, "system": -0.05}
 RECENT = 0.03  # of a message of today; half of it after a month
-_HALF_SECONDS = 30 * 86_400
+_HALF_DAYS, _DAY_SECONDS = 30, 86_400
 _LONG_CHARS = 1_500  # of a text where words far apart have nothing to do with each other
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -56,9 +56,11 @@ def rank(home: Home, found: Candidates, roles: Collection[str] | None, now: floa
             "close": CLOSE * passage.close / whole,
             "pairs": PAIRS * passage.pairs / whole,
             "role": ROLES[message.role],
-            "recent": RECENT * 0.5 ** (max(0.0, now - candidate.stored.moment) / _HALF_SECONDS),
+            "recent": RECENT * 0.5 ** (max(0, int(now - candidate.stored.moment) // _DAY_SECONDS) / _HALF_DAYS),
         }
         own = candidate.mask | passage.mask
+        if not own:
+            continue  # what is beside a match is shown with it
         near = candidate.near
         if len(text) > _LONG_CHARS:
             own, near = passage.near, near | own

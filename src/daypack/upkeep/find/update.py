@@ -9,19 +9,18 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
-from zlib import crc32
 
 from msgspec.structs import replace
 
 from daypack.errors import DaypackError, LockUnavailable
-from daypack.files import atomic, jsonl
+from daypack.files import atomic
 from daypack.files.lock import held_after_waiting
 from daypack.files.offsets import HEADER, SLOT
 from daypack.files.read_only import is_read_only
 from daypack.files.rewrite import JOURNAL
 from daypack.history.layout import Home, Layout
 from daypack.upkeep.find.index import FindIndex, Indexed, Piece, Words, forget_index
-from daypack.upkeep.find.log_words import LogWords
+from daypack.upkeep.find.log_words import LogWords, fingerprint
 
 WAIT_SECONDS = 2.0  # for another process that indexes
 _BATCH_CHARS = 24_000_000  # of texts that are added in one transaction
@@ -136,17 +135,15 @@ def _names(home: Home, agent: str) -> list[str]:
 
 
 def _continues(layout: Layout, row: Indexed, status: os.stat_result) -> bool:
-    """Return True if a log only grew: it is the same file, and the last line that was indexed is still there."""
+    """Return True if a log only grew. That it is the same inode is not enough: another file may have got it."""
     if row.inode != status.st_ino or status.st_size < row.stop:
         return False
-    if not row.tail:
-        return True
     try:
         fd = os.open(layout.messages, _OPEN)
     except OSError:
         return False
     try:
-        return crc32(jsonl.read_at(fd, row.stop - row.tail, row.tail)) == row.seal
+        return fingerprint(fd, row.stop) == row.print
     finally:
         os.close(fd)
 
