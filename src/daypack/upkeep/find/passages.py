@@ -128,7 +128,7 @@ class TermPlaces:
         return best, centre, mask
 
     def _pairs(self, places: Sequence[Place]) -> float:
-        """Return the worth of different terms that stand side by side; each pair counts once."""
+        """Return the worth of different terms side by side; each pair counts once."""
         found = {
             (place.term, following.term): min(self._worths[place.term], self._worths[following.term])
             for place, following in pairwise(places)
