@@ -36,6 +36,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "serve": "Serve the memory tools over HTTP: MCP and a JSON API",
         "token": "Create, list and revoke tokens of the HTTP server",
         "user": "List and show users, set their names and quotas",
+        "audit": "Report duplicates, contradictions, secrets and other rot in a memory store",
         "audit-log": "Show who read, wrote or erased which memories; verify or cut that log",
     },
     "Control the window": {

@@ -18,7 +18,6 @@ SYNONYMS = {
     "gc SESSION --delete": ("rm", "delete", "del", "remove", "session rm", "session delete", "session remove"),
     "gc SESSION --archive": ("archive", "session archive"),
     "doctor": ("check", "verify", "fsck", "repair"),
-    "audit-log": ("audit",),
     "user list": ("users",),
     "memory list": ("memories",),
     "--version": ("version",),

@@ -44,7 +44,7 @@ class _Text(NamedTuple):
 
 def scope_of(memory: StoredMemory) -> Scope:
     """Return what a memory is compared within: whose it is, and what it is about."""
-    return memory.owner.user or memory.owner.agent, memory.subject
+    return memory.owner.name, memory.subject
 
 
 def normal_text(text: str) -> str:

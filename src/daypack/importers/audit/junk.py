@@ -40,7 +40,7 @@ def find_junk(memories: Sequence[StoredMemory]) -> list[Finding]:
     for at, memory in enumerate(memories):
         if not _WORDS.search(memory.text):
             found.append(Finding(kind="empty", at=at, problem="no text"))
-        elif memory.kind != "prompt" and (problem := _judge(memory.text)):
+        elif problem := _judge(memory.text):
             found.append(Finding(kind="junk", at=at, problem=problem))
     return found
 

@@ -202,7 +202,11 @@ def _memory(name: str, payload: Mapping[str, object], path: str) -> StoredMemory
         StoredMemory(
             id=name,
             text=text_of(payload.get("data") or payload.get("memory")),
-            owner=Owner(*(text_of(payload.get(key)) for key in ("user_id", "agent_id", "run_id"))),
+            owner=Owner(
+                user=text_of(payload.get("user_id")),
+                agent=text_of(payload.get("agent_id")),
+                run=text_of(payload.get("run_id")),
+            ),
             created_at=text_of(payload.get("created_at")),
             updated_at=text_of(payload.get("updated_at")),
             place=path,

@@ -23,7 +23,7 @@ def read_plain(data: bytes) -> Any:  # noqa: ANN401 — whatever plain data it i
     """Return the plain data of a pickle: None, booleans, numbers, texts, bytes, lists, tuples and dicts."""
     try:
         return _Reader(data).run()
-    except (IndexError, struct.error, UnicodeDecodeError, TypeError, ValueError, OverflowError) as error:
+    except (IndexError, KeyError, struct.error, UnicodeDecodeError, TypeError, ValueError, OverflowError) as error:
         raise error if isinstance(error, BadPickle) else BadPickle(f"damaged pickle: {error}") from error
 
 

@@ -12,14 +12,17 @@ _LARGE = 1 << 63
 
 
 class Owner(Struct, frozen=True, omit_defaults=True):
-    """Whose memory it is: the user, the agent and the run or session that its system names."""
+    """Whose memory it is: the user, the agent, the project, and the run or session, as far as its system names them."""
 
     user: str = ""
     agent: str = ""
+    project: str = ""
     run: str = ""
 
-    def __str__(self) -> str:
-        return "/".join(part for part in (self.user, self.agent, self.run) if part)
+    @property
+    def name(self) -> str:
+        """The name under which memories of one owner are kept together; "" if the system names none."""
+        return self.user or self.agent or self.project
 
 
 class Link(NamedTuple):

@@ -123,6 +123,11 @@ class Tables:
             if row is not None:
                 yield dict(zip(wanted, row, strict=True))
 
+    def select(self, statement: str, *values: object) -> list[Row]:
+        """Return the rows of a statement of a reader, for tables that have no row ids."""
+        with self._reporting():
+            return self._connection.execute(statement, values).fetchall()
+
     @contextmanager
     def _reporting(self) -> Generator[None]:
         try:

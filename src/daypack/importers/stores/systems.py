@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from daypack.errors import BadInput, DaypackError, NotFound
-from daypack.importers.stores import mcp_memory, mem0
+from daypack.importers.stores import basic_memory, claude_mem, daypack_memory, letta, mcp_memory, mem0
 from daypack.importers.stores.records import Records
 from daypack.importers.stores.store_files import OPERATION
 from daypack.types.names import did_you_mean
@@ -32,7 +32,8 @@ class Store(NamedTuple):
 
 
 # The order matters where a path could be of several: the most specific form comes first.
-SYSTEMS = {module.NAME: System(module.NAME, module.TITLE, module.detect, module.read) for module in (mcp_memory, mem0)}
+_MODULES = (claude_mem, mcp_memory, mem0, letta, basic_memory, daypack_memory)
+SYSTEMS = {module.NAME: System(module.NAME, module.TITLE, module.detect, module.read) for module in _MODULES}
 
 
 def open_store(path: str, system: str = "") -> Store:
