@@ -40,6 +40,8 @@ def test_of_memories_that_say_the_same_the_first_is_kept(first: str, second: str
         ("Il boit du café le matin au bureau", "Il ne boit pas de café le matin au bureau"),
         ("他早上喜欢喝茶", "他早上不喜欢喝茶"),
         ("Run the tests before committing to main", "Commit to main before running the tests"),
+        ("Ada uses memory and docker with the new team", "Ada stores memory and docker with the new team"),
+        ("John thinks about how schools and roads shape towns", "Meetings in towns shaped how John sees schools"),
         ("Anna sent Ben the invoice for the boat", "Ben sent Anna the invoice for the boat"),
     ],
 )

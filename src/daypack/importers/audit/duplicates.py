@@ -13,20 +13,19 @@ from typing import NamedTuple
 
 from daypack.importers.audit.findings import Finding
 from daypack.importers.stores.records import StoredMemory
-from daypack.text.english import LIGHT_VERBS
 from daypack.text.statements.wording import Wording, terms_of, wording_of
 from daypack.text.words import count_negations
 
 Scope = tuple[str, str]
 
 _PUNCTUATION = re.compile(r"[\s\W_]+")
-_ALIKE = 0.75  # Dice of the terms of two texts of which one says no more than the other
-_ALIKE_CONTRAST = 0.9  # the same if each has a term that the other does not have
+_ALIKE = 0.85  # Dice of the terms of two texts of which one says no more than the other
+_ALIKE_CONTRAST = 0.95  # the same if each has a term that the other does not have: often another thing
 _FEW_TERMS = 3  # that both must have
 _LEAST_OVERLAP = _ALIKE / (2 - _ALIKE)  # the same as _ALIKE, as a share of the union
 _COMPARED_CHARS = 4_000  # a longer text is a document: only its exact copies are found
 _MOST_CANDIDATES = 200  # of a text, with the most rare terms in common
-_LIGHT = terms_of(" ".join(LIGHT_VERBS | {"user", "said", "mentioned", "really", "currently", "very", "also"}))
+_LIGHT = terms_of("user said mentioned really currently very also just has been")  # words that say nothing
 _FOREIGN = (
     "nicht kein keine keinen keiner nie niemals ohne pas jamais sans aucun non no nunca sin ningún não nem нет не"
 )

@@ -22,14 +22,14 @@ _THING = re.compile(
 )
 # "It is important to …", "It is raining", "It takes two days to …", "This is a list of …": nothing is missing.
 _EMPTY_IT = re.compile(
-    r"(?:It|That|This)(?:['’]s| is| was| will be| has been| can be| seems| takes?| took)\s(?:(?:very|quite|often|not|"
+    r"It (?:takes?|took) [^.]{1,40} to\b"
+    r"|(?:It|That|This)(?:['’]s| is| was| will be| has been| can be| seems| takes?| took)\s(?:(?:very|quite|often|not|"
     r"always|also|only|now|still|really|so|more|too) )*"
     r"(?:\w+(?:ed|ble|ful|al|ant|ent|ary|y|ive|ous|ing|st|er|cult|ood|ight)? (?:to|that|for|if|when)\b|raining|snowing|"
     r"late|early|clear|likely|possible|important|best|better|worth|time|said|known|up to|about|an? |the |\d|my"
     r"|our|your)",
     re.IGNORECASE,
 )
-_NAMED = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z][a-z]+\b")
 _FIRST_CHARS = 200
 _BULLET = re.compile(r"\s*(?:[-*+•]\s+)?")
 
