@@ -128,7 +128,7 @@ def test_a_session_that_was_deleted_is_counted_as_left_out(agents: AgentsHome, c
     agents.claude("a", "Two?", first=3)
     done = command("import", "--all")
     assert done.returncode == 0
-    assert "1 file left out: you deleted the session here" in done.stderr
+    assert "1 file left out: you deleted here what came from it" in done.stderr
 
 
 class TestCapture:

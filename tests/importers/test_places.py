@@ -10,6 +10,7 @@ import pytest
 from daypack.hooks.call import HostName
 from daypack.importers.formats import FORMATS
 from daypack.importers.places import PLACES, Folder, Place, find_file
+from daypack.importers.stores.systems import SYSTEMS
 
 
 def test_every_agent_with_hooks_has_a_place() -> None:
@@ -19,6 +20,11 @@ def test_every_agent_with_hooks_has_a_place() -> None:
 @pytest.mark.parametrize("name", [name for name, place in PLACES.items() if place.kind == "transcripts"])
 def test_the_transcripts_of_a_place_have_a_known_format(name: str) -> None:
     assert PLACES[name].format in FORMATS
+
+
+@pytest.mark.parametrize("name", [name for name, place in PLACES.items() if place.kind == "memory"])
+def test_the_memories_of_a_place_have_a_reader(name: str) -> None:
+    assert PLACES[name].format in SYSTEMS
 
 
 def test_a_variable_names_the_folder_instead_of_the_default(tmp_path: Path) -> None:

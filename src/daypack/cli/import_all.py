@@ -94,15 +94,16 @@ def _check(args: argparse.Namespace, paths: Sequence[str]) -> None:
 
 def _chosen_places(args: argparse.Namespace) -> list[str]:
     """Return the known places, or those of the agents that --agent names."""
+    with_files = [name for name, place in PLACES.items() if place.patterns]
     if not args.agent_given:
-        return list(PLACES)
+        return with_files
     names = {name: name for name in PLACES} | {place.format: name for name, place in PLACES.items()}
     chosen = [name.strip() for name in args.agent.split(",")]
     for name in chosen:
         if name not in names:
             hint = did_you_mean(name, list(names)) or f"choose {', '.join(PLACES)}"
             raise BadInput(f"unknown agent {name!r}", operation="import", place="--agent", hint=hint)
-    return [name for name in PLACES if name in {names[each] for each in chosen}]
+    return [name for name in with_files if name in {names[each] for each in chosen}]
 
 
 def _find_new(args: argparse.Namespace, home: Home, found: Sequence[Found]) -> NewFiles:
@@ -152,8 +153,8 @@ def _print_taken(taken: dict[str, Taken]) -> None:
     print("\n".join(table(("files", "sessions", "new messages", "entries", "failed", "agent"), rows, right=5)))
     everything = total(taken)
     if everything.deleted:
-        print_note(f"  {counted(everything.deleted, 'file')} left out: you deleted the session here")
-        print_note("    → `daypack import PATH` brings one back")
+        print_note(f"  {counted(everything.deleted, 'file')} left out: you deleted here what came from it")
+        print_note("    → `daypack import PATH` brings a session back")
     if everything.without_folder:
         what = counted(everything.without_folder, "session")
         print_note(f"  {what} in no memory, because the folder is gone; `daypack search` finds what was said there")

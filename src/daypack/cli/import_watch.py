@@ -131,6 +131,9 @@ class _Printer:
             if event.failure.hint:
                 print_note(f"  → {error_line(event.failure.hint)}")
         else:
+            if event.found.place and not event.reports and event.entries:
+                title = PLACES[event.found.place].title
+                print(f"{title}: {counted(event.entries, 'new entry', 'new entries')}", flush=True)
             for report in event.reports:
                 if report.new:
                     new = counted(report.new, "new message")

@@ -81,6 +81,19 @@ PLACES: dict[str, Place] = {
     "qwen": Place("Qwen Code", "qwen", "qwen", Folder("QWEN_HOME", ".qwen"), ("projects/*/chats/*.jsonl",)),
     # Its sessions are recorded while they happen; its own database is not read.
     "hermes": Place("Hermes Agent", "hermes", "openai", Folder("HERMES_HOME", ".hermes"), ()),
+    "basic-memory": Place(
+        "basic-memory",
+        "",
+        "basic-memory",
+        Folder("BASIC_MEMORY_HOME", "basic-memory"),
+        ("*.md", "*/*.md", "*/*/*.md"),
+        kind="memory",
+    ),
+    "claude-mem": Place(
+        "claude-mem", "", "claude-mem", Folder("CLAUDE_MEM_DATA_DIR", ".claude-mem"), ("claude-mem.db",), kind="memory"
+    ),
+    "letta": Place("Letta", "", "letta", Folder("LETTA_DIR", ".letta"), ("sqlite.db",), kind="memory"),
+    "mem0": Place("mem0", "", "mem0", Folder("MEM0_DIR", ".mem0"), ("history.db",), kind="memory"),
 }
 """The known places, by the word that options use for the program."""
 

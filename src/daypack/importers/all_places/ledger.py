@@ -32,7 +32,7 @@ class Imported(Struct, frozen=True, array_like=True):
     modified: int
     size: int
     unreadable_by: str = ""  # the version of daypack that could not read it
-    sessions: tuple[str, ...] = ()  # AGENT/SESSION
+    sessions: tuple[str, ...] = ()  # AGENT/SESSION, or #memory/ID for the store of another system
     captured: bool = True
 
 
@@ -76,7 +76,8 @@ class Ledger:
 
     def deleted(self) -> frozenset[str]:
         """Return the sessions that were imported and no longer exist, as AGENT/SESSION: the user deleted them."""
-        return frozenset(_missing(self._home, {name for row in self._rows.values() for name in row.sessions}))
+        names = {name for row in self._rows.values() for name in row.sessions}
+        return frozenset(_missing(self._home, {name for name in names if not name.startswith("#")}))
 
     def save(self) -> None:
         """Write the new rows beside those that other processes have written meanwhile, and take these in."""

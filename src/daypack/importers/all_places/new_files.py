@@ -65,11 +65,20 @@ class Done(NamedTuple):
     reports: "Sequence[ImportReport]" = ()
     entries: int | None = 0  # new in a memory; None if the folder of the session is gone
     failure: Failure | None = None
+    erased: bool = False  # a memory that it brought before was erased
 
     @property
     def sessions(self) -> int:
         """How many sessions were read; those of sub-agents belong to the session of their parent."""
         return 0 if self.failure else max(min(1, len(self.reports)), sum(not report.parent for report in self.reports))
+
+    @property
+    def is_left_out(self) -> bool:
+        """True if the user has deleted what the file had brought."""
+        place = PLACES.get(self.found.place)
+        if place and place.kind == "memory":
+            return self.erased
+        return not self.reports and not self.failure
 
     @property
     def is_incomplete(self) -> bool:
@@ -101,7 +110,7 @@ class Taken(NamedTuple):
             self.messages + done.messages,
             self.entries + (done.entries or 0),
             self.without_folder + (done.entries is None),
-            self.deleted + (not done.reports and not done.failure),
+            self.deleted + done.is_left_out,
             (*self.failures, done.failure) if done.failure else self.failures,
         )
 
@@ -163,6 +172,9 @@ class NewFiles:
         return self._ledger.is_done(found.file, capturing=self._capture.wants(found.place))
 
     def _take_in(self, found: Found, deleted: frozenset[str]) -> Done:
+        place = PLACES.get(found.place)
+        if place and place.kind == "memory":
+            return self._take_in_memories(found, place.format)
         captures = self._capture.wants(found.place)
         try:
             reports = self._import(found, deleted)
@@ -185,6 +197,23 @@ class NewFiles:
             return Done(found, failure=_failure(found, error))
         self._ledger.note(found.file, sessions, captured=True)
         return Done(found, reports, None if None in counts else sum(filter(None, counts)))
+
+    def _take_in_memories(self, found: Found, system: str) -> Done:
+        from daypack.importers.all_places.memory_stores import import_store  # noqa: PLC0415 — few have such a store
+
+        try:
+            brought = import_store(self._home, found.file.path, system, self._ledger.sessions(found.file.path))
+        except BadInput as error:
+            self._ledger.note_unreadable(found.file)
+            return Done(found, failure=_failure(found, error))
+        except Exception as error:  # it may be locked now
+            return Done(found, failure=_failure(found, error))
+        self._ledger.note(found.file, brought.memories, captured=True)
+        failure = None
+        if brought.refused:
+            problem = f"{len(brought.refused):,} of its memories refused; the first: {brought.refused[0]}"
+            failure = Failure(found.file.path, problem)
+        return Done(found, entries=brought.entries, failure=failure, erased=brought.erased > 0)
 
     def _import(self, found: Found, deleted: frozenset[str]) -> "list[ImportReport]":
         from daypack.importers.formats import FORMATS  # noqa: PLC0415 — not for a plan
