@@ -8,7 +8,16 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from daypack.importers.lines import FileLines, unreadable
-from daypack.importers.readers import claude_code, codex, codex_tui_log, copilot, openai_chat, qwen, swe_agent
+from daypack.importers.readers import (
+    claude_code,
+    codex,
+    codex_tui_log,
+    copilot,
+    openai_chat,
+    openhands,
+    qwen,
+    swe_agent,
+)
 from daypack.importers.transcript import Row, parse_row
 
 HEAD_LINES = 100
@@ -42,6 +51,8 @@ def read_sample(path: str) -> Sample:
 
 def detect_formats(sample: Sample) -> dict[str, int]:
     """Return the formats a file may have, each with the number of sampled rows that show it; empty if unknown."""
+    if openhands.is_state(sample.path, sample.document) or openhands.is_trajectory(sample.document):
+        return {openhands.FORMAT: 1}
     detectors: dict[str, Callable[[Row], bool]] = {
         claude_code.FORMAT: lambda row: claude_code.is_row(row) and not qwen.is_row(row),
         codex.FORMAT: lambda row: codex.is_row(row) or codex_tui_log.is_row(row),

@@ -17,6 +17,7 @@ from daypack.importers.readers import (
     codex_tui_log,
     copilot,
     openai_chat,
+    openhands,
     qwen,
     swe_agent,
 )
@@ -270,6 +271,17 @@ def _swe_agent(sample: Sample, session: str | None) -> Iterator[Transcript]:
         yield _extra_rows(origin, session or stem, extra)
 
 
+def _openhands(sample: Sample, session: str | None) -> Iterator[Transcript]:
+    if isinstance(sample.document, list):
+        name, rows, state = _stem(sample.path), openhands.rows_of(cast(object, sample.document)), None
+    else:
+        state = sample.document
+        name, rows = openhands.session_id(sample.path, state), openhands.event_rows(sample.path)
+    origin = Origin(openhands.FORMAT, sample.path, f"{openhands.FORMAT}:{name}", has_row_ids=True)
+    model, cwd = openhands.model_of(state), openhands.cwd_of(state)
+    yield Transcript(origin, safe_name(session or name), MemoryLines(rows), openhands.OpenHands, model, cwd)
+
+
 def _extra_rows(origin: Origin, session: str, rows: list[bytes]) -> Transcript:
     """Return the rows beside a conversation as a transcript with its own source: the conversation may grow."""
     extra = Origin(origin.format, origin.path, f"{origin.source}{EXTRA_ROWS}", has_row_ids=True)
@@ -291,6 +303,7 @@ FORMATS = {
     copilot.FORMAT: Format((".jsonl",), _copilot, "copilot"),
     qwen.FORMAT: Format((".jsonl",), _qwen, "qwen"),
     swe_agent.FORMAT: Format((".traj",), _swe_agent, "swe-agent"),
+    openhands.FORMAT: Format((".json",), _openhands, "openhands"),
 }
 # Formats with files of sub-agents: how their ids are read, and a transcript is made.
 _WITH_SUB_AGENTS = {

@@ -79,6 +79,9 @@ PLACES: dict[str, Place] = {
         "Copilot CLI", "copilot", "copilot", Folder("COPILOT_HOME", ".copilot"), ("session-state/*/events.jsonl",)
     ),
     "qwen": Place("Qwen Code", "qwen", "qwen", Folder("QWEN_HOME", ".qwen"), ("projects/*/chats/*.jsonl",)),
+    "openhands": Place(
+        "OpenHands", "openhands", "openhands", Folder("", ".openhands"), ("conversations/*/base_state.json",)
+    ),
     # Its sessions are recorded while they happen; its own database is not read.
     "hermes": Place("Hermes Agent", "hermes", "openai", Folder("HERMES_HOME", ".hermes"), ()),
     "basic-memory": Place(
