@@ -104,6 +104,7 @@ def test_a_plan_whose_day_has_passed_is_stale(text: str) -> None:
         "The licence expires on 2031-06-30",
         "Said she would call tomorrow",
         "Works in two week sprints",
+        "The trip will end in a week from 3 March 2031",
         "Python 3.14 was released on 2025-10-07",
         "Finished the marathon in 4 hours",
         "Never leaves work for tomorrow",

@@ -21,7 +21,7 @@ _SOON = re.compile(
     r"\b(?:(?P<tomorrow>(?:the )?day after tomorrow|tomorrow|tonight|later today|this evening)"
     rf"|next (?P<next>week|weekend|month|year|{'|'.join(_DAYS)})|this coming (?P<coming>week|weekend|{'|'.join(_DAYS)})"
     r"|in (?P<count>\d{1,3}|a few|an?|one|two|three|four|five|six|ten) (?P<unit>day|week|month|year)s?"
-    r"(?! of\b| at\b|['’]))\b"
+    r"(?! (?:of|at|from|after|before|or)\b|['’]))\b"
     r"|(?P<foreign>\bübermorgen\b|\bnächste Woche\b|\bdemain\b|\bla semaine prochaine\b|\bla próxima semana\b"
     r"|明天|明日|后天|下周|下週|来週|下个月|来月)",
     re.IGNORECASE,
