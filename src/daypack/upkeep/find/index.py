@@ -35,6 +35,7 @@ _LEAST_DEAD = 2_000  # messages; fewer are not worth a new file
 SCHEMA = """
 CREATE VIRTUAL TABLE postings USING fts5(words, content='', columnsize=0, detail=none, tokenize='porter ascii');
 INSERT INTO postings(postings, rank) VALUES ('hashsize', 64000000);
+INSERT INTO postings(postings, rank) VALUES ('automerge', 16);
 CREATE TABLE sessions(number INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT, name TEXT, cwd TEXT, inode INT, size INT,
     changed INT, stop INT, print INT, lines INT, seq INT, messages INT, words INT, oldest INT, newest INT,
     UNIQUE(agent, name));
@@ -76,7 +77,7 @@ class Indexed(Struct, frozen=True, kw_only=True):
         return replace(self, number=0) == replace(other, number=0)
 
 
-class Words(NamedTuple):
+class Words(Struct, frozen=True, gc=False):
     """The words of a message, and where the message is."""
 
     line: int  # of its log, counted from 0
@@ -214,5 +215,8 @@ def _add(connection: "Connection", piece: Piece, number: int) -> None:
     )
     connection.executemany(
         "INSERT INTO messages VALUES (?, ?, ?, ?, ?)",
-        [(message_id(number, words.line), *words[4:]) for words in piece.messages],
+        [
+            (message_id(number, words.line), words.start, words.size, words.seq, words.moment)
+            for words in piece.messages
+        ],
     )

@@ -24,9 +24,9 @@ from daypack.upkeep.find.index import MAX_LINES, Indexed, Words, role_number
 
 _BLOCK, _MOST_PRINTED = 1 << 14, 1 << 20  # bytes
 _MIDDLE_CHARS = 4_000_000  # of a long text, where names and numbers are looked for
-_LONG_CHARS = 4_000  # a text from this length may be encoded data
-_SPLIT_CHARS = 2_000  # of a text whose identifiers are split; beyond, they are found as they are spelled
-_HUMP = re.compile(r"[a-z0-9][A-Z]")
+_LONG_CHARS = 4_000  # a text from this length may be encoded data …
+_CODED_CHARS = 16  # … if its words have so many characters on average
+_SPLIT_CHARS = 1_200  # of a text whose identifiers are split; beyond, they are found as they are spelled
 _BEFORE_CAPITAL = re.compile(r"[A-Z](?=([a-z0-9]+[A-Z]?))")  # in reversed text
 _AFTER_CAPITAL = re.compile(r"[A-Z](?<=[A-Za-z0-9][A-Z])[a-z][a-z0-9]*")
 # Letters beyond ASCII; arrows, boxes, dashes and emoji separate words.
@@ -178,18 +178,19 @@ def index_text(text: str) -> str:
     parts = identifier_parts(text[:_SPLIT_CHARS])
     if not text.isascii():
         text = fold(text) if _LETTERS.search(text) else text.encode("ascii", "replace").decode()
-    elif len(text) > _LONG_CHARS:
+    elif len(text) > _LONG_CHARS and len(text) > _CODED_CHARS * (text.count(" ") + text.count("\n")):
         text = drop_coded(text)
     return f"{text} {parts}" if parts else text
 
 
 def identifier_parts(text: str) -> str:
     """Return the words of identifiers such as fixPort; FTS5 itself splits fix_port and --port."""
-    if not _HUMP.search(text):
+    after = _AFTER_CAPITAL.findall(text)
+    if not after:
         return ""
     # The words before a capital are found backwards: a pattern that begins with a capital skips all other text.
     before = " ".join(_BEFORE_CAPITAL.findall(text[::-1]))[::-1]
-    return f"{before} {' '.join(_AFTER_CAPITAL.findall(text))}"
+    return f"{before} {' '.join(after)}"
 
 
 def _shorten(text: str) -> str:
