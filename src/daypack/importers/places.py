@@ -82,6 +82,13 @@ PLACES: dict[str, Place] = {
     "openhands": Place(
         "OpenHands", "openhands", "openhands", Folder("", ".openhands"), ("conversations/*/base_state.json",)
     ),
+    "swe-agent": Place(
+        "SWE-agent",
+        "sweagent",
+        "swe-agent",
+        Folder("SWE_AGENT_TRAJECTORY_DIR", "SWE-agent/trajectories"),
+        ("*/*/*.traj", "*/*/*/*.traj"),
+    ),
     # Its sessions are recorded while they happen; its own database is not read.
     "hermes": Place("Hermes Agent", "hermes", "openai", Folder("HERMES_HOME", ".hermes"), ()),
     "basic-memory": Place(
