@@ -26,7 +26,12 @@ def test_agents_that_are_there_are_not_installed_again(tmp_path: Path, monkeypat
 def test_another_version_of_an_agent_counts_as_missing(tmp_path: Path) -> None:
     put(tmp_path, "@openai/codex", "0.165.0")
     put(tmp_path, "@github/copilot", agents.VERSIONS["@github/copilot"])
-    assert agents.missing(tmp_path) == ["@anthropic-ai/claude-code", "@openai/codex", "@qwen-code/qwen-code"]
+    assert agents.missing(tmp_path) == [
+        "@anthropic-ai/claude-code",
+        "@openai/codex",
+        "@qwen-code/qwen-code",
+        "opencode-ai",
+    ]
 
 
 def test_a_registry_that_cannot_be_reached_is_reported_and_stops_nothing(

@@ -9,6 +9,7 @@ LISTS: dict[str, tuple[str, ...]] = {
     "codex": ("plugin", "list"),
     "copilot": ("plugin", "list"),
     "qwen": ("extensions", "list"),
+    "opencode": ("debug", "config"),
 }
 SETTINGS = {
     ".claude/settings.json": '{\n    "model": "opus",\n    "env": {"EDITOR":   "vi"}\n}\n',

@@ -11,7 +11,7 @@ has the model's replies. `wire` reads what an agent sent, in any of the three AP
 """
 
 from coding_agents.machine import Machine, eventually
-from coding_agents.programs import PROGRAMS, Claude, Codex, Copilot, Program, Qwen, installed
+from coding_agents.programs import PROGRAMS, Claude, Codex, Copilot, OpenCode, Program, Qwen, installed
 from coding_agents.story import Story
 from coding_agents.wire import Part, offered_tools, read_parts
 
@@ -21,6 +21,7 @@ __all__ = [
     "Codex",
     "Copilot",
     "Machine",
+    "OpenCode",
     "Part",
     "Program",
     "Qwen",

@@ -81,10 +81,8 @@ class Machine:
         self, *command: str, cwd: Path | None = None, more: Mapping[str, str] = {}, stdin: str = "", check: bool = True
     ) -> subprocess.CompletedProcess[str]:
         """Run a program to its end; its output is in the error when it fails."""
-        program = shutil.which(command[0], path=self.environment["PATH"])
-        assert program, f"{command[0]} is not on PATH"
         done = subprocess.run(
-            [program, *command[1:]],
+            [self.find(command[0]), *command[1:]],
             cwd=cwd or self.project,
             env={**self.environment, **more},
             input=stdin,
@@ -97,6 +95,12 @@ class Machine:
             f"{command} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
         )
         return done
+
+    def find(self, command: str) -> str:
+        """Return the path of a program."""
+        program = shutil.which(command, path=self.environment["PATH"])
+        assert program, f"{command} is not on PATH"
+        return program
 
     def daypack(self, *arguments: str, cwd: Path | None = None) -> str:
         """Run a command of daypack and return what it prints."""

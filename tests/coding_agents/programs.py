@@ -12,7 +12,7 @@ from coding_agents.app_server import AppServer
 from coding_agents.machine import AGENTS, Machine
 from daypack.hooks.call import AGENTS as NAMES
 from daypack.hooks.call import HostName
-from tools.agents import missing
+from tools.agents import VERSIONS, missing
 
 _PLUGIN = "mcp__plugin_daypack_daypack"
 _ALLOWED = f"Bash Agent Write {_PLUGIN}"
@@ -261,6 +261,58 @@ class Qwen(Program):
         return self._only(f".qwen/projects/*/chats/{session}.jsonl")
 
 
+class OpenCode(Program):
+    name = "opencode"
+    package = "opencode-ai"
+    command = "opencode"
+
+    def __init__(self, machine: Machine, context_tokens: int = 200_000) -> None:
+        self._context_tokens = context_tokens
+        super().__init__(machine)
+
+    def connect(self) -> Mapping[str, str]:
+        folder = self.machine.home / ".config" / "opencode"
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = {
+            "$schema": "https://opencode.ai/config.json",
+            "model": "scripted/model",
+            "small_model": "scripted/model",
+            "provider": {
+                "scripted": {
+                    "npm": "@ai-sdk/openai-compatible",
+                    "options": {"baseURL": self.machine.endpoint.openai_url, "apiKey": "none"},
+                    "models": {"model": {"limit": {"context": self._context_tokens, "output": 1_000}}},
+                }
+            },
+        }
+        (folder / "opencode.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
+        # It fetches the types of its plug-ins, unless it takes them for installed.
+        plugin = {"dependencies": {"@opencode-ai/plugin": VERSIONS[self.package]}}
+        (folder / "node_modules").mkdir(exist_ok=True)
+        (folder / "package.json").write_text(json.dumps(plugin), encoding="utf-8")
+        (folder / "package-lock.json").write_text(json.dumps({"packages": {"": plugin}}), encoding="utf-8")
+        return {
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+            "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+        }
+
+    def ask(self, prompt: str, session: str = "", *, cwd: Path | None = None) -> str:
+        given = ("--session", session) if session else ()
+        out = self.run("run", "--format", "json", *given, cwd=cwd, stdin=prompt)
+        return json.loads(out.splitlines()[0])["sessionID"]
+
+    def shell(self, command: str) -> Call:
+        return Call("bash", {"command": command, "description": "Run it"})
+
+    def memory_tool(self, name: str, arguments: Mapping[str, Any]) -> Call:
+        return Call(f"daypack_{name}", arguments)
+
+    def transcript(self, session: str) -> Path:
+        return self.machine.home / ".local" / "share" / "opencode" / f"opencode.db:{session}"
+
+
 def installed(kind: type[AProgram], machine: Machine) -> AProgram:
     """Return an agent of a machine; the test is skipped when npm could not fetch it."""
     if kind.package in missing(AGENTS):
@@ -268,4 +320,4 @@ def installed(kind: type[AProgram], machine: Machine) -> AProgram:
     return kind(machine)
 
 
-PROGRAMS: tuple[type[Program], ...] = (Claude, Codex, Copilot, Qwen)
+PROGRAMS: tuple[type[Program], ...] = (Claude, Codex, Copilot, Qwen, OpenCode)

@@ -8,7 +8,12 @@ from model_endpoint import Request, Step
 
 from coding_agents.wire import Part, read_parts
 
-_SUMMARISE = ("Your task is to create a detailed summary", "CONTEXT CHECKPOINT COMPACTION")
+_SUMMARISE = (
+    "Your task is to create a detailed summary",
+    "CONTEXT CHECKPOINT COMPACTION",
+    "You are a context summarization agent",
+)
+_TITLE = "You are a title generator"
 # Texts in the place of a user that no user wrote.
 _OF_THE_PROGRAM = re.compile(r"\s*<(system-reminder|qwen:|environment_context|local-command|command-name|task-notif)")
 
@@ -38,6 +43,8 @@ class Story:
         parts = read_parts(request.body)
         if is_summary_call(parts):
             return self.summary
+        if is_title_call(parts):
+            return "A title"
         found = [
             (index, -part.text.index(prompt), prompt)
             for index, part in enumerate(parts)
@@ -60,6 +67,11 @@ def is_summary_call(parts: Iterable[Part]) -> bool:
     for part in parts:
         texts = [] if part.role == "assistant" else [*texts, part.text]
     return any(marker in text for text in texts for marker in _SUMMARISE)
+
+
+def is_title_call(parts: Sequence[Part]) -> bool:
+    """Return whether a request asks for the title of a session: opencode makes one beside the first call."""
+    return any(part.role == "system" and part.text.startswith(_TITLE) for part in parts)
 
 
 def _runs_of_replies(parts: Iterable[Part]) -> int:

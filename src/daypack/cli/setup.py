@@ -41,6 +41,7 @@ _NEXT: dict[HostName, str] = {
     "copilot": "restart it",
     "qwen": "restart it",
     "hermes": "restart it; `hermes plugins list` shows daypack",
+    "opencode": "restart it",
 }
 _NOW = """
 From now on every session is recorded, and each project has a memory. Try:

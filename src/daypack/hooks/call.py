@@ -11,13 +11,14 @@ from msgspec import Struct
 
 from daypack.errors import BadInput
 
-HostName = Literal["claude", "codex", "copilot", "qwen", "hermes"]
+HostName = Literal["claude", "codex", "copilot", "qwen", "hermes", "opencode"]
 AGENTS: dict[HostName, str] = {
     "claude": "claude-code",
     "codex": "codex",
     "copilot": "copilot",
     "qwen": "qwen",
     "hermes": "hermes",
+    "opencode": "opencode",
 }
 """The agent under whose name the sessions of a host are stored."""
 _SOURCES = {"new": "startup"}  # Copilot's word

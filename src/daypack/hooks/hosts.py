@@ -20,6 +20,7 @@ NAMES: dict[str, HostName] = {
     "codex": "codex",
     "copilot": "copilot",
     "qwen": "qwen",
+    "opencode": "opencode",
 }
 """What `daypack hook` accepts as the name of a host."""
 _CONTEXT = frozenset({"SessionStart", "UserPromptSubmit"})
@@ -82,6 +83,8 @@ HOSTS: dict[HostName, Host] = {
         context_events=_CONTEXT | {"PreCompact"},
         shorter={"PreCompact": _QWEN_COMPACTION_LENGTH},
     ),
+    # Its plug-in adds the texts to the messages itself.
+    "opencode": Host(name="opencode", context_events=frozenset(), text_events=_CONTEXT | {"PreCompact"}),
 }
 # Variables that hold the id of the session for which the hook runs.
 _SESSION_VARIABLES: dict[str, HostName] = {"CLAUDE_CODE_SESSION_ID": "claude", "QWEN_CODE_SESSION_ID": "qwen"}

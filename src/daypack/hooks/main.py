@@ -37,6 +37,8 @@ def run(arguments: Sequence[str]) -> int | None:
     """Answer one event and return the exit code, which is always 0; None if the arguments are not those of a hook."""
     if len(arguments) == 3 and arguments[1] == "--take-in":
         return _take_in(arguments[0], arguments[2])
+    if arguments[1:] == ["--serve"] and arguments[0] == "opencode":
+        return _serve()
     if len(arguments) > 1:
         return None
     name = arguments[0] if arguments else ""
@@ -62,6 +64,18 @@ def _take_in(name: str, session: str) -> int:
         take_in.run(NAMES[name], session, find_home())
     except BaseException as error:
         failures.record(failures.Place(name, "take-in", session), error)
+    return 0
+
+
+def _serve() -> int:
+    """Answer the plug-in of opencode until it ends."""
+    try:
+        from daypack.history.layout import find_home  # noqa: PLC0415
+        from daypack.hooks.packing.process import serve  # noqa: PLC0415
+
+        serve(find_home())
+    except BaseException as error:
+        failures.record(failures.Place("opencode", "serve"), error)
     return 0
 
 

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from daypack.importers.lines import FileLines, unreadable
+from daypack.importers.opencode_store import is_database, is_store
 from daypack.importers.readers import (
     claude_code,
     codex,
     codex_tui_log,
     copilot,
     openai_chat,
+    opencode,
     openhands,
     qwen,
     swe_agent,
@@ -32,7 +34,9 @@ class Sample(NamedTuple):
 
 
 def read_sample(path: str) -> Sample:
-    """Read the first lines of a file, or all of it if the first line alone is not JSON."""
+    """Read the first lines of a file, or all of it if the first line alone is not JSON; nothing of a database."""
+    if is_database(path):
+        return Sample(path, ())
     with closing(FileLines(path).read()) as lines:
         head = [parse_row(number, line.raw) for number, line in enumerate(islice(lines, HEAD_LINES), 1)]
         rows = tuple(row for row in head if row.raw.strip())
@@ -51,6 +55,8 @@ def read_sample(path: str) -> Sample:
 
 def detect_formats(sample: Sample) -> dict[str, int]:
     """Return the formats a file may have, each with the number of sampled rows that show it; empty if unknown."""
+    if is_store(sample.path):
+        return {opencode.FORMAT: 1}
     if openhands.is_state(sample.path, sample.document) or openhands.is_trajectory(sample.document):
         return {openhands.FORMAT: 1}
     detectors: dict[str, Callable[[Row], bool]] = {

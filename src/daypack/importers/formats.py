@@ -10,6 +10,7 @@ from daypack.history.layout import safe_name
 from daypack.history.sessions import DEFAULT_AGENT
 from daypack.importers.format_detection import HEAD_LINES, Sample, detect_formats, read_sample
 from daypack.importers.lines import FileLines, MemoryLines, unreadable
+from daypack.importers.opencode_store import Store
 from daypack.importers.readers import (
     claude_code,
     codex,
@@ -17,6 +18,7 @@ from daypack.importers.readers import (
     codex_tui_log,
     copilot,
     openai_chat,
+    opencode,
     openhands,
     qwen,
     swe_agent,
@@ -282,6 +284,22 @@ def _openhands(sample: Sample, session: str | None) -> Iterator[Transcript]:
     yield Transcript(origin, safe_name(session or name), MemoryLines(rows), openhands.OpenHands, model, cwd)
 
 
+def _opencode(sample: Sample, session: str | None) -> Iterator[Transcript]:
+    """Yield the sessions of a store of opencode, parents before children; `session` names the only one."""
+    store = Store(sample.path)
+    for stored in store.sessions(session):
+        rows = store.rows(stored.id)
+        yield Transcript(
+            Origin(opencode.FORMAT, store.path, f"{opencode.FORMAT}:{stored.id}", has_row_ids=True),
+            stored.name,
+            MemoryLines(rows),
+            partial(opencode.OpenCode, agent=stored.id if stored.above else ""),
+            opencode.first_model(rows),
+            stored.cwd or None,
+            (stored.above, safe_name(stored.id)) if stored.above else None,
+        )
+
+
 def _extra_rows(origin: Origin, session: str, rows: list[bytes]) -> Transcript:
     """Return the rows beside a conversation as a transcript with its own source: the conversation may grow."""
     extra = Origin(origin.format, origin.path, f"{origin.source}{EXTRA_ROWS}", has_row_ids=True)
@@ -301,6 +319,7 @@ FORMATS = {
     codex.FORMAT: Format((".jsonl", ".jsonl.zst"), _codex, "codex"),
     openai_chat.FORMAT: Format((".jsonl", ".json"), _openai, DEFAULT_AGENT),
     copilot.FORMAT: Format((".jsonl",), _copilot, "copilot"),
+    opencode.FORMAT: Format((".db", ".json"), _opencode, "opencode"),
     qwen.FORMAT: Format((".jsonl",), _qwen, "qwen"),
     swe_agent.FORMAT: Format((".traj",), _swe_agent, "swe-agent"),
     openhands.FORMAT: Format((".json",), _openhands, "openhands"),

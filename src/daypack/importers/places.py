@@ -78,6 +78,14 @@ PLACES: dict[str, Place] = {
     "copilot": Place(
         "Copilot CLI", "copilot", "copilot", Folder("COPILOT_HOME", ".copilot"), ("session-state/*/events.jsonl",)
     ),
+    "opencode": Place(
+        "opencode",
+        "opencode",
+        "opencode",
+        Folder("XDG_CONFIG_HOME", ".config/opencode", "opencode"),
+        ("opencode.db", "storage/session/*/ses_*.json"),
+        (Folder("XDG_DATA_HOME", ".local/share/opencode", "opencode"),),
+    ),
     "qwen": Place("Qwen Code", "qwen", "qwen", Folder("QWEN_HOME", ".qwen"), ("projects/*/chats/*.jsonl",)),
     "openhands": Place(
         "OpenHands", "openhands", "openhands", Folder("", ".openhands"), ("conversations/*/base_state.json",)

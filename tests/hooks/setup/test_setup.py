@@ -350,7 +350,7 @@ def test_a_set_up_that_was_killed_is_completed_or_taken_back(
 
     def publish_some(path: str, data: bytes) -> None:
         writes.append(path)
-        if len(writes) == 7:
+        if len(writes) == 8:
             raise Killed
         publish(path, data)
 

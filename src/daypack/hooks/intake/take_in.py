@@ -138,10 +138,11 @@ class _TakeIn:
 
     def _import(self) -> None:
         from daypack.importers.import_file import Destination, take_in  # noqa: PLC0415
+        from daypack.importers.opencode_store import store_file  # noqa: PLC0415
         from daypack.importers.places import find_file  # noqa: PLC0415
 
         path = self._transcript or _find_transcript(self._host, self._name)
-        if not path or not os.path.lexists(path):
+        if not path or not os.path.lexists(store_file(path)):
             return  # it is not written yet, or never
         before = find_file(path)
         reports = take_in(path, Destination(home=self._home.root, agent=self._agent, uid=self._home.uid))

@@ -11,8 +11,9 @@ import msgspec
 
 from daypack.errors import BadConfig, DaypackError
 from daypack.hooks.call import HostName
+from daypack.hooks.setup import opencode
 from daypack.hooks.setup.agents import Agent
-from daypack.hooks.setup.plugin_folder import PLUGIN, plugin_version
+from daypack.hooks.setup.plugin_folder import MANIFEST, PLUGIN, plugin_version
 from daypack.hooks.setup.record import Format
 
 SERVER = "daypack"  # the name that `daypack mcp install` gives the server
@@ -210,9 +211,21 @@ def _qwen(folder: str, source: Source, _: Existing) -> tuple[Part, ...]:
     return (Whole(os.path.join(folder, "extensions", PLUGIN, ".qwen-extension-install.json"), data, names_source=True),)
 
 
+def _opencode(folder: str, source: Source, _: Existing) -> tuple[Part, ...]:
+    manifest = msgspec.json.decode(source.files[MANIFEST])
+    server = opencode.server_entry(manifest["mcpServers"][PLUGIN]["args"])
+    entry = Entry(("mcp", SERVER), server)
+    script = os.path.join(source.marketplace, opencode.SCRIPT)
+    return (
+        Whole(opencode.loader_path(folder), opencode.render_loader(script), names_source=True),
+        Settings(opencode.settings_path(folder), "jsonc", (entry,), new=opencode.NEW_SETTINGS),
+    )
+
+
 _PARTS: dict[HostName, Callable[[str, Source, Existing], tuple[Part, ...]]] = {
     "claude": _claude,
     "codex": _codex,
     "copilot": _copilot,
     "qwen": _qwen,
+    "opencode": _opencode,
 }

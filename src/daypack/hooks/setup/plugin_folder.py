@@ -1,6 +1,7 @@
 """The plug-in folder as it is installed: the shipped files, with commands that find this very program.
 
 <home>/plugin/.claude-plugin/marketplace.json
+<home>/plugin/opencode/daypack.js
 <home>/plugin/daypack/{.claude-plugin/plugin.json, hooks/hooks.json, skills/daypack/SKILL.md, qwen-extension.json}
 """
 
@@ -14,12 +15,13 @@ import msgspec
 
 from daypack.history.layout import Home, default_root
 from daypack.hooks.settings import HookSettings
+from daypack.hooks.setup.opencode import SCRIPT, render_script
 from daypack.importers.places import user_home
 
 PLUGIN = "daypack"  # the name of the plug-in, of its marketplace, and of its folder in the marketplace
 SHIPPED = os.path.join(os.path.dirname(os.path.dirname(__file__)), "plugin")
 _HOOKS = f"{PLUGIN}/hooks/hooks.json"
-_MANIFEST = f"{PLUGIN}/.claude-plugin/plugin.json"
+MANIFEST = f"{PLUGIN}/.claude-plugin/plugin.json"
 _QWEN_MANIFEST = f"{PLUGIN}/qwen-extension.json"
 _QWEN_FIELDS = ("name", "version", "description", "mcpServers")
 _SERVER = "mcp --with-hooks"
@@ -56,6 +58,12 @@ class Program(NamedTuple):
         return f"{self._exports}{self._branches(_SERVER, 'exec ')}; {last}fi"
 
     @property
+    def packer(self) -> str:
+        """The shell script of the process that packs the calls of opencode."""
+        last = "" if self.words else "else exec uvx daypack hook opencode --serve; "
+        return f"{self._exports}{self._branches('hook opencode --serve', 'exec ')}; {last}fi"
+
+    @property
     def _exports(self) -> str:
         return "".join(f"export {name}={shlex.quote(value)}; " for name, value in self.variables)
 
@@ -82,7 +90,7 @@ def this_program(home: Home, environ: Mapping[str, str]) -> Program:
 def render_plugin(program: Program, settings: HookSettings) -> dict[str, bytes]:
     """Return the files of the marketplace by their path in it, with those hooks of tool calls that the user wants."""
     files = {path: _read(path) for path in _shipped_paths()}
-    manifest = _parse(files[_MANIFEST])
+    manifest = _parse(files[MANIFEST])
     manifest["mcpServers"][PLUGIN]["args"] = ["-c", program.server]
     hooks = _parse(files[_HOOKS])
     for groups in hooks["hooks"].values():
@@ -93,13 +101,14 @@ def render_plugin(program: Program, settings: HookSettings) -> dict[str, bytes]:
         hooks["hooks"]["PreToolUse"] = [{"matcher": _EDITING_TOOLS, "hooks": [hook]}]
     if settings.swap_output_tokens:
         hooks["hooks"]["PostToolUse"] = [{"hooks": [hook]}]
+    files[SCRIPT] = render_script(files[SCRIPT], program.packer, dict(program.variables).get("DAYPACK_HOME", ""))
     qwen = {name: manifest[name] for name in _QWEN_FIELDS}
-    return {**files, _MANIFEST: _dump(manifest), _HOOKS: _dump(hooks), _QWEN_MANIFEST: _dump(qwen)}
+    return {**files, MANIFEST: _dump(manifest), _HOOKS: _dump(hooks), _QWEN_MANIFEST: _dump(qwen)}
 
 
 def plugin_version() -> str:
     """Return the version of the plug-in."""
-    return _parse(_read(_MANIFEST))["version"]
+    return _parse(_read(MANIFEST))["version"]
 
 
 def is_temporary(path: str, environ: Mapping[str, str]) -> bool:

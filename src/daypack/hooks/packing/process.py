@@ -1,0 +1,123 @@
+"""The process beside opencode: a request of the plug-in per line in, an answer per line out, until its input ends.
+
+    {"n":1,"do":"texts","session":"ses_…","cwd":"/work","message":"msg_…","prompt":"…","source":"startup"}
+    {"n":1,"result":{"msg_…":"<note id=…>…"}}
+    {"n":2,"do":"pack","request":{…}}        {"n":2,"result":null}      all messages fit
+    {"n":3,"do":"compact","session":…}       {"n":3,"result":"…"}       what the summary must keep
+    {"n":4,"do":"event","event":"Stop",…}    {"n":4,"result":null}
+
+It is a child of opencode, ends with it, and needs no port. A failure is an answer and a line in hook.log; the plug-in
+then sends what opencode would have sent.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from daypack.errors import BadInput
+from daypack.history.layout import Home
+from daypack.hooks import failures
+from daypack.hooks.call import AGENTS, HookCall, HostName
+from daypack.hooks.dispatch import answer
+from daypack.hooks.packing.lanes import find_database
+from daypack.hooks.settings import read_settings
+from daypack.importers.opencode_store import session_path
+
+HOST: HostName = "opencode"
+PACK = "Pack"  # the word in `[hooks] off` for packing
+_MAX_LINE = 64 << 20
+
+
+def serve(home: Home) -> None:
+    """Answer requests until standard input ends."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # Ctrl-C in a terminal is for opencode
+    out = os.dup(1)
+    os.dup2(2, 1)  # nothing but answers may be on standard output
+    answers = _Answers(home)
+    with open(0, "rb", closefd=False) as requests:
+        while line := requests.readline(_MAX_LINE):
+            if line.strip():
+                _write(out, msgspec.json.encode(answers.answer(line)) + b"\n")
+    answers.close()
+
+
+class _Answers:
+    """Answers requests, one after the other."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._database = find_database()
+        self._packer: Any = None  # made when it is needed: 50 ms
+        self._actions: dict[str, Callable[[Mapping[str, Any]], object]] = {
+            "texts": self._texts,
+            "pack": self._pack,
+            "compact": self._compact,
+            "event": self._event,
+        }
+
+    def answer(self, line: bytes) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        try:
+            fields = msgspec.json.decode(line, type=dict[str, Any])
+            action = self._actions.get(str(fields.get("do")))
+            if action is None:
+                raise BadInput(f"no such request: {fields.get('do')}", operation="answer", place=HOST)
+            return {"n": fields.get("n"), "result": action(fields)}
+        except Exception as error:  # whatever it is, opencode sends its own messages
+            place = failures.Place(HOST, str(fields.get("do") or "?"), str(fields.get("session") or "?"))
+            failures.record(place, error)
+            return {"n": fields.get("n"), "error": f"{type(error).__name__}: {error}"}
+
+    def close(self) -> None:
+        if self._packer is not None:
+            self._packer.close()
+
+    def _texts(self, fields: Mapping[str, Any]) -> dict[str, str]:
+        """Return all texts of a session; those of a new message are made now."""
+        from daypack.hooks.packing.texts import Texts  # noqa: PLC0415 — not for an event
+
+        texts, message = Texts(self._home, AGENTS[HOST], str(fields["session"])), fields.get("message")
+        known = texts.read()
+        if message and message not in known:
+            source = str(fields.get("source") or "")
+            calls = [self._call(fields, "SessionStart", source=source)] if source else []
+            if prompt := str(fields.get("prompt") or ""):
+                calls.append(self._call(fields, "UserPromptSubmit", prompt=prompt))
+            known[message] = texts.add(message, calls)
+        return {name: text for name, text in known.items() if text}
+
+    def _pack(self, fields: Mapping[str, Any]) -> object:
+        if not read_settings(self._home).allows(PACK):
+            return None
+        from daypack.hooks.packing.packing import Packer, PackRequest  # noqa: PLC0415
+
+        if self._packer is None:
+            self._packer = Packer(self._home, self._database)
+        return self._packer.pack(msgspec.convert(fields.get("request"), PackRequest))
+
+    def _compact(self, fields: Mapping[str, Any]) -> str:
+        return answer(self._call(fields, "PreCompact"), self._home).decode("utf-8", "replace")
+
+    def _event(self, fields: Mapping[str, Any]) -> None:
+        answer(self._call(fields, str(fields.get("event"))), self._home)
+
+    def _call(self, fields: Mapping[str, Any], event: str, source: str = "", prompt: str = "") -> HookCall:
+        session = str(fields["session"])
+        return HookCall(
+            host=HOST,
+            event=event,
+            session=session,
+            cwd=str(fields.get("cwd") or os.getcwd()),
+            transcript=session_path(self._database, session),
+            source=source,
+            prompt=prompt,
+        )
+
+
+def _write(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
