@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from cli.conftest import Command
+from importers.stores.conftest import build
 
 SECRET = "ghp_" + "0aB9dE7fG1hJ3kL5mN8pQ2rS4tU6vW0xY1zA"
 
@@ -104,3 +105,18 @@ def test_a_store_without_faults_says_so(command: Command, tmp_path: Path) -> Non
     done = command("audit", str(path))
     assert "nothing found" in done.stdout
     assert "1 of 1 memory" in done.stdout
+
+
+def test_the_command_of_the_import_imports_what_the_audit_says(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "elsewhere"
+    build(folder / "history.db", "mem0/history.sql")
+    answer = json.loads(command("audit", str(folder), "--json").stdout)
+    assert answer["import"] == f"MEM0_DIR={folder} daypack import --all"
+    monkeypatch.setenv("MEM0_DIR", str(folder))
+    assert "→ daypack import --all" in command("audit", str(folder)).stderr
+    assert command("import", "--all").returncode == 0
+    [memory] = json.loads(command("memory", "list", "--json").stdout)
+    assert memory["stats"]["entries"] == answer["report"]["kept"]

@@ -10,9 +10,10 @@ import sys
 from datetime import UTC, date, datetime
 
 from daypack.cli.options import natural
-from daypack.cli.terminal import Progress, colour, counted, is_utf8, json_text, safe_line
+from daypack.cli.terminal import Progress, colour, counted, is_utf8, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadInput
 from daypack.importers.audit.report import Example, Report, Row, examine
+from daypack.importers.places import PLACES
 from daypack.importers.stores.systems import SYSTEMS, Store, open_store
 from daypack.text.tokens import counter_for
 
@@ -68,9 +69,11 @@ def run(args: argparse.Namespace) -> int:
     finally:
         progress.clear()
     if args.json:
-        print(json_text({"system": store.system.name, "path": store.path, "report": report}))
+        print(json_text({"system": store.system.name, "path": store.path, "report": report, "import": _command(store)}))
         return 0
     print("\n".join(_lines(store, report)))
+    if report.kept and (command := _command(store)):
+        print_note(f"  → {command}")
     return 0
 
 
@@ -79,6 +82,19 @@ def _today(text: str) -> date:
         return date.fromisoformat(text) if text else datetime.now(UTC).date()
     except ValueError:
         raise BadInput(f"not a date: {text!r}", operation="audit", place="--today", hint="--today 2026-11-18") from None
+
+
+def _command(store: Store) -> str:
+    """Return the command that imports the store; "" if it is at none of the places that an import looks at."""
+    for place in PLACES.values():
+        if place.kind != "memory" or place.format != store.system.name:
+            continue
+        root = place.folder.find(os.environ)
+        if store.path == root or store.path.startswith(os.path.join(root, "")):
+            return "daypack import --all"
+        if os.path.isdir(store.path) and place.folder.variable and not place.folder.below:
+            return f"{place.folder.variable}={shell_word(store.path)} daypack import --all"
+    return ""
 
 
 def _lines(store: Store, report: Report) -> list[str]:
