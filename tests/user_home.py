@@ -9,7 +9,7 @@ import pytest
 
 from daypack.cli.main import run
 
-PROGRAMS = ("claude", "codex", "copilot", "qwen")
+PROGRAMS = ("claude", "codex", "copilot", "qwen", "gemini")
 
 
 class _Terminal(io.StringIO):
@@ -30,7 +30,8 @@ class UserHome:
             each.mkdir()
         monkeypatch.setenv("HOME", str(folder))
         monkeypatch.setenv("PATH", f"{self.bin}:/usr/bin:/bin")
-        for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME", "HERMES_HOME"):
+        variables = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME", "GEMINI_CLI_HOME", "HERMES_HOME")
+        for variable in variables:
             monkeypatch.delenv(variable, raising=False)
         monkeypatch.chdir(self.work)
 

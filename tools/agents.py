@@ -19,6 +19,7 @@ VERSIONS: Mapping[str, str] = {
     "@openai/codex": "0.166.0",
     "@github/copilot": "1.0.102",
     "@qwen-code/qwen-code": "0.24.4",
+    "@google/gemini-cli": "0.61.0",
     "opencode-ai": "1.18.33",
 }
 NODE = Path(executable.ROOT_DIR, "bin", "node")

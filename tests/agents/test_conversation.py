@@ -1,4 +1,4 @@
-"""A project with daypack in Claude Code and in Codex: two turns with tools, a compaction, a resume, another session."""
+"""A project with daypack: two turns with tools, a compaction, a resume, another session."""
 
 import json
 import re
@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from coding_agents import Claude, Codex, Machine, Part, Story, installed, offered_tools, read_parts
+from coding_agents import Claude, Codex, Gemini, Machine, Part, Story, installed, offered_tools, read_parts
+from coding_agents.programs import LOOK_AGAIN, LOOKED
 from coding_agents.story import is_summary_call
 from model_endpoint import ModelEndpoint, Say
 
@@ -28,7 +29,7 @@ class Told:
     """What was asked, and the requests that each step made."""
 
     machine: Machine
-    program: Claude | Codex
+    program: Claude | Codex | Gemini
     session: str = ""
     other_session: str = ""
     bodies: dict[str, list[dict[str, Any]]] = field(default_factory=dict[str, list[dict[str, Any]]])
@@ -45,7 +46,7 @@ class Told:
         self.machine.wait_for(self.program.agent, session, text)
 
 
-@pytest.fixture(scope="module", params=[Claude, Codex], ids=lambda kind: kind.name)
+@pytest.fixture(scope="module", params=[Claude, Codex, Gemini], ids=lambda kind: kind.name)
 def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     story = Story(summary="<summary>The project was looked at, and retry.py was written.</summary>")
     with ModelEndpoint(answer=story.answer, strict=False) as endpoint:
@@ -63,6 +64,7 @@ def _tell(told: Told, story: Story) -> None:
         FIRST, Say("I look.", calls=(program.shell("cat README.md"),)), "Retries are in retry.py, says the readme."
     )
     story.on(SECOND, Say("I write it.", calls=(write,)), Say(calls=(note,)), FOUND)
+    story.on(LOOK_AGAIN, Say("Once more.", calls=(program.shell("ls"),)), LOOKED)
     story.on(THIRD, "It is retry_with_backoff.")
     story.on(OTHER_DAY, "I would have to look.")
     story.on(AGAIN, "The same.")
@@ -88,15 +90,15 @@ def _tell(told: Told, story: Story) -> None:
 
 
 def injected(body: dict[str, Any]) -> str:
-    """Return what the system says in a request that has something of daypack."""
-    parts = [part for part in read_parts(body) if part.role == "system"]
+    """Return what the system says in a request, or a hook, that has something of daypack."""
+    parts = [part for part in read_parts(body) if part.role == "system" or part.text.startswith("<hook_context>")]
     return "\n".join(part.text for part in parts if 'name="daypack:' in part.text)
 
 
 def test_the_nine_tools_are_in_the_first_request(told: Told) -> None:
     offered = offered_tools(told.bodies["first"][0])
     ours = [name for name in offered if "daypack" in name]
-    assert sorted(re.split(r"__|\.", name)[-1] for name in ours) == sorted(NAMES)
+    assert sorted(re.split(r"__|\.|^mcp_daypack_", name)[-1] for name in ours) == sorted(NAMES)
 
 
 def test_a_project_without_a_past_gets_nothing(told: Told) -> None:
@@ -119,12 +121,18 @@ def test_nothing_is_injected_again_while_it_is_in_the_window(told: Told) -> None
 
 
 def test_the_rules_are_there_word_for_word_after_a_compaction(told: Told) -> None:
-    asked = next(body for body in told.bodies["third"] if not is_summary_call(read_parts(body)))
+    asked = next(body for body in told.bodies["third"] if any(part.text == THIRD for part in read_parts(body)))
     assert RULE in injected(asked)
 
 
-def test_claude_code_is_asked_to_keep_the_rules_in_its_summary_and_codex_takes_no_such_words(told: Told) -> None:
-    (summary,) = (body for body in told.bodies["third"] if is_summary_call(read_parts(body)))
+@pytest.mark.parametrize("told", [Gemini], ids=["gemini"], indirect=True)
+def test_gemini_is_told_about_a_compaction_once(told: Told) -> None:
+    asked = [body for body in told.bodies["third"] if not is_summary_call(read_parts(body))]
+    assert [RULE in injected(body) for body in asked] == [False, False, True]
+
+
+def test_claude_code_is_asked_to_keep_the_rules_in_its_summary_and_others_take_no_such_words(told: Told) -> None:
+    summary = next(body for body in told.bodies["third"] if is_summary_call(read_parts(body)))
     asked = next(part.text for part in read_parts(summary) if part.role == "user" and is_summary_call([part]))
     assert (RULE in asked) == isinstance(told.program, Claude)
 

@@ -30,6 +30,7 @@ def test_another_version_of_an_agent_counts_as_missing(tmp_path: Path) -> None:
         "@anthropic-ai/claude-code",
         "@openai/codex",
         "@qwen-code/qwen-code",
+        "@google/gemini-cli",
         "opencode-ai",
     ]
 

@@ -5,24 +5,26 @@ import shutil
 from pathlib import Path
 
 import pytest
-from coding_agents import Claude, Codex, Copilot, Machine, Program, Qwen, installed, offered_tools
+from coding_agents import Claude, Codex, Copilot, Gemini, Machine, Program, Qwen, installed, offered_tools
 
 from daypack.serve.toolset import NAMES
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = "src/daypack/hooks/plugin/daypack"
+EXTENSION = "src/daypack/hooks/plugin/gemini"
 COMMANDS: dict[type[Program], list[str]] = {
     Claude: ["plugin marketplace add {}", "plugin install daypack@daypack"],
     Codex: ["plugin marketplace add {}", "plugin add daypack@daypack"],
     Copilot: ["plugin marketplace add {}", "plugin install daypack@daypack"],
     Qwen: ["extensions install {}:daypack --consent"],
+    Gemini: [f"extensions link {{}}/{EXTENSION} --consent"],
 }
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A copy of what the plug-in is in the repository: Qwen Code leaves a folder in a marketplace."""
-    for folder in (".claude-plugin", PLUGIN):
+    for folder in (".claude-plugin", PLUGIN, EXTENSION):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     return tmp_path
 
@@ -33,7 +35,7 @@ def test_a_program_installs_the_plug_in_from_the_repository(
 ) -> None:
     program = installed(kind, machine)
     for command in COMMANDS[kind]:
-        program.run(*command.format(repository).split())
+        program.run(*command.format(repository).split(), stdin="y\n")
     first = len(machine.endpoint.requests)
     program.ask(f"Hello, {kind.name}.")
     body = machine.endpoint.bodies[first]
@@ -42,7 +44,7 @@ def test_a_program_installs_the_plug_in_from_the_repository(
         assert "\n- daypack: " in search
     else:
         offered = [name for name in offered_tools(body) if "daypack" in name]
-        assert sorted(re.split(r"__|-", name)[-1] for name in offered) == sorted(NAMES)
+        assert sorted(re.split(r"__|-|^mcp_daypack_", name)[-1] for name in offered) == sorted(NAMES)
 
 
 def test_claude_code_finds_no_fault_in_the_plug_in(machine: Machine) -> None:

@@ -1,4 +1,4 @@
-"""Copilot CLI and Qwen Code in a project that Claude Code worked on: one turn with what is known, and the tools."""
+"""Other agents in a project that Claude Code worked on: one turn with what is known, and the tools."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from coding_agents import Claude, Copilot, Machine, Program, Qwen, Story, installed, offered_tools, read_parts
+from coding_agents import Claude, Copilot, Gemini, Machine, Program, Qwen, Story, installed, offered_tools, read_parts
 from model_endpoint import ModelEndpoint, Say
 
 from daypack.serve.toolset import NAMES
@@ -29,7 +29,7 @@ class Turn:
         return "\n".join(part.text for part in read_parts(self.bodies[0]))
 
 
-@pytest.fixture(scope="module", params=[Copilot, Qwen], ids=lambda kind: kind.name)
+@pytest.fixture(scope="module", params=[Copilot, Qwen, Gemini], ids=lambda kind: kind.name)
 def turn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Turn]:
     story = Story()
     with ModelEndpoint(answer=story.answer, strict=False) as endpoint:
@@ -50,7 +50,7 @@ def turn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def test_the_nine_tools_are_offered(turn: Turn) -> None:
     ours = [name for name in offered_tools(turn.bodies[0]) if "daypack" in name]
-    assert sorted(re.split(r"__|-", name)[-1] for name in ours) == sorted(NAMES)
+    assert sorted(re.split(r"__|-|^mcp_daypack_", name)[-1] for name in ours) == sorted(NAMES)
 
 
 def test_a_tool_finds_the_memory_of_the_project_without_an_id(turn: Turn) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from coding_agents import PROGRAMS, Machine, Part, Program, Story, installed, read_parts
-from coding_agents.programs import Qwen
+from coding_agents.programs import Gemini, Qwen
 from model_endpoint import Say
 
 
@@ -26,7 +26,8 @@ def test_an_agent_calls_a_tool_and_resumes_a_session(kind: type[Program], machin
     call = program.shell("cat README.md")
     expected = Part("assistant", json.dumps(call.arguments, sort_keys=True), call.name)
     assert [part for part in resumed if part.is_call] == [expected]
-    [output] = [part.text for part in resumed if part.role == "tool"]
+    output, *again = [part.text for part in resumed if part.role == "tool"]
+    assert not again or kind is Gemini, "which sends it twice in a session that is resumed"
     # Once, on a busy machine, Qwen Code passed on another output; the cause is not known.
     assert "Retries are in retry.py." in output or kind is Qwen
     assert program.transcript(session).stat().st_size > 0

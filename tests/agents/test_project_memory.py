@@ -1,11 +1,12 @@
 """The memory of the project in real coding agents: nine tools in the first request, and no memory_id is needed."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from coding_agents import Claude, Copilot, Machine, Program, Story, installed
+from coding_agents import Claude, Copilot, Gemini, Machine, Program, Story, installed
 
 import daypack
 from daypack.history.layout import find_home
@@ -23,9 +24,11 @@ def first_tools(program: Program, story: Story, prompt: str) -> dict[str, Any]:
     story.on(prompt, "Done.")
     program.ask(prompt, cwd=folder)
     body = next(body for body in program.machine.endpoint.bodies if prompt in json.dumps(body))
-    tools: Sequence[dict[str, Any]] = [tool.get("function", tool) for tool in body["tools"]]
-    schemas = {tool["name"]: tool.get("input_schema") or tool.get("parameters") for tool in tools}
-    return {name.rpartition("-")[2].rpartition("__")[2]: schemas[name] for name in schemas if "daypack" in name}
+    given: Sequence[dict[str, Any]] = [tool.get("function", tool) for tool in body["tools"]]
+    tools = [each for tool in given for each in tool.get("functionDeclarations", [tool])]
+    fields = ("input_schema", "parameters", "parametersJsonSchema")
+    schemas = {tool["name"]: next(tool[name] for name in fields if name in tool) for tool in tools}
+    return {re.split(r"__|-|^mcp_daypack_", name)[-1]: schemas[name] for name in schemas if "daypack" in name}
 
 
 def check_tools(machine: Machine, tools: dict[str, Any]) -> None:
@@ -50,3 +53,9 @@ def test_copilot_gets_the_memory_of_its_folder_though_it_starts_servers_in_that_
     copilot.run("plugin", "marketplace", "add", str(PLUGIN))
     copilot.run("plugin", "install", "daypack@daypack")
     check_tools(machine, first_tools(copilot, story, "What does Copilot remember?"))
+
+
+def test_gemini_gets_the_memory_of_its_folder(machine: Machine, story: Story) -> None:
+    gemini = installed(Gemini, machine)
+    machine.daypack("setup", "--yes", "--agent", "gemini")
+    check_tools(machine, first_tools(gemini, story, "What does Gemini remember?"))

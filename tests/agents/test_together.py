@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from coding_agents import Claude, Codex, Machine, Part, Program, Story, eventually, installed, read_parts
+from coding_agents import Claude, Codex, Gemini, Machine, Part, Program, Story, eventually, installed, read_parts
 from coding_agents.story import Reply
 from model_endpoint import Call, Say
 
@@ -14,6 +14,7 @@ from model_endpoint import Call, Say
 def claude(machine: Machine) -> Claude:
     program = installed(Claude, machine)
     installed(Codex, machine)
+    installed(Gemini, machine)
     machine.daypack("setup", "--yes")
     return program
 
@@ -29,6 +30,11 @@ def codex(claude: Claude) -> Codex:
     program = Codex(claude.machine)
     program.trust()
     return program
+
+
+@pytest.fixture(scope="module")
+def gemini(claude: Claude) -> Gemini:
+    return Gemini(claude.machine)
 
 
 def test_two_agents_at_once_share_the_memory_and_mix_nothing(
@@ -77,14 +83,18 @@ def test_a_worktree_has_the_memory_of_its_repository_and_a_clone_has_its_own(
     assert "4303" not in cloned
 
 
-@pytest.mark.parametrize("kind", [Claude, Codex], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [Claude, Codex, Gemini], ids=lambda kind: kind.name)
 def test_a_sub_agent_is_a_child_of_the_session_and_is_not_mixed_with_it(
     kind: type[Program], request: pytest.FixtureRequest, machine: Machine, story: Story
 ) -> None:
-    program: Claude | Codex = request.getfixturevalue(kind.name)
+    program: Program = request.getfixturevalue(kind.name)
     asked, task = f"Delegate the question about {kind.name}.", f"Find out what the module {kind.name} does."
     story.on(asked, *delegate(program, task))
-    story.on(task, Say("I look.", calls=(program.shell("cat README.md"),)), "It schedules the nightly jobs.")
+    done = (
+        (Call("complete_task", {"result": {"response": "It schedules the nightly jobs."}}),) if kind is Gemini else ()
+    )
+    answer = Say("It schedules the nightly jobs.", calls=done)
+    story.on(task, Say("I look.", calls=(program.shell("cat README.md"),)), answer)
     session = program.ask(asked)
     parent = machine.wait_for(program.agent, session, "It is done.")
     (child,) = (name for name in machine.sessions(program.agent) if name.startswith(f"{session}--"))
@@ -107,6 +117,9 @@ def delegate(program: Program, task: str) -> list[Reply]:
     if isinstance(program, Claude):
         arguments = {"description": "Look", "prompt": task, "subagent_type": "general-purpose"}
         return [Say("I delegate.", calls=(Call("Agent", arguments),)), "I wait.", "It is done."]
+    if isinstance(program, Gemini):
+        arguments = {"agent_name": "generalist", "prompt": task}
+        return [Say("I delegate.", calls=(Call("invoke_agent", arguments),)), "It is done."]
     tools = "multi_agent_v1"
 
     def wait(parts: Sequence[Part]) -> Say:

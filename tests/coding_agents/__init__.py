@@ -7,11 +7,11 @@
         claude.compact(session)
 
 A `Machine` is a home folder, a repository, `daypack` on PATH and nothing of the machine that runs the tests. A `Story`
-has the model's replies. `wire` reads what an agent sent, in any of the three APIs.
+has the model's replies. `wire` reads what an agent sent, in any of the four APIs.
 """
 
 from coding_agents.machine import Machine, eventually
-from coding_agents.programs import PROGRAMS, Claude, Codex, Copilot, OpenCode, Program, Qwen, installed
+from coding_agents.programs import PROGRAMS, Claude, Codex, Copilot, Gemini, OpenCode, Program, Qwen, installed
 from coding_agents.story import Story
 from coding_agents.wire import Part, offered_tools, read_parts
 
@@ -20,6 +20,7 @@ __all__ = [
     "Claude",
     "Codex",
     "Copilot",
+    "Gemini",
     "Machine",
     "OpenCode",
     "Part",

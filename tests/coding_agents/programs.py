@@ -1,4 +1,4 @@
-"""Claude Code, Codex, Copilot CLI and Qwen Code: how each is configured, installed into, asked and compacted."""
+"""The coding agents: how each is configured, installed into, asked and compacted."""
 
 import json
 from collections.abc import Mapping
@@ -17,6 +17,13 @@ from tools.agents import VERSIONS, missing
 _PLUGIN = "mcp__plugin_daypack_daypack"
 _ALLOWED = f"Bash Agent Write {_PLUGIN}"
 CODEX_MODEL = "gpt-5.5"  # a model that Codex knows: with an unknown one it defers no tools
+LOOK_AGAIN, LOOKED = "Take another look.", "I took it."
+GEMINI_MODEL = "gemini-2.5-pro"
+GEMINI_SETTINGS: Mapping[str, Any] = {
+    "security": {"auth": {"selectedType": "gemini-api-key"}},
+    "general": {"enableAutoUpdate": False},
+    "privacy": {"usageStatisticsEnabled": False},
+}
 _CODEX_CONFIG = """model = "{model}"
 model_provider = "scripted"
 approval_policy = "never"
@@ -261,6 +268,47 @@ class Qwen(Program):
         return self._only(f".qwen/projects/*/chats/{session}.jsonl")
 
 
+class Gemini(Program):
+    name = "gemini"
+    package = "@google/gemini-cli"
+    command = "gemini"
+
+    def connect(self) -> Mapping[str, str]:
+        settings = self.machine.home / ".gemini" / "settings.json"
+        if not settings.exists():
+            settings.parent.mkdir(exist_ok=True)
+            settings.write_text(json.dumps(GEMINI_SETTINGS, indent=2), encoding="utf-8")
+        return {"GOOGLE_GEMINI_BASE_URL": self.machine.endpoint.url, "GEMINI_API_KEY": "none"}
+
+    def ask(self, prompt: str, session: str = "", *, cwd: Path | None = None) -> str:
+        return self._print(prompt, *(("--resume", session) if session else ()), cwd=cwd)
+
+    def _print(self, prompt: str, *options: str, cwd: Path | None = None) -> str:
+        given = ("-m", GEMINI_MODEL, "--skip-trust", "--yolo", "--output-format", "json")
+        out = self.run(*given, *options, "-p", prompt, cwd=cwd)
+        return json.loads(out[out.index("{") :])["session_id"]
+
+    def compact(self, session: str, then: str = "") -> None:
+        """Let it compact within a turn in which the model must look again, as it does near the limit; send a prompt."""
+        settings = self.machine.home / ".gemini" / "settings.json"
+        before = settings.read_text(encoding="utf-8")
+        settings.write_text(json.dumps({**json.loads(before), "model": {"compressionThreshold": 0.001}}))
+        self.ask(LOOK_AGAIN, session)
+        settings.write_text(before)
+        self.machine.wait_for(self.agent, session, LOOKED)
+        if then:
+            self.ask(then, session)
+
+    def shell(self, command: str) -> Call:
+        return Call("run_shell_command", {"command": command})
+
+    def memory_tool(self, name: str, arguments: Mapping[str, Any]) -> Call:
+        return Call(f"mcp_daypack_{name}", arguments)
+
+    def transcript(self, session: str) -> Path:
+        return self._only(f".gemini/tmp/*/chats/session-*-{session[:8]}.jsonl")
+
+
 class OpenCode(Program):
     name = "opencode"
     package = "opencode-ai"
@@ -320,4 +368,4 @@ def installed(kind: type[AProgram], machine: Machine) -> AProgram:
     return kind(machine)
 
 
-PROGRAMS: tuple[type[Program], ...] = (Claude, Codex, Copilot, Qwen, OpenCode)
+PROGRAMS: tuple[type[Program], ...] = (Claude, Codex, Copilot, Qwen, Gemini, OpenCode)

@@ -11,11 +11,15 @@ from coding_agents.wire import Part, read_parts
 _SUMMARISE = (
     "Your task is to create a detailed summary",
     "CONTEXT CHECKPOINT COMPACTION",
+    "Then, generate the updated <state_snapshot>",
+    "Critically evaluate the <state_snapshot>",
     "You are a context summarization agent",
 )
 _TITLE = "You are a title generator"
 # Texts in the place of a user that no user wrote.
-_OF_THE_PROGRAM = re.compile(r"\s*<(system-reminder|qwen:|environment_context|local-command|command-name|task-notif)")
+_OF_THE_PROGRAM = re.compile(
+    r"\s*<(system-reminder|qwen:|environment_context|local-command|command-name|task-notif|hook_context|session_context)"
+)
 
 
 Reply = Step | Callable[[Sequence[Part]], Step]

@@ -1,4 +1,7 @@
-"""Requests of coding agents: their messages and tools, read alike from Anthropic messages, responses and chat."""
+"""Requests of coding agents: their messages and tools, read alike from all APIs.
+
+These are Anthropic's messages, OpenAI's responses and chat completions, and Google's generateContent.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -22,7 +25,10 @@ class Part(NamedTuple):
 
 def read_parts(body: Mapping[str, Any]) -> list[Part]:
     """Return everything that a request says, in order; the system prompt comes first."""
-    parts = [Part("system", text) for text in read_texts(body.get("system", body.get("instructions")))]
+    system = body.get("system", body.get("instructions", body.get("systemInstruction", {}).get("parts")))
+    parts = [Part("system", text) for text in read_texts(system)]
+    for content in body.get("contents", ()):
+        parts += _google_content(content)
     for message in body.get("messages", body.get("input", ())):
         parts += _message(message)
     return parts
@@ -34,10 +40,25 @@ def offered_tools(body: Mapping[str, Any]) -> list[str]:
     for tool in body.get("tools", ()):
         if tool.get("defer_loading"):
             continue
+        if "functionDeclarations" in tool:
+            names += [function["name"] for function in tool["functionDeclarations"]]
+            continue
         name = tool.get("name") or tool.get("function", tool).get("name") or tool["type"]
         inner = [each["name"] for each in tool.get("tools", ()) if not each.get("defer_loading")]
         names += [f"{name}.{each}" for each in inner] or [name]
     return names
+
+
+def _google_content(content: Mapping[str, Any]) -> Iterator[Part]:
+    role: Role = "assistant" if content.get("role") == "model" else "user"
+    for part in content["parts"]:
+        if call := part.get("functionCall"):
+            yield Part("assistant", sorted_arguments(call.get("args", {})), call["name"])
+        elif answer := part.get("functionResponse"):
+            response = answer["response"]
+            yield Part("tool", str(response.get("output", response.get("error", response))))
+        elif (text := part.get("text")) and not part.get("thought"):
+            yield Part(role, text)
 
 
 def _message(message: Mapping[str, Any]) -> Iterator[Part]:

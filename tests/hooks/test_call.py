@@ -26,6 +26,13 @@ def test_input_that_is_no_event_is_refused(data: bytes) -> None:
         read_call("codex", data)
 
 
+@pytest.mark.parametrize(("own", "event"), [(b"BeforeAgent", "UserPromptSubmit"), (b"AfterAgent", "Stop")])
+def test_events_of_gemini_are_called_as_those_of_the_others(own: bytes, event: str) -> None:
+    data = PROMPT.replace(b"UserPromptSubmit", own)
+    assert read_call("gemini", data).event == event
+    assert read_call("claude", data).event == own.decode()
+
+
 def test_a_field_of_another_type_counts_as_missing() -> None:
     call = read_call("qwen", PROMPT.replace(b'"Which port?"', b"7"))
     assert call.prompt == ""

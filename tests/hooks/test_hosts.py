@@ -14,6 +14,7 @@ CLAUDE = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "s-1", "CLAUDE_PROJECT_DI
 CODEX = {"PLUGIN_ROOT": "/p", "PLUGIN_DATA": "/d", "CLAUDE_PLUGIN_ROOT": "/p", "CODEX_MANAGED_BY_NPM": "1"}
 COPILOT = {"COPILOT_CLI": "1", "PLUGIN_ROOT": "/p", "CLAUDE_PLUGIN_ROOT": "/p", "CLAUDE_PROJECT_DIR": "/w"}
 QWEN = {"QWEN_CODE_SESSION_ID": "s-1", "QWEN_PROJECT_DIR": "/w", "CLAUDE_PROJECT_DIR": "/w"}
+GEMINI = {"GEMINI_SESSION_ID": "s-1", "GEMINI_PROJECT_DIR": "/w", "CLAUDE_PROJECT_DIR": "/w", "GEMINI_CLI": "1"}
 SHELL_OF_CLAUDE = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "another"}
 
 
@@ -24,9 +25,13 @@ SHELL_OF_CLAUDE = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "another"}
         (CODEX, "codex"),
         (COPILOT, "copilot"),
         (QWEN, "qwen"),
+        (GEMINI, "gemini"),
         (SHELL_OF_CLAUDE | CODEX, "codex"),
         (SHELL_OF_CLAUDE | COPILOT, "copilot"),
         (SHELL_OF_CLAUDE | QWEN, "qwen"),
+        (SHELL_OF_CLAUDE | GEMINI, "gemini"),
+        ({"GEMINI_CLI": "1"} | CLAUDE, "claude"),
+        ({"GEMINI_CLI": "1"} | CODEX, "codex"),
         ({"COPILOT_CLI": "1"} | CLAUDE, "claude"),
         ({"QWEN_CODE_SESSION_ID": "another", "COPILOT_CLI": "1"} | CLAUDE, "claude"),
     ],
@@ -36,7 +41,7 @@ def test_a_host_is_recognised_also_when_another_agent_started_it(environ: dict[s
 
 
 def test_an_unknown_environment_is_refused_with_the_names() -> None:
-    with pytest.raises(BadInput, match=r"daypack hook claude\|codex\|copilot\|qwen"):
+    with pytest.raises(BadInput, match=r"daypack hook claude\|codex\|copilot\|qwen\|gemini"):
         recognise({"session_id": "s-1"}, {"PATH": "/bin"})
 
 
@@ -58,6 +63,16 @@ def test_copilot_takes_context_at_the_top_and_shows_no_messages() -> None:
     assert decoded(host, "SessionStart", "Port 8080") == {"additionalContext": "Port 8080"}
     assert decoded(host, "SessionStart", "Port 8080", "a line") == {"additionalContext": "a line\n\nPort 8080"}
     assert decoded(host, "SessionStart", "", "a line") == {"additionalContext": "a line"}
+
+
+def test_gemini_takes_context_with_prompts_only_and_its_events_have_other_names() -> None:
+    host = HOSTS["gemini"]
+    nested = {"hookEventName": "BeforeAgent", "additionalContext": "Port 8080"}
+    assert decoded(host, "UserPromptSubmit", "Port 8080") == {"hookSpecificOutput": nested}
+    assert decoded(host, "SessionStart", "", "a line") == {"systemMessage": "a line"}
+    assert [event for event in ("SessionStart", "UserPromptSubmit", "PreCompact") if host.takes(event)] == [
+        "UserPromptSubmit"
+    ]
 
 
 def test_instructions_for_a_summary_are_text_for_claude_and_json_for_qwen() -> None:

@@ -14,7 +14,7 @@ from hooks.hook_process import HookProgram, event
 from daypack.hooks.main import MAX_INPUT_BYTES
 
 
-@pytest.mark.parametrize("name", ["claude", "claude-code", "codex", "copilot", "qwen"])
+@pytest.mark.parametrize("name", ["claude", "claude-code", "codex", "copilot", "qwen", "gemini"])
 def test_an_event_without_anything_to_add_prints_nothing(hook: HookProgram, name: str) -> None:
     assert hook(name, data=event("SessionStart", source="startup")) == (0, b"", b"", [])
 

@@ -15,14 +15,15 @@ import daypack
 ROOT = Path(__file__).parents[2]
 MARKETPLACE = ROOT / "src" / "daypack" / "hooks" / "plugin"
 PLUGIN = MARKETPLACE / "daypack"
+GEMINI = MARKETPLACE / "gemini"
 
 
 def read(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def hook_commands() -> dict[str, str]:
-    hooks = read(PLUGIN / "hooks" / "hooks.json")["hooks"]
+def hook_commands(folder: Path = PLUGIN) -> dict[str, str]:
+    hooks = read(folder / "hooks" / "hooks.json")["hooks"]
     return {event: group["hooks"][0]["command"] for event, groups in hooks.items() for group in groups}
 
 
@@ -50,6 +51,7 @@ def test_the_repository_and_the_shipped_folder_are_marketplaces_of_the_plug_in(f
 
 def test_the_plug_in_has_the_version_of_the_program() -> None:
     assert read(PLUGIN / ".claude-plugin" / "plugin.json")["version"] == daypack.__version__
+    assert read(GEMINI / "gemini-extension.json")["version"] == daypack.__version__
 
 
 def test_the_hooks_do_not_run_for_every_tool_call() -> None:
@@ -67,6 +69,23 @@ def test_a_hook_passes_the_input_to_daypack_else_to_uvx_else_is_silent(event: st
     assert run(command, tmp_path, "{}").stdout == "uvx daypack hook\n{}"
     write_program(tmp_path, "daypack")
     assert run(command, tmp_path, "{}").stdout == "daypack hook\n{}"
+
+
+def test_the_extension_of_gemini_names_the_host_and_says_nothing_on_standard_error(tmp_path: Path) -> None:
+    commands = hook_commands(GEMINI)
+    assert set(commands) == {"SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"}
+    write_program(tmp_path, "daypack")
+    for command in commands.values():
+        assert run(["sh", "-c", command], tmp_path, "{}").stdout == "daypack hook gemini\n{}"
+    (tmp_path / "daypack").write_text("#!/bin/sh\necho trouble >&2\nkill -SEGV $$\n")
+    done = run(["sh", "-c", commands["BeforeAgent"]], tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_timeouts_of_gemini_are_in_milliseconds_and_above_those_of_the_program() -> None:
+    hooks = read(GEMINI / "hooks" / "hooks.json")["hooks"]
+    timeouts = {event: group["hooks"][0]["timeout"] for event, [group] in hooks.items()}
+    assert timeouts == {"SessionStart": 10_000, "BeforeAgent": 5_000, "AfterAgent": 5_000, "SessionEnd": 3_000}
 
 
 @pytest.mark.parametrize("program", ["daypack", "uvx"])
@@ -89,7 +108,7 @@ def test_the_server_is_daypack_else_uvx_and_its_tools_are_loaded_at_once(tmp_pat
 
 
 def test_no_command_depends_on_variables_that_only_some_agents_expand() -> None:
-    texts = [path.read_text(encoding="utf-8") for path in PLUGIN.rglob("*.json")]
+    texts = [path.read_text(encoding="utf-8") for path in MARKETPLACE.rglob("*.json")]
     assert not [text for text in texts if "PLUGIN_ROOT" in text]
 
 

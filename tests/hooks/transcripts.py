@@ -99,6 +99,19 @@ def copilot_rows(session: str, cwd: str, said: str, injected: str, answered: str
     )
 
 
+def gemini_rows(session: str, cwd: str, said: str, injected: str, answered: str) -> str:
+    """Return the lines of a session of Gemini CLI: one prompt with what a hook added, and the answer."""
+    escaped = injected.replace("<", "&lt;").replace(">", "&gt;")
+    time = "2026-11-17T10:00:00.000Z"
+    asked = [{"text": said}, {"text": f"<hook_context>{escaped}</hook_context>"}]
+    rows: list[dict[str, Any]] = [
+        {"sessionId": session, "projectHash": "0", "startTime": time, "kind": "main", "directories": [cwd]},
+        {"id": "m-1", "timestamp": time, "type": "user", "content": asked},
+        {"id": "m-2", "timestamp": time, "type": "gemini", "content": answered, "thoughts": [], "model": "m"},
+    ]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
 def qwen_rows(session: str, cwd: str, said: str, injected: str, answered: str) -> str:
     """Return the lines of a session of Qwen Code: one prompt with what a hook added, and the answer."""
     added = f"<qwen:user-prompt-submit-context>\n{injected}\n</qwen:user-prompt-submit-context>"

@@ -62,6 +62,40 @@ def _qwen(kind: str, number: int, *parts: object, **fields: object) -> dict[str,
     return {**row, "provenance": "real_user", "message": {"role": role, "parts": [*parts]}, **fields}
 
 
+def _gemini(kind: str, number: int, content: object, **fields: object) -> dict[str, Any]:
+    return {"id": f"g{number}", "timestamp": TIME, "type": kind, "content": content, **fields}
+
+
+GEMINI: dict[str, Any] = {"sessionId": "s", "projectHash": "h", "startTime": TIME, "lastUpdated": TIME, "kind": "main"}
+GEMINI_CALL = {
+    "id": "c",
+    "name": "f",
+    "args": {"a": 1},
+    "status": "success",
+    "timestamp": TIME,
+    "resultDisplay": "x" * 80,
+    "result": [{"functionResponse": {"id": "c", "name": "f", "response": {"output": "x" * 80}}}],
+}
+GEMINI_MESSAGES = [
+    _gemini("user", 1, [{"text": "<hook_context>h</hook_context>\n\nHello."}], displayContent=[{"text": "Hello."}]),
+    _gemini(
+        "gemini",
+        2,
+        "I look.",
+        thoughts=[{"subject": "S", "description": "D", "timestamp": TIME}],
+        tokens={"input": 10, "output": 2, "cached": 3, "thoughts": 1, "tool": 0, "total": 13},
+        model="m",
+        toolCalls=[GEMINI_CALL],
+    ),
+    _gemini("user", 3, [{"functionResponse": {"id": "d", "name": "f", "response": {"error": "no"}}}]),
+    _gemini("user", 4, [{"text": "Look."}, {"inlineData": {"mimeType": "image/png", "data": PNG}}]),
+    _gemini(
+        "gemini", 5, [{"text": "Hm.", "thought": True}, {"functionCall": {"id": "e", "name": "f", "args": {"a": 1}}}]
+    ),
+    _gemini("error", 6, "It failed."),
+]
+
+
 def _tui(kind: str, **payload: object) -> dict[str, Any]:
     return {"ts": TIME, "dir": "to_tui", "kind": kind, "payload": payload}
 
@@ -133,6 +167,32 @@ TRANSCRIPTS: dict[str, tuple[str, str, Any]] = {
             _copilot("user.message", 9, content="Again."),
         ],
     ),
+    "gemini": (
+        "jsonl",
+        "gemini",
+        [
+            GEMINI,
+            {"$set": {"messages": [_gemini("user", 0, [{"text": "<session_context>c</session_context>"}])]}},
+            *GEMINI_MESSAGES,
+            {
+                "$set": {
+                    "messages": [
+                        _gemini("user", 7, [{"text": "<state_snapshot>s</state_snapshot>"}]),
+                        _gemini("gemini", 8, [{"text": "Got it. Thanks for the additional context!"}]),
+                        _gemini("user", 9, [{"text": "Look."}]),
+                    ],
+                    "lastUpdated": TIME,
+                }
+            },
+            _gemini("user", 10, "Again."),
+            {"$rewindTo": "g10"},
+            _gemini("user", 11, [{"text": "<session_context>c</session_context>"}]),
+            _gemini("gemini", 12, [{"text": "I look."}]),
+            {"$set": {"messages": [_gemini("user", 11, []), _gemini("gemini", 12, [])], "lastUpdated": TIME}},
+            _gemini("user", 13, [{"text": "More."}, "and more"]),
+        ],
+    ),
+    "gemini-document": ("json", "gemini", {**GEMINI, "messages": GEMINI_MESSAGES, "summary": "s"}),
     "qwen": (
         "jsonl",
         "qwen",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from scripted_endpoint import LoopbackServer
 
-from model_endpoint import chat, messages, responses
+from model_endpoint import chat, generate_content, messages, responses
 from model_endpoint.script import Fail, Say, Sent, Step
 
 _PATIENCE_SECONDS = 30
@@ -34,6 +34,12 @@ class Api(Protocol):
 
 
 _APIS: dict[str, Api] = {chat.PATH: chat, responses.PATH: responses, messages.PATH: messages}
+
+_KEY_HEADERS: tuple[tuple[Api, str], ...] = ((messages, "x-api-key"), (generate_content, "x-goog-api-key"))
+
+
+def _api_at(path: str) -> Api | None:
+    return generate_content if generate_content.METHOD.fullmatch(path) else _APIS.get(path)
 
 
 class Request(NamedTuple):
@@ -117,7 +123,7 @@ class ModelEndpoint:
         return number, (Say(step) if isinstance(step, str) else step).numbered(number)
 
     def _refusal(self, api: Api, request: Request) -> Fail | None:
-        if request.path not in _APIS:
+        if _api_at(request.path) is None:
             return self._refuse(Fail(404, f"unknown path {request.path}"))
         if problem := next(_check_headers(api, request.headers), None):
             return self._refuse(Fail(401, problem))
@@ -165,13 +171,16 @@ class _Connection(BaseHTTPRequestHandler):
         if request.path == messages.COUNT_PATH:
             self.send(200, json.dumps({"input_tokens": messages.tokens(request.body)}).encode())
             return
-        api = _APIS.get(request.path, chat)
+        if request.path.endswith(":countTokens"):
+            self.send(200, json.dumps(generate_content.count(request.body)).encode())
+            return
+        api = _api_at(request.path) or chat
         number, step = self.endpoint.reply(api, request)
         with suppress(OSError):  # the client may have disconnected
             if isinstance(step, Fail):
                 hint = {"retry-after-ms": str(step.retry_after_ms)} if step.status in _RETRIED else {}
                 self.send(step.status, json.dumps(api.error(step)).encode(), headers=hint)
-            elif request.body.get("stream"):
+            elif request.body.get("stream") or request.path.endswith(":streamGenerateContent"):
                 self.stream(self.endpoint.parts(step, api, api.events(step, request.body, number)))
             else:
                 body = json.dumps(api.whole(step, request.body, number)).encode()
@@ -212,7 +221,6 @@ def _check_headers(api: Api, headers: Mapping[str, str]) -> Iterator[str]:
         yield "content-type: must be application/json"
     if api is messages and not headers.get("anthropic-version"):
         yield "anthropic-version: header is required"
-    if not headers.get("authorization", "").startswith("Bearer ") and not (
-        api is messages and headers.get("x-api-key")
-    ):
+    has_key = any(api is owner and headers.get(name) for owner, name in _KEY_HEADERS)
+    if not headers.get("authorization", "").startswith("Bearer ") and not has_key:
         yield "You didn't provide an API key."

@@ -16,7 +16,13 @@ from daypack.types.history import Event
 
 LATEST = "latest"
 NONE = "–"
-PROGRAMS = {"claude-code": "Claude Code", "codex": "Codex", "copilot": "Copilot", "qwen": "Qwen Code"}
+PROGRAMS = {
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "copilot": "Copilot",
+    "qwen": "Qwen Code",
+    "gemini": "Gemini CLI",
+}
 _CAUSES = {
     "compaction": "compacted",
     "model": "model changed",

@@ -40,6 +40,7 @@ _NEXT: dict[HostName, str] = {
     "codex": "restart it, open /hooks once and trust the hooks of daypack",
     "copilot": "restart it",
     "qwen": "restart it",
+    "gemini": "restart it; in a folder that Gemini CLI does not trust yet, trust it when asked",
     "hermes": "restart it; `hermes plugins list` shows daypack",
     "opencode": "restart it",
 }

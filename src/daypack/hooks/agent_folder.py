@@ -1,7 +1,7 @@
 """The folder that a coding agent works in, for an MCP server that the agent started.
 
-Claude Code, Codex and Qwen Code start servers in that folder. Copilot CLI starts them in the folder of the plug-in and
-gives the id of the session, of which it keeps a file:
+Claude Code, Codex, Qwen Code and Gemini CLI start servers in that folder. Copilot CLI starts them in the folder of the
+plug-in and gives the id of the session, of which it keeps a file:
 
 <COPILOT_HOME>/session-state/<id>/workspace.yaml   cwd: /src/app
 """

@@ -11,16 +11,19 @@ from msgspec import Struct
 
 from daypack.errors import BadInput
 
-HostName = Literal["claude", "codex", "copilot", "qwen", "hermes", "opencode"]
+HostName = Literal["claude", "codex", "copilot", "qwen", "gemini", "hermes", "opencode"]
 AGENTS: dict[HostName, str] = {
     "claude": "claude-code",
     "codex": "codex",
     "copilot": "copilot",
     "qwen": "qwen",
+    "gemini": "gemini",
     "hermes": "hermes",
     "opencode": "opencode",
 }
 """The agent under whose name the sessions of a host are stored."""
+OWN_EVENTS: dict[HostName, dict[str, str]] = {"gemini": {"UserPromptSubmit": "BeforeAgent", "Stop": "AfterAgent"}}
+"""The words of hosts that have other names for some events."""
 _SOURCES = {"new": "startup"}  # Copilot's word
 
 
@@ -70,7 +73,7 @@ def call_of(host: HostName, fields: Mapping[str, Any]) -> HookCall:
     source = _text(fields, "source")
     return HookCall(
         host=host,
-        event=event,
+        event=next((ours for ours, own in OWN_EVENTS.get(host, {}).items() if own == event), event),
         session=session,
         cwd=cwd,
         transcript=_text(fields, "transcript_path"),

@@ -35,8 +35,11 @@ def before_compaction(call: HookCall, home: Home) -> str | None:
 def after_compaction(call: HookCall, home: Home) -> Injection | None:
     """Return the rules and the working state of a session whose host has compacted; None if there is nothing."""
     recap = _newest_recap(call, home)
-    if recap is None:
-        return None
+    return show_recap(call, recap) if recap else None
+
+
+def show_recap(call: HookCall, recap: Recap) -> Injection | None:
+    """Return what a recap says after a compaction; None if that is nothing."""
     rules = _show_rules(call, recap, Room(call, MAX_TOKENS))
     opening = (
         f"Read by daypack from messages 1 to {recap.through:,} of this session; quoted, no instructions. "

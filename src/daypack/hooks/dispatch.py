@@ -44,13 +44,22 @@ def _inject(call: HookCall, home: Home) -> str:
     """Return the text for the window, and record it before it is printed: what is in a window must be known."""
     from daypack.hooks.state import SessionState  # noqa: PLC0415
 
-    state = SessionState(home, call.agent, call.session)
-    state.begin(call)
-    injected = state.injected()
-    injection = _say(call, home, injected)
-    if injection is None or (injection.items and injected.issuperset(injection.items)):
+    state, host = SessionState(home, call.agent, call.session), HOSTS[call.host]
+    if host.only_prompts and call.event == "SessionStart":
+        state.begin_late(call)
         return ""
-    host = HOSTS[call.host]
+    if host.only_prompts and call.event == "UserPromptSubmit":
+        from daypack.hooks.late import on_late_prompt  # noqa: PLC0415
+
+        injection = on_late_prompt(call, home, state)
+    else:
+        state.begin(call)
+        injected = state.injected()
+        injection = _say(call, home, injected)
+        if injection and injection.items and injected.issuperset(injection.items):
+            return ""
+    if injection is None:
+        return ""
     if not host.fits(call.event, injection.text):
         length, limit = host.length(injection.text), host.limit(call.event)
         raise BadInput(f"the text has {length:,}, the limit is {limit:,}", operation="inject", place=call.host)

@@ -1,8 +1,13 @@
 """The coding agents: how each is recognised, which answers it takes, and how long they may be.
 
-Measured with Claude Code 2.1.325, Codex 0.166.0, Copilot CLI 1.0.102 and Qwen Code 0.24.4. Claude Code replaces a text
-of more than 10,000 UTF-16 units by a preview, Codex cuts one of more than 10,000 bytes in the middle; both limits here
-leave room. The other two took 140,000 characters; they get what Claude Code gets, because more helps no model.
+Measured with Claude Code 2.1.325, Codex 0.166.0, Copilot CLI 1.0.102, Qwen Code 0.24.4 and Gemini CLI 0.61.0. Claude
+Code replaces a text of more than 10,000 UTF-16 units by a preview, Codex cuts one of more than 10,000 bytes in the
+middle; both limits here leave room. The others took 140,000 characters; they get what Claude Code gets, because more
+helps no model.
+
+Gemini CLI takes texts with prompts only, as `only_prompts` says. When a session starts without a terminal, it puts the
+text of a hook before the user's first prompt, and a resumed session loses both. No event says that it has compacted:
+PreCompress comes before every request, whether there is anything to compress or not.
 """
 
 from collections.abc import Mapping
@@ -12,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from daypack.errors import BadInput
-from daypack.hooks.call import HostName
+from daypack.hooks.call import OWN_EVENTS, HostName
 
 NAMES: dict[str, HostName] = {
     "claude": "claude",
@@ -20,11 +25,13 @@ NAMES: dict[str, HostName] = {
     "codex": "codex",
     "copilot": "copilot",
     "qwen": "qwen",
+    "gemini": "gemini",
     "opencode": "opencode",
 }
 """What `daypack hook` accepts as the name of a host."""
 _CONTEXT = frozenset({"SessionStart", "UserPromptSubmit"})
 _BEFORE_TOOLS = _CONTEXT | {"PreToolUse"}  # Qwen Code runs that hook and drops its text
+_THREE_TEXTS = 20_000  # of a start, a compaction and a prompt, in one
 _QWEN_COMPACTION_LENGTH = 3_900  # it keeps 4,000 characters of what hooks add to the summary's instructions
 
 
@@ -38,6 +45,7 @@ class Host(Struct, frozen=True, kw_only=True):
     context_events: frozenset[str] = _CONTEXT
     text_events: frozenset[str] = frozenset()
     is_flat: bool = False  # the key is at the top, not in hookSpecificOutput
+    only_prompts: bool = False  # a prompt carries what belongs to a start, and what follows a compaction
     has_messages: bool = True  # shows a `systemMessage` to the user
     unit: Literal["utf-8", "utf-16-le"] = "utf-16-le"
     max_length: int = 9_500
@@ -70,7 +78,8 @@ class Host(Struct, frozen=True, kw_only=True):
         if text and self.is_flat:
             fields["additionalContext"] = text
         elif text:
-            fields["hookSpecificOutput"] = {"hookEventName": event, "additionalContext": text}
+            own = OWN_EVENTS.get(self.name, {}).get(event, event)
+            fields["hookSpecificOutput"] = {"hookEventName": own, "additionalContext": text}
         return msgspec.json.encode(fields) if fields else b""
 
 
@@ -83,11 +92,18 @@ HOSTS: dict[HostName, Host] = {
         context_events=_CONTEXT | {"PreCompact"},
         shorter={"PreCompact": _QWEN_COMPACTION_LENGTH},
     ),
+    "gemini": Host(
+        name="gemini", context_events=frozenset({"UserPromptSubmit"}), only_prompts=True, max_length=_THREE_TEXTS
+    ),
     # Its plug-in adds the texts to the messages itself.
     "opencode": Host(name="opencode", context_events=frozenset(), text_events=_CONTEXT | {"PreCompact"}),
 }
 # Variables that hold the id of the session for which the hook runs.
-_SESSION_VARIABLES: dict[str, HostName] = {"CLAUDE_CODE_SESSION_ID": "claude", "QWEN_CODE_SESSION_ID": "qwen"}
+_SESSION_VARIABLES: dict[str, HostName] = {
+    "CLAUDE_CODE_SESSION_ID": "claude",
+    "QWEN_CODE_SESSION_ID": "qwen",
+    "GEMINI_SESSION_ID": "gemini",
+}
 # Variables that are there; the first that is decides. Copilot and Codex both set PLUGIN_ROOT, all but Codex
 # set CLAUDE_PROJECT_DIR.
 _VARIABLES: dict[str, HostName] = {
@@ -96,6 +112,7 @@ _VARIABLES: dict[str, HostName] = {
     "PLUGIN_ROOT": "codex",
     "QWEN_PROJECT_DIR": "qwen",
     "QWEN_CODE_SESSION_ID": "qwen",
+    "GEMINI_PROJECT_DIR": "gemini",
     "CLAUDE_PROJECT_DIR": "claude",
     "CLAUDE_CODE_SESSION_ID": "claude",
     "CLAUDECODE": "claude",

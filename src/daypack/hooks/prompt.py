@@ -46,7 +46,7 @@ _LEAST_WEIGHT = 2.0  # of a prompt's words: two of them, or a name
 _EXCERPT_CHARS = 600
 _COMMAND = re.compile(r"/[A-Za-z][\w:-]{0,60}(?:\s|\Z)")
 # What editors and agents add to a prompt.
-_ADDED = r"ide_\w{1,60}|system-reminder|system_reminder|environment_context"
+_ADDED = r"ide_\w{1,60}|system-reminder|system_reminder|environment_context|hook_context"
 _ADDED_OPEN = re.compile(rf"<({_ADDED})\b[^<>]{{0,200}}>")
 _ADDED_CLOSE = re.compile(rf"</({_ADDED})>")
 # What agents send as a prompt in the user's name: the end of a sub-agent, the output of a local command.

@@ -97,6 +97,20 @@ class SessionState:
             begun = window[0].event == "PreCompact" and all(record.source != "compact" for record in window)
             self._injected.append(_now(call, begins=not (begun and call.source == "compact")))
 
+    def begin_late(self, call: HookCall, item: str = "") -> None:
+        """Record a start whose text the next prompt carries, or a compaction that was found with a prompt: `item`."""
+        begins = bool(item) or call.source in _NEW_WINDOWS
+        self._injected.append(_now(call, begins=begins, items=(item,) if item else ()))
+
+    def take_start(self, call: HookCall) -> str:
+        """Return the source of the start whose text this prompt carries; "" if a prompt before carried it."""
+        window = _of_window(self._injected.read())
+        newest = next((record for record in reversed(window) if record.event in ("SessionStart", call.event)), None)
+        if newest is None or newest.event == call.event:
+            return ""
+        self._injected.append(_now(call))
+        return newest.source
+
     def record(self, call: HookCall, injection: Injection) -> None:
         """Record what is injected now."""
         items, digests = injection.items, digests_in(injection.text)

@@ -14,6 +14,7 @@ from daypack.importers.readers import (
     codex,
     codex_tui_log,
     copilot,
+    gemini,
     openai_chat,
     opencode,
     openhands,
@@ -63,11 +64,14 @@ def detect_formats(sample: Sample) -> dict[str, int]:
         claude_code.FORMAT: lambda row: claude_code.is_row(row) and not qwen.is_row(row),
         codex.FORMAT: lambda row: codex.is_row(row) or codex_tui_log.is_row(row),
         copilot.FORMAT: copilot.is_row,
+        gemini.FORMAT: gemini.is_row,
         qwen.FORMAT: qwen.is_row,
     }
     counts = {name: sum(map(matches, sample.rows)) for name, matches in detectors.items()}
     if found := {name: count for name, count in counts.items() if count}:
         return found
+    if gemini.is_document(sample.document):
+        return {gemini.FORMAT: 1}
     if swe_agent.is_document(sample.document):
         return {swe_agent.FORMAT: 1}
     values = [row.value for row in sample.rows] or [sample.document]

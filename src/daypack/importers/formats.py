@@ -17,6 +17,8 @@ from daypack.importers.readers import (
     codex_threads,
     codex_tui_log,
     copilot,
+    gemini,
+    gemini_files,
     openai_chat,
     opencode,
     openhands,
@@ -136,8 +138,39 @@ def find_parent(path: str) -> str | None:
     """Return the transcript of the session that a sub-agent's transcript belongs to; None if there is none."""
     folder = claude_code.session_folder(path)
     if folder is None:
-        return codex_threads.find_session(path)
+        return gemini_files.main_file(path) or codex_threads.find_session(path)
     return next((main for main in (f"{folder}.jsonl", qwen.main_file(path)) if os.path.isfile(main)), None)
+
+
+def _gemini(sample: Sample, session: str | None) -> Iterator[Transcript]:
+    document = sample.document if gemini.is_document(sample.document) else None
+    rows = gemini.rows_of(document) if document else []
+    if rows:
+        sample = sample._replace(rows=tuple(parse_row(*row) for row in enumerate(rows[:HEAD_LINES], 1)))
+    elif not gemini.is_begun(sample.rows) and len(sample.rows) < HEAD_LINES:
+        return
+    name, agent = gemini_files.session_id(sample.path, sample.rows)
+    transcript = _gemini_transcript(sample, (name, agent), safe_name(session or name))
+    if rows:
+        transcript = transcript._replace(lines=MemoryLines(rows))
+    folder = gemini_files.sub_agents_folder(sample.path, name)
+    yield transcript._replace(sub_agents=() if agent else tuple(_sub_agents(folder)))
+    if extra := gemini.extra_rows_of(document):
+        yield _extra_rows(transcript.origin, transcript.session, extra)
+
+
+def _gemini_transcript(sample: Sample, ids: tuple[str, str], parent: str) -> Transcript:
+    name, agent = ids
+    source = f"{gemini.FORMAT}:{name}/{agent}" if agent else f"{gemini.FORMAT}:{name}"
+    return Transcript(
+        Origin(gemini.FORMAT, sample.path, source, has_row_ids=True),
+        child_session_name(parent, agent) if agent else parent,
+        FileLines(sample.path),
+        partial(gemini.Gemini, agent=agent),
+        gemini.first_model(sample.rows),
+        gemini_files.find_cwd(sample.path, agent, sample.rows),
+        (parent, safe_name(agent)) if agent else None,
+    )
 
 
 def _qwen(sample: Sample, session: str | None) -> Iterator[Transcript]:
@@ -319,6 +352,7 @@ FORMATS = {
     codex.FORMAT: Format((".jsonl", ".jsonl.zst"), _codex, "codex"),
     openai_chat.FORMAT: Format((".jsonl", ".json"), _openai, DEFAULT_AGENT),
     copilot.FORMAT: Format((".jsonl",), _copilot, "copilot"),
+    gemini.FORMAT: Format((".jsonl", ".json"), _gemini, "gemini"),
     opencode.FORMAT: Format((".db", ".json"), _opencode, "opencode"),
     qwen.FORMAT: Format((".jsonl",), _qwen, "qwen"),
     swe_agent.FORMAT: Format((".traj",), _swe_agent, "swe-agent"),
@@ -328,6 +362,7 @@ FORMATS = {
 _WITH_SUB_AGENTS = {
     claude_code.FORMAT: (claude_code.session_id, _claude_transcript),
     codex.FORMAT: (codex.session_id, _codex_transcript),
+    gemini.FORMAT: (gemini_files.session_id, _gemini_transcript),
     qwen.FORMAT: (qwen.session_id, _qwen_transcript),
 }
 ENDINGS = tuple(sorted({ending for each in FORMATS.values() for ending in each.endings}))

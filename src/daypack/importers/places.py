@@ -87,6 +87,13 @@ PLACES: dict[str, Place] = {
         (Folder("XDG_DATA_HOME", ".local/share/opencode", "opencode"),),
     ),
     "qwen": Place("Qwen Code", "qwen", "qwen", Folder("QWEN_HOME", ".qwen"), ("projects/*/chats/*.jsonl",)),
+    "gemini": Place(
+        "Gemini CLI",
+        "gemini",
+        "gemini",
+        Folder("GEMINI_CLI_HOME", ".gemini", ".gemini"),
+        ("tmp/*/chats/session-*.jsonl", "tmp/*/chats/session-*.json"),
+    ),
     "openhands": Place(
         "OpenHands", "openhands", "openhands", Folder("", ".openhands"), ("conversations/*/base_state.json",)
     ),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from hooks.hook_process import HookProgram, event
-from hooks.transcripts import ClaudeTranscript, codex_rows, copilot_rows, qwen_rows
+from hooks.transcripts import ClaudeTranscript, codex_rows, copilot_rows, gemini_rows, qwen_rows
 from memory.project.repositories import git, new_repository
 
 import daypack
@@ -309,16 +309,18 @@ def rows_of(host: HostName, session: str, cwd: str) -> str:
     if host == "codex":
         rows = (("developer", NOTE), ("user", PORT), ("developer", NOTE), ("assistant", answer))
         return codex_rows(session, cwd, *rows)
-    return (copilot_rows if host == "copilot" else qwen_rows)(session, cwd, PORT, NOTE, answer)
+    make = {"copilot": copilot_rows, "qwen": qwen_rows, "gemini": gemini_rows}[host]
+    return make(session, cwd, PORT, NOTE, answer)
 
 
-@pytest.mark.parametrize("host", ["codex", "copilot", "qwen"])
+@pytest.mark.parametrize("host", ["codex", "copilot", "qwen", "gemini"])
 def test_what_was_injected_into_other_agents_is_not_captured(project: Project, tmp_path: Path, host: HostName) -> None:
     session = "01a1ec02-02de-7ab3-90ba-116ce06a033c"
     paths = {
         "codex": tmp_path / f"rollout-2026-11-17T10-00-00-{session}.jsonl",
         "copilot": tmp_path / ".copilot" / "session-state" / session / "events.jsonl",
         "qwen": tmp_path / "chats" / f"{session}.jsonl",
+        "gemini": tmp_path / "tmp" / "shop" / "chats" / f"session-1-{session[:8]}.jsonl",
     }
     path = paths[host]
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,6 @@ def user(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
 @pytest.fixture
 def all_agents(user: UserHome) -> UserHome:
-    """A home with all four agents, none of which has been started."""
+    """A home with all agents, none of which has been started."""
     user.install(*PROGRAMS)
     return user

@@ -16,6 +16,7 @@ from daypack.hooks.setup.plugin_folder import SHIPPED, Program, render_plugin, t
 def test_without_anything_special_the_shipped_files_are_installed() -> None:
     files = render_plugin(Program(), HookSettings())
     assert files.pop("daypack/qwen-extension.json")
+    assert files.pop("gemini/skills/daypack/SKILL.md") == files["daypack/skills/daypack/SKILL.md"]
     for path, data in files.items():
         shipped = (Path(SHIPPED) / path).read_bytes()
         assert (json.loads(data) == json.loads(shipped)) if path.endswith(".json") else data == shipped, path

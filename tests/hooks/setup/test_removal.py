@@ -4,7 +4,7 @@ import json
 import tomllib
 
 import pytest
-from user_home import UserHome
+from user_home import PROGRAMS, UserHome
 
 SETTINGS = ".claude/settings.json"
 CONFIG = ".codex/config.toml"
@@ -216,7 +216,7 @@ def test_without_its_record_a_set_up_is_recognised_and_its_entries_are_removed(a
     all_agents.set_up()
     [record] = all_agents.folder.glob(".daypack/home/*/setup.json")
     record.unlink()
-    assert all_agents.set_up().stdout.count("already set up") == 4
+    assert all_agents.set_up().stdout.count("already set up") == len(PROGRAMS)
     assert all_agents.remove().returncode == 0
     left = b"".join(data for data in all_agents.tree(own=True).values() if isinstance(data, bytes))
     assert b"daypack" not in left

@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from user_home import UserHome
+from user_home import PROGRAMS, UserHome
 
 from daypack.files import atomic
 
@@ -92,13 +92,16 @@ def test_every_agent_gets_what_its_own_install_command_writes(all_agents: UserHo
     link = json.loads(all_agents.read(".qwen/extensions/daypack/.qwen-extension-install.json"))
     assert (link["source"], link["type"]) == (str(shared), "link")
     assert json.loads((shared / "qwen-extension.json").read_bytes())["mcpServers"].keys() == {"daypack"}
+    link = json.loads(all_agents.read(".gemini/extensions/daypack/.gemini-extension-install.json"))
+    assert link == {"source": f"{market}/gemini", "type": "link"}
+    assert json.loads((Path(link["source"]) / "gemini-extension.json").read_bytes())["name"] == "daypack"
 
 
 def test_a_second_set_up_changes_nothing(all_agents: UserHome) -> None:
     all_agents.set_up()
     before = all_agents.tree(own=True)
     done = all_agents.set_up()
-    assert done.stdout.count("already set up") == 4
+    assert done.stdout.count("already set up") == len(PROGRAMS)
     assert all_agents.tree(own=True) == before
 
 
@@ -107,7 +110,7 @@ def test_a_second_set_up_changes_nothing_after_the_agent_wrote_its_files_anew(al
     settings = {"model": "opus", **json.loads(all_agents.read(SETTINGS)), "theme": "dark"}
     all_agents.write(SETTINGS, json.dumps(settings))
     before = all_agents.tree(own=True)
-    assert all_agents.set_up().stdout.count("already set up") == 4
+    assert all_agents.set_up().stdout.count("already set up") == len(PROGRAMS)
     assert all_agents.tree(own=True) == before
 
 
@@ -115,10 +118,12 @@ def test_only_the_chosen_agents_are_set_up(all_agents: UserHome) -> None:
     all_agents.set_up("--agent", "claude-code, qwen")
     assert {name.partition("/")[0] for name in all_agents.tree()} == {".claude", ".qwen"}
     all_agents.set_up()
-    assert {name.partition("/")[0] for name in all_agents.tree()} == {".claude", ".qwen", ".codex", ".copilot"}
+    assert {name.partition("/")[0] for name in all_agents.tree()} == {
+        ".claude", ".qwen", ".codex", ".copilot", ".gemini"
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "problem"), [("gemini", "unknown agent"), ("codex", "Codex is not installed")])
+@pytest.mark.parametrize(("name", "problem"), [("cursor", "unknown agent"), ("codex", "Codex is not installed")])
 def test_an_agent_that_is_unknown_or_not_installed_is_named(user: UserHome, name: str, problem: str) -> None:
     user.install("claude")
     done = user.daypack("setup", "--yes", "--agent", f"claude,{name}")
@@ -128,12 +133,12 @@ def test_an_agent_that_is_unknown_or_not_installed_is_named(user: UserHome, name
 
 
 def test_folders_that_variables_name_are_used(user: UserHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    user.install("claude", "codex", "copilot", "qwen")
-    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME"):
+    user.install(*PROGRAMS)
+    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME", "GEMINI_CLI_HOME"):
         monkeypatch.setenv(variable, str(user.folder / variable.lower()))
     user.set_up()
     assert {name.partition("/")[0] for name in user.tree()} == {
-        "claude_config_dir", "codex_home", "copilot_home", "qwen_home",
+        "claude_config_dir", "codex_home", "copilot_home", "qwen_home", "gemini_cli_home",
     }  # fmt: skip
 
 
@@ -162,7 +167,7 @@ def test_a_file_that_cannot_be_changed_safely_is_named_and_the_other_agents_are_
     assert [
         path for path in all_agents.tree() if path.startswith(name.partition("/")[0]) and path.endswith("daypack")
     ] == []
-    assert done.stdout.count(": set up") == 3
+    assert done.stdout.count(": set up") == len(PROGRAMS) - 1
 
 
 def test_bytes_that_are_no_text_are_left_alone(all_agents: UserHome) -> None:
@@ -179,6 +184,7 @@ def test_bytes_that_are_no_text_are_left_alone(all_agents: UserHome) -> None:
         (".claude/plugins/known_marketplaces.json", '{"daypack": {"source": {"source": "directory", "path": "/x"}}}'),
         (CONFIG, '[marketplaces.daypack]\nsource_type = "git"\nsource = "https://example.org/a.git"\n'),
         (".qwen/extensions/daypack/.qwen-extension-install.json", '{"source": "/x", "type": "local"}'),
+        (".gemini/extensions/daypack/.gemini-extension-install.json", '{"source": "/x", "type": "local"}'),
     ],
 )
 def test_a_plug_in_from_another_source_is_not_installed_a_second_time(
@@ -316,7 +322,7 @@ def test_a_failure_half_way_leaves_everything_as_it_was(all_agents: UserHome, mo
     all_agents.write(CONFIG, "a = 1\n")
     before = all_agents.tree()
     publish = atomic.publish
-    for failing in range(1, 20):
+    for failing in range(1, 30):
         writes: list[str] = []
 
         def publish_some(path: str, data: bytes, writes: list[str] = writes, failing: int = failing) -> None:
@@ -333,9 +339,9 @@ def test_a_failure_half_way_leaves_everything_as_it_was(all_agents: UserHome, mo
         assert all_agents.tree() == before, failing
         assert not os.path.exists(plugin(all_agents)), failing
     else:
-        pytest.fail("the set-up has more than 20 writes")
+        pytest.fail("the set-up has more than 30 writes")
     assert failing > 10
-    assert all_agents.set_up().stdout.count("already set up") == 4
+    assert all_agents.set_up().stdout.count("already set up") == len(PROGRAMS)
 
 
 def test_a_set_up_that_was_killed_is_completed_or_taken_back(
@@ -350,7 +356,7 @@ def test_a_set_up_that_was_killed_is_completed_or_taken_back(
 
     def publish_some(path: str, data: bytes) -> None:
         writes.append(path)
-        if len(writes) == 8:
+        if len(writes) == 14:  # after the files of the plug-in
             raise Killed
         publish(path, data)
 
@@ -395,7 +401,7 @@ def test_set_ups_at_the_same_time_end_like_one(all_agents: UserHome) -> None:
     for process in processes:
         out, _ = process.communicate(timeout=60)
         assert process.returncode == 0, out
-    assert all_agents.set_up().stdout.count("already set up") == 4
+    assert all_agents.set_up().stdout.count("already set up") == len(PROGRAMS)
     assert json.loads(all_agents.read(SETTINGS))["enabledPlugins"] == {"daypack@daypack": True}
     assert all_agents.remove().returncode == 0
     assert all_agents.tree() == before

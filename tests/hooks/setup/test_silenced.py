@@ -21,6 +21,18 @@ def test_an_agent_that_runs_no_hooks_is_named_with_its_file(tmp_path: Path, fold
     assert find_silenced(home, environ) == []
 
 
+@pytest.mark.parametrize("text", ['{"hooksConfig": {"enabled": false}}', '{"hooksConfig": {"disabled": ["daypack"]}}'])
+def test_gemini_with_hooks_that_are_switched_off_is_named_with_its_file(tmp_path: Path, text: str) -> None:
+    home, environ = find_home(tmp_path / "home"), {"HOME": str(tmp_path), "PATH": ""}
+    settings = tmp_path / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(text, encoding="utf-8")
+    [found] = find_silenced(home, environ)
+    assert (found.place, "Gemini CLI" in found.problem) == (str(settings), True)
+    settings.write_text('{"hooksConfig": {"enabled": true, "disabled": ["other"]}}', encoding="utf-8")
+    assert find_silenced(home, environ) == []
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -60,6 +60,7 @@ def write_recap(session: Session, project: Project | None, *, compacting: bool =
         return None
     known = read_recap(history.layout)
     left = _find_left(history, known, newest)
+    compacting = compacting or left.lost > (known.lost if known else 0)  # not every host says it before
     if known and (known.through, known.lost) == (newest, left.lost) and (known.whole or not compacting):
         recap = known
     else:

@@ -1,6 +1,6 @@
 """What makes the plug-in active in each agent: the entries and files that the agent's own install command writes.
 
-Measured with claude 2.1.197 and 2.1.325, codex 0.166.0, copilot 1.0.102 and qwen 0.24.4 in empty homes.
+Measured with claude 2.1.197 and 2.1.325, codex 0.166.0, copilot 1.0.102, qwen 0.24.4 and gemini 0.61.0 in empty homes.
 """
 
 import os
@@ -11,7 +11,7 @@ import msgspec
 
 from daypack.errors import BadConfig, DaypackError
 from daypack.hooks.call import HostName
-from daypack.hooks.setup import opencode
+from daypack.hooks.setup import gemini, opencode
 from daypack.hooks.setup.agents import Agent
 from daypack.hooks.setup.plugin_folder import MANIFEST, PLUGIN, plugin_version
 from daypack.hooks.setup.record import Format
@@ -86,6 +86,8 @@ def find_other_server(agent: Agent, existing: Existing) -> str:
         keys, format = ("mcpServers", SERVER), "json"  # noqa: A001 — the word of the record
     elif agent.host == "codex":
         path, keys, format = os.path.join(agent.folder, "config.toml"), ("mcp_servers", SERVER), "toml"  # noqa: A001
+    elif agent.host == "gemini":
+        path, keys, format = os.path.join(agent.folder, "settings.json"), ("mcpServers", SERVER), "jsonc"  # noqa: A001
     else:
         return ""
     try:
@@ -211,6 +213,11 @@ def _qwen(folder: str, source: Source, _: Existing) -> tuple[Part, ...]:
     return (Whole(os.path.join(folder, "extensions", PLUGIN, ".qwen-extension-install.json"), data, names_source=True),)
 
 
+def _gemini(folder: str, source: Source, _: Existing) -> tuple[Part, ...]:
+    path, data = gemini.link_file(folder, source.marketplace)
+    return (Whole(path, data, names_source=True),)
+
+
 def _opencode(folder: str, source: Source, _: Existing) -> tuple[Part, ...]:
     manifest = msgspec.json.decode(source.files[MANIFEST])
     server = opencode.server_entry(manifest["mcpServers"][PLUGIN]["args"])
@@ -227,5 +234,6 @@ _PARTS: dict[HostName, Callable[[str, Source, Existing], tuple[Part, ...]]] = {
     "codex": _codex,
     "copilot": _copilot,
     "qwen": _qwen,
+    "gemini": _gemini,
     "opencode": _opencode,
 }

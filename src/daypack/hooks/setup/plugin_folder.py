@@ -3,6 +3,9 @@
 <home>/plugin/.claude-plugin/marketplace.json
 <home>/plugin/opencode/daypack.js
 <home>/plugin/daypack/{.claude-plugin/plugin.json, hooks/hooks.json, skills/daypack/SKILL.md, qwen-extension.json}
+<home>/plugin/gemini/{gemini-extension.json, hooks/hooks.json, skills/daypack/SKILL.md}
+
+Gemini CLI has a folder of its own, because it looks for other events in a file of the same name.
 """
 
 import os
@@ -23,6 +26,10 @@ SHIPPED = os.path.join(os.path.dirname(os.path.dirname(__file__)), "plugin")
 _HOOKS = f"{PLUGIN}/hooks/hooks.json"
 MANIFEST = f"{PLUGIN}/.claude-plugin/plugin.json"
 _QWEN_MANIFEST = f"{PLUGIN}/qwen-extension.json"
+GEMINI = "gemini"  # the folder of its extension
+_GEMINI_HOOKS = f"{GEMINI}/hooks/hooks.json"
+_GEMINI_MANIFEST = f"{GEMINI}/gemini-extension.json"
+_SKILL = "skills/daypack/SKILL.md"
 _QWEN_FIELDS = ("name", "version", "description", "mcpServers")
 _SERVER = "mcp --with-hooks"
 _TOOL_SECONDS = 5
@@ -47,8 +54,16 @@ class Program(NamedTuple):
 
         Agents take any text for context, and stop at some exit codes.
         """
-        last = "" if self.words else "elif command -v uvx >/dev/null 2>&1; then uvx daypack hook; "
-        script = f'{self._exports}out=$({self._branches("hook")}; {last}fi) && printf %s "$out"; exit 0'
+        return self._hook("hook")
+
+    @property
+    def gemini_hook(self) -> str:
+        """The command of a hook of Gemini CLI, which would show what is on standard error."""
+        return self._hook("hook gemini", "exec 2>/dev/null; ")
+
+    def _hook(self, command: str, first: str = "") -> str:
+        last = "" if self.words else f"elif command -v uvx >/dev/null 2>&1; then uvx daypack {command}; "
+        script = f'{first}{self._exports}out=$({self._branches(command)}; {last}fi) && printf %s "$out"; exit 0'
         return f"sh -c {shlex.quote(script)}"
 
     @property
@@ -90,12 +105,8 @@ def this_program(home: Home, environ: Mapping[str, str]) -> Program:
 def render_plugin(program: Program, settings: HookSettings) -> dict[str, bytes]:
     """Return the files of the marketplace by their path in it, with those hooks of tool calls that the user wants."""
     files = {path: _read(path) for path in _shipped_paths()}
-    manifest = _parse(files[MANIFEST])
-    manifest["mcpServers"][PLUGIN]["args"] = ["-c", program.server]
-    hooks = _parse(files[_HOOKS])
-    for groups in hooks["hooks"].values():
-        for group in groups:
-            group["hooks"] = [{**hook, "command": program.hook} for hook in group["hooks"]]
+    manifest, extension = (_with_server(_parse(files[path]), program) for path in (MANIFEST, _GEMINI_MANIFEST))
+    hooks = _with_command(_parse(files[_HOOKS]), program.hook)
     hook = {"type": "command", "command": program.hook, "timeout": _TOOL_SECONDS}
     if settings.recall_before_edit:
         hooks["hooks"]["PreToolUse"] = [{"matcher": _EDITING_TOOLS, "hooks": [hook]}]
@@ -103,7 +114,27 @@ def render_plugin(program: Program, settings: HookSettings) -> dict[str, bytes]:
         hooks["hooks"]["PostToolUse"] = [{"hooks": [hook]}]
     files[SCRIPT] = render_script(files[SCRIPT], program.packer, dict(program.variables).get("DAYPACK_HOME", ""))
     qwen = {name: manifest[name] for name in _QWEN_FIELDS}
-    return {**files, MANIFEST: _dump(manifest), _HOOKS: _dump(hooks), _QWEN_MANIFEST: _dump(qwen)}
+    return {
+        **files,
+        MANIFEST: _dump(manifest),
+        _HOOKS: _dump(hooks),
+        _QWEN_MANIFEST: _dump(qwen),
+        _GEMINI_MANIFEST: _dump(extension),
+        _GEMINI_HOOKS: _dump(_with_command(_parse(files[_GEMINI_HOOKS]), program.gemini_hook)),
+        f"{GEMINI}/{_SKILL}": files[f"{PLUGIN}/{_SKILL}"],
+    }
+
+
+def _with_server(manifest: dict[str, Any], program: Program) -> dict[str, Any]:
+    manifest["mcpServers"][PLUGIN]["args"] = ["-c", program.server]
+    return manifest
+
+
+def _with_command(hooks: dict[str, Any], command: str) -> dict[str, Any]:
+    for groups in hooks["hooks"].values():
+        for group in groups:
+            group["hooks"] = [{**hook, "command": command} for hook in group["hooks"]]
+    return hooks
 
 
 def plugin_version() -> str:

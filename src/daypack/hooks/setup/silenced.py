@@ -9,6 +9,7 @@ from daypack.config import from_file
 from daypack.errors import DaypackError
 from daypack.history.layout import Home
 from daypack.hooks.settings import HookSettings, read_settings
+from daypack.hooks.setup import gemini
 from daypack.hooks.setup.agents import find_agents
 from daypack.types.names import did_you_mean, one_line
 
@@ -51,8 +52,10 @@ def _in_config(home: Home) -> Iterator[Silenced]:
 def _in_agents(environ: Mapping[str, str]) -> Iterator[Silenced]:
     for agent in find_agents(environ):
         path = os.path.join(agent.folder, "settings.json")
-        if agent.host in _SWITCHABLE and _read(path).get(_SWITCH) is True:
-            problem = f"{agent.title} runs no hooks: its settings have `{_SWITCH}`"
+        settings = _read(path)
+        found = [_SWITCH] if agent.host in _SWITCHABLE and settings.get(_SWITCH) is True else []
+        for switch in found or (gemini.find_switches(settings) if agent.host == "gemini" else ()):
+            problem = f"{agent.title} runs no hooks: its settings have `{switch}`"
             yield Silenced(path, problem, "remove that line; until then nothing is recorded there")
 
 

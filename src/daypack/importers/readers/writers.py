@@ -19,13 +19,14 @@ _TAGGED = re.compile(r"\s*<([A-Za-z][\w:-]{0,60})(?: [^<>]{0,400})?>(.*?)</\1>\s
 _COMMAND_TAGS = re.compile(r"command-\w+|local-command-\w+|bash-\w+|user_shell_command")
 _HARNESS_TAGS = re.compile(
     r"system[-_]reminder|ide_\w+|new-diagnostics|environment_context|user_instructions|turn_aborted|skill|"
-    r"current_datetime|permissions[\w-]*|skills_instructions|apps_instructions"
+    r"current_datetime|permissions[\w-]*|skills_instructions|apps_instructions|session_context"
 )
-_HOOK_TAGS = re.compile(r"[\w-]*-hook|user_prompt_submit_hook|qwen:[\w-]+-context")
+_HOOK_TAGS = re.compile(r"[\w-]*-hook|user_prompt_submit_hook|qwen:[\w-]+-context|hook_context")
 _AGENT_TAGS = re.compile(r"task-notification|teammate-message|cross-session-message|subagent_notification")
 _ARGUMENTS = "command-args"
 _MID_TURN = "mid_turn_user_message"  # Qwen Code: the user typed it while the agent worked
 _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]\n]*\]")
+_HOOK_CONTEXT = re.compile(r"\s*<hook_context>.*?</hook_context>\s*", re.DOTALL)  # Gemini CLI, before the prompt
 _AGENTS_FILE = "# AGENTS.md instructions"
 
 
@@ -126,6 +127,40 @@ def qwen_writer(fields: dict[str, Any], content: str | list[dict[str, Any]]) -> 
     if isinstance(content, str):
         return Written()
     return mark_parts(content, [_beside(part.get("text"), typed) for part in content])
+
+
+def gemini_writer(content: str | list[dict[str, Any]], typed: str, *, is_agent: bool) -> Written:
+    """Return who wrote a user row of Gemini CLI, and mark parts that the user did not write.
+
+    `typed` is what the user typed if that is recorded: other texts beside it are contents of files.
+    """
+    if is_agent:
+        return Written("agent")
+    texts = [content] if isinstance(content, str) else [str(part.get("text")) for part in content if "text" in part]
+    if typed and typed not in texts:
+        return Written("command", typed)
+    if isinstance(content, str):
+        return Written() if typed else tag_writer(content)
+    return mark_parts(content, [_beside(part.get("text"), typed) for part in content] if typed else None)
+
+
+def split_hook_context(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return parts in which the context of hooks is apart from the prompt that follows it in the same text."""
+    split: list[dict[str, Any]] = []
+    for part in parts:
+        text = part.get("text")
+        context = _HOOK_CONTEXT.match(text) if isinstance(text, str) and not part.get("thought") else None
+        if context and isinstance(text, str) and context.end() < len(text):
+            split += [{"text": context[0].strip()}, {**part, "text": text[context.end() :]}]
+        else:
+            split.append(part)
+    return split
+
+
+def without_hook_context(parts: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return parts without the context of hooks."""
+    split = split_hook_context([object_of(part) for part in parts])
+    return [part for part in split if not _HOOK_CONTEXT.fullmatch(str(part.get("text")))]
 
 
 def _beside(text: object, typed: str) -> Writer | None:
