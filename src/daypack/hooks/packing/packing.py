@@ -89,8 +89,8 @@ class Packer:
             raise
         packed = _plan(request, lane, turn)
         _check(request, lane, packed)
-        if not packed.head and not _differs(packed, lane.stored):
-            return None
+        if not _leaves_out(packed, lane.stored):
+            return None  # also if something could be added: results of sub-agents, which their calls returned
         return replace(packed, head=(*packed.head, _where(lane.session.name)))
 
     def _measure(self, request: PackRequest, lane: Lane, overhead: int) -> float:
@@ -160,6 +160,6 @@ def _check(request: PackRequest, lane: Lane, packed: Packed) -> None:
         raise BadInput(f"the pack lacks {', '.join(missing)}", operation="pack", place=request.session)
 
 
-def _differs(packed: Packed, stored: Sequence[str]) -> bool:
-    changed = any(message.outputs or message.after for message in packed.messages)
-    return changed or not set(stored) <= {message.id for message in packed.messages}
+def _leaves_out(packed: Packed, stored: Sequence[str]) -> bool:
+    shown = {message.id for message in packed.messages}
+    return any(message.outputs for message in packed.messages) or not shown.issuperset(stored)
