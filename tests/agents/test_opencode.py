@@ -161,7 +161,8 @@ def test_rules_and_what_was_asked_for_come_back_when_their_messages_left(told: T
 
 def test_opencode_has_everything_as_it_was_said(told: Told) -> None:
     outputs = [part["state"]["output"] for message in told.kept for part in message["parts"] if part["type"] == "tool"]
-    assert [output.count("\n") for output in outputs] == [110] * STEPS
+    assert len(outputs) >= STEPS  # an excerpt may repeat a question that the scripted model then answers again
+    assert {output.count("\n") for output in outputs} == {110}
     assert "daypack:" not in json.dumps(told.kept)
 
 
