@@ -1,5 +1,6 @@
 """Memory stores of other systems at known places, imported into memories."""
 
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -12,8 +13,10 @@ from importers.stores.conftest import build
 
 from daypack.history.layout import Home
 from daypack.importers.all_places.ledger import Ledger
+from daypack.importers.all_places.memory_stores import fill_memories
 from daypack.importers.all_places.new_files import Done, NewFiles
 from daypack.importers.all_places.scan import PlacesScanner
+from daypack.importers.stores.systems import open_store
 from daypack.memory.tools import Memories, open_memory
 
 
@@ -120,8 +123,68 @@ def test_a_note_of_basic_memory_is_imported_alone_and_again_when_it_changes(
     assert [done.entries for done in take_in(place, "basic-memory")] == [1, 1]
     with note.open("a") as file:
         file.write("- [place] The leaves are in the left cupboard\n")
+    os.utime(note, (4_000_000_000, 4_000_000_000))  # the time of each of its memories
     (done,) = take_in(place, "basic-memory")
     assert (done.entries, done.failure) == (1, None)
     ((title, texts),) = entries(memories).items()
     assert title == "basic-memory"
-    assert len(texts) == 3
+    assert texts == {
+        "coffee: The coffee needs water of 90 degrees #brewing",
+        "tea: The tea needs water of 90 degrees #brewing",
+        "tea: The leaves are in the left cupboard",
+    }
+
+
+def test_agents_and_projects_get_a_memory_each(tmp_path: Path, place: Home, memories: Memories) -> None:
+    blocks = [{"id": f"block-{n}", "label": "human", "value": f"Agent {n} helps Ada with boats"} for n in (1, 2)]
+    agents = [
+        {"id": f"agent-{n}", "name": name, "block_ids": [f"block-{n}"]} for n, name in ((1, "skipper"), (2, "cook"))
+    ]
+    path = tmp_path / "two.af"
+    path.write_text(json.dumps({"agents": agents, "blocks": blocks}))
+    fill_memories(place, open_store(str(path)))
+    assert entries(memories) == {
+        "Letta: skipper": {"human: Agent 1 helps Ada with boats"},
+        "Letta: cook": {"human: Agent 2 helps Ada with boats"},
+    }
+
+
+def test_stores_that_name_no_owner_are_kept_apart(tmp_path: Path, place: Home, memories: Memories) -> None:
+    for name in ("work", "home"):
+        graph = {"type": "entity", "name": "Ada", "entityType": "person", "observations": [f"Is at {name} on Mondays"]}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(graph) + "\n")
+        fill_memories(place, open_store(str(tmp_path / f"{name}.jsonl")))
+    assert entries(memories) == {
+        "MCP reference memory: work.jsonl": {"Ada: Is at work on Mondays"},
+        "MCP reference memory: home.jsonl": {"Ada: Is at home on Mondays"},
+    }
+
+
+@pytest.mark.parametrize("gap", ["\n\n", "\n", " ", ""])
+def test_a_long_text_is_split_and_nothing_of_it_is_lost(
+    tmp_path: Path, place: Home, memories: Memories, gap: str
+) -> None:
+    words = gap.join(f"Paragraph {number} über die Werft.".replace(" ", gap and " ") for number in range(2_000))
+    path = tmp_path / "one.af"
+    blocks = [{"id": "block-1", "label": "yard", "value": words}]
+    path.write_text(json.dumps({"agents": [{"id": "a", "name": "cook", "block_ids": ["block-1"]}], "blocks": blocks}))
+    first, again = fill_memories(place, open_store(str(path))), fill_memories(place, open_store(str(path)))
+    assert (first.refused, [filled.memories for filled in first.filled]) == ((), [1])
+    assert (again.entries, again.refused, again.filled[0].memories) == (0, (), 1)
+    page = memories.list_entries(first.filled[0].memory_id, 50).entries
+    texts = [entry.raw_entry for entry in reversed(page)]
+    assert len(texts) == first.entries > 1
+    assert all(text.startswith("yard: ") and len(text.encode()) <= 9_000 for text in texts)
+    assert "".join("".join(text.removeprefix("yard: ") for text in texts).split()) == "".join(words.split())
+    if gap:
+        assert all(text.endswith(".") for text in texts)
+
+
+def test_tags_and_times_that_cannot_be_stored_keep_no_memory_out(
+    tmp_path: Path, place: Home, memories: Memories
+) -> None:
+    path = tmp_path / "memories.json"
+    item = {"id": "1", "memory": "Ada sails", "user_id": "ada", "agent_id": "x\n" * 300, "created_at": "last spring"}
+    path.write_text(json.dumps([item | {"categories": ["a" * 100, " ", "b\nc", *map(str, range(50))]}]))
+    brought = fill_memories(place, open_store(str(path)))
+    assert (brought.refused, brought.entries) == ((), 1)

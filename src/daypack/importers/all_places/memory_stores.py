@@ -1,19 +1,24 @@
-"""Import the memory store of another system: one memory for each of its users, an entry for each of its memories.
+"""Import the memory store of another system: a memory for each of its owners, an entry for each memory that it keeps.
 
-What an import keeps is what `daypack audit` says. The client key of an entry is the id in the store with a digest of
-the text: importing again adds what is new or has changed. A memory that the user erased does not come back.
+What an import keeps is what `daypack audit` says. An entry is the text with its subject; a text above the limit of an
+entry is split between paragraphs. The client key of an entry is a digest of the id in the store and of the text:
+importing again adds what is new or has changed. A memory that the user erased does not come back.
 """
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from daypack.errors import BadInput, QuotaExceeded
 from daypack.history.layout import Home
 from daypack.importers.audit.keep import choose
-from daypack.importers.stores.records import StoredMemory
-from daypack.importers.stores.systems import open_store
+from daypack.importers.places import PLACES
+from daypack.importers.stores.records import Owner, StoredMemory, Unreadable
+from daypack.importers.stores.systems import Store, open_store
+from daypack.memory.limits import Limits
 from daypack.memory.store.port import NewDocument, NewMemory, join_id
+from daypack.memory.times import parse_time
 from daypack.memory.tools import Memories, open_memory
 from daypack.types.digest import digest_bytes
 from daypack.types.memory import DESCRIPTION_MAX_CHARS, PLACEHOLDER, TITLE_MAX_CHARS
@@ -24,7 +29,16 @@ MEMORY = "#memory"  # in the ledger, in the place of an agent
 _FOLDERS = ("mem0",)  # the store is a folder, and the file in it changes with every memory
 _ID_CHARS = 32
 _STEM_BYTES = 12
-_KEY_CHARS = 100
+_BREAKS = (re.compile(r"\n[ \t]*\n\s*"), re.compile(r"\n"), re.compile(r"(?<=[.!?。！？])\s*"), re.compile(r"\s"))
+
+
+class Filled(NamedTuple):
+    """A memory that a store has filled: how many of the store's memories are in it, and how many entries are new."""
+
+    memory_id: str
+    title: str
+    memories: int
+    new_entries: int
 
 
 class ImportedMemories(NamedTuple):
@@ -34,6 +48,9 @@ class ImportedMemories(NamedTuple):
     entries: int = 0
     erased: int = 0
     refused: tuple[str, ...] = ()  # why entries were refused
+    stored: int = 0  # memories in the store
+    filled: tuple[Filled, ...] = ()
+    unreadable: tuple[str, ...] = ()  # places in the store
 
 
 def import_store(home: Home, path: str, system: str, known: Sequence[str]) -> ImportedMemories:
@@ -41,41 +58,95 @@ def import_store(home: Home, path: str, system: str, known: Sequence[str]) -> Im
     store = open_store(path, system)
     if system in _FOLDERS:
         store = open_store(os.path.dirname(path), system)
-    stored = [record for record in store.read() if isinstance(record, StoredMemory)]
-    by_user: dict[str, list[StoredMemory]] = {}
+    return fill_memories(home, store, known)
+
+
+def fill_memories(home: Home, store: Store, known: Sequence[str] = ()) -> ImportedMemories:
+    """Import a store; `known` are the memories that it has brought before."""
+    records = list(store.read())
+    stored = [record for record in records if isinstance(record, StoredMemory)]
+    by_owner: dict[tuple[str, str], list[StoredMemory]] = {}
     for memory in choose(stored).memories:
-        by_user.setdefault(memory.owner.user, []).append(memory)
-    brought = ImportedMemories(tuple(known))
+        by_owner.setdefault(_owner(memory.owner), []).append(memory)
+    unreadable = tuple(f"{each.place}: {each.problem}" for each in records if isinstance(each, Unreadable))
+    brought = ImportedMemories(tuple(known), stored=len(stored), unreadable=unreadable)
     with open_memory(home=home.root, uid=home.uid, user=USER) as memories:
-        for user, of_user in sorted(by_user.items()):
-            memory_id = _id(system, user)
+        for owner, of_owner in sorted(by_owner.items()):
+            memory_id = _id(store, *owner)
             name = f"{MEMORY}/{memory_id}"
+            title = _title(store, owner[1])
             if not _is_there(memories, memory_id):
                 if name in known or _is_hidden(memories, memory_id):
                     brought = brought._replace(erased=brought.erased + 1)
                     continue
-                _create(memories, memory_id, f"{store.system.title}: {user}" if user else store.system.title, path)
-            entries, refused = _add(memories, memory_id, of_user)
-            names = tuple(dict.fromkeys((*brought.memories, name)))
-            brought = ImportedMemories(names, brought.entries + entries, brought.erased, (*brought.refused, *refused))
+                _create(memories, memory_id, title, store.path)
+            entries, refused = _add(memories, memory_id, of_owner)
+            filled = Filled(memory_id, one_line(title)[:TITLE_MAX_CHARS], len(of_owner) - len(refused), entries)
+            brought = brought._replace(
+                memories=tuple(dict.fromkeys((*brought.memories, name))),
+                entries=brought.entries + entries,
+                refused=(*brought.refused, *refused),
+                filled=(*brought.filled, filled),
+            )
     return brought
 
 
-def _add(memories: Memories, memory_id: str, of_user: Iterable[StoredMemory]) -> tuple[int, list[str]]:
+def _add(memories: Memories, memory_id: str, kept: Iterable[StoredMemory]) -> tuple[int, list[str]]:
     """Add the entries that are not there yet, the oldest first; return how many were, and why others were refused."""
     entries, refused = 0, list[str]()
-    for memory in sorted(of_user, key=lambda each: each.written_at):
-        about = {"at": memory.written_at or None, "author": memory.owner.agent or None, "tags": memory.tags}
-        key = f"{memory.id[:_KEY_CHARS]}:{digest_bytes(memory.text.encode())[-16:]}"
+    limits = memories.backend.limits
+    for memory in sorted(kept, key=lambda each: each.written_at):
+        about = _about(memory, limits)
         try:
-            added = memories.add_entry(memory_id, memory.text, about=about, client_key=key)
+            for text in _texts(memory, limits.entry_bytes):
+                key = digest_bytes(f"{memory.id}\0{text}".encode())
+                if memories.backend.store.find_key(USER, memory_id, key):
+                    continue  # its time or its tags may have changed: the entry keeps those of its first import
+                entries += not memories.add_entry(memory_id, text, about=about, client_key=key).replayed
         except QuotaExceeded:
             raise
         except BadInput as error:
             refused.append(f"{one_line(memory.id)}: {error.problem}")
-            continue
-        entries += not added.replayed
     return entries, refused
+
+
+def _about(memory: StoredMemory, limits: Limits) -> dict[str, Any]:
+    """Return the time, author and tags of an entry, as far as they can be stored."""
+    tags = dict.fromkeys(one_line(tag)[: limits.tag_chars].strip() for tag in memory.tags)
+    return {
+        "at": memory.written_at if parse_time(memory.written_at) is not None else None,
+        "author": one_line(memory.owner.agent)[: limits.about_chars].strip() or None,
+        "tags": tuple(filter(None, tags))[: limits.tags],
+    }
+
+
+def _texts(memory: StoredMemory, limit: int) -> Iterator[str]:
+    """Yield the texts of the entries of a memory, each with its subject."""
+    if len(memory.statement.encode()) <= limit:
+        yield memory.statement
+        return
+    head = f"{memory.subject}: " if memory.subject else ""
+    head = head if len(head.encode()) < limit // 2 else ""
+    rest, room = memory.text.strip(), limit - len(head.encode())
+    while rest:
+        part = rest if len(rest.encode()) <= room else _first_part(rest.encode()[:room].decode(errors="ignore"))
+        if part.strip():
+            yield f"{head}{part.rstrip()}"
+        rest = rest[len(part) or 1 :].lstrip("\n")
+
+
+def _first_part(text: str) -> str:
+    """Return a text up to its last border: of a paragraph, else of a line, a sentence or a word."""
+    for border in _BREAKS:
+        if ends := [found.end() for found in border.finditer(text) if found.start() >= len(text) // 4]:
+            return text[: ends[-1]]
+    return text
+
+
+def _owner(owner: Owner) -> tuple[str, str]:
+    """Return the kind and the name of the owner whose memories are kept together."""
+    kinds = (("user", owner.user), ("agent", owner.agent), ("project", owner.project))
+    return next(((kind, name) for kind, name in kinds if name), ("", ""))
 
 
 def _is_there(memories: Memories, memory_id: str) -> bool:
@@ -96,5 +167,24 @@ def _create(memories: Memories, memory_id: str, title: str, path: str) -> None:
     memories.backend.store.load(USER, new, (document,), ())
 
 
-def _id(system: str, user: str) -> str:
-    return digest_bytes(f"daypack memory\0store\0{system}\0{user}".encode()).partition(":")[2][:_ID_CHARS]
+def _title(store: Store, name: str) -> str:
+    source = _source(store)
+    if not name and source == os.path.realpath(store.path):
+        name = os.path.basename(source)
+    return f"{store.system.title}: {name}" if name and name != store.system.name else store.system.title
+
+
+def _id(store: Store, kind: str, name: str) -> str:
+    """Return the id of an owner's memory; if the store names no owner, its place tells it from others of the system."""
+    named = f"daypack memory\0store\0{store.system.name}\0{kind}\0{name or _source(store)}"
+    return digest_bytes(named.encode("utf-8", "surrogateescape")).partition(":")[2][:_ID_CHARS]
+
+
+def _source(store: Store) -> str:
+    """Return where a store is: the known place that it is in, else its path."""
+    path = os.path.realpath(store.path)
+    for place in PLACES.values():
+        root = os.path.realpath(place.folder.find(os.environ))
+        if place.format == store.system.name and path.startswith(os.path.join(root, "")):
+            return root
+    return path
