@@ -358,7 +358,7 @@ class OpenCode(Program):
         return Call(f"daypack_{name}", arguments)
 
     def transcript(self, session: str) -> Path:
-        return self.machine.home / ".local" / "share" / "opencode" / f"opencode.db:{session}"
+        return self.machine.home / ".local" / "share" / "opencode" / "opencode.db"  # all sessions are in it
 
 
 def installed(kind: type[AProgram], machine: Machine) -> AProgram:
