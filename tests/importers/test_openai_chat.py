@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from daypack.errors import BadInput
 from daypack.importers.import_file import Destination, import_file
 from daypack.importers.import_transcript import ImportReport
 from daypack.session import Session
@@ -195,3 +196,14 @@ def test_system_rows_are_quoted_history_unless_they_are_trusted(home: str, write
         rows_of_messages = [line.split() for line in shown.explain().split("\n") if " messages:" in line]
         assert [row[3] for row in rows_of_messages] == ["messages:1", "messages:2-5"]
     assert [message["role"] for message in trusted.messages()] == ["system", "user", "system", "assistant", "user"]
+
+
+def test_a_shorter_conversation_in_the_place_of_an_imported_one_is_not_mixed_with_it(
+    write: Write, bring: Bring, opened: Opened
+) -> None:
+    bring("openai", write("talk.json", json.dumps(CHAT)))
+    before = texts(opened("talk"))
+    with pytest.raises(BadInput, match="changed since the last import"):
+        bring("openai", write("talk.json", json.dumps([{"role": "user", "content": "Another question"}])))
+    assert bring("openai", write("talk.json", json.dumps(CHAT[:3]))).new == 0
+    assert texts(opened("talk")) == before

@@ -49,7 +49,7 @@ def test_the_history_becomes_messages_and_the_rest_events(write: Write, bring: B
     sent = {**STEP, "messages": [*HISTORY[:2], {"role": "user", "content": "elided"}]}
     path = write("run-1.traj", run_of(HISTORY, [sent], exit_status="submitted"))
     report = bring("swe-agent", path)
-    session = opened("run-1")
+    session = opened(report.session)
     system, issue, called, answered, last = session.messages()
     assert [message.text for message in session.messages()] == [
         "SETTING",
@@ -78,20 +78,51 @@ def test_a_run_that_went_on_adds_the_rest(write: Write, bring: Bring, opened: Op
     bring("swe-agent", write("run-1.traj", run_of(HISTORY[:3], [STEP])))
     report = bring("swe-agent", write("run-1.traj", run_of(HISTORY, [STEP, {**STEP, "action": "submit"}], done=True)))
     assert (report.new, report.new_rows) == (2, 2)
+    assert len(opened(report.session).messages()) == 5
+
+
+def test_each_run_of_an_instance_is_a_session_and_a_copy_of_its_file_adds_nothing(
+    write: Write, bring: Bring, opened: Opened
+) -> None:
+    one = run_of(HISTORY, [STEP])
+    other = [*HISTORY[:2], {"role": "assistant", "content": "Otherwise", "agent": "main"}, *HISTORY[3:]]
+    first = bring("swe-agent", write("one/run-1.traj", one))
+    second = bring("swe-agent", write("two/run-1.traj", run_of(other, [STEP])))
+    slower = bring("swe-agent", write("three/run-1.traj", run_of(HISTORY, [{**STEP, "execution_time": 0.2}])))
+    assert len({first.session, second.session, slower.session}) == 3
+    assert [message.text for message in opened(second.session).messages()][2] == "Otherwise"
+    copy = bring("swe-agent", write("copy/run-1.traj", one))
+    assert (copy.session, copy.new, copy.new_rows) == (first.session, 0, 0)
+
+
+def test_a_run_that_is_imported_before_its_first_step_is_continued(write: Write, bring: Bring, opened: Opened) -> None:
+    first = bring("swe-agent", write("run-1.traj", run_of(HISTORY[:2], [])))
+    report = bring("swe-agent", write("run-1.traj", run_of(HISTORY, [STEP])))
+    assert (report.session, report.new) == (first.session, 3)
+
+
+def test_a_run_in_a_session_named_after_its_file_is_continued_and_another_run_is_not_mixed_with_it(
+    write: Write, bring: Bring, opened: Opened
+) -> None:
+    """Earlier versions named the session of a run after its file."""
+    bring("swe-agent", write("run-1.traj", run_of(HISTORY[:3], [STEP])), "run-1")
+    grown = bring("swe-agent", write("run-1.traj", run_of(HISTORY, [STEP, {**STEP, "action": "submit"}])))
+    assert (grown.session, grown.new) == ("run-1", 2)
+    other = [*HISTORY[:2], {"role": "assistant", "content": "Otherwise", "agent": "main"}, *HISTORY[3:]]
+    assert bring("swe-agent", write("two/run-1.traj", run_of(other, [STEP]))).session != "run-1"
     assert len(opened("run-1").messages()) == 5
 
 
-def test_another_run_of_the_same_name_is_not_mixed_with_it(write: Write, bring: Bring) -> None:
-    bring("swe-agent", write("one/run-1.traj", run_of(HISTORY, [STEP])))
-    other = [*HISTORY[:2], {"role": "assistant", "content": "Otherwise", "agent": "main"}, *HISTORY[3:]]
+def test_a_run_whose_stored_part_changed_is_refused(write: Write, bring: Bring) -> None:
+    bring("swe-agent", write("run-1.traj", run_of(HISTORY, [STEP])))
     with pytest.raises(BadInput, match="changed since the last import"):
-        bring("swe-agent", write("two/run-1.traj", run_of(other, [STEP])))
+        bring("swe-agent", write("run-1.traj", run_of([*HISTORY[:3], {"role": "user", "content": "x"}], [STEP])))
 
 
 def test_a_run_without_history_is_read_off_its_steps(write: Write, bring: Bring, opened: Opened) -> None:
     steps = [STEP, {"thought": "End", "action": "submit", "observation": None}]
-    bring("swe-agent", write("bare.traj", json.dumps({"trajectory": steps})))
-    stored = list(opened("bare").messages())
+    report = bring("swe-agent", write("bare.traj", json.dumps({"trajectory": steps})))
+    stored = list(opened(report.session).messages())
     assert [(one.role, one.text) for one in stored] == [
         ("assistant", "I look."),
         ("user", "a.py"),

@@ -298,12 +298,15 @@ def _conversation(path: str, value: object, source: str, session: str) -> Iterat
 
 
 def _swe_agent(sample: Sample, session: str | None) -> Iterator[Transcript]:
+    """Yield a run, in a session of its own: files of runs are named after the instance, which may be run many times."""
     stem = _stem(sample.path)
     origin = Origin(swe_agent.FORMAT, sample.path, f"{swe_agent.FORMAT}:{stem}")
     lines = MemoryLines(swe_agent.rows_of(sample.document))
-    yield Transcript(origin, safe_name(session or stem), lines, partial(swe_agent.SweAgent, origin))
+    run = swe_agent.run_id(sample.document)
+    name, earlier = session or (f"{stem}-{run}" if run else stem), "" if session else safe_name(stem)
+    yield Transcript(origin, safe_name(name), lines, partial(swe_agent.SweAgent, origin), earlier_session=earlier)
     if extra := swe_agent.extra_rows_of(sample.document):
-        yield _extra_rows(origin, session or stem, extra)
+        yield _extra_rows(origin, name, extra)
 
 
 def _openhands(sample: Sample, session: str | None) -> Iterator[Transcript]:

@@ -11,6 +11,7 @@ from daypack.history.layout import find_home
 from daypack.history.sessions import DEFAULT_AGENT, agent_of
 from daypack.importers.formats import FORMATS, find_parent, read_file, read_sub_agent
 from daypack.importers.import_events import ImportLog
+from daypack.importers.import_start import find_start
 from daypack.importers.import_transcript import (
     ImportReport,
     Manner,
@@ -81,7 +82,11 @@ def import_file(
 ) -> list[ImportReport]:
     """Store the new part of a file and of its sub-agents' files, and return one report per transcript in them."""
     reports: list[ImportReport] = []
-    for transcript in read_file(format, path, destination.session):
+    continued: dict[str, str] = {}
+    for found in read_file(format, path, destination.session):
+        if found.earlier_session and _is_continued(found, destination):
+            continued[found.session] = found.earlier_session
+        transcript = found._replace(session=continued.get(found.session, found.session))
         place = destination.settled(transcript)
         if place.leaves_out(transcript.session):
             continue
@@ -105,6 +110,17 @@ def take_in(
     whose session has no file yet is imported alone; it becomes a child when that is imported.
     """
     return import_file(None, find_parent(path) or path, destination._replace(changed_only=True), on_progress)
+
+
+def _is_continued(transcript: Transcript, destination: Destination) -> bool:
+    """Return True if an earlier version imported this file, as it was then, into the session it named."""
+    earlier = transcript._replace(session=transcript.earlier_session)
+    with suppress(SessionMissing), destination.settled(earlier).open(earlier.session, create=False) as session:
+        log = ImportLog(session.history, transcript.origin)
+        log.read_all()
+        start = find_start(transcript.lines, log.boundaries)
+        return start.boundary.lines > 0 and not start.changed
+    return False
 
 
 def _import(transcript: Transcript, destination: Destination, on_progress: Callable[[int], None]) -> ImportReport:

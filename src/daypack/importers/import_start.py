@@ -16,6 +16,7 @@ class Start(NamedTuple):
 
     boundary: Boundary
     changed: int = 0
+    is_shorter: bool = False  # the file ends before the newest boundary
 
 
 class PartDigest:
@@ -50,6 +51,7 @@ def find_start(lines: Lines, boundaries: Sequence[Boundary]) -> Start:
         last_use[boundary.after] = max(boundary.lines, last_use.get(boundary.after, 0))
     digests = {"": PartDigest("")} if boundaries else {}
     missing: list[tuple[int, int]] = []  # when a boundary was recorded that the file lacks, and its line
+    number = 0
     for number, line in enumerate(lines.read() if digests else (), 1):
         for digest in digests.values():
             digest.add(line.raw)
@@ -65,4 +67,5 @@ def find_start(lines: Lines, boundaries: Sequence[Boundary]) -> Start:
             digests = {after: digest for after, digest in digests.items() if last_use[after] > number}
             if not digests:
                 break
-    return Start(start, min((number for age, number in missing if age > newest), default=0))
+    is_shorter = bool(boundaries) and boundaries[-1].lines > number
+    return Start(start, min((line for age, line in missing if age > newest), default=0), is_shorter)

@@ -22,7 +22,7 @@ from daypack.importers.import_events import BEGUN, PROGRESS, Boundary, ImportLog
 from daypack.importers.import_start import PartDigest, find_start
 from daypack.importers.lines import Line, unreadable
 from daypack.importers.observed_events import ObservedEvents
-from daypack.importers.rewritten import find_stored_part
+from daypack.importers.rewritten import find_difference, find_stored_part
 from daypack.importers.transcript import (
     Compaction,
     Draft,
@@ -286,7 +286,9 @@ class _Import:
             reader.resume(newest.reader or {})
             return newest, enumerate(lines.read_after(newest.mark), newest.lines + 1)
         self._log.read_all()
-        start, changed = find_start(lines, self._log.boundaries)
+        start, changed, is_shorter = find_start(lines, self._log.boundaries)
+        if is_shorter and not changed and not self.origin.has_row_ids:
+            changed = self._find_difference()
         if changed and (rewritten := self._find_rewritten()):
             start, self._is_rewritten = rewritten, True
         elif changed:
@@ -297,9 +299,15 @@ class _Import:
         """Return the boundary after what is stored, if the file has it in other bytes; rows with ids need none."""
         if self.origin.has_row_ids:
             return None
-        stored = [message for message in self.session.messages() if (message.meta or {}).get("format")]
         reader = self.transcript.reader(self._log.store_blob)
-        return find_stored_part(self.transcript.lines, reader, stored, self._log.newest.totals)
+        return find_stored_part(self.transcript.lines, reader, self._imported(), self._log.newest.totals)
+
+    def _find_difference(self) -> int:
+        """Return the first line of a shortened file that is not stored at its place; 0 if only its end is missing."""
+        return find_difference(self.transcript.lines, self.transcript.reader(self._log.store_blob), self._imported())
+
+    def _imported(self) -> list[Message]:
+        return [message for message in self.session.messages() if (message.meta or {}).get("format")]
 
     def _observed(self, reader: RowReader, stop: int) -> Iterator[tuple[int, Line]]:
         """Yield the numbered lines after the first ones, which the reader observes."""

@@ -43,6 +43,19 @@ def find_stored_part(lines: Lines, reader: RowReader, stored: Iterable[Message],
     return Boundary(last, str(digest), msgspec.structs.replace(totals))
 
 
+def find_difference(lines: Lines, reader: RowReader, stored: Iterable[Message]) -> int:
+    """Return the line of the first message that is not the stored one at its place; 0 if there is none."""
+    expected = iter([message for message in stored if message.role != "system"])
+    for draft in _drafts(lines, reader):
+        message = _message(draft)
+        if message is None or message.role == "system":
+            continue
+        found = next(expected, None)
+        if found is None or not _same(message, found):
+            return draft.rows[0].number
+    return 0
+
+
 def _drafts(lines: Lines, reader: RowReader) -> Iterator[Draft]:
     def steps() -> Iterator[Step]:
         for number, line in enumerate(lines.read(), 1):

@@ -161,6 +161,7 @@ class Transcript(NamedTuple):
     parent: tuple[str, str] | None = None  # the parent session, and the name of this child in it
     files: tuple[str, ...] = ()  # side files that rows refer to
     sub_agents: tuple[str, ...] = ()  # files with transcripts of sub-agents
+    earlier_session: str = ""  # the name that earlier versions gave the session: what they imported is continued there
 
 
 def parse_row(number: int, raw: bytes) -> Row:

@@ -26,8 +26,11 @@ from daypack.importers.transcript import (
     text_of,
     without,
 )
+from daypack.types.digest import digest_bytes
 
 FORMAT = "swe-agent"
+_RUN_CHARS = 8
+_OF_A_STEP = ("response", "thought", "action", "observation", "execution_time")
 _FIELDS = ("role", "content", "tool_calls", "tool_call_ids")
 
 
@@ -51,6 +54,20 @@ def extra_rows_of(document: object) -> list[bytes]:
     rows = [{"trajectory": _shorten(object_of(step), positions)} for step in list_of(fields.get("trajectory"))]
     run = without(fields, "history", "trajectory")
     return [msgspec.json.encode(row) for row in (*rows, run) if row]
+
+
+def run_id(document: object) -> str:
+    """Return what tells a run from others of its instance, in every copy and as it grows; "" before its first step.
+
+    Runs of a model without sampling may begin with the same words: the time that the first command took differs.
+    """
+    fields = object_of(document)
+    steps = [object_of(step) for step in list_of(fields.get("trajectory"))[:1]]
+    history = map(object_of, list_of(fields.get("history")))
+    answer = [message for message in history if message.get("role") == "assistant"][:1]
+    facts = [[step.get(name) for name in _OF_A_STEP] for step in steps]
+    facts += [[message.get("content"), message.get("tool_calls")] for message in answer]
+    return digest_bytes(msgspec.json.encode(facts)).partition(":")[2][:_RUN_CHARS] if facts else ""
 
 
 class SweAgent:
