@@ -2,12 +2,16 @@
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME")
+VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME", "XDG_DATA_HOME")
+RECORDED = Path(__file__).parent / "importers" / "recorded"
+OPENCODE_SESSION = "ses_e133e95e0ffeuZEjFJSkY9RxCa"  # in /work/project, with a sub-agent
 
 
 class AgentsHome:
@@ -38,6 +42,29 @@ class AgentsHome:
         rows += [codex_row(text) for text in texts]
         name = f"rollout-{day.replace('/', '-')}T10-00-00-{session}.jsonl"
         return append(self.folder / ".codex" / "sessions" / day / name, rows)
+
+    def opencode(self) -> Path:
+        """Write the recorded database of opencode."""
+        path = self.folder / ".local" / "share" / "opencode" / "opencode.db"
+        path.parent.mkdir(parents=True)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript((RECORDED / "opencode.sql").read_text(encoding="utf-8"))
+        return path
+
+
+def add_opencode_session(database: Path, name: str, text: str, *, cwd: str, parent: str = "") -> None:
+    """Add a session with one message of the user to a database of opencode."""
+    about = {"id": name, "parent_id": parent or None, "directory": cwd, "slug": name}
+    with closing(sqlite3.connect(database)) as connection:
+        connection.row_factory = sqlite3.Row
+        (row,) = connection.execute("SELECT * FROM session WHERE id = ?", (OPENCODE_SESSION,))
+        marks = ",".join("?" * len(row))
+        connection.execute(f"INSERT INTO session VALUES({marks})", tuple((dict(row) | about).values()))
+        info = json.dumps({"role": "user", "time": {"created": 1}})
+        connection.execute("INSERT INTO message VALUES(?,?,1,1,?)", (f"msg_{name}", name, info))
+        part = json.dumps({"type": "text", "text": text})
+        connection.execute("INSERT INTO part VALUES(?,?,?,1,1,?)", (f"prt_{name}", f"msg_{name}", name, part))
+        connection.commit()
 
 
 def codex_row(text: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
 from daypack.hooks.setup.past import ProjectCapture, captured_hosts
 from daypack.importers.all_places.ledger import Ledger
-from daypack.importers.all_places.new_files import NewFiles, Taken, is_of_project
+from daypack.importers.all_places.new_files import NewFiles, Taken
 from daypack.importers.all_places.scan import Found, PlacesScanner
 from daypack.importers.places import PLACES, PlacedFile
 from daypack.types.names import did_you_mean
@@ -116,8 +116,7 @@ def _find_new(args: argparse.Namespace, home: Home, found: Sequence[Found]) -> N
 
         if not os.path.isdir(args.project):
             raise BadInput("no such folder", operation="import", place=args.project, hint="--project FOLDER")
-        project = find_project(os.path.abspath(args.project))
-        new.keep(lambda each: is_of_project(project, each))
+        new.keep_project(find_project(os.path.abspath(args.project)))
     return new
 
 

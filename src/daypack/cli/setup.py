@@ -24,7 +24,7 @@ from daypack.hooks.setup.record import one_at_a_time, read_record
 from daypack.hooks.setup.removal import Removal, plan_removal
 from daypack.hooks.setup.silenced import find_silenced
 from daypack.importers.all_places.ledger import Ledger
-from daypack.importers.all_places.new_files import NewFiles, is_of_project
+from daypack.importers.all_places.new_files import NewFiles
 from daypack.importers.all_places.scan import PlacesScanner
 from daypack.importers.places import PLACES, user_home
 
@@ -110,7 +110,7 @@ def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> in
     _show_plan(plan)
     past = _find_past(args, home, [agent.agent for agent in plan.agents if agent.state != "failed"])
     if past.files:
-        sessions = counted(len(past.files), "session")
+        sessions = counted(past.count_sessions(), "session")
         print(f"import {sessions} ({past.size / 1e6:,.1f} MB of transcripts) into {short_path(home.folder)}")
     if args.dry_run:
         print_note("nothing written: --dry-run")
@@ -137,8 +137,7 @@ def _find_past(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) ->
     hosts = [] if args.no_import else [agent.host for agent in agents]
     past = NewFiles(home, PlacesScanner(hosts, os.environ).scan(), Ledger(home), ProjectCapture(home, hosts))
     if args.project_only:
-        project = find_project(os.getcwd())
-        past.keep(lambda found: is_of_project(project, found))
+        past.keep_project(find_project(os.getcwd()))
     return past
 
 

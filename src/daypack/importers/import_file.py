@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from daypack.config import Settings
 from daypack.errors import BadInput, SessionMissing
@@ -25,6 +25,14 @@ from daypack.importers.transcript import Transcript
 from daypack.session import Session, open_session
 
 
+class Choice(Protocol):
+    """Chooses the sessions of a file that are imported."""
+
+    def wants(self, agent: str | None, transcript: Transcript) -> bool:
+        """Return True if a transcript is imported into a session of an agent."""
+        ...
+
+
 class Destination(NamedTuple):
     """Where imported sessions are stored, and how; `session` overrides the name that a file gives its session.
 
@@ -32,8 +40,7 @@ class Destination(NamedTuple):
     earlier import stored with the default agent is continued there.
     System messages of a transcript are stored as quoted history, which instructs no later turn; `trust_system` stores
     them as instructions. `verify` reads also what was imported before; `changed_only` leaves out sub-agents' files that
-    have not changed. `deleted` are sessions that are not imported, as AGENT/SESSION. `growing` leaves out a last line
-    that is still being written.
+    have not changed. `choice` leaves out sessions. `growing` leaves out a last line that is still being written.
     """
 
     home: str | None = None
@@ -43,7 +50,7 @@ class Destination(NamedTuple):
     trust_system: bool = False
     verify: bool = False
     changed_only: bool = False
-    deleted: frozenset[str] = frozenset()
+    choice: Choice | None = None
     growing: bool = False
 
     def open(self, name: str, model: str | None = None, *, create: bool = True) -> Session:
@@ -54,9 +61,9 @@ class Destination(NamedTuple):
         session.history.dated_by_messages = True
         return session
 
-    def leaves_out(self, session: str) -> bool:
-        """Return True if a session of this agent, or of the default one, is not imported because it was deleted."""
-        return not self.deleted.isdisjoint((f"{self.agent}/{session}", f"{DEFAULT_AGENT}/{session}"))
+    def leaves_out(self, transcript: Transcript) -> bool:
+        """Return True if a transcript is not imported."""
+        return self.choice is not None and not self.choice.wants(self.agent, transcript)
 
     def settled(self, transcript: Transcript) -> "Destination":
         """Return the destination of a transcript and its sub-agents, with an agent."""
@@ -88,7 +95,7 @@ def import_file(
             continued[found.session] = found.earlier_session
         transcript = found._replace(session=continued.get(found.session, found.session))
         place = destination.settled(transcript)
-        if place.leaves_out(transcript.session):
+        if place.leaves_out(transcript):
             continue
         report = _import(transcript, place, on_progress)
         if reports and (reports[-1].path, reports[-1].session) == (report.path, report.session):
@@ -136,7 +143,7 @@ def _import_sub_agents(
         status = status_of(path)  # before it is read: it may grow meanwhile
         try:
             transcript = read_sub_agent(parent, path)
-            if destination.leaves_out(transcript.session):
+            if destination.leaves_out(transcript):
                 continue
             yield _import(transcript, destination, on_progress)
         except BadInput as error:

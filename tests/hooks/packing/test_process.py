@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -11,6 +12,14 @@ from typing import Any
 
 import pytest
 from hooks.hook_process import HookProgram
+
+from daypack.history.layout import find_home
+from daypack.hooks.call import HookCall
+from daypack.hooks.intake.take_in import take_in
+from daypack.importers.all_places.ledger import Ledger
+from daypack.importers.all_places.new_files import Done, NewFiles
+from daypack.importers.all_places.scan import PathsScanner
+from daypack.importers.opencode_store import session_path
 
 RECORDED = Path(__file__).parents[2] / "importers" / "recorded" / "opencode.sql"
 SESSION = "ses_e133e95e0ffeuZEjFJSkY9RxCa"
@@ -102,3 +111,24 @@ def test_packing_can_be_switched_off(beside: Beside, visible: list[str]) -> None
     beside.hook.folder.mkdir(parents=True, exist_ok=True)
     (beside.hook.folder / "config.toml").write_text('[hooks]\noff = ["Pack"]\n')
     assert beside.ask(pack(visible, 500)) == [{"n": 1, "result": None}]
+
+
+def test_a_session_that_was_deleted_does_not_come_back_from_its_database(
+    beside: Beside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAYPACK_DURABILITY", "os")
+    home, database = find_home(beside.hook.home), str(tmp_path / "data" / "opencode" / "opencode.db")
+    other = "ses_other"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("UPDATE session SET id = ?, parent_id = NULL WHERE parent_id IS NOT NULL", (other,))
+        connection.execute("UPDATE message SET session_id = ? WHERE session_id != ?", (other, SESSION))
+        connection.execute("UPDATE part SET session_id = ? WHERE session_id != ?", (other, SESSION))
+        connection.commit()
+    transcript = session_path(database, SESSION)
+    take_in(HookCall(host="opencode", event="Stop", session=SESSION, cwd="/", transcript=transcript), home, 60)
+    assert home.list("opencode") == [SESSION]
+    shutil.rmtree(home.session("opencode", SESSION).folder)
+    done: list[Done] = []
+    NewFiles(home, PathsScanner([database], (".db",)).scan(), Ledger(home)).take_in(done.append)
+    assert [report.session for report in done[0].reports] == [other]
+    assert home.list("opencode") == [other]

@@ -2,9 +2,12 @@
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from agents_home import RECORDED, add_opencode_session
 from user_home import UserHome
 
 import daypack
@@ -237,3 +240,18 @@ def test_an_error_that_may_pass_is_tried_again(claude: UserHome, monkeypatch: py
         assert ("import 1 session" in claude.daypack("setup", "--dry-run").stdout) == again
     monkeypatch.setattr(daypack, "__version__", "9.9.9")  # which may know the format
     assert "import 1 session" in claude.daypack("setup", "--dry-run").stdout
+
+
+def test_the_plan_counts_the_sessions_of_a_database(user: UserHome) -> None:
+    user.install("opencode")
+    database = user.folder / ".local" / "share" / "opencode" / "opencode.db"
+    database.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript((RECORDED / "opencode.sql").read_text(encoding="utf-8"))
+    for number in range(2):
+        add_opencode_session(database, f"ses_{number}", "A question?", cwd=str(user.work))
+    assert "import 3 sessions" in user.daypack("setup", "--dry-run").stdout
+    assert "import 2 sessions" in user.daypack("setup", "--dry-run", "--project-only").stdout
+    assert "imported 2 sessions" in set_up(user, "--project-only")
+    assert "imported 3 sessions" in set_up(user)
+    assert not imports(set_up(user))

@@ -9,17 +9,18 @@ from collections.abc import Collection
 from pathlib import Path
 
 import pytest
-from agents_home import AgentsHome, set_minute
+from agents_home import OPENCODE_SESSION, RECORDED, AgentsHome, add_opencode_session, set_minute
 
 import daypack
 from daypack.errors import StorageFailed
 from daypack.history.layout import Home
 from daypack.importers.all_places.ledger import Ledger
-from daypack.importers.all_places.new_files import Done, NewFiles, NoCapture
+from daypack.importers.all_places.new_files import Done, NewFiles, NoCapture, Taken
 from daypack.importers.all_places.scan import PlacesScanner
 from daypack.importers.import_file import Destination, import_file
 from daypack.importers.import_transcript import ImportReport
 from daypack.importers.places import PLACES
+from daypack.memory.project import find_project
 
 ID = "01a1ec69-6358-7c01-b518-b5b523a473a9"
 
@@ -169,6 +170,19 @@ class TestDeletedSessions:
         take_in(place)
         assert place.list("codex") == []
 
+    def test_not_from_a_database_with_other_sessions(self, agents: AgentsHome, place: Home) -> None:
+        database = agents.opencode()
+        take_in(place)
+        child = next(name for name in place.list("opencode") if name != OPENCODE_SESSION)
+        delete(place, "opencode", OPENCODE_SESSION)
+        delete(place, "opencode", child)
+        add_opencode_session(database, "ses_new", "A new one?", cwd="/work/project")
+        add_opencode_session(database, "ses_child", "Look.", cwd="/work/project", parent=OPENCODE_SESSION)
+        (done,) = take_in(place)
+        assert [report.session for report in done.reports] == ["ses_new"]
+        assert place.list("opencode") == ["ses_new"]
+        assert not done.is_left_out
+
     def test_not_when_its_words_would_be_captured(self, agents: AgentsHome, place: Home) -> None:
         agents.claude("a", "One?")
         agents.claude("b", "One?")
@@ -233,3 +247,49 @@ def test_a_run_that_is_killed_is_continued_without_loss(agents: AgentsHome, plac
     take_in(place)
     assert all(texts(place, "claude-code", f"s{number:02}") == ["One?", "Two."] for number in range(60))
     assert find_new(place).files == []
+
+
+def test_a_file_without_messages_is_not_one_whose_session_was_deleted(agents: AgentsHome, place: Home) -> None:
+    """Gemini CLI leaves such a file when it resumes a session."""
+    path = agents.folder / ".gemini" / "tmp" / "app" / "chats" / "session-1-47e43d0b.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes((RECORDED / "gemini-resumed.jsonl").read_bytes())
+    (done,) = take_in(place)
+    assert (list(done.reports), done.is_left_out) == ([], False)
+    assert Taken().plus(done).deleted == 0
+
+
+class TestOneProject:
+    """Only the sessions of one project, also of a database that has those of several."""
+
+    def test_other_sessions_of_a_database_are_left_out_and_imported_later(
+        self, agents: AgentsHome, place: Home, tmp_path: Path
+    ) -> None:
+        mine, other = tmp_path / "mine", tmp_path / "other"
+        mine.mkdir()
+        other.mkdir()
+        database = agents.opencode()
+        add_opencode_session(database, "ses_mine", "Mine?", cwd=str(mine))
+        add_opencode_session(database, "ses_child", "Look.", cwd=str(mine), parent="ses_mine")
+        add_opencode_session(database, "ses_other", "Other?", cwd=str(other))
+        capture = Recording({"opencode"})
+        new = find_new(place, capture)
+        new.keep_project(find_project(str(mine)))
+        taken = new.take_in(lambda _: None)
+        assert place.list("opencode") == ["ses_mine", "ses_mine--ses_child"]
+        assert capture.captured == ["ses_mine"]
+        assert (taken["opencode"].sessions, taken["opencode"].deleted) == (1, 0)
+        (done,) = take_in(place)
+        assert sorted(report.session for report in done.reports if report.new and not report.parent) == [
+            OPENCODE_SESSION,
+            "ses_other",
+        ]
+        assert take_in(place) == []
+
+    def test_a_database_without_a_session_of_it_is_not_read(
+        self, agents: AgentsHome, place: Home, tmp_path: Path
+    ) -> None:
+        agents.opencode()
+        new = find_new(place)
+        new.keep_project(find_project(str(tmp_path)))
+        assert new.files == []

@@ -144,19 +144,23 @@ class _TakeIn:
         path = self._transcript or _find_transcript(self._host, self._name)
         if not path or not os.path.lexists(store_file(path)):
             return  # it is not written yet, or never
-        before = find_file(path)
+        before = find_file(store_file(path))
         reports = take_in(path, Destination(home=self._home.root, agent=self._agent, uid=self._home.uid))
         if reports:
             self._name, self._agent = reports[0].session, reports[0].agent or self._agent
-            self._note(before, [f"{report.agent}/{report.session}" for report in reports])
+            sessions = [f"{report.agent}/{report.session}" for report in reports]
+            self._note(before, sessions, is_whole=store_file(path) == path)
 
-    def _note(self, file: "PlacedFile | None", sessions: Sequence[str]) -> None:
+    def _note(self, file: "PlacedFile | None", sessions: Sequence[str], *, is_whole: bool) -> None:
         """Note once that a session was imported: if the user deletes it, an import of all places leaves it out."""
         from daypack.importers.all_places.ledger import Ledger  # noqa: PLC0415
 
         ledger = Ledger(self._home)
         if file and not set(sessions) <= set(ledger.sessions(file.path)):
-            ledger.note(file, sessions, captured=True)
+            if is_whole:
+                ledger.note(file, sessions, captured=True)
+            else:  # the other sessions of a database may not be imported yet
+                ledger.note_sessions(file.path, sessions)
             ledger.save()
 
     def _record_injections(self, session: "Session") -> None:

@@ -6,14 +6,15 @@
 Each row has the modification time and size that a file had when it was imported, the sessions that it brought, and
 whether their words were captured into the memories of their projects. An interrupted import continues, a second one has
 nothing to do, and a session that the user deleted does not come back, even if its file is renamed, compressed or
-continued. Of a file that could not be read, the row also has the version of daypack: another may be able to.
+continued. Of a database, from which a hook takes in one session after the other, the row may have sessions only, with
+0 as time and size. Of a file that could not be read, the row also has the version of daypack: another may be able to.
 """
 
 import os
 from collections.abc import Iterable, Iterator
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 import daypack
 from daypack.files import atomic
@@ -69,6 +70,12 @@ class Ledger:
         """Note that all of a file, as it was with this state, is imported."""
         names = tuple(dict.fromkeys((*self.sessions(file.path), *sessions)))
         self._put(file.path, Imported(file.modified, file.size, "", names, captured))
+
+    def note_sessions(self, path: str, sessions: Iterable[str]) -> None:
+        """Note that sessions of a file are imported; others in it may not be."""
+        names = tuple(dict.fromkeys((*self.sessions(path), *sessions)))
+        known = self._rows.get(path, Imported(0, 0))
+        self._put(path, structs.replace(known, sessions=names))
 
     def note_unreadable(self, file: PlacedFile) -> None:
         """Note that this version of daypack cannot read a file."""

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from daypack.errors import BadInput, DaypackError
 from daypack.history.layout import Home
+from daypack.history.sessions import DEFAULT_AGENT
 from daypack.importers.all_places.ledger import Ledger
 from daypack.importers.all_places.scan import Found
 from daypack.importers.places import PLACES
 
 if TYPE_CHECKING:
     from daypack.importers.import_transcript import ImportReport
+    from daypack.importers.transcript import Transcript
     from daypack.memory.project import Project
 
 _SAVE_EVERY = 20  # files: a killed run repeats at most these, which adds nothing
@@ -65,7 +67,7 @@ class Done(NamedTuple):
     reports: "Sequence[ImportReport]" = ()
     entries: int | None = 0  # new in a memory; None if the folder of the session is gone
     failure: Failure | None = None
-    erased: bool = False  # a memory that it brought before was erased
+    deleted: bool = False  # a session, or a memory, that it brought before was deleted
 
     @property
     def sessions(self) -> int:
@@ -77,8 +79,8 @@ class Done(NamedTuple):
         """True if the user has deleted what the file had brought."""
         place = PLACES.get(self.found.place)
         if place and place.kind == "memory":
-            return self.erased
-        return not self.reports and not self.failure
+            return self.deleted
+        return self.deleted and not self.reports and not self.failure
 
     @property
     def is_incomplete(self) -> bool:
@@ -137,6 +139,26 @@ class NewFiles:
         new = [each for each in found if not self._is_done(each)]
         self.files: Sequence[Found] = sorted(new, key=lambda each: (each.file.modified, each.file.path))
         self.size = sum(each.file.size for each in self.files)
+        self._project: Project | None = None
+
+    def keep_project(self, project: "Project") -> None:
+        """Leave out the files without a session of a project, and the other sessions of those that have one."""
+        self._project = project
+        self.keep(lambda found: _is_of_project(project, found))
+
+    def count_sessions(self) -> int:
+        """Return how many sessions the files have: a file has one, a database any number."""
+        databases = [each.file.path for each in self.files if each.file.path.endswith(".db")]
+        return len(self.files) - len(databases) + sum(map(self._count_stored, databases))
+
+    def _count_stored(self, path: str) -> int:
+        from daypack.importers.opencode_store import Store  # noqa: PLC0415 — only for opencode
+
+        try:
+            stored = Store(path).sessions()
+        except DaypackError:
+            return 1  # the import says what is wrong with it
+        return sum(not each.above and (not self._project or _is_in(self._project, each.cwd)) for each in stored)
 
     def keep(self, wanted: Callable[[Found], bool]) -> None:
         """Leave out the files that are not wanted."""
@@ -176,18 +198,22 @@ class NewFiles:
         if place and place.kind == "memory":
             return self._take_in_memories(found, place.format)
         captures = self._capture.wants(found.place)
+        choice = _Choice(deleted, self._project)
         try:
-            reports = self._import(found, deleted)
+            reports = self._import(found, choice)
         except BadInput as error:
             self._ledger.note_unreadable(found.file)
             return Done(found, failure=_failure(found, error))
         except Exception as error:  # whatever is wrong with a file, the others are imported; it is tried again
             return Done(found, failure=_failure(found, error))
         sessions = [f"{report.agent}/{report.session}" for report in reports]
-        done = Done(found, reports)
+        done = Done(found, reports, deleted=choice.found_deleted)
         if done.is_incomplete:
             return done  # it is noted when the line is complete
-        self._ledger.note(found.file, sessions, captured=False)
+        if choice.found_others:
+            self._ledger.note_sessions(found.file.path, sessions)
+        else:
+            self._ledger.note(found.file, sessions, captured=False)
         if not captures:
             return done
         main = [report for report in reports if not report.parent]
@@ -195,8 +221,9 @@ class NewFiles:
             counts = [self._capture.capture(found.place, report) for report in main]
         except Exception as error:  # settings of a project that cannot be read, for example
             return Done(found, failure=_failure(found, error))
-        self._ledger.note(found.file, sessions, captured=True)
-        return Done(found, reports, None if None in counts else sum(filter(None, counts)))
+        if not choice.found_others:
+            self._ledger.note(found.file, sessions, captured=True)
+        return done._replace(entries=None if None in counts else sum(filter(None, counts)))
 
     def _take_in_memories(self, found: Found, system: str) -> Done:
         from daypack.importers.all_places.memory_stores import import_store  # noqa: PLC0415 — few have such a store
@@ -213,9 +240,9 @@ class NewFiles:
         if brought.refused:
             problem = f"{len(brought.refused):,} of its memories refused; the first: {brought.refused[0]}"
             failure = Failure(found.file.path, problem)
-        return Done(found, entries=brought.entries, failure=failure, erased=brought.erased > 0)
+        return Done(found, entries=brought.entries, failure=failure, deleted=brought.erased > 0)
 
-    def _import(self, found: Found, deleted: frozenset[str]) -> "list[ImportReport]":
+    def _import(self, found: Found, choice: "_Choice") -> "list[ImportReport]":
         from daypack.importers.formats import FORMATS  # noqa: PLC0415 — not for a plan
         from daypack.importers.import_file import Destination, take_in  # noqa: PLC0415
 
@@ -223,19 +250,46 @@ class NewFiles:
         destination = Destination(
             home=self._home.root, agent=FORMATS[place.format].agent if place else None, uid=self._home.uid
         )
-        return take_in(found.file.path, destination._replace(deleted=deleted, growing=self._growing))
+        return take_in(found.file.path, destination._replace(choice=choice, growing=self._growing))
 
 
-def is_of_project(project: "Project", found: Found) -> bool:
+class _Choice:
+    """Leaves out the sessions that the user deleted, and those of other projects; sub-agents with their session."""
+
+    def __init__(self, deleted: frozenset[str], project: "Project | None") -> None:
+        self._deleted = deleted
+        self._project = project
+        self._of_project: dict[str, bool] = {}  # by the name of a session
+        self.found_deleted = False
+        self.found_others = False
+
+    def wants(self, agent: str | None, transcript: "Transcript") -> bool:
+        above = transcript.parent[0] if transcript.parent else transcript.session
+        names = {f"{each}/{name}" for each in (agent, DEFAULT_AGENT) for name in (transcript.session, above)}
+        if not names.isdisjoint(self._deleted):
+            self.found_deleted = True
+            return False
+        if self._project and above not in self._of_project:
+            self._of_project[above] = _is_in(self._project, transcript.cwd)
+        is_wanted = self._of_project.get(above, True)
+        self.found_others |= not is_wanted
+        return is_wanted
+
+
+def _is_of_project(project: "Project", found: Found) -> bool:
     """Return True if a session of a file was in a project."""
     from daypack.importers.formats import read_file  # noqa: PLC0415
-    from daypack.memory.project import find_project  # noqa: PLC0415
 
     try:
-        folders = {each.cwd for each in read_file(None, found.file.path) if each.cwd}
-        return any(find_project(folder).key == project.key for folder in folders)
+        return any(_is_in(project, each.cwd) for each in read_file(None, found.file.path))
     except DaypackError:
         return False
+
+
+def _is_in(project: "Project", folder: str | None) -> bool:
+    from daypack.memory.project import find_project  # noqa: PLC0415
+
+    return bool(folder) and find_project(folder).key == project.key
 
 
 def _failure(found: Found, error: Exception) -> Failure:
