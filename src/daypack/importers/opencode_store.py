@@ -3,8 +3,9 @@
     ~/.local/share/opencode/opencode.db                     tables session, message, part; `data` is JSON
     ~/.local/share/opencode/storage/session/<project>/ses_….json, message/ses_…/msg_….json, part/msg_…/prt_….json
 
-A session of a database is named `<database>:<session id>`. Nothing here writes. A reply that is still being written is
-left out, with all that follows it: opencode changes it until it is complete.
+A session of a database is named `<database>:<session id>`. Nothing here writes; SQLite itself notes its readers in the
+`-shm` file beside a database. A reply that is still being written is left out, with all that follows it: opencode
+changes it until it is complete.
 """
 
 import os

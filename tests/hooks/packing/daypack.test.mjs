@@ -60,7 +60,9 @@ test("of an output that is replaced, only the output changes", () => {
 })
 
 test("a pack that names an unknown message is refused", () => {
-  assert.throws(() => arrange([user("m1")], user("m1"), { head: [], messages: [{ id: "m9" }] }, {}), /no message m9/)
+  const refuse = (kept, problem) => assert.throws(() => arrange([user("m1")], user("m1"), { head: [], messages: kept }, {}), problem)
+  refuse([{ id: "m9" }, { id: "m1" }], /no message m9/)
+  refuse([], /newest message is not in the pack/)
 })
 
 test("the list for a summary of opencode is left alone, once", async () => {
@@ -73,4 +75,60 @@ test("the list for a summary of opencode is left alone, once", async () => {
   assert.deepEqual(asked, [])
   const sent = await window.transform([{ ...user("m1"), info: { ...user("m1").info, model: {} } }])
   assert.deepEqual(sent[0].parts.map((part) => part.text), ["Hello", "note"])
+})
+
+const NEWEST = { ...user("m1", "x".repeat(9_000)), info: { ...user("m1").info, model: { providerID: "p", modelID: "m" } } }
+const known = { data: { providers: [{ id: "p", models: { m: { limit: { context: 5_000, output: 1_000 } } } }] } }
+const clientWith = (providers) => ({ session: { get: async () => ({ data: {} }) }, config: { providers } })
+const recording = (asked, result = null) => ({ ask: async (fields) => (asked.push(fields.do), fields.do === "pack" ? result : {}) })
+
+test("without a limit that is known nothing is packed, and the limits are asked for once", async () => {
+  const asked = []
+  let questions = 0
+  const client = clientWith(async () => (++questions, { data: { providers: [] } }))
+  const window = new Window(recording(asked), client, "/work")
+  for (let call = 0; call < 3; call++) assert.equal(await window.transform([NEWEST]), undefined)
+  assert.deepEqual(asked, ["texts"])
+  assert.equal(questions, 1)
+})
+
+test("limits that could not be had are asked for again", async () => {
+  for (const failing of [async () => ({ error: {} }), async () => Promise.reject(new Error("gone"))]) {
+    const asked = []
+    let questions = 0
+    const client = clientWith(() => (questions++ ? Promise.resolve(known) : failing()))
+    const window = new Window(recording(asked), client, "/work")
+    await window.transform([NEWEST])
+    await window.transform([NEWEST])
+    assert.deepEqual(asked, ["texts", "pack"])
+  }
+})
+
+test("whatever daypack answers, opencode has its newest message or its own list", async () => {
+  const answers = [0, 5, "x", [], {}, { head: [], messages: [] }, { head: 1, messages: 2 }, { messages: [null] }]
+  for (const answer of answers) {
+    const window = new Window({ ask: async () => answer }, clientWith(async () => known), "/work")
+    const sent = await window.attempt("transform", "ses_1", () => window.transform([NEWEST]))
+    assert.ok(sent === undefined || sent.some((message) => message.info.id === "m1"), JSON.stringify(answer))
+  }
+})
+
+test("a process that ends in the middle of an answer is started once more, then left alone", async () => {
+  const daypack = new Daypack(script(`process.stdin.once("data", () => process.stdout.write('{"n":1,"resu', () => process.exit(3)))`), 20_000)
+  await assert.rejects(daypack.ask({}), /ended/)
+  assert.equal(daypack.number, 2)
+  await assert.rejects(daypack.ask({}), /a moment ago/)
+})
+
+test("an answer of any size is read, one that comes late is not", async () => {
+  const large = new Daypack(script(`process.stdin.once("data", () => console.log(JSON.stringify({n: 1, result: "y".repeat(2e7)})))`), 60_000)
+  assert.equal((await large.ask({})).length, 2e7)
+  await large.close()
+  const late = new Daypack(script(`process.stdin.once("data", () => setTimeout(() => console.log('{"n":1,"result":1}'), 200))`), 20)
+  await assert.rejects(late.ask({}), /no answer within 20 ms/)
+})
+
+test("nothing is printed into the terminal of opencode", async () => {
+  const { readFileSync } = await import("node:fs")
+  assert.doesNotMatch(readFileSync(process.env.PLUGIN, "utf8"), /console\.|process\.(stdout|stderr)/)
 })

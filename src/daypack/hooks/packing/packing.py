@@ -138,7 +138,8 @@ def _where(session: str) -> str:
     text = (
         "daypack keeps every message of this session; those not shown here are left out of the window, not lost. "
         f"`daypack search {session} WORDS --agent {AGENT}` finds them, "
-        f"`daypack recall {session} ID --agent {AGENT}` prints one; ID is sha256-… or messages:12-14."
+        f"`daypack recall {session} ID --agent {AGENT}` prints one; ID is sha256-…, messages:12-14 or child:NAME. "
+        'Where a text says "recall returns it", it means this command.'
     )
     return Fenced("note", "daypack: what is not shown").show([text])
 

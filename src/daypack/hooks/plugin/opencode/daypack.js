@@ -61,14 +61,16 @@ export class Daypack {
   start() {
     const [program, ...words] = this.command
     const child = spawn(program, words, { stdio: ["pipe", "pipe", "ignore"] })
-    let rest = ""
+    let pieces = [] // of a line that has not ended
     child.stdout.setEncoding("utf8")
     child.stdout.on("data", (text) => {
-      const lines = (rest + text).split("\n")
-      rest = lines.pop()
+      pieces.push(text)
+      if (!text.includes("\n")) return
+      const lines = pieces.join("").split("\n")
+      pieces = [lines.pop()]
       for (const line of lines) this.take(line)
     })
-    child.stdin.on("error", () => {})
+    for (const stream of [child.stdin, child.stdout]) stream.on("error", () => {})
     const end = (problem) => this.lose(child, problem)
     child.on("error", (error) => end(String(error)))
     child.on("exit", (code, signal) => end(`daypack ended: ${signal ?? code}`))
@@ -127,6 +129,7 @@ export class Window {
     this.sessions = new Map()
     this.compacting = new Set() // sessions whose next list is for a summary
     this.settings = {}
+    this.limits = new Map() // PROVIDER/MODEL -> its limits
   }
 
   session(id) {
@@ -163,10 +166,11 @@ export class Window {
       const resumed = messages.some((each) => each.info.role === "assistant")
       const source = session.compacted ? "compact" : session.known ? "" : resumed ? "resume" : "startup"
       const prompt = user.parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
-      session.texts = await this.daypack.ask({
+      const texts = await this.daypack.ask({
         ...{ do: "texts", session: id, cwd: this.cwd, message, source },
         prompt: prompt.map((part) => part.text).join("\n"),
       })
+      session.texts = texts ?? {}
       session.known = true
       session.compacted = false
     }
@@ -198,13 +202,15 @@ export class Window {
 
   // Return the tokens of a request at which opencode would compact; 0 if they are not known.
   async limitOf(model) {
-    if (!this.limits) {
+    const wanted = `${model.providerID}/${model.modelID}`
+    if (!this.limits.has(wanted)) {
       const found = await this.client.config.providers()
-      this.limits = new Map()
-      for (const provider of found.data.providers)
-        for (const [name, each] of Object.entries(provider.models)) this.limits.set(`${provider.id}/${name}`, each.limit)
+      const { providers } = found.data
+      this.limits.set(wanted, undefined) // an unknown model is not asked for again
+      for (const { id, models } of providers)
+        for (const [name, each] of Object.entries(models)) this.limits.set(`${id}/${name}`, each.limit)
     }
-    const limit = this.limits.get(`${model.providerID}/${model.modelID}`)
+    const limit = this.limits.get(wanted)
     if (!limit?.context) return 0
     const output = Math.min(limit.output || OUTPUT_TOKENS, OUTPUT_TOKENS)
     const reserved = this.settings.compaction?.reserved ?? Math.min(COMPACTION_TOKENS, output)
@@ -216,6 +222,7 @@ export class Window {
 export function arrange(messages, user, packed, texts) {
   const found = new Map(messages.map((message) => [message.info.id, message]))
   const kept = packed ? packed.messages : messages.map((message) => ({ id: message.info.id }))
+  if (!kept.some(({ id }) => id === user.info.id)) throw new Error("the newest message is not in the pack")
   const sent = packed?.head.length ? [textMessage(user, "head", packed.head)] : []
   for (const { id, outputs = {}, after = [] } of kept) {
     const message = found.get(id)
