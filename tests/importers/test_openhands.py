@@ -1,13 +1,18 @@
 """Conversations of OpenHands: a folder of events, or a list of them, after the types of openhands-sdk 1.58."""
 
 import json
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from daypack.errors import BadInput
+from daypack.importers.formats import find_files
 from daypack.importers.import_file import Destination, import_file
+from daypack.importers.places import PLACES
 from daypack.session import Session
 from daypack.session.opening import open_session
 
@@ -136,13 +141,157 @@ def test_importing_again_adds_only_what_is_new(home: str, tmp_path: Path) -> Non
         assert session.tail(1)[0].text == "localhost."
 
 
-def test_calls_at_the_end_wait_for_the_rest_of_their_reply(home: str, tmp_path: Path) -> None:
-    path = put(tmp_path, EVENTS[:3])
-    assert imported(home, path) == 2
-    put(tmp_path, EVENTS[3:], first=3)
-    assert imported(home, path) == 5
+def test_a_call_at_the_end_is_imported_and_its_result_is_added_later(home: str, tmp_path: Path) -> None:
+    path = put(tmp_path, EVENTS[:4])
+    assert imported(home, path) == 3
+    put(tmp_path, EVENTS[4:], first=4)
+    assert imported(home, path) == 4
     with opened(home) as session:
-        assert [len(message.tool_calls) for message in session.messages() if message.tool_calls] == [2]
+        messages = list(session.messages())
+    assert [[call.id for call in message.tool_calls] for message in messages if message.tool_calls] == [
+        ["call-1", "call-2"]
+    ]
+    assert [message.tool_call_id for message in messages if message.role == "tool"] == ["call-1", "call-2"]
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_a_reply_that_was_half_written_gets_the_rest_of_its_calls_once(home: str, tmp_path: Path, verify: bool) -> None:
+    path = put(tmp_path, EVENTS[:3])
+    assert imported(home, path) == 3
+    put(tmp_path, EVENTS[3:], first=3)
+    import_file(None, str(path), Destination(home, "openhands", verify=verify))
+    with opened(home) as session:
+        calls = [call.id for message in session.messages() for call in message.tool_calls]
+    assert calls == ["call-1", "call-2"]
+
+
+def test_an_event_that_is_being_written_is_read_when_it_is_whole(home: str, tmp_path: Path) -> None:
+    path = put(tmp_path, EVENTS)
+    last = path.parent / "events" / f"event-00008-{EVENTS[8]['id']}.json"
+    data = last.read_bytes()
+    last.write_bytes(data[: len(data) // 2])
+    (report,) = import_file(None, str(path), Destination(home, "openhands", growing=True))
+    assert (report.new, report.incomplete) == (6, True)
+    last.write_bytes(data)
+    assert imported(home, path) == 1
+
+
+def test_what_an_earlier_condensation_forgot_stays_forgotten(home: str, tmp_path: Path) -> None:
+    later = [
+        said(9, "assistant", "localhost."),
+        event(10, "Condensation", "environment", forgotten_event_ids=[EVENTS[8]["id"]], summary="The host."),
+    ]
+    path = put(tmp_path, EVENTS)
+    imported(home, path)
+    put(tmp_path, later, first=9)
+    imported(home, path)
+    with opened(home) as session:
+        compactions = [each.data for each in session.events() if each.type == "import.compacted"]
+    assert [compaction["kept"] for compaction in compactions] == [[1, 6], [1, 6, 8]]
+
+
+def test_a_branch_begins_after_an_event_that_is_no_message(home: str, tmp_path: Path) -> None:
+    def linked(each: dict[str, Any], parent: str) -> dict[str, Any]:
+        return {**each, "parent_id": parent}
+
+    first, pause = said(0, "user", "Which port?"), event(1, "PauseEvent", "user")
+    events = [
+        first,
+        linked(pause, first["id"]),
+        linked(said(2, "assistant", "8080."), pause["id"]),
+        linked(said(3, "user", "And the host?"), pause["id"]),
+    ]
+    path = put(tmp_path, events[:3])
+    imported(home, path)
+    put(tmp_path, events[3:], first=3)
+    imported(home, path)
+    with opened(home) as session:
+        taken_back = [each.data["messages"] for each in session.events() if each.type == "import.rolled_back"]
+    assert taken_back == ["messages:2"]
+
+
+def test_a_time_without_a_zone_is_that_of_the_machine(
+    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        imported(home, put(tmp_path, [{**said(0, "user", "Hello"), "timestamp": "2026-05-01T10:00:00.5"}]))
+    time.tzset()
+    with opened(home) as session:
+        assert session.messages()[0].ts == "2026-05-01T08:00:00.500Z"
+
+
+def test_two_imports_at_once_store_every_event_once(home: str, tmp_path: Path) -> None:
+    path = put(tmp_path, EVENTS)
+    with ThreadPoolExecutor(2) as pool:
+        assert sum(pool.map(imported, [home, home], [path, path])) == 7
+    with opened(home) as session:
+        assert len(session.messages()) == 7
+
+
+def test_the_place_notices_new_events_though_the_state_is_the_same(tmp_path: Path) -> None:
+    path = put(tmp_path / ".openhands", EVENTS)
+    (before,) = PLACES["openhands"].find_files({"HOME": str(tmp_path)})
+    os.utime(path.parent / "events", ns=(before.modified + 1_000_000, before.modified + 1_000_000))
+    (after,) = PLACES["openhands"].find_files({"HOME": str(tmp_path)})
+    assert (before.path, after.modified) == (str(path), before.modified + 1_000_000)
+
+
+@pytest.mark.parametrize("folder", [".openhands", ".openhands-state"])
+def test_the_place_has_sessions_of_the_versions_before_1(tmp_path: Path, folder: str) -> None:
+    first = tmp_path / folder / "sessions" / "abc" / "events" / "0.json"
+    first.parent.mkdir(parents=True)
+    first.write_text("{}")
+    assert [file.path for file in PLACES["openhands"].find_files({"HOME": str(tmp_path)})] == [str(first)]
+
+
+def test_a_folder_of_conversations_has_one_file_for_each(tmp_path: Path) -> None:
+    path = put(tmp_path, EVENTS)
+    assert find_files("openhands", str(tmp_path)) == [str(path)]
+
+
+HOSTILE: list[Any] = [
+    None,
+    [],
+    {"id": 3, "action": "condensation", "source": "agent", "args": {"forgotten_event_ids": {"a": 1}}},
+    {"id": 10**15, "action": "run", "source": "agent", "args": {"thought": []}, "tool_call_metadata": [1]},
+    {"id": 4, "observation": "run", "source": "agent", "extras": {}, "content": {}, "cause": True},
+    {
+        "id": 5,
+        "action": "condensation",
+        "source": "agent",
+        "args": {"forgotten_events_start_id": 0, "forgotten_events_end_id": 10**18},
+    },
+    {"id": 6, "action": "message", "source": "user", "args": {"content": 5, "image_urls": [None, 3]}},
+    {"id": 7, "action": "run", "source": "agent", "args": {}, "tool_call_metadata": {"model_response": {"choices": 1}}},
+    {
+        "kind": "ActionEvent",
+        "id": "a" * 36,
+        "source": "agent",
+        "tool_call": {"id": "c", "arguments": [1]},
+        "thought": 3,
+    },
+    {"kind": "MessageEvent", "id": "b" * 36, "source": "user", "parent_id": 5, "llm_message": {"role": "user"}},
+    {"kind": "MessageEvent", "id": "c" * 36, "source": "user", "parent_id": "gone", "timestamp": "9999-99-99"},
+    {"kind": "Condensation", "id": "d" * 36, "source": "environment", "forgotten_event_ids": [None, 1, {}]},
+]
+
+
+def test_hostile_events_of_both_versions_are_read_past(home: str, tmp_path: Path) -> None:
+    path = tmp_path / "trajectory.json"
+    path.write_text(json.dumps([*HOSTILE, *EVENTS]))
+    imported(home, path)
+    with opened(home, "trajectory") as session:
+        assert session.tail(1)[0].text == "And the host?"
+        assert session.prepare()
+
+
+def test_events_that_are_no_files_are_refused(home: str, tmp_path: Path) -> None:
+    path = put(tmp_path, EVENTS[:2])
+    os.mkfifo(path.parent / "events" / f"event-00002-{EVENTS[2]['id']}.json")
+    with pytest.raises(BadInput, match="named pipe"):
+        imported(home, path)
 
 
 def test_a_missing_event_holds_back_those_after_it(home: str, tmp_path: Path) -> None:

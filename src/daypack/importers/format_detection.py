@@ -17,10 +17,10 @@ from daypack.importers.readers import (
     gemini,
     openai_chat,
     opencode,
-    openhands,
     qwen,
     swe_agent,
 )
+from daypack.importers.readers.openhands import conversation as openhands
 from daypack.importers.transcript import Row, parse_row
 
 HEAD_LINES = 100
@@ -58,7 +58,7 @@ def detect_formats(sample: Sample) -> dict[str, int]:
     """Return the formats a file may have, each with the number of sampled rows that show it; empty if unknown."""
     if is_store(sample.path):
         return {opencode.FORMAT: 1}
-    if openhands.is_state(sample.path, sample.document) or openhands.is_trajectory(sample.document):
+    if openhands.is_conversation(sample.path, sample.document) or openhands.is_trajectory(sample.document):
         return {openhands.FORMAT: 1}
     detectors: dict[str, Callable[[Row], bool]] = {
         claude_code.FORMAT: lambda row: claude_code.is_row(row) and not qwen.is_row(row),

@@ -21,10 +21,12 @@ from daypack.importers.readers import (
     gemini_files,
     openai_chat,
     opencode,
-    openhands,
     qwen,
     swe_agent,
 )
+from daypack.importers.readers.openhands import conversation as openhands
+from daypack.importers.readers.openhands.event_files import EventFiles
+from daypack.importers.readers.openhands.reader import OpenHands
 from daypack.importers.transcript import (
     EXTRA_ROWS,
     ExtraRows,
@@ -33,6 +35,7 @@ from daypack.importers.transcript import (
     StoreBlob,
     Transcript,
     child_session_name,
+    list_of,
     object_of,
     parse_row,
     text_of,
@@ -136,6 +139,8 @@ def read_sub_agent(parent: Transcript, path: str) -> Transcript:
 
 def find_parent(path: str) -> str | None:
     """Return the transcript of the session that a sub-agent's transcript belongs to; None if there is none."""
+    if main := openhands.main_file(path):
+        return main
     folder = claude_code.session_folder(path)
     if folder is None:
         return gemini_files.main_file(path) or codex_threads.find_session(path)
@@ -310,14 +315,35 @@ def _swe_agent(sample: Sample, session: str | None) -> Iterator[Transcript]:
 
 
 def _openhands(sample: Sample, session: str | None) -> Iterator[Transcript]:
-    if isinstance(sample.document, list):
-        name, rows, state = _stem(sample.path), openhands.rows_of(cast(object, sample.document)), None
-    else:
-        state = sample.document
-        name, rows = openhands.session_id(sample.path, state), openhands.event_rows(sample.path)
-    origin = Origin(openhands.FORMAT, sample.path, f"{openhands.FORMAT}:{name}", has_row_ids=True)
-    model, cwd = openhands.model_of(state), openhands.cwd_of(state)
-    yield Transcript(origin, safe_name(session or name), MemoryLines(rows), openhands.OpenHands, model, cwd)
+    events = list_of(sample.document)
+    if events:
+        name = _stem(sample.path)
+        lines_of = {text_of(object_of(event).get("id")): number for number, event in enumerate(events, 1)}
+        yield Transcript(
+            Origin(openhands.FORMAT, sample.path, f"{openhands.FORMAT}:{name}", has_row_ids=True),
+            safe_name(session or name),
+            MemoryLines(openhands.rows_of(events)),
+            partial(OpenHands, conversation=name, line_of=lambda event: lines_of.get(event, 0)),
+        )
+        return
+    name, agent = openhands.session_ids(sample.path, sample.rows)
+    transcript = _openhands_transcript(sample, (name, agent), safe_name(session or name))
+    yield transcript._replace(sub_agents=() if agent else tuple(openhands.find_sub_agents(sample.path)))
+
+
+def _openhands_transcript(sample: Sample, ids: tuple[str, str], parent: str) -> Transcript:
+    name, agent = ids
+    source = f"{openhands.FORMAT}:{name}/{agent}" if agent else f"{openhands.FORMAT}:{name}"
+    events = EventFiles(openhands.events_folder(sample.path))
+    return Transcript(
+        Origin(openhands.FORMAT, sample.path, source, has_row_ids=True),
+        child_session_name(parent, agent) if agent else parent,
+        events,
+        partial(OpenHands, conversation=name, line_of=events.line_of),
+        openhands.model_of(sample.document),
+        openhands.cwd_of(sample.document),
+        (parent, safe_name(agent)) if agent else None,
+    )
 
 
 def _opencode(sample: Sample, session: str | None) -> Iterator[Transcript]:
@@ -366,6 +392,7 @@ _WITH_SUB_AGENTS = {
     claude_code.FORMAT: (claude_code.session_id, _claude_transcript),
     codex.FORMAT: (codex.session_id, _codex_transcript),
     gemini.FORMAT: (gemini_files.session_id, _gemini_transcript),
+    openhands.FORMAT: (openhands.session_ids, _openhands_transcript),
     qwen.FORMAT: (qwen.session_id, _qwen_transcript),
 }
 ENDINGS = tuple(sorted({ending for each in FORMATS.values() for ending in each.endings}))

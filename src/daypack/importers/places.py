@@ -5,6 +5,7 @@ To add a program, add a row to PLACES; its format must be one of `formats.FORMAT
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from stat import S_ISDIR
 from typing import Literal, NamedTuple
 
 from daypack.importers.folders import Folders
@@ -12,6 +13,7 @@ from daypack.importers.folders import Folders
 Match = Callable[[str, str], Iterator[str]]
 _DATABASES = (".db", ".sqlite", ".sqlite3")
 _WRITE_AHEAD = "-wal"  # beside a database, with what is not yet in it
+_EVENTS = "events"  # of a conversation of OpenHands: a file for each
 
 
 class Folder(NamedTuple):
@@ -95,7 +97,12 @@ PLACES: dict[str, Place] = {
         ("tmp/*/chats/session-*.jsonl", "tmp/*/chats/session-*.json"),
     ),
     "openhands": Place(
-        "OpenHands", "openhands", "openhands", Folder("", ".openhands"), ("conversations/*/base_state.json",)
+        "OpenHands",
+        "openhands",
+        "openhands",
+        Folder("OH_PERSISTENCE_DIR", ".openhands"),
+        ("conversations/*/base_state.json", "sessions/*/events/0.json"),
+        (Folder("OH_PERSISTENCE_DIR", ".openhands"), Folder("", ".openhands-state")),
     ),
     "swe-agent": Place(
         "SWE-agent",
@@ -131,18 +138,26 @@ def user_home(environ: Mapping[str, str]) -> str:
 def find_file(path: str) -> PlacedFile | None:
     """Return the state of a file now; None if it is missing or empty.
 
-    A database also changes when its write-ahead log does.
+    A database also changes when its write-ahead log does, a conversation of OpenHands when its folder of events does.
     """
     try:
         found = os.stat(path)
     except OSError:
         return None
     modified, size = found.st_mtime_ns, found.st_size
-    if path.endswith(_DATABASES):
+    if beside := _beside(path):
         try:
-            log = os.stat(path + _WRITE_AHEAD)
+            other = os.stat(beside)
         except OSError:
             pass
         else:
-            modified, size = max(modified, log.st_mtime_ns), size + log.st_size
+            modified, size = max(modified, other.st_mtime_ns), size + (0 if S_ISDIR(other.st_mode) else other.st_size)
     return PlacedFile(path, modified, size) if size else None
+
+
+def _beside(path: str) -> str:
+    """Return what else changes when there is something new to import; "" if there is nothing."""
+    if path.endswith(_DATABASES):
+        return path + _WRITE_AHEAD
+    folder, name = os.path.split(path)
+    return {"base_state.json": os.path.join(folder, _EVENTS), "0.json": folder}.get(name, "")

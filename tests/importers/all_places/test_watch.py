@@ -1,5 +1,6 @@
 """The watch, step by step: its clock and what happens between two scans are scripted."""
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -225,3 +226,25 @@ def test_a_stopped_watch_ends_after_the_present_file(agents: AgentsHome, place: 
     assert len(events) == 1
     assert script.waits == []
     assert len(place.list("claude-code")) == 1
+
+
+def openhands_event(folder: Path, number: int, text: str) -> None:
+    """Write an event as OpenHands does, and leave the state of the conversation as it is."""
+    name = f"{number:08d}-aaaa-4bbb-8ccc-000000000000"
+    message = {"role": "user", "content": [{"type": "text", "text": text}]}
+    event = {"kind": "MessageEvent", "id": name, "source": "user", "llm_message": message}
+    (folder / "events").mkdir(parents=True, exist_ok=True)
+    (folder / "part").write_text(json.dumps(event))
+    (folder / "part").rename(folder / "events" / f"event-{number:05d}-{name}.json")
+
+
+def test_events_of_openhands_are_imported_though_the_state_does_not_change(
+    agents: AgentsHome, place: Home, tmp_path: Path
+) -> None:
+    folder = tmp_path / "user" / ".openhands" / "conversations" / "abc"
+    openhands_event(folder, 0, "Which port?")
+    (folder / "base_state.json").write_text('{"id": "abc", "agent": {}}')
+    steps = [lambda: openhands_event(folder, 1, "And the host?"), nothing, nothing]
+    events = watch(place, Script(steps))
+    assert imported(events) == [1, 1]
+    assert texts(place, "openhands", "abc") == ["Which port?", "And the host?"]
