@@ -27,7 +27,7 @@ def is_event(value: object) -> bool:
 
 
 def translate(fields: dict[str, Any], conversation: str) -> dict[str, Any]:
-    """Return an event as one of version 1; one that is nothing there has no kind."""
+    """Return the event of version 1 that an event is; without a kind if it is none there."""
     head = {
         "id": f"{conversation}/{fields['id']}",
         "timestamp": fields.get("timestamp"),
