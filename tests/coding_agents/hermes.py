@@ -57,9 +57,11 @@ class Hermes:
         self.home.mkdir()
         self.settings.write_text(_SETTINGS.format(url=machine.endpoint.openai_url, window=WINDOW), encoding="utf-8")
         (machine.bin / "hermes").symlink_to(FOLDER / "bin" / "hermes")
-        self._environment = {
+        kept = {
             name: value for name, value in machine.environment.items() if name not in ("PYTHONPATH", "DAYPACK_HOME")
         }
+        # Otherwise it installs packages for tools that no test uses, whenever it starts.
+        self._environment = {**kept, "HERMES_DISABLE_LAZY_INSTALLS": "1"}
 
     def converse(self, *prompts: str, session: str = "") -> dict[str, Any]:
         """Send prompts to one agent, and return what it says about itself."""
