@@ -1,11 +1,14 @@
 """`daypack audit`: the report on a memory store."""
 
 import json
+import shlex
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from cli.conftest import Command
-from importers.stores.conftest import build
+from importers.stores.conftest import RECORDED, build, digest
 
 SECRET = "ghp_" + "0aB9dE7fG1hJ3kL5mN8pQ2rS4tU6vW0xY1zA"
 
@@ -107,16 +110,107 @@ def test_a_store_without_faults_says_so(command: Command, tmp_path: Path) -> Non
     assert "1 of 1 memory" in done.stdout
 
 
-def test_the_command_of_the_import_imports_what_the_audit_says(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    folder = tmp_path / "elsewhere"
+def _note(folder: Path, name: str, text: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.md").write_text(f"---\ntitle: {name}\npermalink: {name}\n---\n{text}\n")
+
+
+def _mem0(folder: Path) -> Path:
     build(folder / "history.db", "mem0/history.sql")
-    answer = json.loads(command("audit", str(folder), "--json").stdout)
-    assert answer["import"] == f"MEM0_DIR={folder} daypack import --all"
-    monkeypatch.setenv("MEM0_DIR", str(folder))
-    assert "→ daypack import --all" in command("audit", str(folder)).stderr
-    assert command("import", "--all").returncode == 0
-    [memory] = json.loads(command("memory", "list", "--json").stdout)
-    assert memory["stats"]["entries"] == answer["report"]["kept"]
+    build(folder / "qdrant" / "collection" / "mem0" / "storage.sqlite", "mem0/points.sql")
+    return folder
+
+
+def _mem0_export(folder: Path) -> Path:
+    """What `get_all` returns of messages: each memory has a role."""
+    texts = ["Sails on Sundays", "sails on sundays.", "Hello!", "Has a boat in Kiel", "The boat is long. " * 2_000]
+    memories = [{"id": f"m{n}", "memory": text, "user_id": "ada", "role": "user"} for n, text in enumerate(texts)]
+    (folder / "export.json").write_text(json.dumps(memories))
+    return folder / "export.json"
+
+
+def _mem0_history(folder: Path) -> Path:
+    return build(folder / "history.db", "mem0/history.sql")
+
+
+def _letta_server(folder: Path) -> Path:
+    return build(folder / "sqlite.db", "letta.sql")
+
+
+def _claude_mem(folder: Path) -> Path:
+    return build(folder / "claude-mem.db", "claude-mem.sql")
+
+
+def _letta(folder: Path) -> Path:
+    """An agent file of an older version, which also has messages."""
+    blocks = [{"label": "human", "value": "Ada sails"}, {"label": "persona", "value": "A cook.\n\n" * 3_000}]
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    (folder / "cook.json").write_text(json.dumps({"name": "cook", "core_memory": blocks, "messages": messages}))
+    return folder / "cook.json"
+
+
+def _mcp(folder: Path) -> Path:
+    shutil.copyfile(RECORDED / "mcp-memory.jsonl", folder / "memory.jsonl")
+    return folder / "memory.jsonl"
+
+
+def _notes(folder: Path) -> Path:
+    _note(
+        folder, "tea", "- [method] Steep it for two minutes\n- [method] steep it for two minutes!\n\nGreen tea is best."
+    )
+    _note(folder / "deep", "coffee", "- [method] Steep it for two minutes\n- requires [[Water]]")
+    return folder
+
+
+def _document(folder: Path) -> Path:
+    (folder / "CONTEXT.md").write_text("# Boat\n\n- It is 34 feet long\n- It is 34 feet long\n- It lies in Kiel\n")
+    return folder / "CONTEXT.md"
+
+
+@pytest.mark.parametrize(
+    ("system", "make"),
+    [
+        ("mem0", _mem0),
+        ("mem0", _mem0_export),
+        ("mem0", _mem0_history),
+        ("letta", _letta_server),
+        ("letta", _letta),
+        ("claude-mem", _claude_mem),
+        ("mcp-memory", _mcp),
+        ("basic-memory", _notes),
+        ("daypack", _document),
+    ],
+)
+def test_the_printed_command_imports_what_the_audit_says(
+    command: Command, tmp_path: Path, system: str, make: Callable[[Path], Path]
+) -> None:
+    folder = tmp_path / "a store"
+    folder.mkdir()
+    path = make(folder)
+    before = digest(folder)
+    audited = json.loads(command("audit", str(path), "--json").stdout)
+    assert audited["system"] == system
+    words = shlex.split(audited["import"])
+    assert words == ["daypack", "import", system, str(path)]
+    assert f"→ {audited['import']}" in command("audit", str(path)).stderr
+    done = command(*words[1:], "--json")
+    assert done.returncode == 0, done.stderr
+    [brought] = json.loads(done.stdout)["stores"]
+    assert (brought["kept"], brought["stored"]) == (audited["report"]["kept"], audited["report"]["memories"])
+    listed = json.loads(command("memory", "list", "--json").stdout)
+    assert sum(memory["stats"]["entries"] for memory in listed) == brought["new_entries"] >= brought["kept"] > 0
+    again = command("import", str(path), "--json")  # without the name of the system
+    assert json.loads(again.stdout)["stores"] == [
+        {**brought, "new_entries": 0, "memories": [{**memory, "new_entries": 0} for memory in brought["memories"]]}
+    ]
+    assert digest(folder) == before
+
+
+def test_the_memories_of_the_home_are_not_imported_into_themselves(command: Command, home: str) -> None:
+    memory = json.loads(command("memory", "new", "Tea party", "--json").stdout)["memory_id"]
+    command("memory", "add", memory, "The cake is green")
+    audited = json.loads(command("audit", home, "--json").stdout)
+    assert (audited["report"]["memories"], audited["import"]) == (1, "")
+    done = command("import", "daypack", home)
+    assert done.returncode == 2
+    assert "in this home already" in done.stderr

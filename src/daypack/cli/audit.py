@@ -12,8 +12,8 @@ from datetime import UTC, date, datetime
 from daypack.cli.options import natural
 from daypack.cli.terminal import Progress, colour, counted, is_utf8, json_text, print_note, safe_line, shell_word
 from daypack.errors import BadInput
+from daypack.history.layout import find_home
 from daypack.importers.audit.report import Example, Report, Row, examine
-from daypack.importers.places import PLACES
 from daypack.importers.stores.systems import SYSTEMS, Store, open_store
 from daypack.text.tokens import counter_for
 
@@ -68,11 +68,12 @@ def run(args: argparse.Namespace) -> int:
         )
     finally:
         progress.clear()
+    command = _command(store)
     if args.json:
-        print(json_text({"system": store.system.name, "path": store.path, "report": report, "import": _command(store)}))
+        print(json_text({"system": store.system.name, "path": store.path, "report": report, "import": command}))
         return 0
     print("\n".join(_lines(store, report)))
-    if report.kept and (command := _command(store)):
+    if report.kept and command:
         print_note(f"  → {command}")
     return 0
 
@@ -85,16 +86,10 @@ def _today(text: str) -> date:
 
 
 def _command(store: Store) -> str:
-    """Return the command that imports the store; "" if it is at none of the places that an import looks at."""
-    for place in PLACES.values():
-        if place.kind != "memory" or place.format != store.system.name:
-            continue
-        root = place.folder.find(os.environ)
-        if store.path == root or store.path.startswith(os.path.join(root, "")):
-            return "daypack import --all"
-        if os.path.isdir(store.path) and place.folder.variable and not place.folder.below:
-            return f"{place.folder.variable}={shell_word(store.path)} daypack import --all"
-    return ""
+    """Return the command that imports the store; "" if it is that of the usual home."""
+    from daypack.importers.all_places.memory_stores import is_own  # noqa: PLC0415 — needs the memories
+
+    return "" if is_own(find_home(), store) else f"daypack import {store.system.name} {shell_word(store.path)}"
 
 
 def _lines(store: Store, report: Report) -> list[str]:

@@ -1,10 +1,14 @@
-"""Import transcripts of other agents, one session each. Importing again adds only new messages."""
+"""Import transcripts of other agents, one session each, and memory stores of other systems, one memory for each owner.
+
+Importing again adds only what is new.
+"""
 
 import argparse
 import os
 from contextlib import closing
 
 from daypack.cli import import_all
+from daypack.cli.import_stores import find_stores, import_stores
 from daypack.cli.main import EXIT_FAILED
 from daypack.cli.options import add_place, index_in_background
 from daypack.cli.terminal import Progress, counted, json_text, print_error, print_note, safe_line
@@ -14,6 +18,7 @@ from daypack.history.sessions import Found
 from daypack.importers.formats import ENDINGS, FORMATS, find_files, is_of_format
 from daypack.importers.import_file import Destination, import_file
 from daypack.importers.import_transcript import ImportReport
+from daypack.importers.stores.systems import SYSTEMS
 
 _MOST_PROBLEMS = 10
 
@@ -21,8 +26,10 @@ _MOST_PROBLEMS = 10
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     names = ", ".join(sorted(FORMATS))
-    parser.add_argument("format", nargs="?", metavar="FORMAT", help=f"{names} (default: detected for each file)")
-    parser.add_argument("path", nargs="*", metavar="PATH", help="transcript file, or folder with transcripts")
+    systems = ", ".join(sorted(SYSTEMS))
+    known = f"{names}; of memory stores: {systems} (default: detected for each path)"
+    parser.add_argument("format", nargs="?", metavar="FORMAT", help=known)
+    parser.add_argument("path", nargs="*", metavar="PATH", help="transcript, memory store, or folder with transcripts")
     parser.add_argument(
         "--session", metavar="NAME", help="name of the session (default: the id or name of the transcript)"
     )
@@ -46,7 +53,9 @@ def run(args: argparse.Namespace) -> int:
     if args.all or args.watch or not paths:
         return import_all.run(args, format, paths)
     import_all.refuse_options(args)
-    files = [file for path in paths for file in _files(format, path)]
+    stores = find_stores(format, paths)
+    files = [file for path in paths if path not in stores for file in _files(format, path)]
+    memories = import_stores(args, list(stores.values())) if stores else []
     if args.session is not None and len(files) > 1:
         problem = f"--session takes one file, got {len(files)}"
         raise BadInput(problem, operation="import", place="arguments", hint="import them one by one, or omit --session")
@@ -70,11 +79,12 @@ def run(args: argparse.Namespace) -> int:
     if unindexed := [_name(report, args) for report in reports if report.new and _needs_index(place, report)]:
         index_in_background(args, unindexed)
     if args.json:
-        print(json_text({"files": reports, "failed": [_as_json(error) for error in failures]}))
+        failed = [_as_json(error) for error in failures]
+        print(json_text({"files": reports, "stores": memories, "failed": failed}))
     elif len(reports) > 1:
         new, messages = sum(report.new for report in reports), sum(report.messages for report in reports)
         print(f"{counted(len(reports), 'transcript')}, {counted(messages, 'message')}, {new:,} new")
-    return EXIT_FAILED if failures else 0
+    return EXIT_FAILED if failures or any(store["refused"] for store in memories) else 0
 
 
 def _needs_index(place: Destination, report: ImportReport) -> bool:
@@ -91,7 +101,7 @@ def _name(report: ImportReport, args: argparse.Namespace) -> str:
 
 def _format_and_paths(args: argparse.Namespace) -> tuple[str | None, list[str]]:
     """Return the format if the first of several arguments names one, and the paths; ./codex is a path."""
-    if args.format is None or (args.format in FORMATS and args.path):
+    if args.format is None or (args.format in (*FORMATS, *SYSTEMS) and args.path):
         return args.format, args.path
     return None, [args.format, *args.path]
 
@@ -99,10 +109,10 @@ def _format_and_paths(args: argparse.Namespace) -> tuple[str | None, list[str]]:
 def _files(format: str | None, path: str) -> list[str]:  # noqa: A002
     if not os.path.exists(path):
         hint = "name a transcript file or folder"
-        if path in FORMATS:
+        if path in FORMATS or path in SYSTEMS:
             hint = f"name a file or folder after the format: daypack import {path} PATH"
         elif os.sep not in path:
-            hint += f"; the formats are {', '.join(sorted(FORMATS))}"
+            hint += f"; the formats are {', '.join(sorted((*FORMATS, *SYSTEMS)))}"
         raise BadInput("no such file or folder", operation="import", place=path, hint=hint)
     if not os.path.isdir(path):
         return [path]
@@ -111,6 +121,7 @@ def _files(format: str | None, path: str) -> list[str]:  # noqa: A002
     if not files:
         kind = f"{format} transcript" if format else "transcript"
         hint = f"{kind}s end in {' or '.join(FORMATS[format].endings if format else ENDINGS)}"
+        kind = kind if format else "transcript and no known memory store"
         raise BadInput(f"no {kind} in this folder", operation="import", place=path, hint=hint)
     if len(files) < len(candidates):
         print_note(f"{safe_line(path)}: {counted(len(candidates) - len(files), 'other file')} skipped")

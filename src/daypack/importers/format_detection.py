@@ -80,6 +80,16 @@ def detect_formats(sample: Sample) -> dict[str, int]:
 
 
 def _is_chat(value: object) -> bool:
+    if _is_memory(value):
+        return False
     if openai_chat.is_message(value) or openai_chat.is_conversation(value):
         return True
     return isinstance(value, list) and any(map(openai_chat.is_conversation, cast(list[object], value)))
+
+
+def _is_memory(value: object) -> bool:
+    """Return True if a value is of a memory store: a memory of mem0, which may have a role, or an agent of Letta."""
+    first = next(iter(cast(list[object], value)), None) if isinstance(value, list) else value
+    fields = cast(dict[str, object], first) if isinstance(first, dict) else {}
+    is_of_mem0 = isinstance(fields.get("memory"), str) and "content" not in fields
+    return is_of_mem0 or isinstance(fields.get("core_memory"), list)

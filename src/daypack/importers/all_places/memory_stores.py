@@ -7,14 +7,16 @@ importing again adds what is new or has changed. A memory that the user erased d
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from daypack.errors import BadInput, QuotaExceeded
 from daypack.history.layout import Home
 from daypack.importers.audit.keep import choose
 from daypack.importers.places import PLACES
+from daypack.importers.stores import daypack_memory
 from daypack.importers.stores.records import Owner, StoredMemory, Unreadable
+from daypack.importers.stores.store_files import is_sqlite
 from daypack.importers.stores.systems import Store, open_store
 from daypack.memory.limits import Limits
 from daypack.memory.store.port import NewDocument, NewMemory, join_id
@@ -50,7 +52,9 @@ class ImportedMemories(NamedTuple):
     refused: tuple[str, ...] = ()  # why entries were refused
     stored: int = 0  # memories in the store
     filled: tuple[Filled, ...] = ()
-    unreadable: tuple[str, ...] = ()  # places in the store
+    unreadable: tuple[str, ...] = ()  # places in the store, and why
+    hidden: tuple[str, ...] = ()  # ids of memories that the user hid or erased, and that were not filled
+    left_out: int = 0  # memories of the store that say nothing new
 
 
 def import_store(home: Home, path: str, system: str, known: Sequence[str]) -> ImportedMemories:
@@ -61,15 +65,22 @@ def import_store(home: Home, path: str, system: str, known: Sequence[str]) -> Im
     return fill_memories(home, store, known)
 
 
-def fill_memories(home: Home, store: Store, known: Sequence[str] = ()) -> ImportedMemories:
+def fill_memories(
+    home: Home, store: Store, known: Sequence[str] = (), progress: Callable[[int], None] = lambda _: None
+) -> ImportedMemories:
     """Import a store; `known` are the memories that it has brought before."""
+    if is_own(home, store):
+        hint = "`daypack memory list` shows them; --home DIR names another home"
+        raise BadInput("these memories are in this home already", operation="import", place=store.path, hint=hint)
     records = list(store.read())
     stored = [record for record in records if isinstance(record, StoredMemory)]
     by_owner: dict[tuple[str, str], list[StoredMemory]] = {}
-    for memory in choose(stored).memories:
+    kept = choose(stored).memories
+    for memory in kept:
         by_owner.setdefault(_owner(memory.owner), []).append(memory)
     unreadable = tuple(f"{each.place}: {each.problem}" for each in records if isinstance(each, Unreadable))
-    brought = ImportedMemories(tuple(known), stored=len(stored), unreadable=unreadable)
+    brought = ImportedMemories(tuple(known), stored=len(stored), left_out=len(stored) - len(kept))
+    brought = brought._replace(unreadable=unreadable)
     with open_memory(home=home.root, uid=home.uid, user=USER) as memories:
         for owner, of_owner in sorted(by_owner.items()):
             memory_id = _id(store, *owner)
@@ -77,10 +88,11 @@ def fill_memories(home: Home, store: Store, known: Sequence[str] = ()) -> Import
             title = _title(store, owner[1])
             if not _is_there(memories, memory_id):
                 if name in known or _is_hidden(memories, memory_id):
-                    brought = brought._replace(erased=brought.erased + 1)
+                    brought = brought._replace(erased=brought.erased + 1, hidden=(*brought.hidden, memory_id))
                     continue
                 _create(memories, memory_id, title, store.path)
-            entries, refused = _add(memories, memory_id, of_owner)
+            before = sum(filled.memories for filled in brought.filled)
+            entries, refused = _add(memories, memory_id, of_owner, lambda done, before=before: progress(before + done))
             filled = Filled(memory_id, one_line(title)[:TITLE_MAX_CHARS], len(of_owner) - len(refused), entries)
             brought = brought._replace(
                 memories=tuple(dict.fromkeys((*brought.memories, name))),
@@ -91,11 +103,22 @@ def fill_memories(home: Home, store: Store, known: Sequence[str] = ()) -> Import
     return brought
 
 
-def _add(memories: Memories, memory_id: str, kept: Iterable[StoredMemory]) -> tuple[int, list[str]]:
+def is_own(home: Home, store: Store) -> bool:
+    """Return True if a store has the memories of a home."""
+    if store.system.name != daypack_memory.NAME or not (os.path.isdir(store.path) or is_sqlite(store.path)):
+        return False
+    own, path = os.path.realpath(home.folder), os.path.realpath(store.path)
+    return os.path.commonpath((own, path)) in (own, path)
+
+
+def _add(
+    memories: Memories, memory_id: str, kept: Iterable[StoredMemory], progress: Callable[[int], None]
+) -> tuple[int, list[str]]:
     """Add the entries that are not there yet, the oldest first; return how many were, and why others were refused."""
     entries, refused = 0, list[str]()
     limits = memories.backend.limits
-    for memory in sorted(kept, key=lambda each: each.written_at):
+    for number, memory in enumerate(sorted(kept, key=lambda each: each.written_at), 1):
+        progress(number)
         about = _about(memory, limits)
         try:
             for text in _texts(memory, limits.entry_bytes):

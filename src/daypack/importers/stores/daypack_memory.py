@@ -26,6 +26,7 @@ from daypack.importers.stores.store_files import OPERATION, is_sqlite, open_tabl
 from daypack.memory.store.rows import split_tags
 from daypack.memory.times import format_time
 from daypack.text.statements.passages import BULLET, Document
+from daypack.types.memory import PLACEHOLDER
 
 NAME, TITLE = "daypack", "daypack"
 _STORE = os.path.join("memory", "store.sqlite")
@@ -121,7 +122,7 @@ def _read_archive(path: str) -> Records:
 
 
 def _read_document(text: str, place: str, name: str, owner: Owner) -> Iterator[StoredMemory | Unreadable]:
-    document = Document(place, text)
+    document = Document(place, "" if text == PLACEHOLDER else text)
     for item in document.items:
         section = document.section_at(item.lines)
         body = item.text[bullet.end() :] if (bullet := BULLET.match(item.text)) else item.text

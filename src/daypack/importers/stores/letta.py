@@ -12,6 +12,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator
 
+from daypack.errors import BadInput
 from daypack.importers.stores.front_matter import split_front_matter
 from daypack.importers.stores.records import (
     Orphan,
@@ -54,9 +55,13 @@ def detect(path: str) -> bool:
     head = starts_with(path)
     if path.endswith(_AGENT_FILE):
         return head.lstrip().startswith(b"{")
-    return head.lstrip().startswith(b"{") and (
-        b'"core_memory"' in head or (b'"agents"' in head and b'"blocks"' in head)
-    )
+    if not head.lstrip().startswith(b"{") or not any(name in head for name in (b'"core_memory"', b'"agents"')):
+        return False
+    try:
+        whole = dict_of(read_json(path))
+    except BadInput:
+        return False
+    return isinstance(whole.get("core_memory"), list) or {"agents", "blocks"} <= whole.keys()
 
 
 def read(path: str) -> Records:

@@ -190,9 +190,14 @@ def _is_export(path: str) -> bool:
     head = starts_with(path)
     if not head.lstrip().startswith((b"{", b"[")):
         return False
-    if b'"docstore"' in head or (b'"memory"' in head and b'"id"' in head):
-        return any(isinstance(record, StoredMemory) and record.text for record in _read_json(path))
-    return False
+    if b'"docstore"' not in head and b'"memory"' not in head:
+        return False
+    try:
+        records = list(_read_json(path))
+    except BadInput:
+        return False
+    texts = sum(isinstance(record, StoredMemory) and bool(record.text) for record in records)
+    return 2 * texts > len(records)
 
 
 def _memory(name: str, payload: Mapping[str, object], path: str) -> StoredMemory | Unreadable:
