@@ -27,6 +27,7 @@ def test_all_places_are_imported_and_listed(agents: AgentsHome, command: Run) ->
     done = command("import", "--all")
     assert done.returncode == 0, done.stderr
     assert "imported:" in done.stdout
+    assert "daypack find" in done.stderr.splitlines()[-1]
     rows = [line.split() for line in done.stdout.splitlines()]
     assert ["2", "2", "3", "0", "0", "Claude", "Code"] in rows
     assert ["1", "1", "1", "0", "0", "Codex"] in rows
@@ -42,7 +43,7 @@ def test_a_dry_run_counts_and_writes_nothing(agents: AgentsHome, command: Run, h
     done = command("import", "--all", "--dry-run")
     assert done.returncode == 0
     assert "nothing written" in done.stderr
-    assert ["1", "0.0", "MB", "1", "0.0", "MB", "Claude", "Code"] in [line.split() for line in done.stdout.splitlines()]
+    assert ["1", "0.2", "kB", "1", "0.2", "kB", "Claude", "Code"] in [line.split() for line in done.stdout.splitlines()]
     assert not os.path.exists(home)
 
 

@@ -20,6 +20,7 @@ from daypack.types.names import did_you_mean
 _COMMAND = "daypack import --all"
 _OPTIONS = ("dry_run", "since", "project")
 _ALL_FAILURES = 20
+_MEGABYTE = 1_000_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -128,12 +129,14 @@ def _print_found(places: Sequence[str], found: Sequence[Found], new: NewFiles) -
             changed = [each.file for each in new.files if each.place == name]
             rows.append((_count(len(files)), _size(files), _count(len(changed)), _size(changed), PLACES[name].title))
     if rows:
-        print("\n".join(table(("files", "size", "new", "size", "agent"), rows, right=4)))
+        print("\n".join(table(("files", "size", "new files", "new size", "agent"), rows, right=4)))
     missing = [f"{PLACES[name].title} ({short_path(_folder(name))})" for name in places if not _of(found, name)]
     if missing:
         print_note(f"nothing found of {', '.join(missing)}")
     if rows and not new.files:
         print("everything is imported")
+    if not rows:
+        print_note("to import files from elsewhere: daypack import PATH …")
 
 
 def _print_taken(taken: dict[str, Taken]) -> None:
@@ -158,6 +161,8 @@ def _print_taken(taken: dict[str, Taken]) -> None:
         what = counted(everything.without_folder, "session")
         print_note(f"  {what} in no memory, because the folder is gone; `daypack search` finds what was said there")
     print_failures(everything.failures, _ALL_FAILURES)
+    if everything.messages:
+        print_note('search all of it: daypack find "where did we fix the port"')
 
 
 def _as_json(
@@ -192,4 +197,5 @@ def _count(number: int) -> str:
 
 
 def _size(files: Sequence[PlacedFile]) -> str:
-    return f"{sum(file.size for file in files) / 1e6:,.1f} MB"
+    size = sum(file.size for file in files)
+    return f"{size / 1e6:,.1f} MB" if size >= _MEGABYTE else f"{size / 1e3:,.1f} kB"

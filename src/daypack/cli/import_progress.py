@@ -5,7 +5,7 @@ import os
 from daypack.cli.progress_bar import ProgressBar
 from daypack.cli.terminal import counted, error_line, print_note, safe_line
 from daypack.importers.all_places.new_files import Done, Failure, NewFiles, Taken
-from daypack.importers.places import user_home
+from daypack.importers.place_settings import user_home
 
 _MOST_FAILURES = 5
 

@@ -26,7 +26,8 @@ from daypack.hooks.setup.silenced import find_silenced
 from daypack.importers.all_places.ledger import Ledger
 from daypack.importers.all_places.new_files import NewFiles
 from daypack.importers.all_places.scan import PlacesScanner
-from daypack.importers.places import PLACES, user_home
+from daypack.importers.place_settings import user_home
+from daypack.importers.places import PLACES
 
 if TYPE_CHECKING:
     from daypack.files.planned import Change

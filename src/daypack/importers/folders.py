@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from fnmatch import translate
 
 _SETTLED_SECONDS = 2.1  # longer than a tick of any file system's clock: a newer time may hide a second change
+_MOST_DEPTH = 12  # folders below the first that ** finds
 _WILD = re.compile(r"[*?[]")
 
 
@@ -42,11 +43,16 @@ class Folders:
         self._listings: dict[str, _Listing] = {}
 
     def match(self, root: str, pattern: str) -> Iterator[str]:
-        """Yield the files below a folder that match a pattern such as projects/*/*.jsonl; some may not exist."""
+        """Yield the files below a folder that match a pattern such as projects/*/*.jsonl; some may not exist.
+
+        `**` is the folder and all folders below it, without hidden ones and links.
+        """
         *above, last = pattern.split("/")
         folders = [root]
         for segment in above:
-            if _WILD.search(segment):
+            if segment == "**":
+                folders = [below for folder in folders for below in self._folders_below(folder)]
+            elif _WILD.search(segment):
                 folders = [
                     os.path.join(folder, name)
                     for folder in folders
@@ -57,6 +63,13 @@ class Folders:
         for folder in folders:
             names = self._list(folder).matching(last, folders=False) if _WILD.search(last) else [last]
             yield from (os.path.join(folder, name) for name in names)
+
+    def _folders_below(self, folder: str, depth: int = 0) -> Iterator[str]:
+        yield folder
+        for name in self._list(folder).matching("*", folders=True) if depth < _MOST_DEPTH else ():
+            below = os.path.join(folder, name)
+            if not os.path.islink(below):
+                yield from self._folders_below(below, depth + 1)
 
     def below(self, root: str) -> Iterator[str]:
         """Yield all files below a folder, in order of their paths; links to folders are not followed."""

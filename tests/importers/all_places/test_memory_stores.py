@@ -5,17 +5,22 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 from agents_home import AgentsHome
 from importers.stores.conftest import build
 
+from daypack.errors import StorageFailed
 from daypack.history.layout import Home
 from daypack.importers.all_places.ledger import Ledger
 from daypack.importers.all_places.memory_stores import fill_memories
 from daypack.importers.all_places.new_files import Done, NewFiles
 from daypack.importers.all_places.scan import PlacesScanner
+from daypack.importers.audit.keep import choose
+from daypack.importers.stores import basic_memory
+from daypack.importers.stores.records import StoredMemory
 from daypack.importers.stores.systems import open_store
 from daypack.memory.tools import Memories, open_memory
 
@@ -112,7 +117,7 @@ def test_databases_of_other_systems_are_imported_once(
     assert entries(memories) == found
 
 
-def test_a_note_of_basic_memory_is_imported_alone_and_again_when_it_changes(
+def test_the_notes_of_basic_memory_are_imported_together_and_again_when_one_changes(
     agents: AgentsHome, place: Home, memories: Memories
 ) -> None:
     for name in ("coffee", "tea"):
@@ -120,7 +125,7 @@ def test_a_note_of_basic_memory_is_imported_alone_and_again_when_it_changes(
         note.parent.mkdir(parents=True, exist_ok=True)
         text = f"---\ntitle: {name}\npermalink: {name}\n---\n- [method] The {name} needs water of 90 degrees #brewing\n"
         note.write_text(text)
-    assert [done.entries for done in take_in(place, "basic-memory")] == [1, 1]
+    assert sum(done.entries or 0 for done in take_in(place, "basic-memory")) == 2
     with note.open("a") as file:
         file.write("- [place] The leaves are in the left cupboard\n")
     os.utime(note, (4_000_000_000, 4_000_000_000))  # the time of each of its memories
@@ -133,6 +138,85 @@ def test_a_note_of_basic_memory_is_imported_alone_and_again_when_it_changes(
         "tea: The tea needs water of 90 degrees #brewing",
         "tea: The leaves are in the left cupboard",
     }
+
+
+def write_note(folder: Path, name: str, *observations: str) -> Path:
+    path = folder / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = "".join(f"- [fact] {observation}\n" for observation in observations)
+    path.write_text(f"---\ntitle: Coffee\npermalink: {name}\n---\n{lines}")
+    return path
+
+
+def test_an_import_keeps_of_all_notes_together_what_an_audit_says(
+    agents: AgentsHome, place: Home, memories: Memories
+) -> None:
+    folder = agents.folder / "basic-memory"
+    write_note(folder, "a/one", "The water has 90 degrees", "The beans come from Kenya")
+    write_note(folder, "b/c/d/e/two", "The water has 90 degrees", "The cup is blue")
+    stored = [each for each in open_store(str(folder)).read() if isinstance(each, StoredMemory)]
+    kept = choose(stored).memories
+    assert len(kept) == 3
+    assert sum(done.entries or 0 for done in take_in(place, "basic-memory")) == len(kept)
+    assert take_in(place, "basic-memory") == []
+    (texts,) = entries(memories).values()
+    assert texts == {memory.statement for memory in kept}
+
+
+def test_projects_of_basic_memory_are_found_where_its_settings_say(
+    agents: AgentsHome, place: Home, memories: Memories, tmp_path: Path
+) -> None:
+    write_note(agents.folder / "basic-memory", "one", "The water has 90 degrees")
+    write_note(tmp_path / "work", "two", "The meeting is in room 4")
+    write_note(tmp_path / "older", "three", "The printer is on the left")
+    settings = agents.folder / ".basic-memory" / "config.json"
+    settings.parent.mkdir()
+    projects = {"work": {"path": str(tmp_path / "work")}, "older": str(tmp_path / "older"), "cloud": {"path": "x"}}
+    settings.write_text(json.dumps({"projects": projects}))
+    take_in(place, "basic-memory")
+    assert set(entries(memories)) == {"basic-memory", "basic-memory: work", "basic-memory: older"}
+
+
+def test_a_note_that_cannot_be_read_is_a_failure_and_the_others_are_imported(
+    agents: AgentsHome, place: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = agents.folder / "basic-memory"
+    write_note(folder, "one", "The water has 90 degrees")
+    bad = write_note(folder, "two", "The beans come from Kenya")
+    with monkeypatch.context() as patched:
+        patched.setattr(basic_memory, "read_bytes", partial(_refuse, str(bad)))
+        done = take_in(place, "basic-memory")
+    assert [each.found.file.path for each in done if each.failure] == [str(bad)]
+    assert sum(each.entries or 0 for each in done) == 1
+    (again,) = take_in(place, "basic-memory")
+    assert (again.entries, again.failure) == (1, None)
+
+
+def _refuse(refused: str, path: str) -> bytes:
+    if path == refused:
+        raise StorageFailed("Permission denied", operation="read store", place=path)
+    return Path(path).read_bytes()
+
+
+def test_the_memory_server_of_mcp_is_found_by_the_settings_of_its_clients_and_beside_its_package(
+    agents: AgentsHome, place: Home, memories: Memories, tmp_path: Path
+) -> None:
+    def graph(path: Path, fact: str) -> str:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"type": "entity", "name": "Ada", "entityType": "person", "observations": [fact]}))
+        return str(path)
+
+    server = {"memory": {"command": "npx", "env": {"MEMORY_FILE_PATH": graph(tmp_path / "claude.jsonl", "Is tall")}}}
+    (agents.folder / ".claude.json").write_text(json.dumps({"projects": {"/src/app": {"mcpServers": server}}}))
+    codex = agents.folder / ".codex" / "config.toml"
+    codex.parent.mkdir(exist_ok=True)
+    path = graph(tmp_path / "codex.jsonl", "Likes boats")
+    codex.write_text(f'[mcp_servers.memory.env]\nMEMORY_FILE_PATH = "{path}"\n')
+    package = agents.folder / ".npm/_npx/5a/node_modules/@modelcontextprotocol/server-memory/dist"
+    graph(package / "memory.jsonl", "Has a dog")
+    assert [done.entries for done in take_in(place, "mcp-memory")] == [1, 1, 1]
+    found = {text for texts in entries(memories).values() for text in texts}
+    assert found == {"Ada: Is tall", "Ada: Likes boats", "Ada: Has a dog"}
 
 
 def test_agents_and_projects_get_a_memory_each(tmp_path: Path, place: Home, memories: Memories) -> None:

@@ -19,7 +19,7 @@ import msgspec
 from daypack.history.layout import Home, default_root
 from daypack.hooks.settings import HookSettings
 from daypack.hooks.setup.opencode import SCRIPT, render_script
-from daypack.importers.places import user_home
+from daypack.importers.place_settings import user_home
 
 PLUGIN = "daypack"  # the name of the plug-in, of its marketplace, and of its folder in the marketplace
 SHIPPED = os.path.join(os.path.dirname(os.path.dirname(__file__)), "plugin")

@@ -66,6 +66,12 @@ class Ledger:
         known = self._rows.get(path)
         return known.sessions if known else ()
 
+    def memories_of(self, store: str) -> tuple[str, ...]:
+        """Return the memories that a store has brought: a file, or a folder of files."""
+        below = os.path.join(store, "")
+        rows = (row for path, row in self._rows.items() if path == store or path.startswith(below))
+        return tuple(dict.fromkeys(name for row in rows for name in row.sessions if name.startswith("#")))
+
     def note(self, file: PlacedFile, sessions: Iterable[str], *, captured: bool) -> None:
         """Note that all of a file, as it was with this state, is imported."""
         names = tuple(dict.fromkeys((*self.sessions(file.path), *sessions)))

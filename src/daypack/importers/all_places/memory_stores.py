@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from daypack.errors import BadInput, QuotaExceeded
 from daypack.history.layout import Home
 from daypack.importers.audit.keep import choose
-from daypack.importers.places import PLACES
+from daypack.importers.places import PLACES, PlacedFile
 from daypack.importers.stores import daypack_memory
 from daypack.importers.stores.records import Owner, StoredMemory, Unreadable
 from daypack.importers.stores.store_files import is_sqlite
-from daypack.importers.stores.systems import Store, open_store
+from daypack.importers.stores.systems import Store
 from daypack.memory.limits import Limits
 from daypack.memory.store.port import NewDocument, NewMemory, join_id
 from daypack.memory.times import parse_time
@@ -28,7 +28,7 @@ from daypack.types.names import one_line
 
 USER = "local"
 MEMORY = "#memory"  # in the ledger, in the place of an agent
-_FOLDERS = ("mem0",)  # the store is a folder, and the file in it changes with every memory
+_FOLDERS = ("basic-memory", "mem0")  # the store is the folder of the place: duplicates are decided over all of it
 _ID_CHARS = 32
 _STEM_BYTES = 12
 _BREAKS = (re.compile(r"\n[ \t]*\n\s*"), re.compile(r"\n"), re.compile(r"(?<=[.!?。！？])\s*"), re.compile(r"\s"))
@@ -57,12 +57,10 @@ class ImportedMemories(NamedTuple):
     left_out: int = 0  # memories of the store that say nothing new
 
 
-def import_store(home: Home, path: str, system: str, known: Sequence[str]) -> ImportedMemories:
-    """Import the store that a file belongs to; `known` are the memories that it has brought before."""
-    store = open_store(path, system)
-    if system in _FOLDERS:
-        store = open_store(os.path.dirname(path), system)
-    return fill_memories(home, store, known)
+def store_path(file: PlacedFile, system: str) -> str:
+    """Return the store that a file belongs to: the file, or the folder of the place that it was found in."""
+    is_part = system in _FOLDERS and file.root and file.root != file.path
+    return file.root if is_part else file.path
 
 
 def fill_memories(

@@ -14,6 +14,7 @@ from daypack.importers.all_places.scan import Found
 from daypack.importers.places import PLACES
 
 if TYPE_CHECKING:
+    from daypack.importers.all_places.memory_stores import ImportedMemories
     from daypack.importers.import_transcript import ImportReport
     from daypack.importers.transcript import Transcript
     from daypack.memory.project import Project
@@ -136,6 +137,7 @@ class NewFiles:
         self._ledger = ledger
         self._growing = growing
         self._capture = capture or NoCapture()
+        self._stores: dict[str, ImportedMemories] = {}  # of this run, by path
         new = [each for each in found if not self._is_done(each)]
         self.files: Sequence[Found] = sorted(new, key=lambda each: (each.file.modified, each.file.path))
         self.size = sum(each.file.size for each in self.files)
@@ -226,21 +228,31 @@ class NewFiles:
         return done._replace(entries=None if None in counts else sum(filter(None, counts)))
 
     def _take_in_memories(self, found: Found, system: str) -> Done:
-        from daypack.importers.all_places.memory_stores import import_store  # noqa: PLC0415 — few have such a store
+        """Import the store that a file belongs to, with the first of its files."""
+        from daypack.importers.all_places.memory_stores import fill_memories, store_path  # noqa: PLC0415 — few have one
+        from daypack.importers.stores.systems import open_store  # noqa: PLC0415
 
+        path = store_path(found.file, system)
+        is_first = path not in self._stores
         try:
-            brought = import_store(self._home, found.file.path, system, self._ledger.sessions(found.file.path))
+            if is_first:
+                known = self._ledger.memories_of(path)
+                self._stores[path] = fill_memories(self._home, open_store(path, system), known)
+            brought = self._stores[path]
         except BadInput as error:
             self._ledger.note_unreadable(found.file)
             return Done(found, failure=_failure(found, error))
         except Exception as error:  # it may be locked now
             return Done(found, failure=_failure(found, error))
+        unreadable = [each for each in brought.unreadable if each.startswith(f"{found.file.path}: ")]
+        if path != found.file.path and unreadable:
+            return Done(found, failure=Failure(found.file.path, unreadable[0][len(found.file.path) + 2 :]))
         self._ledger.note(found.file, brought.memories, captured=True)
         failure = None
-        if brought.refused:
+        if brought.refused and is_first:
             problem = f"{len(brought.refused):,} of its memories refused; the first: {brought.refused[0]}"
-            failure = Failure(found.file.path, problem)
-        return Done(found, entries=brought.entries, failure=failure, deleted=brought.erased > 0)
+            failure = Failure(path, problem)
+        return Done(found, entries=brought.entries if is_first else 0, failure=failure, deleted=brought.erased > 0)
 
     def _import(self, found: Found, choice: "_Choice") -> "list[ImportReport]":
         from daypack.importers.formats import FORMATS  # noqa: PLC0415 — not for a plan
