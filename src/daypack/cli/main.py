@@ -15,7 +15,7 @@ from daypack.types.names import did_you_mean
 
 GROUPS: dict[str, dict[str, str]] = {
     "Coding agents": {
-        "setup": "Connect Claude Code, Codex, Copilot CLI, Qwen Code, Gemini CLI and opencode; --remove takes it back",
+        "setup": "Connect the coding agents on this machine, such as Claude Code and Codex; --remove takes it back",
         "hook": "Answer an event of a coding agent (its plug-in runs this)",
     },
     "Record and pack": {

@@ -14,7 +14,7 @@ from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
 from daypack.hooks.call import HostName
 from daypack.hooks.settings import read_settings
-from daypack.hooks.setup.agents import TITLES, Agent, find_agents
+from daypack.hooks.setup.agents import TITLES, WITHOUT_PLUGIN, Agent, find_agents
 from daypack.hooks.setup.apply import apply_changes
 from daypack.hooks.setup.installation import SERVER
 from daypack.hooks.setup.past import ProjectCapture
@@ -45,12 +45,12 @@ _NEXT: dict[HostName, str] = {
     "hermes": "restart it; `hermes plugins list` shows daypack",
     "opencode": "restart it",
 }
-_NOW = """
-From now on every session is recorded, and each project has a memory. Try:
-  daypack session list           all sessions, the newest first
-  daypack memory search WORDS    the memory of the project in this folder
-  daypack status                 the newest session: window, cache, memory
-  daypack setup --remove         take it back"""
+_COMMANDS = {
+    "daypack session list": "all sessions, the newest first",
+    "daypack memory search WORDS": "the memory of the project in this folder",
+    "daypack status": "the newest session: window, cache, memory",
+    "daypack setup --remove": "take it back",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -126,10 +126,27 @@ def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> in
     _report(plan)
     for setting in find_silenced(home, os.environ):
         print_note(f"⚠ {safe_line(setting.problem)} [{short_path(setting.place)}]\n  → {safe_line(setting.hint)}")
-    _make_memory(home)
+    if any(agent.agent.host not in WITHOUT_PLUGIN for agent in plan.agents):
+        _make_memory(home)
     _import(past)
-    print(_NOW)
+    _print_now([agent.agent for agent in plan.agents if agent.is_set_up])
     return _exit_code(plan)
+
+
+def _print_now(agents: Sequence[Agent]) -> None:
+    """Print what holds from now on for these agents, and what to try."""
+    without = [agent.title for agent in agents if agent.host in WITHOUT_PLUGIN]
+    has_memory = len(without) < len(agents)
+    if has_memory:
+        but = f", but not in {' and '.join(without)}" if without else ""
+        print(f"\nFrom now on every session is recorded, and each project has a memory{but}. Try:")
+    elif without:
+        print(f"\nFrom now on every session of {' and '.join(without)} is recorded, and its requests are packed. Try:")
+    else:
+        return
+    for command, about in _COMMANDS.items():
+        if has_memory or "memory search" not in command:
+            print(f"  {command:<30} {about}")
 
 
 def _find_past(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> NewFiles:

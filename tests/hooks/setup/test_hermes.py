@@ -146,3 +146,35 @@ def test_a_hermes_whose_python_is_not_found_is_left_out(user: UserHome) -> None:
     done = user.daypack("setup", "--yes", "--agent", "hermes")
     assert done.returncode == 1
     assert "the Python of Hermes is not found" in done.stderr
+
+
+def test_hermes_alone_gets_no_shared_plugin_folder_and_no_promise_of_a_memory(hermes: UserHome) -> None:
+    done = hermes.set_up("--agent", "hermes")
+    assert not list((hermes.folder / ".daypack").rglob("plugin"))
+    assert "every session of Hermes Agent is recorded" in done.stdout
+    assert "memory search" not in done.stdout
+    assert "has a memory" not in done.stdout
+
+
+def test_with_another_agent_the_memory_is_promised_for_that_one(hermes: UserHome) -> None:
+    hermes.install("claude")
+    done = hermes.set_up("--agent", "hermes,claude")
+    assert "each project has a memory, but not in Hermes Agent." in done.stdout
+    assert "daypack memory search WORDS    the memory" in done.stdout
+
+
+def test_setting_up_hermes_later_leaves_the_plugin_of_the_others(hermes: UserHome) -> None:
+    hermes.install("claude")
+    hermes.set_up("--agent", "claude")
+    shared = {name: data for name, data in hermes.tree(own=True).items() if "/plugin/" in name}
+    hermes.set_up("--agent", "hermes")
+    assert shared
+    assert {name: data for name, data in hermes.tree(own=True).items() if "/plugin/" in name} == shared
+
+
+def test_the_shared_plugin_folder_goes_with_the_last_agent_that_uses_it(hermes: UserHome) -> None:
+    hermes.install("claude")
+    hermes.set_up("--agent", "hermes,claude")
+    hermes.remove("--agent", "claude")
+    assert not list((hermes.folder / ".daypack").rglob("plugin"))
+    assert (hermes.folder / MODULE).is_file()

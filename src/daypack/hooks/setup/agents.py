@@ -20,6 +20,8 @@ class Agent(NamedTuple):
 
 
 _KNOWN: dict[HostName, Place] = {host: PLACES[host] for host in get_args(HostName)}
+# They use neither the shared plug-in folder nor the memories of projects: daypack packs their requests inside them.
+WITHOUT_PLUGIN: frozenset[HostName] = frozenset({"hermes"})
 TITLES: dict[HostName, str] = {host: known.title for host, known in _KNOWN.items()}
 
 

@@ -10,7 +10,7 @@ from daypack.errors import BadInput, DaypackError
 from daypack.files.planned import Change, current
 from daypack.history.layout import Home
 from daypack.hooks.call import HostName
-from daypack.hooks.setup.agents import Agent
+from daypack.hooks.setup.agents import WITHOUT_PLUGIN, Agent
 from daypack.hooks.setup.hermes import list_hermes_parts
 from daypack.hooks.setup.installation import (
     Entry,
@@ -42,6 +42,11 @@ class AgentPlan(NamedTuple):
     other_server: str = ""  # the file in which the agent has the memory tools already, without the plug-in
     problem: str = ""
     hint: str = ""
+
+    @property
+    def is_set_up(self) -> bool:
+        """True if the agent has the plug-in after the changes, from here."""
+        return self.state in ("new", "changed", "unchanged")
 
 
 class Plan(NamedTuple):
@@ -83,12 +88,14 @@ def make_plan(home: Home, agents: Sequence[Agent], files: Mapping[str, bytes], n
         planned.append(agent_plan)
         written += records
     shared: list[Change] = []
-    if any(agent.state in ("new", "changed", "unchanged") for agent in planned):
+    uses_shared = any(agent.is_set_up and agent.agent.host not in WITHOUT_PLUGIN for agent in planned)
+    if uses_shared:
         parts = [Whole(os.path.join(source.marketplace, path), data) for path, data in files.items()]
         planned_parts = _plan_parts(None, parts, record)
         shared += planned_parts.copies
         written += planned_parts.records
-    stale, gone = _plan_stale(record, written, [agent.agent.host for agent in planned if agent.state != "failed"])
+    renewed: list[HostName | None] = [agent.agent.host for agent in planned if agent.state != "failed"]
+    stale, gone = _plan_stale(record, written, [*renewed, None] if uses_shared else renewed)
     kept = [file for file in record.files if file.path not in {*gone, *(file.path for file in written)}]
     files_after = (*kept, *(_with_folders_of(gone, file, record) for file in written))
     return Plan((*shared, *stale), tuple(planned), record, SetupRecord(files=files_after))
@@ -198,14 +205,13 @@ def _continue(known: FileRecord | None, new: FileRecord) -> FileRecord:
 
 
 def _plan_stale(
-    record: SetupRecord, written: Sequence[FileRecord], hosts: Sequence[HostName]
+    record: SetupRecord, written: Sequence[FileRecord], renewed: Sequence[HostName | None]
 ) -> tuple[list[Change], list[str]]:
-    """Plan the deletion of files of an earlier version of the plug-in that are unchanged."""
+    """Plan the deletion of unchanged files of an earlier version, of these hosts, and of the shared folder for None."""
     changes: list[Change] = []
     gone: list[str] = []
     for file in record.files:
-        replaced = file.host in hosts if file.host else bool(written)
-        if file.format != "whole" or not replaced or file.path in {new.path for new in written}:
+        if file.format != "whole" or file.host not in renewed or file.path in {new.path for new in written}:
             continue
         data = current(file.path)
         gone.append(file.path)

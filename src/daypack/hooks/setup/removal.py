@@ -6,6 +6,7 @@ from typing import NamedTuple
 from daypack.errors import DaypackError
 from daypack.files.planned import Change, current
 from daypack.hooks.call import HostName
+from daypack.hooks.setup.agents import WITHOUT_PLUGIN
 from daypack.hooks.setup.record import FileRecord, SetupRecord
 from daypack.hooks.setup.settings_edit import take_back
 from daypack.types.digest import digest_bytes
@@ -29,13 +30,13 @@ class Removal(NamedTuple):
 
 
 def plan_removal(record: SetupRecord, hosts: Collection[HostName] = ()) -> Removal:
-    """Plan the removal from these agents, or from all; the shared folder goes with the last agent."""
+    """Plan the removal from these agents, or from all; the shared folder goes with the last agent that uses it."""
     stays = {file.host for file in record.files if file.host and hosts and file.host not in hosts}
     changes: list[Change] = []
     kept: list[Kept] = []
     left: list[FileRecord] = []
     for file in record.files:
-        if file.host in stays or (file.host is None and stays):
+        if file.host in stays or (file.host is None and stays - WITHOUT_PLUGIN):
             left.append(file)
             continue
         try:
