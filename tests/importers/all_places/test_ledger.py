@@ -1,5 +1,6 @@
 """The ledger of imported files."""
 
+import json
 import os
 
 import daypack
@@ -56,3 +57,10 @@ def test_a_ledger_of_named_files_leaves_nothing(place: Home) -> None:
     ledger.save()
     assert ledger.is_done(FILE, capturing=False)
     assert not os.path.exists(place.folder)
+
+
+def test_rows_that_name_no_session_are_ignored(place: Home) -> None:
+    names = ["../../etc/passwd", "../x", "", "/", "a", "claude-code/gone", "#memory/../x"]
+    write(place, json.dumps({"/a.jsonl": [7, 100, "", names, True]}))
+    assert {name for name in Ledger(place).deleted() if "." in name or not name.strip("/")} == set()
+    assert "claude-code/gone" in Ledger(place).deleted()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -164,6 +165,18 @@ def test_a_deleted_file_is_reported_once_and_its_session_stays(agents: AgentsHom
     events = watch(place, Script([path.unlink, nothing, nothing]))
     assert gone(events) == [("a.jsonl", "deleted")]
     assert texts(place, "claude-code", "a") == ["One?"]
+
+
+def test_a_home_that_is_deleted_meanwhile_is_filled_again(agents: AgentsHome, place: Home) -> None:
+    path = agents.claude("a", "One?")
+
+    def delete_home() -> None:
+        shutil.rmtree(place.root)
+        agents.claude("a", "One?", "Two?")
+        os.utime(path, (4_000_000_000, 4_000_000_000))
+
+    watch(place, Script([delete_home, nothing, nothing]))
+    assert texts(place, "claude-code", "a") == ["One?", "Two?"]
 
 
 def test_a_truncated_file_is_reported_and_its_session_stays(agents: AgentsHome, place: Home) -> None:

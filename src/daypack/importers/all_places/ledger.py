@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct, structs
 
 import daypack
+from daypack.errors import BadInput
 from daypack.files import atomic
 from daypack.files.lock import held_after_waiting
 from daypack.history.layout import Home
@@ -88,7 +89,12 @@ class Ledger:
         self._put(file.path, Imported(file.modified, file.size, daypack.__version__, self.sessions(file.path)))
 
     def deleted(self) -> frozenset[str]:
-        """Return the sessions that were imported and no longer exist, as AGENT/SESSION: the user deleted them."""
+        """Return the sessions that were imported and no longer exist, as AGENT/SESSION: the user deleted them.
+
+        The rows are read again: without their file, the home itself was deleted, and everything is new.
+        """
+        if self._stored:
+            self._rows = {**self._read(), **self._unsaved}
         names = {name for row in self._rows.values() for name in row.sessions}
         return frozenset(_missing(self._home, {name for name in names if not name.startswith("#")}))
 
@@ -119,6 +125,9 @@ def _missing(home: Home, names: Iterable[str]) -> Iterator[str]:
     for name in names:
         agent, _, session = name.partition("/")
         if agent not in existing:
-            existing[agent] = set(home.list(agent))
+            try:
+                existing[agent] = set(home.list(agent))
+            except BadInput:  # no name of an agent
+                continue
         if session not in existing[agent]:
             yield name
