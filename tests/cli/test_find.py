@@ -33,7 +33,7 @@ def test_a_result_has_agent_project_age_role_line_and_the_command_that_opens_it(
     command: Command, sessions: str
 ) -> None:
     done = command("find", "where did we fix the port?")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "no session mentions: fix\n")
     head, line, opening = done.stdout.splitlines()
     agent, project, since, role = head.split(" · ")
     assert (agent, project, role) == ("claude-code", "lamp", "assistant")
@@ -47,7 +47,7 @@ def test_a_result_has_agent_project_age_role_line_and_the_command_that_opens_it(
 def test_further_matches_of_a_session_are_counted(command: Command, sessions: str) -> None:
     done = command("find", "tide table")
     assert done.stdout.count("codex") == 4  # twice in the heads, twice in the commands
-    assert "(+4 more in this session)" in done.stdout
+    assert "    # 4 more in this session\n" in done.stdout
 
 
 def test_json_is_a_list_of_hits_with_all_fields(command: Command, sessions: str) -> None:
@@ -67,6 +67,8 @@ def test_json_is_a_list_of_hits_with_all_fields(command: Command, sessions: str)
             "parts",
             "relevance",
             "more",
+            "same",
+            "short",
             "id",
             "command",
         }
@@ -78,7 +80,7 @@ def test_json_is_a_list_of_hits_with_all_fields(command: Command, sessions: str)
 def test_nothing_found_is_a_note_and_exit_code_1(command: Command, sessions: str) -> None:
     done = command("find", "zeppelin")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "nothing found in 8 messages of 2 sessions\n"
+    assert done.stderr == "no session mentions: zeppelin\nnothing found in 8 messages of 2 sessions\n"
 
 
 def test_filters_are_options(command: Command, sessions: str, tmp_path: Path) -> None:

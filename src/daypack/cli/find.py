@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _INDENT = "    "
 _PIPE_COLUMNS = 160  # of a line, where output is not a terminal
 _ANNOUNCED = 2_000  # messages to index; fewer take no time
+_MOST_WORDS = 8  # of a query that a note lists
+_WORD_CHARS = 20  # so much shorter a cut line may get, to end between words
 _MIDDLE = 0.4  # where in a cut line the first match is
 
 
@@ -54,12 +56,25 @@ def run(args: argparse.Namespace) -> int:
         print(json_text([_fields(hit, place) for hit in found.hits]))
     else:
         _print(found, place)
+    _print_notes(found, is_json=args.json)
+    return 0 if found.hits else 1
+
+
+def _print_notes(found: "Found", *, is_json: bool) -> None:
+    """Print what a reader should know about the results, or why there are none."""
     if not found.complete:
         print_note("another process is indexing: its newest messages were not searched; try again in a moment")
-    if not found.hits and not args.json:
+    if is_json:
+        return
+    if found.absent:
+        words = ", ".join(map(safe_line, found.absent[:_MOST_WORDS]))
+        print_note(f"no session mentions: {words}{' …' if len(found.absent) > _MOST_WORDS else ''}")
+    if found.weak and found.hits:
+        print_note("only weak matches: each has few of the words, so only the best are shown")
+    if not found.hits:
         scope = f"{counted(found.messages, 'message')} of {counted(found.sessions, 'session')}"
-        print_note(f"nothing found in {scope}")
-    return 0 if found.hits else 1
+        hint = "" if found.sessions else " (`daypack import --all` imports those of your agents)"
+        print_note(f"nothing found in {scope}{hint}")
 
 
 class _Indexing:
@@ -90,16 +105,26 @@ class _Indexing:
 
 def _print(found: "Found", place: Sequence[str]) -> None:
     now = time.time()
-    for hit in found.hits:
+    for number, hit in enumerate(found.hits):
+        if number:
+            print()
         parts = (hit.project, age(hit.ts, now), hit.role)
         print(" · ".join((colour(safe_line(hit.agent), "cyan"), *(safe_line(part) for part in parts if part))))
         print(f"{_INDENT}{_draw(hit, terminal_width(_PIPE_COLUMNS) - len(_INDENT))}")
-        more = f"  (+{hit.more:,} more in this session)" if hit.more else ""
-        print(f"{_INDENT}{colour(_command(hit, place) + more, 'dim')}")
+        print(f"{_INDENT}{colour(_command(hit.short_command, place), 'dim')}")
+        if counts := _counts(hit):
+            print(f"{_INDENT}{colour(counts, 'dim')}")
 
 
-def _command(hit: "Hit", place: Sequence[str]) -> str:
-    return " ".join(map(shell_word, (*hit.command, *place)))
+def _counts(hit: "Hit") -> str:
+    """Return what is not shown, as a comment of the shell: it does no harm if it is copied with the command."""
+    more = f"{hit.more:,} more in this session" if hit.more else ""
+    same = f"the same in {counted(hit.same, 'other session')}" if hit.same else ""
+    return f"# {', '.join(filter(None, (more, same)))}" if more or same else ""
+
+
+def _command(words: Sequence[str], place: Sequence[str]) -> str:
+    return " ".join(map(shell_word, (*words, *place)))
 
 
 def _draw(hit: "Hit", width: int) -> str:
@@ -108,10 +133,13 @@ def _draw(hit: "Hit", width: int) -> str:
     first = hit.marks[0][0] if hit.marks else 0
     start, stop = 0, len(line)
     if columns(line) > width:
-        start = max(0, min(first - int(_MIDDLE * width), len(line) - width))
+        start = _word_start(line, max(0, min(first - int(_MIDDLE * width), len(line) - width)), first)
         stop = min(len(line), start + width - 2)
         while columns(line[start:stop]) > width - 2 and stop > start:
             stop -= max(1, (columns(line[start:stop]) - width + 2) // 2)
+        if stop < len(line):
+            space = line.rfind(" ", stop - _WORD_CHARS, stop + 1)
+            stop = space if space > first else stop
     shown: list[str] = []
     at = start
     for begin, end in hit.marks:
@@ -122,5 +150,11 @@ def _draw(hit: "Hit", width: int) -> str:
     return f"{'…' if start else ''}{''.join(shown)}{'…' if stop < len(line) else ''}"
 
 
+def _word_start(line: str, start: int, first: int) -> int:
+    """Return where the next word begins, if that is near and not after the first match."""
+    space = line.find(" ", start - 1, min(first, start + _WORD_CHARS)) if start else -1
+    return space + 1 if space >= 0 else start
+
+
 def _fields(hit: "Hit", place: Sequence[str]) -> dict[str, object]:
-    return {**asdict(hit), "id": hit.id, "command": _command(hit, place)}
+    return {**asdict(hit), "id": hit.id, "command": _command(hit.command, place)}

@@ -18,6 +18,7 @@ from daypack.search.neighbours import EntryTerms, Place, rate_entries
 from daypack.search.postings import find_terms
 from daypack.upkeep.find.index import ID_SHIFT, LENGTHS, LINE_BITS, Indexed
 from daypack.upkeep.find.log_words import identifier_parts
+from daypack.upkeep.find.relevance import Judge, absent_worths
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -73,7 +74,8 @@ class Candidates(NamedTuple):
     found: list[Candidate] = []  # noqa: RUF012 — never written to
     terms: Sequence[str] = ()
     worths: Sequence[float] = ()
-    words: QueryWords | None = None
+    judge: Judge | None = None
+    absent: Sequence[str] = ()  # terms that no message contains
     parts: Mapping[str, Sequence[str]] = {}
 
 
@@ -114,7 +116,7 @@ def find_candidates(connection: "Connection", query: str, scope: Scope, limit: i
     reader = _TermReader(connection, scope, query)
     terms, absent = find_terms(list(asked.weights), reader.read, _is_same)
     if not terms:
-        return Candidates()
+        return Candidates(absent=absent)
     _forget_common(terms)
     messages = scope.messages
     worths = [
@@ -123,9 +125,9 @@ def find_candidates(connection: "Connection", query: str, scope: Scope, limit: i
         for term in terms
     ]
     words = QueryWords(asked, [(term.term, term.count) for term in terms], absent, chunks=messages, entries=messages)
-    matches = _Matches(terms, worths, scope)
-    found = _rate(connection, matches, scope)
-    return Candidates(found[:limit], [term.term for term in terms], worths, words, reader.parts)
+    judge = Judge(worths, absent_worths(absent, asked.weights, messages), words, messages)
+    found = _rate(connection, _Matches(terms, worths, scope), scope)
+    return Candidates(found[:limit], [term.term for term in terms], worths, judge, absent, reader.parts)
 
 
 def _is_same(term: Term, other: Term) -> bool:

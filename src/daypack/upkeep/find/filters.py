@@ -15,7 +15,7 @@ from msgspec import Struct
 from daypack.errors import BadInput
 from daypack.memory.project.repository import Project, find_project
 from daypack.types.kinds import ROLES
-from daypack.types.names import did_you_mean
+from daypack.types.names import did_you_mean, one_line
 from daypack.upkeep.find.candidates import FOREVER, Scope
 from daypack.upkeep.find.index import Indexed, role_number
 
@@ -23,6 +23,8 @@ _HINT = "write 2026-11-01, 2026-11, today, yesterday, 12h, 7d, 3w, 2mo, 'last mo
 _AMOUNT = re.compile(r"(\d{1,4})\s*(min|minutes?|h|hours?|d|days?|w|weeks?|mo|months?|y|years?)(?:\s+ago)?")
 _SECONDS = {"min": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400, "mo": 30 * 86_400, "y": 365 * 86_400}
 _MONTH = re.compile(r"(\d{4})(?:-(\d{2}))?")
+_SHORT_NAME = 2  # characters; so short a name of a folder says nothing
+_WORKTREES = ("worktree", "worktrees", "trees")  # folders whose own name says nothing
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -63,6 +65,17 @@ def scope_of(filters: Filters, sessions: Sequence[Indexed], now: float) -> Scope
 def project_of(cwd: str) -> Project | None:
     """Return the project of a session's folder; None if the folder is unknown."""
     return find_project(cwd, with_settings=False) if cwd and os.path.isabs(cwd) and "\0" not in cwd else None
+
+
+def name_of(cwd: str) -> str:
+    """Return the name of a session's project; "" if unknown. A folder named 2 is shown with the one above it."""
+    project = project_of(cwd)
+    if project is None:
+        return ""
+    if len(project.name) > _SHORT_NAME and not project.name.isdigit():
+        return project.name
+    above = [part for part in os.path.dirname(project.top).split(os.sep) if part.lower().strip(".") not in _WORKTREES]
+    return one_line("/".join(filter(None, (above[-1] if above else "", project.name))))
 
 
 def _of_project(wanted: str, sessions: Iterable[Indexed]) -> Iterable[Indexed]:

@@ -7,7 +7,9 @@ class Hit(Struct, frozen=True, kw_only=True):
     """A message that answers a query. `parts` adds up to `score`.
 
     `line` is its best line, redacted; `marks` are the places in it to highlight, from start to before stop. `more` is
-    how many further messages of the session match.
+    how many further messages of the session match, `same` how many other sessions have the same line. `relevance` is
+    the part of the query it contains: 1 is the least for an answer. `short` is the start of the session's name, as far
+    as no other session of the agent begins with it.
     """
 
     agent: str
@@ -23,6 +25,8 @@ class Hit(Struct, frozen=True, kw_only=True):
     parts: dict[str, float]
     relevance: float = 0.0
     more: int = 0
+    same: int = 0
+    short: str = ""
 
     @property
     def id(self) -> str:
@@ -32,4 +36,12 @@ class Hit(Struct, frozen=True, kw_only=True):
     @property
     def command(self) -> tuple[str, ...]:
         """The command that shows it with the messages around it."""
-        return "daypack", "log", f"{self.agent}/{self.session}", "--around", str(self.seq)
+        return self._command(self.session)
+
+    @property
+    def short_command(self) -> tuple[str, ...]:
+        """The same command, with the start of the session's name."""
+        return self._command(self.short or self.session)
+
+    def _command(self, name: str) -> tuple[str, ...]:
+        return "daypack", "log", f"{self.agent}/{name}", "--around", str(self.seq)

@@ -9,7 +9,7 @@ from daypack.search.words import is_unspaced
 from daypack.text.english import irregular_forms, stem
 
 WINDOW_CHARS = 300
-_MOST_CHARS = 200_000  # of a text that is examined
+EXAMINED_CHARS = 200_000  # of a text that is examined
 _MOST_PLACES = 200  # of a form of a term
 _LINE_CHARS = 240  # of a long line, the part that is shown
 _LEAST_CHARS = 2
@@ -60,7 +60,7 @@ class TermPlaces:
 
     def examine(self, text: str) -> Passage:
         """Return the best line of a text, and how close together the terms are."""
-        text = text[:_MOST_CHARS]
+        text = text[:EXAMINED_CHARS]
         places = sorted(self._places(text))
         mask = 0
         for place in places:

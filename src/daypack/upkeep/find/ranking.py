@@ -12,11 +12,11 @@ from daypack.files import jsonl
 from daypack.history.layout import Home
 from daypack.history.lines import UNREADABLE, examine
 from daypack.history.reader import decoder_of
-from daypack.history.searchable import searchable
-from daypack.search.floor import relevant
 from daypack.types.history import Message
 from daypack.upkeep.find.candidates import Candidate, Candidates
-from daypack.upkeep.find.passages import Passage, TermPlaces
+from daypack.upkeep.find.passages import EXAMINED_CHARS, Passage, TermPlaces
+from daypack.upkeep.find.readable import readable
+from daypack.upkeep.find.relevance import Relevance
 
 CLOSE = 0.5  # weight of the best passage, against 1 for all words of a message and its neighbours
 PAIRS = 0.25  # weight of words side by side
@@ -36,12 +36,12 @@ class Ranked(NamedTuple):
     passage: Passage
     score: float
     parts: dict[str, float]
-    relevance: float
+    relevance: Relevance
 
 
 def rank(home: Home, found: Candidates, roles: Collection[str] | None, now: float) -> list[Ranked]:
-    """Return the candidates that are about the query, best first."""
-    if found.words is None:
+    """Return the candidates with a word of the query, best first."""
+    if found.judge is None:
         return []
     places = TermPlaces(found.terms, found.worths, found.parts)
     whole = sum(found.worths) or 1.0
@@ -49,7 +49,7 @@ def rank(home: Home, found: Candidates, roles: Collection[str] | None, now: floa
     for candidate, message in _read_messages(home, found.found):
         if roles is not None and message.role not in roles:
             continue
-        text = searchable(message)
+        text = readable(message)
         passage = places.examine(text)
         parts = {
             "words": candidate.total / whole,
@@ -62,12 +62,12 @@ def rank(home: Home, found: Candidates, roles: Collection[str] | None, now: floa
         if not own:
             continue  # what is beside a match is shown with it
         near = candidate.near
-        if len(text) > _LONG_CHARS:
+        if _LONG_CHARS < len(text) <= EXAMINED_CHARS:
             own, near = passage.near, near | own
-        relevance = found.words.rate(own, near & ~own)
+        relevance = found.judge.rate(own, near)
         ranked.append(Ranked(candidate, message, text, passage, sum(parts.values()), parts, relevance))
     ranked.sort(key=_order)
-    return relevant(ranked)
+    return ranked
 
 
 def _order(ranked: Ranked) -> tuple[float, int, str, str, int]:

@@ -1,16 +1,18 @@
 """Search all sessions of all agents of a home: bring the index up to date, choose candidates, rank them, group them."""
 
 import time
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from daypack.history.layout import Home
+from daypack.search.words import is_unspaced
 from daypack.upkeep.find.candidates import Candidates, Scope, find_candidates
-from daypack.upkeep.find.filters import Filters, project_of, scope_of
+from daypack.upkeep.find.filters import Filters, name_of, scope_of
+from daypack.upkeep.find.groups import Grouped, ShortNames, group
 from daypack.upkeep.find.hits import Hit
 from daypack.upkeep.find.index import FindIndex, read_sessions
-from daypack.upkeep.find.passages import TermPlaces
-from daypack.upkeep.find.ranking import Ranked, rank
+from daypack.upkeep.find.passages import Passage, TermPlaces
+from daypack.upkeep.find.ranking import rank
+from daypack.upkeep.find.relevance import WEAK_RESULTS, answers
 from daypack.upkeep.find.update import OnProgress, update
 from daypack.upkeep.session_settings import settings_of
 
@@ -20,16 +22,22 @@ if TYPE_CHECKING:
 CANDIDATES = 250  # whose texts are read
 PER_SESSION = 2  # results of one session; further ones are counted
 LIMIT = 10
+_AFTER_CHARS = 80  # after a line, where more of it is looked for
 EVERYTHING = Filters()
 
 
 class Found(NamedTuple):
-    """The results of a search, best first, and what was searched; not `complete`: another process still indexes."""
+    """The results of a search, best first, and what was searched; not `complete`: another process still indexes.
+
+    `absent` are words of the query that no message contains. `weak`: the best result has only a part of the query.
+    """
 
     hits: tuple[Hit, ...] = ()
     sessions: int = 0
     messages: int = 0
     complete: bool = True
+    absent: tuple[str, ...] = ()
+    weak: bool = False
 
 
 def find(
@@ -54,50 +62,53 @@ def find(
         scope, candidates = index.read(work) or (Scope({}, {}), Candidates())
     finally:
         index.close()
-    ranked = rank(home, candidates, filters.roles or None, now)
+    ranked, weak = answers(rank(home, candidates, filters.roles or None, now))
     places = TermPlaces(candidates.terms, candidates.worths, candidates.parts)
-    hits = tuple(_hit(home, chosen, more, places) for chosen, more in _group(ranked, limit, per_session))
-    messages = sum(session.messages for session in scope.sessions.values())
-    return Found(hits, len(scope.sessions), messages, updated.complete)
+    names = ShortNames(session.key for session in scope.all_sessions.values())
+    shown = group(ranked, min(limit, WEAK_RESULTS) if weak else limit, per_session)
+    return Found(
+        tuple(_hit(home, result, places, names) for result in shown),
+        len(scope.sessions),
+        sum(session.messages for session in scope.sessions.values()),
+        updated.complete,
+        tuple(term for term in candidates.absent if not is_unspaced(term)),
+        weak,
+    )
 
 
-def _group(ranked: Iterable[Ranked], limit: int, per_session: int) -> list[tuple[Ranked, int]]:
-    """Return the best results with at most so many of each session; the last of a session counts those left out."""
-    kept: list[Ranked] = []
-    members: dict[tuple[str, str], int] = {}
-    last: dict[tuple[str, str], int] = {}
-    for result in ranked:
-        key = result.candidate.session.key
-        members[key] = members.get(key, 0) + 1
-        if len(kept) < limit and members[key] <= per_session:
-            last[key] = len(kept)
-            kept.append(result)
-    more = {at: max(0, members[key] - per_session) for key, at in last.items()}
-    return [(result, more.get(at, 0)) for at, result in enumerate(kept)]
-
-
-def _hit(home: Home, ranked: Ranked, more: int, places: TermPlaces) -> Hit:
+def _hit(home: Home, result: Grouped, places: TermPlaces, names: ShortNames) -> Hit:
+    ranked = result.ranked
     session, message, passage = ranked.candidate.session, ranked.message, ranked.passage
     layout = home.session(session.agent, session.name)
-    line = ranked.text[passage.start : passage.stop]
+    line, cwd = ranked.text[passage.start : passage.stop], session.cwd
+    project = name_of(cwd)
     if settings_of(home, layout).redaction != "off":
         from daypack.text.redact.excerpts import redact_excerpt  # noqa: PLC0415 — its patterns cost 20 ms
 
         line = redact_excerpt(ranked.text, passage.start, passage.stop).text
-    line = line.strip()
-    project = project_of(session.cwd)
+        cwd, project = (redact_excerpt(text, 0, len(text)).text for text in (cwd, project))
+    line = _with_ellipses(line.strip(), ranked.text, passage)
     return Hit(
         agent=session.agent,
         session=session.name,
         seq=ranked.candidate.stored.seq,
         role=message.role,
         ts=message.ts,
-        cwd=session.cwd,
-        project=project.name if project else "",
+        cwd=cwd,
+        project=project,
         line=line,
         marks=places.marks(line),
         score=ranked.score,
         parts=ranked.parts,
-        relevance=ranked.relevance,
-        more=more,
+        relevance=ranked.relevance.own,
+        more=result.more,
+        same=result.same,
+        short=names(session.agent, session.name),
     )
+
+
+def _with_ellipses(line: str, text: str, passage: Passage) -> str:
+    """Return a line with an ellipsis at each end where the line of the text goes on."""
+    before = text[text.rfind("\n", 0, passage.start) + 1 : passage.start]
+    after = text[passage.stop : passage.stop + _AFTER_CHARS].partition("\n")[0]
+    return f"{'…' if before.strip() else ''}{line}{'…' if after.strip() else ''}"
