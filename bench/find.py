@@ -14,7 +14,7 @@ import msgspec
 from bench import data
 from bench.histories import Histories
 from bench.measure import alternate, run, say, settle
-from bench.past_sessions import Needle, PastSessions, write_sessions
+from bench.past_sessions import REWORDED, Needle, PastSessions, write_recorded, write_sessions
 from bench.table import Row, Section, compare, duration
 from daypack.history.layout import Home
 from daypack.text.words import content_words
@@ -51,6 +51,7 @@ def measure(histories: Histories) -> Section:
     settle()
     rows = [*_index_rows(home, past), *_time_rows(home, past), *_found_rows(home, past, quick=histories.quick)]
     shutil.rmtree(home.root)
+    rows += _absent_rows(home, past, quick=histories.quick)
     return Section(_TITLE, tuple(rows), _NOTES)
 
 
@@ -128,6 +129,24 @@ def _found_rows(home: Home, past: PastSessions, *, quick: bool) -> Iterator[Row]
             ours=_shares(asked.session, asked.questions),
             beside=_shares(asked.phrase, asked.questions),
         )
+
+
+def _absent_rows(home: Home, past: PastSessions, *, quick: bool) -> Iterator[Row]:
+    """Ask for what is not there: the questions of the dialogues, of a home that has only sessions of agents."""
+    write_recorded(home, QUICK_MESSAGES)
+    most = QUICK_ASKED if quick else ASKED
+    for kind in dict.fromkeys(needle.kind for needle in past.needles if needle.kind != REWORDED):
+        needles = [needle for needle in past.needles if needle.kind == kind]
+        chosen = needles[:: -(-len(needles) // most)]
+        say(f"find: {len(chosen)} questions of {kind} about what is not there")
+        counts = [len(find(home, needle.query, limit=max(_FIRST)).hits) for needle in chosen]
+        yield Row(
+            f"{kind}: {len(chosen)} questions of sessions without it: nothing found",
+            QUICK_MESSAGES,
+            f"{counts.count(0) / max(1, len(counts)):.2f}",
+        )
+        yield Row("  results each, of 10", ours=f"{sum(counts) / max(1, len(counts)):.1f}")
+    shutil.rmtree(home.root)
 
 
 def _ask(home: Home, kind: str, needles: Sequence[Needle]) -> _Asked:

@@ -32,6 +32,8 @@ _BEGIN = datetime(2024, 11, 1, tzinfo=UTC)
 _DAYS = 730
 _STRETCH = (8, 40)
 _KEPT_LINES = 0.7
+_RECORDED_MESSAGES = 150  # of a mixture
+REWORDED = "reworded"  # kind of the questions made of agent sessions
 _NAMES = [
     "Avery",
     "Blake",
@@ -96,6 +98,16 @@ def write_sessions(home: Home, sessions: int, messages: int) -> PastSessions | N
         room = (messages - writer.messages) // (sessions - writer.sessions)
         writer.write(_mix(donors, max(1, room), chance))
     return PastSessions(writer.sessions, writer.messages, writer.text_bytes, tuple(needles))
+
+
+def write_recorded(home: Home, messages: int) -> None:
+    """Write a home of so many messages of recorded agent sessions only, and mixtures of them."""
+    recorded = list(_read_transcripts(data.find_transcripts() or ""))
+    writer, chance = _Writer(home), random.Random(7)
+    for donor in recorded:
+        writer.write(donor)
+    while writer.messages < messages:
+        writer.write(_mix(recorded, _RECORDED_MESSAGES, chance))
 
 
 class _Writer:
@@ -181,7 +193,7 @@ def _write_transcript(writer: _Writer, donor: _Donor) -> Iterator[Needle]:
     agent, name = writer.write(donor)
     for seq, message in enumerate(donor.messages, 1):
         if message.role in ("user", "assistant") and seq % 8 == 0 and (query := _reword(message.text)):
-            yield Needle(query, frozenset({(agent, name, seq)}), (message.text,), "reworded")
+            yield Needle(query, frozenset({(agent, name, seq)}), (message.text,), REWORDED)
 
 
 def _reword(text: str) -> str:

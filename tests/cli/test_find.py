@@ -46,8 +46,8 @@ def test_a_result_has_agent_project_age_role_line_and_the_command_that_opens_it(
 
 def test_further_matches_of_a_session_are_counted(command: Command, sessions: str) -> None:
     done = command("find", "tide table")
-    assert done.stdout.count("codex") == 4  # twice in the heads, twice in the commands
-    assert "    # 4 more in this session\n" in done.stdout
+    assert done.stdout.count("codex") == 6  # three times in the heads and in the commands
+    assert "    # 3 more in this session\n" in done.stdout
 
 
 def test_json_is_a_list_of_hits_with_all_fields(command: Command, sessions: str) -> None:
@@ -169,3 +169,31 @@ def test_an_erased_word_is_not_in_the_index_any_more(command: Command, sessions:
     assert command("find", secret).returncode == 1
     for name in os.listdir(os.path.dirname(index)):
         assert secret.encode() not in Path(os.path.dirname(index), name).read_bytes()
+
+
+def test_notes_say_which_words_occur_nowhere_and_that_all_results_are_weak(command: Command, home: str) -> None:
+    with daypack.open_session("quay", home=home, durability="os") as session:
+        for number in range(200):
+            session.append("user", f"Step {number} compiled module m{number}.")
+        for number in range(7):
+            session.append("user", f"Pier {number} was painted on day d{number}.")
+    done = command("find", "harbour pier")
+    assert done.returncode == 0
+    assert "no session mentions: harbour\nonly weak matches:" in done.stderr
+    nothing = command("find", "harbour", "compiled")
+    assert (nothing.returncode, nothing.stdout) == (1, "")
+    assert nothing.stderr == "no session mentions: harbour\nnothing found in 207 messages of 1 session\n"
+
+
+def test_calls_of_tools_are_shown_in_words_and_long_lines_end_between_words(command: Command, home: str) -> None:
+    words = " ".join(f"word{number}" for number in range(60))
+    with daypack.open_session("quay", home=home, durability="os") as session:
+        call = daypack.ToolCall(id="1", name="Bash", arguments='{"command":"git push origin lantern"}')
+        session.append("assistant", "", tool_calls=[call])
+        session.append("user", f"{words} lighthouse {words}")
+    assert "\n    Bash: git push origin lantern\n" in command("find", "lantern").stdout
+    line = command("find", "lighthouse").stdout.splitlines()[1].strip()
+    assert line.startswith("…word")
+    assert line.endswith("…")
+    assert " lighthouse " in line
+    assert set(line.strip("…").split()) <= {*words.split(), "lighthouse"}

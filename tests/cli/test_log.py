@@ -38,3 +38,22 @@ def test_a_result_names_its_call_and_its_meta_can_mark_an_error(
 def test_one_message_is_counted_in_the_singular(command: Command, talk: Session) -> None:
     assert len(talk.messages()) == 1
     assert "the session has 1 message [" in command("recall", "talk", "messages:9").stderr
+
+
+def test_the_message_that_was_asked_for_is_marked_and_whole_and_those_around_it_are_cut(
+    command: Command, home: str
+) -> None:
+    lines = "\n".join(f"line {number}" for number in range(30))
+    with daypack.open_session("long", home=home, durability="os") as session:
+        for _ in range(12):
+            session.append("user", lines)
+    shown = command("log", "long", "--around", "6").stdout.splitlines()
+    heads = [line.split("  ")[0].strip() if line.startswith("  msg") else line for line in shown if "msg-" in line]
+    assert [head[:7] for head in heads] == ["", "", "", "▶ msg-6", "", "", ""]
+    assert shown.count("    line 29") == 1
+    assert shown.count("    … 24 more lines") == 6
+    assert len(command("log", "long", "--around", "6", "-n", "0").stdout.splitlines()) == 12 + 30 + 11 * 7
+    assert len(command("log", "long").stdout.splitlines()) == 12 * 31
+    rows = command("log", "long", "--around", "6", "--json").stdout.splitlines()
+    assert len(rows) == 7
+    assert not any("▶" in row for row in rows)

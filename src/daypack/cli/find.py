@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, astuple
 
 from daypack.cli.options import natural
 from daypack.cli.progress_bar import ProgressBar
@@ -16,7 +16,7 @@ from daypack.text.columns import age, columns
 from daypack.types.kinds import ROLES
 
 if TYPE_CHECKING:
-    from daypack.upkeep.find import Found, Hit
+    from daypack.upkeep.find import Filters, Found, Hit
     from daypack.upkeep.find.update import Progress
 
 _INDENT = "    "
@@ -56,11 +56,11 @@ def run(args: argparse.Namespace) -> int:
         print(json_text([_fields(hit, place) for hit in found.hits]))
     else:
         _print(found, place)
-    _print_notes(found, is_json=args.json)
+    _print_notes(found, filters, is_json=args.json)
     return 0 if found.hits else 1
 
 
-def _print_notes(found: "Found", *, is_json: bool) -> None:
+def _print_notes(found: "Found", filters: "Filters", *, is_json: bool) -> None:
     """Print what a reader should know about the results, or why there are none."""
     if not found.complete:
         print_note("another process is indexing: its newest messages were not searched; try again in a moment")
@@ -73,7 +73,9 @@ def _print_notes(found: "Found", *, is_json: bool) -> None:
         print_note("only weak matches: each has few of the words, so only the best are shown")
     if not found.hits:
         scope = f"{counted(found.messages, 'message')} of {counted(found.sessions, 'session')}"
-        hint = "" if found.sessions else " (`daypack import --all` imports those of your agents)"
+        hint = (
+            "" if found.sessions or any(astuple(filters)) else " (`daypack import --all` imports those of your agents)"
+        )
         print_note(f"nothing found in {scope}{hint}")
 
 

@@ -16,6 +16,8 @@ from daypack.types.history import Event, File, Image, Message, Other, Part, Text
 
 _ROLE_COLOURS = {"user": "green", "assistant": "cyan", "tool": "yellow", "system": "magenta"}
 _POLL_SECONDS = 0.2
+_NEWEST, _AROUND = 20, 7  # messages or events
+_AROUND_LINES = 6  # of a message beside the one that was asked for
 _PIPE_COLUMNS = 160  # of a line about an event, where output is not a terminal
 
 
@@ -23,9 +25,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser)
     parser.add_argument(
-        "-n", type=natural, default=20, metavar="COUNT", help="number to show, 0 for all (default: %(default)s)"
+        "-n", type=natural, metavar="COUNT", help="number to show, 0 for all (default: 20, or 7 around)"
     )
-    parser.add_argument("--around", metavar="SEQ", help="show those around this number or id (12, msg-12, ev-9)")
+    parser.add_argument(
+        "--around", metavar="SEQ", help="show those around this number or id (12, msg-12, ev-9); long ones are cut"
+    )
     parser.add_argument("-f", "--follow", action="store_true", help="keep printing new ones until Ctrl-C")
     parser.add_argument(
         "--events", action="store_true", help="show events instead of messages, in words; with --json as stored"
@@ -46,10 +50,13 @@ def run(args: argparse.Namespace) -> int:
         if not done and not args.json:
             print_note(f"no {'events' if args.events else 'messages'} yet")
         if at is not None:
-            start = max(0, log.reader.position(at) - args.n // 2) if args.n else 0
-            _print(log.reader.read(start, start + args.n if args.n else done), render, flush=False)
+            count = _AROUND if args.n is None else args.n
+            start = max(0, log.reader.position(at) - count // 2) if count else 0
+            around = partial(_marked, at=at, render=render) if not args.json else render
+            _print(log.reader.read(start, start + count if count else done), around, flush=False)
         else:
-            _print(log.tail(args.n) if args.n else log.records(), render, flush=args.follow)
+            count = _NEWEST if args.n is None else args.n
+            _print(log.tail(count) if count else log.records(), render, flush=args.follow)
         report_damage(session, reported := set())
         while args.follow:
             time.sleep(_POLL_SECONDS)
@@ -73,6 +80,17 @@ def _read_number(args: argparse.Namespace) -> int:
 def _print(records: Iterable[Message | Event], render: Callable[[Message | Event], str], *, flush: bool) -> None:
     for record in records:
         print(render(record), flush=flush)
+
+
+def _marked(record: Message | Event, at: int, render: Callable[[Message | Event], str]) -> str:
+    """Return the record that was asked for with a mark, and the first lines of another."""
+    head, *lines = render(record).split("\n")
+    if record.seq == at:
+        return "\n".join([f"{colour('▶', 'yellow')} {head}", *lines])
+    left = len(lines) - _AROUND_LINES
+    if left > 1:
+        lines = [*lines[:_AROUND_LINES], colour(f"    … {left:,} more lines", "dim")]
+    return "\n".join([f"  {head}", *lines])
 
 
 def _line(history: History, record: Message | Event) -> str:

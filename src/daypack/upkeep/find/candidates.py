@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.json import Decoder
 
+from daypack.errors import BadInput
 from daypack.search.floor import QueryWords, read_query
 from daypack.search.neighbours import EntryTerms, Place, rate_entries
 from daypack.search.postings import find_terms
@@ -111,7 +112,10 @@ class Scope(NamedTuple):
 def find_candidates(connection: "Connection", query: str, scope: Scope, limit: int) -> Candidates:
     """Return the best candidates for a query."""
     asked = read_query(query)
-    if not asked.weights or not scope.sessions:
+    if not asked.weights:
+        hint = "name what it was about: a word, a path, a command, a number"
+        raise BadInput("the query has no words to search for", operation="find", place="query", hint=hint)
+    if not scope.sessions:
         return Candidates()
     reader = _TermReader(connection, scope, query)
     terms, absent = find_terms(list(asked.weights), reader.read, _is_same)

@@ -43,7 +43,7 @@ def scope_of(filters: Filters, sessions: Sequence[Indexed], now: float) -> Scope
     everything = {session.number: session for session in sessions}
     since = parse_moment(filters.since, now, place="since") if filters.since else 0
     until = parse_moment(filters.until, now, is_end=True, place="until") if filters.until else FOREVER
-    if since > until:
+    if filters.since and filters.until and since > until:
         problem = f"since ({filters.since}) is after until ({filters.until})"
         raise BadInput(problem, operation="find", place="since", hint="exchange them")
     _check(filters.agents, {session.agent for session in sessions}, "agent")
@@ -90,15 +90,18 @@ def _of_project(wanted: str, sessions: Iterable[Indexed]) -> Iterable[Indexed]:
         if project and (project.key == key if is_folder else name in _names_of(project, session))
     ]
     if not chosen:
-        known = sorted({project.name for _, project in projects if project})
+        known = sorted({name_of(session.cwd) for session, project in projects if project})
         near = did_you_mean(wanted, known)
         hint = near or (f"known projects: {', '.join(known[:8])}" if known else "no session has a folder")
         raise BadInput(f"no session belongs to the project {wanted!r}", operation="find", place="project", hint=hint)
     return chosen
 
 
-def _names_of(project: Project, session: Indexed) -> tuple[str, str]:
-    return project.name.casefold(), os.path.basename(session.cwd).casefold()
+def _names_of(project: Project, session: Indexed) -> tuple[str, ...]:
+    """Return the names of a session's project: of cli/2 also cli and 2."""
+    shown = name_of(session.cwd)
+    names = project.name, os.path.basename(session.cwd), shown, shown.partition("/")[0]
+    return tuple(name.casefold() for name in names)
 
 
 def _check(given: Iterable[str], known: Iterable[str], what: str) -> None:

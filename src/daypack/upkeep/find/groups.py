@@ -60,7 +60,7 @@ class ShortNames:
         """Return the start of a name; the whole name if that is hardly longer."""
         children = f"{name}{CHILD}"  # the start of both names means the parent
         others = [other for other in self._names.get(agent, ()) if other != name and not other.startswith(children)]
-        for length in range(_LEAST_SHORT, len(name) * 3 // 4):
+        for length in range(_LEAST_SHORT, len(name) * 3 // 4 + 1):
             start = name[:length]
             if name[length - 1].isalnum() and not any(other.startswith(start) for other in others):
                 return start

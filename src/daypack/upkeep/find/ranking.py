@@ -1,7 +1,9 @@
 """Ranks candidates by their texts: how close together the words are, who said it, when.
 
-The weights were chosen on the development parts of LoCoMo and BEAM among 300,000 messages: `python -m bench find`
-measures them.
+The weights were chosen on one half of the questions of `python -m bench find` (LoCoMo, BEAM, reworded sentences of
+agents, among 300,000 messages) and confirmed on the other half. No result of a tool answers one of these questions, so
+they say nothing about how such results should rank; their weight is a guess. A part for the session's other messages
+and one for a message's own words did not help on either half.
 """
 
 import os
@@ -18,9 +20,10 @@ from daypack.upkeep.find.passages import EXAMINED_CHARS, Passage, TermPlaces
 from daypack.upkeep.find.readable import readable
 from daypack.upkeep.find.relevance import Relevance
 
-CLOSE = 0.5  # weight of the best passage, against 1 for all words of a message and its neighbours
-PAIRS = 0.25  # weight of words side by side
-ROLES: Mapping[str, float] = {"user": 0.04, "assistant": 0.03, "tool": 0.0, "system": -0.05}
+CLOSE = 0.35  # weight of the best passage, against 1 for all words of a message and its neighbours
+PAIRS = 0.25  # weight of words side by side, in a query of few words: a name, a path, a command
+FEW_WORDS = 3  # in a longer question, words side by side made results worse
+ROLES: Mapping[str, float] = {"user": 0.12, "assistant": 0.09, "tool": 0.0, "system": -0.15}
 RECENT = 0.03  # of a message of today; half of it after a month
 _HALF_DAYS, _DAY_SECONDS = 30, 86_400
 _LONG_CHARS = 1_500  # of a text where words far apart have nothing to do with each other
@@ -45,6 +48,7 @@ def rank(home: Home, found: Candidates, roles: Collection[str] | None, now: floa
         return []
     places = TermPlaces(found.terms, found.worths, found.parts)
     whole = sum(found.worths) or 1.0
+    pairs = PAIRS if len(found.terms) <= FEW_WORDS else 0.0
     ranked: list[Ranked] = []
     for candidate, message in _read_messages(home, found.found):
         if roles is not None and message.role not in roles:
@@ -54,7 +58,7 @@ def rank(home: Home, found: Candidates, roles: Collection[str] | None, now: floa
         parts = {
             "words": candidate.total / whole,
             "close": CLOSE * passage.close / whole,
-            "pairs": PAIRS * passage.pairs / whole,
+            "pairs": pairs * passage.pairs / whole,
             "role": ROLES[message.role],
             "recent": RECENT * 0.5 ** (max(0, int(now - candidate.stored.moment) // _DAY_SECONDS) / _HALF_DAYS),
         }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 CANDIDATES = 250  # whose texts are read
-PER_SESSION = 2  # results of one session; further ones are counted
+PER_SESSION = 3  # results of one session; further ones are counted
 LIMIT = 10
 _AFTER_CHARS = 80  # after a line, where more of it is looked for
 EVERYTHING = Filters()
