@@ -29,6 +29,7 @@ _CODED_CHARS = 16  # … if its words have so many characters on average
 _SPLIT_CHARS = 1_200  # of a text whose identifiers are split; beyond, they are found as they are spelled
 _BEFORE_CAPITAL = re.compile(r"[A-Z](?=([a-z0-9]+[A-Z]?))")  # in reversed text
 _AFTER_CAPITAL = re.compile(r"[A-Z](?<=[A-Za-z0-9][A-Z])[a-z][a-z0-9]*")
+_ASCII = bytes(range(128))
 # Letters beyond ASCII; arrows, boxes, dashes and emoji separate words.
 _LETTERS = re.compile(
     "[^\x00-\x7f\u00a0-\u00bf\u2000-\u2bff\u3000-\u3004\u3008-\u3020\ufe00-\ufe0f\U0001f000-\U0001faff]"
@@ -177,10 +178,16 @@ def index_text(text: str) -> str:
         text = _shorten(text)
     parts = identifier_parts(text[:_SPLIT_CHARS])
     if not text.isascii():
-        text = fold(text) if _LETTERS.search(text) else text.encode("ascii", "replace").decode()
+        text = fold(text) if _has_letters(text) else text.encode("ascii", "replace").decode()
     elif len(text) > _LONG_CHARS and len(text) > _CODED_CHARS * (text.count(" ") + text.count("\n")):
         text = drop_coded(text)
     return f"{text} {parts}" if parts else text
+
+
+def _has_letters(text: str) -> bool:
+    """Return True for letters beyond ASCII. Most texts have few such characters, so ASCII is removed first."""
+    beyond = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
+    return _LETTERS.search(beyond.decode("utf-8", "surrogatepass")) is not None
 
 
 def identifier_parts(text: str) -> str:

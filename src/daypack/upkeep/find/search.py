@@ -108,7 +108,7 @@ def _hit(home: Home, result: Grouped, places: TermPlaces, names: ShortNames) -> 
 
 
 def _with_ellipses(line: str, text: str, passage: Passage) -> str:
-    """Return a line with an ellipsis at each end where the line of the text goes on."""
+    """Return a line with an ellipsis at each end where it was cut."""
     before = text[text.rfind("\n", 0, passage.start) + 1 : passage.start]
     after = text[passage.stop : passage.stop + _AFTER_CHARS].partition("\n")[0]
     return f"{'…' if before.strip() else ''}{line}{'…' if after.strip() else ''}"
