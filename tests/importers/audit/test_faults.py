@@ -62,6 +62,8 @@ def test_the_older_of_two_memories_that_cannot_both_be_true_is_found(older: str,
         ("The meeting with Ben is on Monday", "The meeting with Eve is on Tuesday"),
         ("User plays chess", "User plays chess with Ben"),
         ("User owns a bike", "User owns a car"),
+        ("### Step 1: Indexing\n\nIndex the table.", "### Step 1: Gunicorn\n\nSet the workers."),
+        ("Draft PR created: https://example.org/pull/185", "Draft PR created: https://example.org/pull/189"),
     ],
 )
 def test_memories_that_can_both_be_true_do_not_contradict(first: str, second: str) -> None:
@@ -86,6 +88,8 @@ def test_a_store_without_dates_does_not_say_which_memory_is_newer() -> None:
         "The licence expires on 2026-06-30",
         "明天要去看医生",
         "The team is going to launch in three days",
+        "The parts will arrive in a week",
+        "The review is scheduled on May 6, 2026 and will be recorded",
     ],
 )
 def test_a_plan_whose_day_has_passed_is_stale(text: str) -> None:
@@ -109,6 +113,10 @@ def test_a_plan_whose_day_has_passed_is_stale(text: str) -> None:
         "Finished the marathon in 4 hours",
         "Never leaves work for tomorrow",
         "Believes tomorrow is another day",
+        "There are 365 days in a year, assuming it is no leap year",
+        "Landing five interviews in a week is a good start",
+        "I replaced two weak sources with articles found on May 6, 2026, and hope that this will strengthen the essay",
+        "I updated my headline on July 5, 2026, and it will help me to stand out",
     ],
 )
 def test_what_happened_or_is_still_to_come_is_not_stale(text: str) -> None:
@@ -154,6 +162,9 @@ def test_a_pronoun_for_something_that_is_not_named_dangles(text: str) -> None:
         "Heather likes tea",
         "It is best to deploy on Monday",
         "Itamar runs the shop",
+        "It sounds like you had a wonderful time at the lagoon",
+        "It looks like the stash had merge conflicts",
+        "It makes sense that the probability is 3/4",
     ],
 )
 def test_a_pronoun_that_is_explained_or_stands_for_nothing_does_not_dangle(text: str) -> None:

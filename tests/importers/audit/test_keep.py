@@ -49,6 +49,17 @@ def test_memories_that_differ_in_one_thing_are_all_kept(first: str, second: str)
     assert kept(first, second) == [first, second]
 
 
+_LONG = (
+    "The release train leaves the yard every second Tuesday: the captain checks the cargo list, the cook loads bread, "
+    "water and lamp oil, the carpenter inspects masts, pumps and rudder, and the harbour office signs {} papers"
+)
+
+
+def test_another_thing_in_a_long_text_is_another_memory_and_another_spelling_is_not() -> None:
+    assert len(kept(_LONG.format("customs"), _LONG.format("insurance"))) == 2
+    assert len(kept(_LONG.format("insurance"), _LONG.format("insurrance"))) == 1
+
+
 def test_the_longer_of_two_similar_memories_is_kept_whichever_is_older() -> None:
     short, long = "Ada plays chess with Ben on Sunday", "Ada always plays chess with Ben on Sunday afternoon"
     assert kept(short, long) == kept(long, short) == [long]

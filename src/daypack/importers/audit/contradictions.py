@@ -29,6 +29,11 @@ _PAST = re.compile(
     r"only|some|sometimes|usually|often|always|every|all|most|\w+ed)\b",
     re.IGNORECASE,
 )
+# "### Step 1: …" numbers a part of a text, and "Pull request opened: …" says what happened: neither states a value.
+_NO_VALUE = re.compile(
+    r"^[ \t>*#-]*(?:[^\W\d_]+[ \t]+\d{1,3}[ \t]*:|[^:\n]{0,60}\b(?:\w+ed|made|sent|built|found|done|written)[ \t]*:)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _MAX_CHARS = 200
 _MAX_TERMS = 8
 _FEW_TERMS = 2
@@ -50,7 +55,8 @@ def find_contradictions(memories: Sequence[StoredMemory], left_out: Iterable[int
 
 
 def _replaced(memories: Sequence[StoredMemory], positions: Sequence[int]) -> Iterator[Finding]:
-    entries = [_entry(memories[at], number, at) for number, at in enumerate(positions)]
+    stating = (at for at in positions if not _NO_VALUE.search(memories[at].text))
+    entries = [_entry(memories[at], number, at) for number, at in enumerate(stating)]
     for older, newer in find_superseded(entries).items():
         at, other = int(older), int(newer)
         is_dated = memories[at].written_at != memories[other].written_at

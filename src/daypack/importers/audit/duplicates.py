@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
 from math import ceil
 from typing import NamedTuple
 
@@ -20,7 +21,8 @@ Scope = tuple[str, str]
 
 _PUNCTUATION = re.compile(r"[\s\W_]+")
 _ALIKE = 0.85  # Dice of the terms of two texts of which one says no more than the other
-_ALIKE_CONTRAST = 0.95  # the same if each has a term that the other does not have: often another thing
+_ALIKE_CONTRAST = 0.95  # the same if each has a term that the other does not have: then only another spelling of it
+_SPELLING = 0.8  # likeness of two spellings of a term
 _FEW_TERMS = 3  # that both must have
 _LEAST_OVERLAP = _ALIKE / (2 - _ALIKE)  # the same as _ALIKE, as a share of the union
 _COMPARED_CHARS = 4_000  # a longer text is a document: only its exact copies are found
@@ -129,5 +131,12 @@ def says_the_same(left: _Text, right: _Text) -> bool:
     shared = mine & theirs
     if len(shared) < min(_FEW_TERMS, len(mine | theirs)):
         return False
-    least = _ALIKE_CONTRAST if mine - theirs and theirs - mine else _ALIKE
+    more, others = mine - theirs, theirs - mine
+    if more and others and not all(any(_is_spelling(term, other) for other in others) for term in more):
+        return False
+    least = _ALIKE_CONTRAST if more and others else _ALIKE
     return 2 * len(shared) >= least * (len(mine) + len(theirs)) and not a.differs(b)
+
+
+def _is_spelling(term: str, other: str) -> bool:
+    return term[:1] == other[:1] and SequenceMatcher(None, term, other, autojunk=False).ratio() >= _SPELLING

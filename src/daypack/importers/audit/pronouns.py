@@ -20,9 +20,10 @@ _THING = re.compile(
     r"causes?|caused|means?|meant|makes?|made|took|takes?|went|got|looks?|sounds?|seems?|felt|fixed|helped)\b|not\b)",
     re.IGNORECASE,
 )
-# "It is important to …", "It is raining", "It takes two days to …", "This is a list of …": nothing is missing.
+# "It is important to …", "It is raining", "It takes two days to …", "It looks like you …": nothing is missing.
 _EMPTY_IT = re.compile(
     r"It (?:takes?|took) [^.]{1,40} to\b"
+    r"|It(?: also| now| still)? (?:(?:sounds?|looks?|seems?|felt|feels?|appears?) (?:like|as|that)|makes? sense)\b"
     r"|(?:It|That|This)(?:['’]s| is| was| will be| has been| can be| seems| takes?| took)\s(?:(?:very|quite|often|not|"
     r"always|also|only|now|still|really|so|more|too) )*"
     r"(?:\w+(?:ed|ble|ful|al|ant|ent|ary|y|ive|ous|ing|st|er|cult|ood|ight)? (?:to|that|for|if|when)\b|raining|snowing|"

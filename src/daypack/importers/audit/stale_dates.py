@@ -44,6 +44,13 @@ _REPORTED = re.compile(
     r"born|founded|version|tradition\w*|annual\w*|typically)\b|n['’]t\b",
     re.IGNORECASE,
 )
+# What happened on a day: "found on May 6". A plan may also be told so: "scheduled on May 6".
+_HAPPENED = re.compile(
+    r"\b(?:\w{3,}ed|found|met|held|began|got|made|sent|bought|took|wrote|built)\b[^.;,]{0,80}\b(?:on|in)\s+\Z",
+    re.IGNORECASE,
+)
+_ARRANGED = re.compile(r"\b(?:re)?(?:scheduled|planned|booked|expected|needed|based|arranged|set)\b", re.IGNORECASE)
+_RATE = ("a", "an", "one")  # "days in a year" is no time to come; "will be ready in a week" is
 _QUESTION = ("?", "？")
 _FIGURES = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
 _WORDS = re.compile(
@@ -71,13 +78,17 @@ def _judge(text: str, written: date | None, today: date) -> str:
     soon = _SOON.search(text)
     if text.rstrip().endswith(_QUESTION) or _REPORTED.search(text):
         return ""
-    if soon and _PLAN.search(text):
+    is_rate = soon and (soon["count"] or "").lower() in _RATE
+    if soon and (_FIRM if is_rate else _PLAN).search(text):
         if written is None:
             return f"{soon[0]!r} without a date: the store does not say when it was written"
         due = written + _distance(soon, written)
         return f"{soon[0]!r} was {due.isoformat()}" if due + _LEEWAY < today else ""
     stated = DATE.search(text)
     if stated is None or not _FIRM.search(text):
+        return ""
+    happened = _HAPPENED.search(text, 0, stated.start())
+    if happened and not _ARRANGED.search(happened[0]):
         return ""
     due_day = _read_date(stated[0], written)
     if due_day is None or due_day + _LEEWAY >= today or (written is not None and due_day < written):
