@@ -22,6 +22,8 @@ def kept(*texts: str) -> list[str]:
     [
         ("Prefers tea over coffee", "prefers  tea over coffee."),
         ("Ada really loves playing the violin", "Ada loves playing violin"),
+        ("Maria was inspired by the energy at the run", "Also Maria was inspired by the energy at the run"),
+        ("The user said Maria was inspired by the energy at the run", "Maria was inspired by the energy at the run"),
         ("User's favourite editor is Helix on all machines", "The user's favourite editor is Helix on all machines"),
         ("Ada喜欢在早上喝茶。", "Ada 喜欢在早上喝茶"),
     ],
@@ -60,6 +62,10 @@ def test_another_thing_in_a_long_text_is_another_memory_and_another_spelling_is_
     assert len(kept(_LONG.format("insurance"), _LONG.format("insurrance"))) == 1
 
 
+def test_an_element_named_memory_that_holds_no_sentence_is_no_recalled_text() -> None:
+    assert len(kept('The guest has <memory unit="KiB">4194304</memory> and two cores')) == 1
+
+
 def test_the_longer_of_two_similar_memories_is_kept_whichever_is_older() -> None:
     short, long = "Ada plays chess with Ben on Sunday", "Ada always plays chess with Ben on Sunday afternoon"
     assert kept(short, long) == kept(long, short) == [long]
@@ -85,6 +91,9 @@ def test_the_same_words_of_two_owners_or_about_two_subjects_are_two_memories() -
         ("<claude-mem-context>\nOwns a boat\n</claude-mem-context>", "recalled text"),
         ("[recalled from messages:12] Owns a boat", "recalled text"),
         ("Memory: Plays the violin every day", "recalled text"),
+        ("<memory>\nOwns a boat in the harbour\n</memory>", "recalled text"),
+        ("<core_memory>Ada owns a boat there</core_memory>", "recalled text"),
+        ("## Memories\n- Plays the violin every day", "recalled text"),
         ("- Plays the violin every day\n- Swims in the lake", "recalled text"),
     ],
 )

@@ -86,12 +86,12 @@ def find_near(memories: Sequence[StoredMemory], left_out: Iterable[int] = ()) ->
 
 
 def _find_in(texts: Sequence[_Text]) -> list[Finding]:
-    counts = Counter(term for text in texts for term in text.wording.terms)
+    counts = Counter(term for text in texts for term in text.wording.terms - _LIGHT)
     index: dict[str, list[_Text]] = defaultdict(list)
     found: list[Finding] = []
     dropped: set[int] = set()
     for text in texts:
-        rare = _rarest(text.wording.terms, counts)
+        rare = _rarest(text.wording.terms - _LIGHT, counts)
         shared = Counter(other.at for term in rare for other in index[term][-_MOST_CANDIDATES:])
         others = {other.at: other for term in rare for other in index[term][-_MOST_CANDIDATES:]}
         original = None
@@ -125,8 +125,10 @@ def _rarest(terms: frozenset[str], counts: Mapping[str, int]) -> list[str]:
 def says_the_same(left: _Text, right: _Text) -> bool:
     """Return True if two texts make the same statement."""
     a, b = left.wording, right.wording
-    if left.negations % 2 != right.negations % 2 or left.foreign != right.foreign or a.specifics != b.specifics:
+    if left.negations % 2 != right.negations % 2 or left.foreign != right.foreign:
         return False
+    if a.specifics - b.specifics - {*b.terms, *b.words} or b.specifics - a.specifics - {*a.terms, *a.words}:
+        return False  # a name at the beginning of a sentence is a plain word there
     mine, theirs = a.terms - _LIGHT, b.terms - _LIGHT
     shared = mine & theirs
     if len(shared) < min(_FEW_TERMS, len(mine | theirs)):

@@ -18,6 +18,12 @@ _INJECTED = re.compile(
     r"|relevant (?:context|information) from (?:memory|memories|past conversations))(?:\*\*)?[ \t]*:",
     re.IGNORECASE | re.MULTILINE,
 )
+# A fence of any other system has memory in its name and holds a sentence: <memory unit="KiB">4096</memory> is none.
+_FENCE = re.compile(
+    r"<((?:[a-z]{1,20}[-_]){0,3}memor(?:y|ies)(?:[-_][a-z]{1,20}){0,3})(?:\s[^>\n]{0,200})?>", re.IGNORECASE
+)
+_FENCED_WORDS = 4
+_HEADING = re.compile(r"^#{1,6} (?:[\w-]+ )?memor(?:y|ies)[ \t]*:?$", re.IGNORECASE | re.MULTILINE)
 _PREFIX = re.compile(
     r"\s*(?:\[?(?:memory|memories|recalled?|remembered|from memory|stored fact|known fact|relevant memory)\]?"
     r"(?:[ #]?\d{1,4})?\s*[:\]–—-]|(?:i|the assistant) (?:recalled?|remembered|retrieved)"
@@ -51,6 +57,8 @@ def _recalled(at: int, memory: StoredMemory, known: Mapping[tuple[Scope, str], i
         return Finding(kind="recalled text", at=at, problem="has text that daypack injected")
     if match := _INJECTED.search(text):
         return Finding(kind="recalled text", at=at, problem=f"has injected memories: {match[0].strip()[:40]}")
+    if name := _fence(text):
+        return Finding(kind="recalled text", at=at, problem=f"has injected memories: <{name[:40]}>")
     prefix = _PREFIX.match(text)
     if prefix and prefix.end() < len(text):
         quoted = _known(text[prefix.end() :], memory, known)
@@ -60,9 +68,20 @@ def _recalled(at: int, memory: StoredMemory, known: Mapping[tuple[Scope, str], i
         return None
     lines = [_SCORE.sub("", _BULLET.sub("", line)) for line in text.splitlines() if line.strip()]
     listed = {quoted for line in lines if (quoted := _known(line, memory, known)) is not None and quoted != at}
-    if len(listed) >= _LISTED and 2 * len(listed) >= len(lines) - 1:
-        return Finding(kind="recalled text", at=at, other=min(listed), problem=f"lists {len(listed)} other memories")
+    if len(listed) >= (1 if _HEADING.search(text) else _LISTED) and 2 * len(listed) >= len(lines) - 1:
+        problem = "lists another memory" if len(listed) == 1 else f"lists {len(listed):,} other memories"
+        return Finding(kind="recalled text", at=at, other=min(listed), problem=problem)
     return None
+
+
+def _fence(text: str) -> str:
+    """Return the name of a fence around memories; "" if there is none."""
+    first = {opening[1]: opening for opening in reversed(list(_FENCE.finditer(text)))} if "</" in text else {}
+    for name, opening in first.items():
+        inside, closing, _ = text[opening.end() :].partition(f"</{name}>")
+        if closing and (len(inside.split()) >= _FENCED_WORDS or not inside.isascii()):
+            return name
+    return ""
 
 
 def _known(text: str, memory: StoredMemory, known: Mapping[tuple[Scope, str], int]) -> int | None:
