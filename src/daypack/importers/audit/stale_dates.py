@@ -44,7 +44,7 @@ _REPORTED = re.compile(
     r"born|founded|version|tradition\w*|annual\w*|typically)\b|n['’]t\b",
     re.IGNORECASE,
 )
-# What happened on a day: "found on May 6". A plan may also be told so: "scheduled on May 6".
+# What happened on a day: "found on May 6". A plan may read so too: "scheduled on May 6".
 _HAPPENED = re.compile(
     r"\b(?:\w{3,}ed|found|met|held|began|got|made|sent|bought|took|wrote|built)\b[^.;,]{0,80}\b(?:on|in)\s+\Z",
     re.IGNORECASE,
