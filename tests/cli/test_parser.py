@@ -94,7 +94,7 @@ def test_help_lists_the_commands_and_shows_those_of_a_command_and_of_an_action(c
     overview = command("help")
     assert (overview.returncode, overview.stderr) == (0, "")
     assert overview.stdout.startswith("usage: daypack COMMAND")
-    for name in (("log",), ("session",), ("session", "list")):
+    for name in (("log",), ("session",), ("session", "list"), ("mcp", "install")):
         helped = command("help", *name)
         assert (helped.returncode, helped.stderr) == (0, "")
         assert helped.stdout.startswith(f"usage: daypack {' '.join(name)} ")
@@ -138,3 +138,20 @@ def test_a_command_to_copy_names_a_session_with_spaces_in_quotes(command: Comman
     assert "`daypack turns 'my notes'`" in command("pin", "my notes", "a", "b").stderr + (
         command("replay", "my notes", "ev-1").stderr
     )
+
+
+def test_help_of_an_action_lists_only_its_own_options(command: Command) -> None:
+    helped = command("help", "mcp", "install").stdout
+    assert "--user-wide" in helped
+    assert "--with-hooks" not in helped
+    assert "--user-wide" not in command("help", "mcp", "serve").stdout
+
+
+def test_help_begins_with_the_most_used_commands(command: Command) -> None:
+    groups = command("help").stdout.split("\n\n")[2:]
+    listed = [line.split()[0] for line in groups[0].splitlines()[1:]]
+    assert groups[0].startswith("Most used:")
+    assert {"setup", "find", "log", "status", "import"} <= set(listed)
+    assert len(listed) < 10
+    others = [line.split()[0] for group in groups[1:] for line in group.splitlines()[1:]]
+    assert sorted(others) == sorted(COMMANDS)

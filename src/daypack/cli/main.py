@@ -14,8 +14,16 @@ from daypack.errors import BadInput, Damaged, DamageWarning, DaypackError, Stora
 from daypack.types.names import did_you_mean
 
 GROUPS: dict[str, dict[str, str]] = {
+    "Find what was said and done": {
+        "find": "Search all sessions of all agents, by words, project, agent and time",
+        "search": "Search everything said and done in a session",
+        "log": "Show the newest messages or events; -f follows new ones",
+        "session": "Create, list and show sessions",
+        "recall": "Print omitted history by its id",
+    },
     "Coding agents": {
         "setup": "Connect the coding agents on this machine, such as Claude Code and Codex; --remove takes it back",
+        "import": "Import transcripts of other agents, one or with --all those of all agents",
         "hook": "Answer an event of a coding agent (its plug-in runs this)",
     },
     "Record and pack": {
@@ -23,12 +31,6 @@ GROUPS: dict[str, dict[str, str]] = {
         "prepare": "Prepare the next turn, record it and show what it contains",
         "pack": "Show what the next turn would contain; records nothing",
         "accept": "Append a model's reply and print the text for the user",
-        "log": "Show the newest messages or events; -f follows new ones",
-        "find": "Search all sessions of all agents, by words, project, agent and time",
-        "search": "Search everything said and done in a session",
-        "recall": "Print omitted history by its id",
-        "session": "Create, list and show sessions",
-        "import": "Import transcripts of other agents",
     },
     "Memory across sessions": {
         "memory": "Create, fill, search, bind and erase memories",
@@ -76,6 +78,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "completion": "Print a completion script for bash, zsh or fish",
     },
 }
+MOST_USED = ("setup", "find", "log", "status", "import", "memory", "turns")
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 # Commands whose name is not a valid module name.
 MODULES = {
@@ -161,7 +164,8 @@ def _print_overview(arguments: Sequence[str]) -> int:
     is_error = "-h" not in arguments and "--help" not in arguments
     width = max(map(len, COMMANDS))
     lines = ["usage: daypack COMMAND …", "", "Run `daypack help COMMAND` for the options of a command."]
-    for group, commands in GROUPS.items():
+    most_used = {name: COMMANDS[name] for name in MOST_USED}
+    for group, commands in {"Most used": most_used, **GROUPS}.items():
         lines += ["", f"{group}:", *(f"  {name:<{width}}  {summary}" for name, summary in commands.items())]
     print("\n".join(lines), file=sys.stderr if is_error else sys.stdout, flush=True)
     return EXIT_USAGE if is_error else 0

@@ -23,8 +23,28 @@ MEMORY_HELP = "memory of calls without a memory_id (default: DAYPACK_MEMORY, or 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("action", nargs="?", metavar="install", help="add this server to an agent's configuration")
-    parser.add_argument("client", nargs="?", metavar="claude|codex|gemini", help="the agent to configure")
+    parser.set_defaults(action="serve")
+    actions = parser.add_subparsers(dest="action", metavar="serve|install")
+    summaries = {
+        "serve": "Serve the memory tools over stdio (the default).",
+        "install": "Add this server to an agent's configuration.",
+    }
+    serve, install = (actions.add_parser(name, help=what, description=what) for name, what in summaries.items())
+    install.add_argument("client", nargs="?", metavar="claude|codex|gemini", help="the agent to configure")
+    for action in (serve, install):
+        _add_place(action)
+    serve.add_argument(
+        "--with-hooks",
+        action="store_true",
+        help="hooks capture this agent's sessions: do not ask the model to keep the document",
+    )
+    add_log_options(serve)
+    install.add_argument("--user-wide", action="store_true", help="Claude Code: ~/.claude.json instead of ./.mcp.json")
+    install.add_argument("--print", action="store_true", help="print the lines to paste, write nothing")
+    install.add_argument("--yes", action="store_true", help="write without asking")
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
     place = parser.add_argument_group("what to serve")
     place.add_argument("--home", metavar="DIR", help="root folder (default: DAYPACK_HOME, /ctx or ~/.daypack)")
     place.add_argument("--uid", help="user folder (default: DAYPACK_UID or your user id)")
@@ -35,24 +55,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     place.add_argument(
         "--agent", default=agent, help="agent the session belongs to (default: DAYPACK_AGENT or 'default')"
     )
-    place.add_argument(
-        "--with-hooks",
-        action="store_true",
-        help="hooks capture this agent's sessions: do not ask the model to keep the document",
-    )
-    add_log_options(parser)
-    writing = parser.add_argument_group("options of install")
-    writing.add_argument("--user-wide", action="store_true", help="Claude Code: ~/.claude.json instead of ./.mcp.json")
-    writing.add_argument("--print", action="store_true", help="print the lines to paste, write nothing")
-    writing.add_argument("--yes", action="store_true", help="write without asking")
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve, or install the server."""
-    if args.action is None:
+    if args.action == "serve":
         _serve(args)
-    if args.action != "install":
-        raise BadInput(f"unknown action {args.action!r}", operation="mcp", hint="the only action is install")
     return _install(args)
 
 

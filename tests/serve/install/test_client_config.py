@@ -1,6 +1,5 @@
 """Entries in other programs' configuration: shown first, written whole, everything else left byte for byte."""
 
-import argparse
 import json
 import os
 import pty
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from daypack.cli import mcp
+from daypack.cli.parser import Parser
 from daypack.errors import BadConfig, BadInput
 from daypack.files.planned import Change
 from daypack.memory.tools import open_memory
@@ -249,14 +249,14 @@ def test_the_command_is_this_program_by_its_full_path(tmp_path: Path, monkeypatc
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "argv", [str(program), "mcp"])
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     mcp.configure(parser)
     given = ["install", "codex", "--session", "s", "--agent=-a", "--user", "ada"]
-    assert mcp.own_command(parser.parse_args(given)) == [
+    assert mcp.own_command(parser.parse(given)) == [
         str(program), "mcp", "--user=ada", "--session=s", "--agent=-a",
     ]  # fmt: skip
     program.chmod(0o644)
-    assert mcp.own_command(parser.parse_args([]))[:4] == [sys.executable, "-P", "-m", "daypack"]
+    assert mcp.own_command(parser.parse([]))[:4] == [sys.executable, "-P", "-m", "daypack"]
 
 
 def test_claude_code_loads_the_tools_unless_the_user_switched_that_off(tmp_path: Path) -> None:
