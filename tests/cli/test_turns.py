@@ -126,3 +126,12 @@ def test_diff_replay_and_explain_mean_the_newest_turn(command: Command, talk: Se
     refused = command("replay", "talk", "ev-1")
     assert "ev-1 is not a turn" in refused.stderr
     assert "→ `daypack turns talk` lists the turns" in refused.stderr
+
+
+def test_an_agents_session_without_requests_is_not_said_to_need_prepare(command: Command) -> None:
+    command("append", "talk", "hello", "--agent", "copilot")
+    done = command("turns", "talk")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "the transcript of Copilot CLI has no request and no token count" in done.stderr
+    assert "daypack log copilot/talk" in done.stderr
+    assert "prepare" not in done.stderr

@@ -9,6 +9,7 @@ from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.observed_turns import NONE, cause_words, next_commands, percent, program_name, short_model
 from daypack.cli.options import add_place, natural, open_named, report_damage, shown
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, shell_word, table, terminal_width
+from daypack.importers.places import PLACES
 from daypack.session import Session
 from daypack.text.columns import AGE_COLUMNS, age, fit
 from daypack.turn.evidence.observed.calls import Call, Compacted, newest_calls
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             print(json_text([shown(session, entry) for entry in entries]))
         elif not entries:
-            print_note(f"no turn is recorded yet; `daypack prepare {shell_word(session.name)}` records one")
+            print_note(_no_turn(session))
         elif any(isinstance(entry, Call) for entry in entries):
             print("\n".join(_observed_lines(entries)))
             _print_observed_hints(args, entries, earlier=earlier)
@@ -43,6 +44,15 @@ def run(args: argparse.Namespace) -> int:
             _print_hints(session.name, turns, earlier=earlier)
         report_damage(session, set())
         return EXIT_DAMAGE if session.damage else 0
+
+
+def _no_turn(session: Session) -> str:
+    """Return why there is no turn: an agent's transcript may have no requests, and is not for `prepare`."""
+    program = next((place.title for place in PLACES.values() if place.format == session.agent), "")
+    if not program:
+        return f"no turn is recorded yet; `daypack prepare {shell_word(session.name)}` records one"
+    log = f"`daypack log {shell_word(f'{session.agent}/{session.name}')}` shows what was said"
+    return f"no turns: the transcript of {program} has no request and no token count; {log}"
 
 
 def _newest(session: Session, count: int) -> tuple[list[_Entry], bool]:
