@@ -23,6 +23,10 @@ EXISTING = (
 )  # fmt: skip
 
 
+# Those that without --agent mean a session of the agent "default".
+OF_ONE_AGENT = ("gc {} --archive", "gc {} --delete --yes", "mcp --session {}")
+
+
 def files(home: str) -> list[str]:
     return sorted(str(path) for path in Path(home).rglob("*"))
 
@@ -33,8 +37,10 @@ def test_a_typo_creates_nothing_and_names_the_nearest_session(command: Command, 
     before = files(home)
     done = command(*line.format("dmo").split())
     assert (done.returncode, done.stdout) == (1, "")
-    place = f"{home}/home/{os.getuid()}/agent/default/session"
-    assert done.stderr == f"daypack: no such session: 'dmo' of agent default [{place}]\n  → did you mean demo?\n"
+    place, agent = f"{home}/home/{os.getuid()}", "any agent"
+    if line in OF_ONE_AGENT:
+        place, agent = f"{place}/agent/default/session", "agent default"
+    assert done.stderr == f"daypack: no such session: 'dmo' of {agent} [{place}]\n  → did you mean demo?\n"
     assert files(home) == before
 
 
@@ -208,3 +214,32 @@ def test_an_unreadable_session_is_permission_denied(unprivileged: Unprivileged, 
     done = unprivileged("log", "talk")
     assert (done.returncode, done.stdout) == (1, "")
     assert f"daypack: permission denied [{log}]\n" in done.stderr
+
+
+def test_a_session_that_no_agent_has_is_not_said_to_be_missing_of_one(command: Command) -> None:
+    command("append", "port-8080", "hello", "--agent", "codex")
+    done = command("log", "port-880")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no such session: 'port-880' of any agent" in done.stderr
+    assert "did you mean port-8080?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "line", ["log talk", "session list", "session show talk", "find hello", "doctor", "turns talk"]
+)
+def test_an_agent_is_chosen_by_its_name_or_by_the_word_for_its_program(command: Command, line: str) -> None:
+    command("append", "talk", "hello", "--agent", "claude-code")
+    named, short = (command(*line.split(), "--agent", name) for name in ("claude-code", "claude"))
+    assert named.returncode == 0
+    assert (short.returncode, short.stdout) == (0, named.stdout)
+
+
+def test_an_agent_of_that_very_name_is_preferred_to_the_word_for_a_program(command: Command) -> None:
+    command("append", "talk", "mine", "--agent", "claude")
+    command("append", "talk", "theirs", "--agent", "claude-code")
+    assert "mine" in command("log", "talk", "--agent", "claude").stdout
+
+
+def test_a_whole_name_may_begin_with_the_word_for_a_program(command: Command) -> None:
+    command("append", "talk", "hello", "--agent", "claude-code")
+    assert "hello" in command("log", "claude/talk").stdout

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.options import add_place, find_named
+from daypack.cli.options import add_place, existing_agent, find_named
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line
 from daypack.errors import BadInput
 from daypack.history.layout import Home, find_home
@@ -88,7 +88,7 @@ def _hook_failures(home: Home) -> list[Finding]:
 
 def _all_sessions(home: Home, args: argparse.Namespace) -> list[Found]:
     """Return the sessions of an agent, or of all if none was chosen."""
-    agents = home.agents() if args.any_agent else [args.agent]
+    agents = home.agents() if args.any_agent else [existing_agent(home, args.agent)]
     return [Found(agent, name) for agent in agents for name in home.list(agent)]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, astuple
 
-from daypack.cli.options import natural
+from daypack.cli.options import existing_agent, natural
 from daypack.cli.progress_bar import ProgressBar
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, shell_word, terminal_width
 from daypack.history.layout import find_home
@@ -47,9 +47,8 @@ def run(args: argparse.Namespace) -> int:
 
     home = find_home(args.home, args.uid)
     place = [part for name in ("home", "uid") if (value := getattr(args, name)) for part in (f"--{name}", value)]
-    filters = Filters(
-        agents=tuple(args.agent), project=args.project, roles=tuple(args.role), since=args.since, until=args.until
-    )
+    agents = tuple(existing_agent(home, name) for name in args.agent)
+    filters = Filters(agents=agents, project=args.project, roles=tuple(args.role), since=args.since, until=args.until)
     with _Indexing() as indexing:
         found = find(home, " ".join(args.query), filters, limit=args.k, on_progress=indexing.show)
     if args.json:

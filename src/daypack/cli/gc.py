@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from daypack.cli.main import EXIT_DAMAGE, EXIT_FAILED
-from daypack.cli.options import add_place, find_name, natural
+from daypack.cli.options import add_place, existing_agent, find_name, natural
 from daypack.cli.terminal import Progress, colour, counted, json_text, print_error, print_note, safe_line, shell_word
 from daypack.errors import BadInput, Damaged, DaypackError, SessionMissing
 from daypack.history.layout import Home, find_home
@@ -187,13 +187,14 @@ def _print_total(
 
 def _move(args: argparse.Namespace, move: str) -> int:
     home = find_home(args.home, args.uid)
+    agent = existing_agent(home, args.agent)
     guard = Guard(time.time(), os.environ.get("DAYPACK_SESSION") or None, args.force)
     if move == "archive":
-        moved = archive(home, args.agent, args.session, guard)
+        moved = archive(home, agent, args.session, guard)
     elif move == "restore":
-        moved = restore(home, args.agent, args.session, args.number)
+        moved = restore(home, agent, args.session, args.number)
     else:
-        moved = delete(home, args.agent, args.session, guard, args.number)
+        moved = delete(home, agent, args.session, guard, args.number)
     if args.json:
         print(json_text(moved))
     else:

@@ -53,6 +53,13 @@ def default_agent() -> str:
     return os.environ.get("DAYPACK_AGENT") or DEFAULT_AGENT
 
 
+def existing_agent(home: Home, word: str) -> str:
+    """Return the agent with sessions that a word means: its name, or the word for its program, as in `setup`."""
+    from daypack.importers.places import stored_agent  # noqa: PLC0415 — few commands name one
+
+    return stored_agent(word, home.agents())
+
+
 def natural(text: str) -> int:
     """Parse an integer of 0 or more."""
     if not text.isascii() or not text.isdigit():
@@ -102,10 +109,14 @@ def find_named(args: argparse.Namespace, name: str) -> Found:
     Without --agent it may be the session of any agent. AGENT/SESSION names it in any case.
     """
     home = find_home(args.home, args.uid)
-    if getattr(args, "any_agent", False) or "/" in name:
+    if "/" in name:
+        agent, _, rest = name.rpartition("/")
+        found = find_anywhere(home, args.agent, f"{existing_agent(home, agent)}/{rest}")
+    elif getattr(args, "any_agent", False):
         found = find_anywhere(home, args.agent, name)
     else:
-        found = Found(args.agent, find_session(home, args.agent, name))
+        agent = existing_agent(home, args.agent)
+        found = Found(agent, find_session(home, agent, name))
     if found.agent != args.agent:
         print_note(f"session {safe_line(str(found))}")
     elif found.name != name:

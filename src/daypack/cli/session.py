@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from daypack.cli.options import add_place, natural, open_named
+from daypack.cli.options import add_place, existing_agent, natural, open_named
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, terminal_width
 from daypack.config import Settings, from_environment, from_file, settle
 from daypack.derived.title import first_words, title_of
@@ -63,6 +63,7 @@ def _new(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     home = find_home(args.home, args.uid)
+    args.agent = existing_agent(home, args.agent)
     agents = home.agents() if args.any_agent else [args.agent]
     lists = [_AgentSessions(home, agent, args) for agent in agents]
     found = [(agent, name) for agent in lists for name in agent.index.names]

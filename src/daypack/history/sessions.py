@@ -55,7 +55,7 @@ def find_anywhere(home: Home, usual: str, name: str) -> Found:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise session_missing(home, usual, name, "find session")
+        raise _missing_anywhere(home, name)
     listed = ", ".join(map(str, found[:_MOST_LISTED])) + (" …" if len(found) > _MOST_LISTED else "")
     problem = f"{len(found)} sessions have the name {name!r}" if exact else f"{len(found)} sessions begin with {name!r}"
     raise BadInput(problem, operation="find session", place="name", hint=f"name one of them: {listed}")
@@ -78,6 +78,17 @@ def session_missing(home: Home, agent: str, name: str, operation: str) -> Sessio
             hint = f"{hint} agent {others[0]} has a session {name!r}: add --agent {others[0]}".strip()
     hint = hint or "list them with `daypack session list`"
     return SessionMissing(problem, operation=operation, place=home.sessions(agent), hint=hint)
+
+
+def _missing_anywhere(home: Home, name: str) -> SessionMissing:
+    """Return the error for a session that no agent has, with the nearest names of all of them."""
+    known: list[str] = []
+    for agent in home.agents():
+        with suppress(DaypackError):  # a folder of an agent may be unreadable
+            known += home.list(agent)
+    hint = did_you_mean(name, known) or "list them with `daypack session list`"
+    problem = f"no such session: {name!r} of any agent"
+    return SessionMissing(problem, operation="find session", place=home.folder, hint=hint)
 
 
 def _starting(home: Home, agent: str, start: str) -> Sequence[str]:

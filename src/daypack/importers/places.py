@@ -4,7 +4,7 @@ To add a program, add a row to PLACES; its format must be one of `formats.FORMAT
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from stat import S_ISDIR, S_ISREG
 from typing import Literal, NamedTuple
 
@@ -168,6 +168,12 @@ PLACES: dict[str, Place] = {
     "mem0": Place("mem0", "", "mem0", Folder("MEM0_DIR", ".mem0"), ("history.db",), kind="memory"),
 }
 """The known places, by the word that options use for the program."""
+
+
+def stored_agent(word: str, agents: Collection[str]) -> str:
+    """Return the agent that a word means, of those that have sessions: its name, or the word for its program."""
+    place = PLACES.get(word)
+    return place.format if place and word not in agents and place.format in agents else word
 
 
 def find_file(path: str) -> PlacedFile | None:
