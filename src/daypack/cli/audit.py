@@ -18,20 +18,21 @@ from daypack.importers.stores.systems import SYSTEMS, Store, open_store
 from daypack.text.tokens import counter_for
 
 _EXAMPLES = 3
-_BAR = 24
+_BAR = 10
 _TEXT_CHARS = 100
 _OF_THE_LOG = ("list", "verify", "cut")
+_PLURAL = {"exact duplicate": "exact duplicates", "near duplicate": "near duplicates"}
 _MEANING = {
     "exact duplicate": "the same words as an older memory",
     "near duplicate": "says no more than another memory",
     "contradiction": "another memory says otherwise",
     "stale date": "a plan whose day has passed",
-    "dangling pronoun": "begins with he, she or it, and names none",
-    "recalled text": "a memory that was recalled and stored again",
+    "dangling pronoun": "begins with he or it, and names none",
+    "recalled text": "was recalled and stored again",
     "secret": "has a secret of a known format",
-    "junk": "a courtesy, an echo of a prompt, a dump of an error",
+    "junk": "a courtesy, a prompt, a dump of an error",
     "empty": "no text",
-    "orphan": "a part that belongs to no memory, or points to nothing",
+    "orphan": "belongs to no memory or points to none",
     "unreadable": "could not be read",
 }
 
@@ -129,7 +130,7 @@ def _shown(row: Row, example: Example) -> list[str]:
 
 def _kept(report: Report) -> list[str]:
     share = report.kept / report.memories
-    by_class = ", ".join(f"{count:,} {kind}" for kind, count in report.left_out.items())
+    by_class = ", ".join(counted(count, kind, _PLURAL.get(kind, kind)) for kind, count in report.left_out.items())
     memories = f"{report.kept:,} of {counted(report.memories, 'memory', 'memories')}"
     tokens = f"{report.kept_tokens:,} of {report.tokens:,} tokens"
     lines = [f"an import keeps   {memories}, {tokens}  {_bar(share)}  {share:.1%}"]

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import pytest
 from importers.stores.conftest import digest, memories, read_all, unreadable
 
 import daypack
+from daypack.errors import BadInput
 
 
 def test_entries_and_the_newest_document_of_a_home_are_read_without_a_trace(home: str, tmp_path: Path) -> None:
@@ -38,3 +40,9 @@ def test_a_torn_archive_is_read_up_to_where_it_is_torn(tmp_path: Path) -> None:
     records = read_all(path)
     assert [memory.text for memory in memories(records)] == ["kept"]
     assert len(unreadable(records)) == 1
+
+
+def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_bytes(b"\x8f\x02 no archive\n{}\n")
+    with pytest.raises(BadInput, match="no header of a memory"):
+        read_all(tmp_path / "x.db", "daypack")

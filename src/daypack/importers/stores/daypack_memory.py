@@ -99,6 +99,8 @@ def _read_archive(path: str) -> Records:
         try:
             item = dict_of(msgspec.json.decode(line.decode("utf-8", "replace"))) if line.strip() else {}
         except (msgspec.DecodeError, RecursionError):
+            if number == 1:
+                raise BadInput("the first line is no header of a memory", operation=OPERATION, place=path) from None
             yield Unreadable(place=f"{path}:{number}", problem="not valid JSON")
             continue
         if number == 1 and item.get("daypack") != "memory":
