@@ -1,7 +1,7 @@
 """Before an edit, where the user switched that on: the model reads what an earlier session decided about the file."""
 
 import pytest
-from coding_agents import PROGRAMS, Codex, Machine, Program, Qwen, Story, installed, read_parts
+from coding_agents import PROGRAMS, Codex, Machine, OpenCode, Program, Qwen, Story, installed, read_parts
 from model_endpoint import Say
 
 DECIDED = "In {name}.py, never retry a refused payment, because the bank counts it as fraud."
@@ -39,7 +39,7 @@ def test_the_model_reads_what_was_decided_about_the_file_that_it_edits(
         for part in read_parts(recalling.endpoint.bodies[first + 1])
         if f"decided before about {kind.name}.py" in part.text
     ]
-    if isinstance(program, Qwen):  # it would drop the text, so that no hook is installed for it
+    if isinstance(program, Qwen | OpenCode):  # the one would drop the text, the other would store it as the output
         assert not shown
     else:
         (text,) = shown

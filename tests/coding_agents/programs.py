@@ -302,6 +302,9 @@ class Gemini(Program):
     def shell(self, command: str) -> Call:
         return Call("run_shell_command", {"command": command})
 
+    def write(self, path: Path, text: str) -> Call:
+        return Call("write_file", {"file_path": str(path), "content": text})
+
     def memory_tool(self, name: str, arguments: Mapping[str, Any]) -> Call:
         return Call(f"mcp_daypack_{name}", arguments)
 
@@ -344,6 +347,7 @@ class OpenCode(Program):
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
             "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+            "DAYPACK_PATIENCE_MS": "30000",  # on a machine with much else to do
         }
 
     def ask(self, prompt: str, session: str = "", *, cwd: Path | None = None) -> str:
@@ -353,6 +357,9 @@ class OpenCode(Program):
 
     def shell(self, command: str) -> Call:
         return Call("bash", {"command": command, "description": "Run it"})
+
+    def write(self, path: Path, text: str) -> Call:
+        return Call("write", {"filePath": str(path), "content": text})
 
     def memory_tool(self, name: str, arguments: Mapping[str, Any]) -> Call:
         return Call(f"daypack_{name}", arguments)

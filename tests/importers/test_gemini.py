@@ -166,6 +166,38 @@ def test_a_document_of_an_earlier_version_that_is_written_again_adds_what_is_new
     assert (messages[1].meta or {})["usage"]["input_tokens"] == 9181
 
 
+def test_a_document_that_a_newer_version_resumes_as_rows_continues_its_session(
+    write: Write, bring: Bring, opened: Opened
+) -> None:
+    """Gemini CLI writes all messages of the document once more, into a file beside it, and appends there."""
+    document = json.loads((RECORDED / "gemini-0.30.json").read_text(encoding="utf-8"))
+    old = write("chats/session-1-3312c70e.json", json.dumps(document))
+    bring("gemini", old)
+    before = [stored.client_key for stored in opened(OLD).messages()]
+    about = {name: value for name, value in document.items() if name != "messages"} | {"kind": "main"}
+    rows = [about, *document["messages"], {"$set": {"sessionId": OLD}}, user("new", "And now?"), model("m", "More.")]
+    report = bring("gemini", new := write("chats/session-1-3312c70e.jsonl", rows))
+    assert (report.session, report.new, report.changed) == (OLD, 2, 0)
+    stored = list(opened(OLD).messages())
+    assert [each.client_key for each in stored[: len(before)]] == before
+    assert [each.text for each in stored[len(before) :]] == ["And now?", "More."]
+    assert [bring("gemini", path).new for path in (old, new)] == [0, 0]
+
+
+def test_what_a_hook_appended_to_the_output_of_a_tool_is_marked(write: Write, bring: Bring, opened: Opened) -> None:
+    added = '<hook_context>&lt;note id="1"&gt;\nNever retry.\n&lt;/note 1&gt;</hook_context>'
+    outputs = {"c1": f"Written.\n\n{added}", "c2": f"{added} is no context here", "c3": "<hook_context>"}
+    calls = [call(key, output) for key, output in outputs.items()]
+    stored = imported(write, bring, opened, user("u", "Write."), model("m", "I write.", toolCalls=calls))
+    results = [each for each in stored if each.role == "tool"]
+    parts = results[0].content
+    assert [(part.text, part.meta) for part in parts if isinstance(part, Text)] == [
+        ("Written.", None),
+        (added, {"writer": "hook"}),
+    ]
+    assert [each.text for each in results[1:]] == [outputs["c2"], outputs["c3"]]
+
+
 def test_a_document_is_imported_at_every_moment_of_a_turn(write: Write, bring: Bring, opened: Opened) -> None:
     document = json.loads((RECORDED / "gemini-0.30.json").read_bytes())
     messages = document["messages"]

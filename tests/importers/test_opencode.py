@@ -219,8 +219,6 @@ def test_reasoning_keeps_its_signature(home: str, database: str, change: Change)
 def test_one_session_of_a_database_can_be_taken_in_alone(home: str, database: str, change: Change) -> None:
     change("CREATE TABLE copied AS SELECT * FROM session WHERE parent_id IS NULL")
     change("UPDATE copied SET id = 'ses_other'")
-    change("CREATE TABLE copied AS SELECT * FROM session WHERE parent_id IS NULL")
-    change("UPDATE copied SET id = 'ses_other'")
     change("INSERT INTO session SELECT * FROM copied")
     destination = Destination(home, agent="opencode")
     of_parent = take_in(session_path(database, SESSION), destination)

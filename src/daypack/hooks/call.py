@@ -22,8 +22,13 @@ AGENTS: dict[HostName, str] = {
     "opencode": "opencode",
 }
 """The agent under whose name the sessions of a host are stored."""
-OWN_EVENTS: dict[HostName, dict[str, str]] = {"gemini": {"UserPromptSubmit": "BeforeAgent", "Stop": "AfterAgent"}}
-"""The words of hosts that have other names for some events."""
+OWN_EVENTS: dict[HostName, dict[str, str]] = {
+    "gemini": {"UserPromptSubmit": "BeforeAgent", "Stop": "AfterAgent", "PreToolUse": "AfterTool"}
+}
+"""The words of hosts that have other names for some events.
+
+Gemini CLI takes no text before a tool runs; others show the text of PreToolUse with the result, and it does so after.
+"""
 _SOURCES = {"new": "startup"}  # Copilot's word
 
 

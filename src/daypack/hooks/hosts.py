@@ -5,8 +5,9 @@ Code replaces a text of more than 10,000 UTF-16 units by a preview, Codex cuts o
 middle; both limits here leave room. The others took 140,000 characters; they get what Claude Code gets, because more
 helps no model.
 
-Gemini CLI takes texts with prompts only, as `only_prompts` says. When a session starts without a terminal, it puts the
-text of a hook before the user's first prompt, and a resumed session loses both. No event says that it has compacted:
+Gemini CLI takes texts with prompts and with tool results, and of the latter only what `recall_before_edit` adds is
+used; the rest waits for a prompt, as `only_prompts` says. When a session starts without a terminal, it puts the text of
+a hook before the user's first prompt, and a resumed session loses both. No event says that it has compacted:
 PreCompress comes before every request, whether there is anything to compress or not.
 """
 
@@ -93,7 +94,10 @@ HOSTS: dict[HostName, Host] = {
         shorter={"PreCompact": _QWEN_COMPACTION_LENGTH},
     ),
     "gemini": Host(
-        name="gemini", context_events=frozenset({"UserPromptSubmit"}), only_prompts=True, max_length=_THREE_TEXTS
+        name="gemini",
+        context_events=frozenset({"UserPromptSubmit", "PreToolUse"}),
+        only_prompts=True,
+        max_length=_THREE_TEXTS,
     ),
     # Its plug-in adds the texts to the messages itself.
     "opencode": Host(name="opencode", context_events=frozenset(), text_events=_CONTEXT | {"PreCompact"}),

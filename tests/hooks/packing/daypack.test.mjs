@@ -132,3 +132,22 @@ test("nothing is printed into the terminal of opencode", async () => {
   const { readFileSync } = await import("node:fs")
   assert.doesNotMatch(readFileSync(process.env.PLUGIN, "utf8"), /console\.|process\.(stdout|stderr)/)
 })
+
+test("a session whose texts failed is taken in all the same", async () => {
+  const { readFileSync, writeFileSync } = await import("node:fs")
+  const [plugin, asked] = [`${process.env.DAYPACK_HOME}/refusing.mjs`, `${process.env.DAYPACK_HOME}/asked`]
+  const refusing = script(`require("readline").createInterface({input: process.stdin}).on("line", (line) => {
+    const {n, ...rest} = JSON.parse(line)
+    require("fs").appendFileSync(${JSON.stringify(asked)}, [rest.do, rest.event].join(" ").trim() + ";")
+    console.log(JSON.stringify(rest.do === "event" ? {n, result: null} : {n, error: "no"})) })`)
+  const source = readFileSync(process.env.PLUGIN, "utf8")
+  writeFileSync(plugin, source.replace(/^const COMMAND = .*$/m, () => `const COMMAND = ${JSON.stringify(refusing)}`))
+  const client = clientWith(async () => known)
+  const hooks = await (await import(plugin)).default.server({ client, directory: "/work" })
+  const output = { messages: [NEWEST] }
+  await hooks["experimental.chat.messages.transform"]({}, output)
+  assert.deepEqual(output.messages, [NEWEST])
+  await hooks.event({ event: { type: "session.idle", properties: { sessionID: "ses_1" } } })
+  await hooks.dispose()
+  assert.equal(readFileSync(asked, "utf8"), "texts;pack;event Stop;event SessionEnd;")
+})

@@ -266,6 +266,7 @@ def test_the_hook_of_edits_is_installed_while_the_user_wants_it_and_only_for_too
 ) -> None:
     all_agents.set_up()
     hooks = Path(plugin(all_agents)) / "daypack" / "hooks" / "hooks.json"
+    gemini = Path(plugin(all_agents)) / "gemini" / "hooks" / "hooks.json"
     assert "PreToolUse" not in hooks.read_text()
     all_agents.write(f".daypack/home/{os.getuid()}/config.toml", "[hooks]\nrecall_before_edit = true\n")
     all_agents.set_up()
@@ -273,9 +274,15 @@ def test_the_hook_of_edits_is_installed_while_the_user_wants_it_and_only_for_too
     tools = ("Edit", "Write", "NotebookEdit", "apply_patch", "Bash", "Read", "write_file", "TodoWrite")
     assert [tool for tool in tools if re.search(group["matcher"], tool)] == [*tools[:4]]
     assert "PreToolUse" in all_agents.read(".codex/plugins/cache/daypack/daypack/0.1.0/hooks/hooks.json")
+    (of_gemini,) = json.loads(gemini.read_text())["hooks"]["AfterTool"]
+    assert [tool for tool in ("replace", "write_file", "read_file") if re.search(of_gemini["matcher"], tool)] == [
+        "replace",
+        "write_file",
+    ]
     all_agents.write(f".daypack/home/{os.getuid()}/config.toml", "")
     all_agents.set_up()
     assert "PreToolUse" not in hooks.read_text()
+    assert "AfterTool" not in gemini.read_text()
 
 
 def test_a_new_version_replaces_the_old_one_everywhere(all_agents: UserHome, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,7 @@ _TOOL_SECONDS = 5
 # Tools of Claude Code, whose names Copilot CLI takes for its own, and of Codex. Qwen Code drops what this hook adds:
 # it would take a list of names for its own tools too, but of a pattern it starts no process.
 _EDITING_TOOLS = "^(?:Edit|MultiEdit|Write|NotebookEdit|apply_patch)$"
+_GEMINI_EDITING_TOOLS = "^(?:replace|write_file)$"
 
 
 class Program(NamedTuple):
@@ -107,9 +108,12 @@ def render_plugin(program: Program, settings: HookSettings) -> dict[str, bytes]:
     files = {path: _read(path) for path in _shipped_paths()}
     manifest, extension = (_with_server(_parse(files[path]), program) for path in (MANIFEST, _GEMINI_MANIFEST))
     hooks = _with_command(_parse(files[_HOOKS]), program.hook)
+    gemini = _with_command(_parse(files[_GEMINI_HOOKS]), program.gemini_hook)
     hook = {"type": "command", "command": program.hook, "timeout": _TOOL_SECONDS}
     if settings.recall_before_edit:
         hooks["hooks"]["PreToolUse"] = [{"matcher": _EDITING_TOOLS, "hooks": [hook]}]
+        own = {**hook, "name": PLUGIN, "command": program.gemini_hook, "timeout": 1_000 * _TOOL_SECONDS}
+        gemini["hooks"]["AfterTool"] = [{"matcher": _GEMINI_EDITING_TOOLS, "hooks": [own]}]
     if settings.swap_output_tokens:
         hooks["hooks"]["PostToolUse"] = [{"hooks": [hook]}]
     files[SCRIPT] = render_script(files[SCRIPT], program.packer, dict(program.variables).get("DAYPACK_HOME", ""))
@@ -120,7 +124,7 @@ def render_plugin(program: Program, settings: HookSettings) -> dict[str, bytes]:
         _HOOKS: _dump(hooks),
         _QWEN_MANIFEST: _dump(qwen),
         _GEMINI_MANIFEST: _dump(extension),
-        _GEMINI_HOOKS: _dump(_with_command(_parse(files[_GEMINI_HOOKS]), program.gemini_hook)),
+        _GEMINI_HOOKS: _dump(gemini),
         f"{GEMINI}/{_SKILL}": files[f"{PLUGIN}/{_SKILL}"],
     }
 

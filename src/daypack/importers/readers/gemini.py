@@ -19,7 +19,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from daypack.importers.readers.content_parts import gemini_parts, replace_repeated, strip_base64
-from daypack.importers.readers.writers import gemini_writer, split_hook_context, without_hook_context
+from daypack.importers.readers.writers import (
+    gemini_writer,
+    split_appended_context,
+    split_hook_context,
+    without_hook_context,
+)
 from daypack.importers.transcript import (
     Compaction,
     Draft,
@@ -37,6 +42,7 @@ from daypack.importers.transcript import (
     time_of,
     without,
 )
+from daypack.types.authority import WRITER
 from daypack.types.history import Message
 
 FORMAT = "gemini"
@@ -230,8 +236,12 @@ class Gemini:
         parts = [object_of(part) for part in list_of(result)]
         responses = [object_of(part.get("functionResponse")) for part in parts if "functionResponse" in part]
         others = [part for part in parts if "functionResponse" not in part]
-        outputs = [{"text": self._output(response)} for response in responses]
+        split = [split_appended_context(self._output(response)) for response in responses]
+        outputs = [{"text": output} for output, _ in split]
         content = gemini_parts([*outputs, *others], self._store_blob) if parts else str(result)
+        if added := [context for _, context in split if context]:
+            before = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            content = before + [{"type": "text", "text": context, "meta": {WRITER: "hook"}} for context in added]
         text = "\n".join(output["text"] for output in outputs)
         about = without(call, "id", "name", "args", "result", "timestamp", *_OF_THE_SCREEN)
         shown = replace_repeated(strip_base64(about, self._store_blob), text)

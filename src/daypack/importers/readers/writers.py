@@ -27,6 +27,7 @@ _ARGUMENTS = "command-args"
 _MID_TURN = "mid_turn_user_message"  # Qwen Code: the user typed it while the agent worked
 _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]\n]*\]")
 _HOOK_CONTEXT = re.compile(r"\s*<hook_context>.*?</hook_context>\s*", re.DOTALL)  # Gemini CLI, before the prompt
+_APPENDED_CONTEXT = re.compile(r"\n\n<hook_context>[^<>]*</hook_context>\Z")  # it replaces < and > in the text
 _AGENTS_FILE = "# AGENTS.md instructions"
 
 
@@ -155,6 +156,12 @@ def split_hook_context(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         else:
             split.append(part)
     return split
+
+
+def split_appended_context(text: str) -> tuple[str, str]:
+    """Return the output of a tool, and the context that a hook of Gemini CLI appended to it; "" if there is none."""
+    context = _APPENDED_CONTEXT.search(text)
+    return (text[: context.start()], context[0].strip()) if context else (text, "")
 
 
 def without_hook_context(parts: Sequence[Any]) -> list[dict[str, Any]]:

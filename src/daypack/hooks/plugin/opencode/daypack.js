@@ -144,6 +144,7 @@ export class Window {
     const id = user.info.sessionID
     if (this.compacting.delete(id)) return
     const session = this.session(id)
+    session.used = true
     const texts = await this.attempt("texts", id, () => this.textsOf(id, session, user, messages))
     const packed = await this.attempt("pack", id, () => this.pack(id, session, user, messages))
     return packed || texts ? arrange(messages, user, packed, session.texts) : undefined
@@ -328,7 +329,7 @@ export default {
         if (event.type === "session.compacted") session.compacted = true
         if (event.type !== "session.idle") return
         window.compacting.delete(sessionID)
-        if (session.known && session.parent === "") await tell("Stop", sessionID)
+        if (session.used && session.parent === "") await tell("Stop", sessionID)
       },
       "experimental.chat.messages.transform": async (_, output) => {
         const sent = await window.attempt("transform", "", () => window.transform(output.messages))
@@ -346,7 +347,7 @@ export default {
         if (text) output.context.push(text)
       },
       dispose: async () => {
-        const ended = [...window.sessions].filter(([, session]) => session.known && session.parent === "")
+        const ended = [...window.sessions].filter(([, session]) => session.used && session.parent === "")
         for (const [id] of ended) void tell("SessionEnd", id)
         await daypack.close()
       },
