@@ -269,7 +269,10 @@ def test_the_hook_of_edits_is_installed_while_the_user_wants_it_and_only_for_too
     gemini = Path(plugin(all_agents)) / "gemini" / "hooks" / "hooks.json"
     assert "PreToolUse" not in hooks.read_text()
     all_agents.write(f".daypack/home/{os.getuid()}/config.toml", "[hooks]\nrecall_before_edit = true\n")
-    all_agents.set_up()
+    done = all_agents.set_up()
+    for title in ("Claude Code", "Codex", "Copilot CLI", "Qwen Code"):
+        assert f"{title}: brought up to date; restart it" in done.stdout
+    assert "Gemini CLI: already set up" in done.stdout
     (group,) = json.loads(hooks.read_text())["hooks"]["PreToolUse"]
     tools = ("Edit", "Write", "NotebookEdit", "apply_patch", "Bash", "Read", "write_file", "TodoWrite")
     assert [tool for tool in tools if re.search(group["matcher"], tool)] == [*tools[:4]]

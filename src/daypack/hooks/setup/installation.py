@@ -13,7 +13,7 @@ from daypack.errors import BadConfig, DaypackError
 from daypack.hooks.call import HostName
 from daypack.hooks.setup import gemini, opencode
 from daypack.hooks.setup.agents import Agent
-from daypack.hooks.setup.plugin_folder import MANIFEST, PLUGIN, plugin_version
+from daypack.hooks.setup.plugin_folder import GEMINI, MANIFEST, PLUGIN, plugin_version
 from daypack.hooks.setup.record import Format
 
 SERVER = "daypack"  # the name that `daypack mcp install` gives the server
@@ -237,3 +237,11 @@ _PARTS: dict[HostName, Callable[[str, Source, Existing], tuple[Part, ...]]] = {
     "gemini": _gemini,
     "opencode": _opencode,
 }
+LOADED: dict[HostName, str] = {
+    "claude": PLUGIN,
+    "copilot": PLUGIN,
+    "qwen": PLUGIN,
+    "gemini": GEMINI,
+    "opencode": os.path.dirname(opencode.SCRIPT),
+}
+"""The folder of the marketplace that an agent loads in place; the others have copies of its files."""

@@ -13,6 +13,7 @@ from daypack.hooks.call import HostName
 from daypack.hooks.setup.agents import WITHOUT_PLUGIN, Agent
 from daypack.hooks.setup.hermes import list_hermes_parts
 from daypack.hooks.setup.installation import (
+    LOADED,
     Entry,
     Part,
     Settings,
@@ -98,7 +99,17 @@ def make_plan(home: Home, agents: Sequence[Agent], files: Mapping[str, bytes], n
     stale, gone = _plan_stale(record, written, [*renewed, None] if uses_shared else renewed)
     kept = [file for file in record.files if file.path not in {*gone, *(file.path for file in written)}]
     files_after = (*kept, *(_with_folders_of(gone, file, record) for file in written))
-    return Plan((*shared, *stale), tuple(planned), record, SetupRecord(files=files_after))
+    agent_plans = tuple(_with_shared(agent, (*shared, *stale), source) for agent in planned)
+    return Plan((*shared, *stale), agent_plans, record, SetupRecord(files=files_after))
+
+
+def _with_shared(agent: AgentPlan, shared: Iterable[Change], source: Source) -> AgentPlan:
+    """Return the plan of an agent; one whose own files stay is changed if the folder that it loads is."""
+    loaded = LOADED.get(agent.agent.host)
+    if agent.state != "unchanged" or not loaded:
+        return agent
+    folder = os.path.join(source.marketplace, loaded, "")
+    return agent._replace(state="changed") if any(change.path.startswith(folder) for change in shared) else agent
 
 
 def _with_folders_of(gone: Sequence[str], file: FileRecord, record: SetupRecord) -> FileRecord:
