@@ -3,11 +3,16 @@
 import argparse
 import os
 import sys
+from contextlib import suppress
+from typing import get_args
 
 from daypack.cli.options import natural, shown_of
 from daypack.cli.terminal import is_utf8, json_text, print_note, safe_line, shell_word, terminal_width
-from daypack.errors import BadInput
-from daypack.history.layout import find_home
+from daypack.errors import BadInput, DaypackError
+from daypack.history.layout import Home, find_home
+from daypack.hooks.call import HostName
+from daypack.hooks.setup.agents import TITLES
+from daypack.hooks.setup.record import read_record
 from daypack.hooks.setup.silenced import find_silenced
 from daypack.hooks.status import line
 from daypack.hooks.status.drawing import draw_page, look_at
@@ -51,5 +56,15 @@ def run(args: argparse.Namespace) -> int:
         command = f"daypack search {shell_word(session.name)} WORDS --agent {shell_word(session.agent)}"
         print_note(f"  → `{command}` finds what was said before the compaction")
     if status.session is None and not status.host_session:
-        print_note("  → `daypack setup` records the sessions of your coding agents, `daypack import` one transcript")
+        print_note(f"  → {_first_step(home)}")
     return 0
+
+
+def _first_step(home: Home) -> str:
+    """Return how a project gets its first session."""
+    hosts: list[HostName] = []
+    with suppress(DaypackError):  # the record cannot be read: `doctor` reports it
+        hosts = [host for host in get_args(HostName) if any(file.host == host for file in read_record(home).files)]
+    if not hosts:
+        return "`daypack setup` records the sessions of your coding agents, `daypack import` one transcript"
+    return f"daypack is set up for {', '.join(TITLES[host] for host in hosts)}: start a session in this folder"

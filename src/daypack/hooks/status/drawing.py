@@ -173,7 +173,7 @@ def draw_page(status: Status, look: Look) -> list[str]:
 
 
 def _rows(status: Status, look: Look) -> Iterator[tuple[str, str, str]]:
-    yield "project", f"{status.project}  {status.key}", ""
+    yield "project", f"{status.project}  {status.folder or status.key}", ""
     yield "session", _session_text(status, look.now), ""
     if status.session and status.session.title:
         yield "", status.session.title, _DIM
@@ -184,7 +184,7 @@ def _rows(status: Status, look: Look) -> Iterator[tuple[str, str, str]]:
         counts = f"{window.used:,} of {window.size:,} tokens" if window.size else f"{window.used:,} tokens"
         bar = f"{_bar(window, min(_PAGE_CELLS, max(6, look.width - 50)))}  {window.share:.0%}  " if window.size else ""
         yield "window", bar + counts, _window_colour(window) if window.size else ""
-    yield "cache", _cache_text(status.cache, look.now), ""
+    yield "cache", _cache_text(status, look.now), ""
     yield "memory", _memory_text(status), ""
     yield from _compaction_rows(status, look.now)
     if status.failures:
@@ -202,9 +202,10 @@ def _session_text(status: Status, now: float) -> str:
     return f"{status.host_session}, not recorded yet" if status.host_session else "none of this project is recorded yet"
 
 
-def _cache_text(cache: Cache | None, now: float) -> str:
+def _cache_text(status: Status, now: float) -> str:
+    cache = status.cache
     if cache is None:
-        return "unknown"
+        return "not reported by this agent" if status.session or status.host_session else "unknown before a session"
     known: list[str] = []
     if cache.hit_share is not None:
         known.append(f"{cache.hit_share:.0%} of the input")
@@ -214,7 +215,7 @@ def _cache_text(cache: Cache | None, now: float) -> str:
     if cache.misses:
         cause = f" (the last: {cache.cause})" if cache.cause else ""
         known.append(_number(cache.misses, "miss", "misses") + cause)
-    return ", ".join(known) or "unknown"
+    return ", ".join(known) or "not reported by this agent"
 
 
 def _memory_text(status: Status) -> str:

@@ -1,14 +1,18 @@
 """Gathers the status of a session: from the host, from the files of the session, from the memory of the project."""
 
+import os
+from contextlib import suppress
+
 from daypack.errors import BadConfig, DaypackError
 from daypack.history.layout import Home, Layout, safe_name
 from daypack.hooks.failures import read_unreported
 from daypack.hooks.status.host import Host
 from daypack.hooks.status.recorded import find_recorded, newest_of, read_recorded, read_usage
 from daypack.hooks.status.status import ProjectMemory, Status
-from daypack.memory.project.memory import USER, project_memory
+from daypack.memory.project.memory import USER, default_memory, project_memory
 from daypack.memory.project.repository import Project, find_project
-from daypack.memory.store.entry_count import count_entries
+from daypack.memory.store.entry_count import find_counted
+from daypack.plain_files import open_plain
 
 
 def gather(home: Home, folder: str, host: Host | None, *, max_bytes: int) -> Status:
@@ -21,7 +25,7 @@ def gather(home: Home, folder: str, host: Host | None, *, max_bytes: int) -> Sta
         project = find_project(folder)
     except BadConfig as error:
         project, problem = find_project(folder, with_settings=False), f"{error.problem} [{error.place}]"
-    status = Status(project=project.name, key=project.key, memory_off=project.off, problem=problem)
+    status = Status(project=project.name, key=project.key, folder=project.top, problem=problem)
     if failures := read_unreported(home.folder):
         status = status._replace(failures=failures.number, failures_since=failures.since)
     if host is not None:
@@ -34,7 +38,8 @@ def gather(home: Home, folder: str, host: Host | None, *, max_bytes: int) -> Sta
         )
     try:
         if not problem:
-            status = status._replace(memory=_memory(home, project))
+            memory = _memory(home, folder)
+            status = status._replace(memory=memory, memory_off=project.off and memory is None)
         if layout := _find(home, project, host):
             status = _with_session(status, layout, max_bytes)
     except DaypackError as error:  # of a home that cannot be read
@@ -61,8 +66,24 @@ def _with_session(status: Status, layout: Layout, max_bytes: int) -> Status:
     )
 
 
-def _memory(home: Home, project: Project) -> ProjectMemory | None:
-    memory_id = project_memory(home, project, create=False)
-    if memory_id is None:
+def _memory(home: Home, folder: str) -> ProjectMemory | None:
+    """Return the memory that commands in this folder mean if they name none."""
+    given = os.environ.get("DAYPACK_MEMORY") or ""
+    named, project = default_memory(home, folder, given=given, configured="" if given else _configured(home))
+    if not named:
         return None
-    return ProjectMemory(memory_id, count_entries(home.store, USER, memory_id))
+    if found := find_counted(home.store, USER, named):
+        return ProjectMemory(*found)
+    is_expected = project is None or project_memory(home, project, create=False) is not None
+    return ProjectMemory(named) if is_expected else None
+
+
+def _configured(home: Home) -> str:
+    """Return the default memory that config.toml names; a file without such a word is not parsed, which takes 15 ms."""
+    with suppress(OSError), open_plain(home.config) as file:
+        if b"default" in file.read():
+            from daypack.config import from_file  # noqa: PLC0415 — few have this setting
+            from daypack.memory.limits import read_limits  # noqa: PLC0415
+
+            return read_limits(from_file(home.config), home.config).default_memory
+    return ""

@@ -58,6 +58,7 @@ class Status(NamedTuple):
 
     project: str
     key: str
+    folder: str = ""  # of the project: the top of this worktree
     session: RecordedSession | None = None
     host_session: str = ""  # as the host names it, whether or not it is in the home
     model: str = ""
