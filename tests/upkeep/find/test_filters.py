@@ -1,11 +1,11 @@
-"""Times as people write them."""
+"""Which messages are searched: times as people write them, projects, limits."""
 
 from datetime import UTC, datetime
 
 import pytest
 
 from daypack.errors import BadInput
-from daypack.upkeep.find.filters import parse_moment
+from daypack.upkeep.find.filters import Filters, name_of, parse_moment, scope_of
 
 _NOW = datetime(2026, 11, 18, 12, 30, tzinfo=UTC)  # a Wednesday
 
@@ -44,3 +44,28 @@ def test_other_texts_are_refused_with_examples(text: str) -> None:
     with pytest.raises(BadInput, match="is no time") as refused:
         parse_moment(text, _NOW.timestamp(), place="since")
     assert "yesterday" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("/nowhere/src/app", "app"),
+        ("/nowhere/src/cli/.worktrees/2", "cli/2"),
+        ("/nowhere/src/cli/worktrees/17", "cli/17"),
+        ("/nowhere/src/ab", "src/ab"),
+        ("/7", "7"),
+        ("", ""),
+        ("relative", ""),
+    ],
+)
+def test_a_project_whose_folder_has_a_name_that_says_nothing_is_shown_with_the_one_above(
+    folder: str, name: str
+) -> None:
+    assert name_of(folder) == name
+
+
+def test_an_end_long_ago_is_no_contradiction_without_a_beginning() -> None:
+    scope = scope_of(Filters(until="0001-01-01"), [], 0.0)
+    assert scope.sessions == {}
+    with pytest.raises(BadInput, match="is after until"):
+        scope_of(Filters(since="2026", until="2025"), [], 0.0)

@@ -189,3 +189,29 @@ def test_the_answer_after_a_question_is_found_with_it(sessions_of_one: Home) -> 
     assert {hit.seq for hit in find(sessions_of_one, "mounting the Fresnel lens").hits} >= {1}
     found = find(sessions_of_one, "Fresnel lens screws")
     assert {hit.seq for hit in found.hits} == {1, 2}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        'port" OR "server',
+        "NEAR(port server)",
+        "words:port",
+        "^port*",
+        "port\0server",
+        "port \ud800",
+        "port " * 200_000,
+        "port " + "x" * 1_000_000,
+    ],
+    ids=["quotes", "near", "column", "star", "nul", "surrogate", "many", "long"],
+)
+def test_a_query_is_words_whatever_its_syntax_and_length(agents: Home, query: str) -> None:
+    assert ("claude-code", "deploy", 2) in _places(find(agents, query))
+
+
+def test_secrets_are_shown_in_no_field(place: Home) -> None:
+    token = "ghp_" + "a1B2" * 9
+    _write(place, "default", "keys", [("user", f"The lighthouse token is {token} today.")], cwd=f"/srv/{token}")
+    hit = find(place, "lighthouse token").hits[0]
+    assert token not in repr(hit)
+    assert (hit.project, hit.cwd) == ("[redacted:github-token]", "/srv/[redacted:github-token]")
