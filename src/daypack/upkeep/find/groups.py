@@ -1,4 +1,4 @@
-"""Groups results: a few of each session, the same line once; and the short names of sessions."""
+"""Groups results: a few of each session, the same once; and the short names of sessions."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ _LEAST_SHORT = 8  # characters of a short name
 
 
 class Grouped(NamedTuple):
-    """A result, how many further ones of its session are left out, and how many sessions have the same line."""
+    """A result, how many further ones of its session are left out, and how many other sessions have it too."""
 
     ranked: Ranked
     more: int = 0
@@ -19,29 +19,31 @@ class Grouped(NamedTuple):
 
 
 def group(ranked: Sequence[Ranked], limit: int, per_session: int) -> list[Grouped]:
-    """Return the best results: at most so many of each session, and a line once, however many sessions have it.
+    """Return the best results: at most so many of each session, a line of a session once, a message once.
 
-    The last result of a session counts those left out.
+    A message may be in several sessions: agents copy it where a session is resumed. The last result of a session counts
+    those left out.
     """
     kept: list[Ranked] = []
     counts: dict[tuple[str, str], int] = {}
     shown: dict[tuple[str, str], int] = {}
     last: dict[tuple[str, str], int] = {}
-    lines: dict[str, tuple[int, set[tuple[str, str]]]] = {}
+    lines: set[tuple[tuple[str, str], str]] = set()
+    copies: dict[str, set[tuple[str, str]]] = {}
     for result in ranked:
         key, line = result.candidate.session.key, _line_of(result)
         counts[key] = counts.get(key, 0) + 1
-        if line in lines:
-            lines[line][1].add(key)
-        elif len(kept) < limit and shown.get(key, 0) < per_session:
+        if result.text in copies:
+            copies[result.text].add(key)
+        elif len(kept) < limit and shown.get(key, 0) < per_session and (key, line) not in lines:
             shown[key] = shown.get(key, 0) + 1
             last[key] = len(kept)
-            if len(line) >= _LEAST_SAME:
-                lines[line] = len(kept), {key}
             kept.append(result)
+            if len(line) >= _LEAST_SAME:
+                lines.add((key, line))
+                copies[result.text] = {key}
     more = {at: counts[key] - shown[key] for key, at in last.items()}
-    same = {at: len(keys) - 1 for at, keys in lines.values()}
-    return [Grouped(result, more.get(at, 0), same.get(at, 0)) for at, result in enumerate(kept)]
+    return [Grouped(result, more.get(at, 0), len(copies.get(result.text, (0,))) - 1) for at, result in enumerate(kept)]
 
 
 def _line_of(result: Ranked) -> str:

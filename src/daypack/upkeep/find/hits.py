@@ -7,7 +7,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     """A message that answers a query. `parts` adds up to `score`.
 
     `line` is its best line, redacted; `marks` are the places in it to highlight, from start to before stop. `more` is
-    how many further messages of the session match, `same` how many other sessions have the same line. `relevance` is
+    how many further messages of the session match, `same` how many other sessions have the same message. `relevance` is
     the part of the query it contains: 1 is the least for an answer. `short` is the start of the session's name, as far
     as no other session of the agent begins with it.
     """
