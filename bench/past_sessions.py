@@ -92,7 +92,7 @@ def write_sessions(home: Home, sessions: int, messages: int) -> PastSessions | N
     writer = _Writer(home)
     needles = [needle for talk in talks for needle in _write_talk(writer, talk)]
     needles += [needle for donor in recorded for needle in _write_transcript(writer, donor)]
-    donors = [*recorded, *(_donor_of(talk) for talk in talks)]
+    donors = [*map(_without_answers, recorded), *map(_donor_of, talks)]
     chance = random.Random(7)
     while writer.sessions < sessions:
         room = (messages - writer.messages) // (sessions - writer.sessions)
@@ -192,8 +192,19 @@ def _write_transcript(writer: _Writer, donor: _Donor) -> Iterator[Needle]:
     """Write a recorded session; yield questions made of its sentences: other forms and order, words left out."""
     agent, name = writer.write(donor)
     for seq, message in enumerate(donor.messages, 1):
-        if message.role in ("user", "assistant") and seq % 8 == 0 and (query := _reword(message.text)):
+        if query := _question_of(seq, message):
             yield Needle(query, frozenset({(agent, name, seq)}), (message.text,), REWORDED)
+
+
+def _without_answers(donor: _Donor) -> _Donor:
+    """Return a recorded session without the messages that answer a question."""
+    left = [message for seq, message in enumerate(donor.messages, 1) if not _question_of(seq, message)]
+    return donor._replace(messages=left) if left else donor
+
+
+def _question_of(seq: int, message: Message) -> str:
+    """Return the question that a message answers, "" for most."""
+    return _reword(message.text) if message.role in ("user", "assistant") and seq % 8 == 0 else ""
 
 
 def _reword(text: str) -> str:
