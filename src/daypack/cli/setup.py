@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _Planned = TypeVar("_Planned", Plan, Removal)
 _NAMES: tuple[HostName, ...] = get_args(HostName)
+_DECISIONS_SECONDS = 20.0  # for all projects; the others follow when they have a new session
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _STATES = {"new": "set up", "changed": "brought up to date", "unchanged": "already set up"}
 _NEXT: dict[HostName, str] = {
@@ -102,7 +103,8 @@ def _chosen(names: str | None) -> list[HostName]:
 
 def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> int:
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    files = render_plugin(this_program(home, os.environ), read_settings(home))
+    settings = read_settings(home)
+    files = render_plugin(this_program(home, os.environ), settings)
 
     def plan_now() -> Plan:
         return make_plan(home, agents, files, now, read_record(home))
@@ -129,6 +131,8 @@ def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> in
     if any(agent.agent.host not in WITHOUT_PLUGIN for agent in plan.agents):
         _make_memory(home)
     _import(past)
+    if settings.recall_before_edit:
+        _find_decisions(home)
     _print_now([agent.agent for agent in plan.agents if agent.is_set_up])
     return _exit_code(plan)
 
@@ -181,6 +185,14 @@ def _import(past: NewFiles) -> None:
         what = counted(taken.without_folder, "session")
         print_note(f"  {what} in no memory, because the folder is gone; `daypack search` finds what was said there")
     print_failures(taken.failures)
+
+
+def _find_decisions(home: Home) -> None:
+    """Find what recorded sessions decided about files, so that the hook of edits knows it in the next session."""
+    from daypack.hooks.file_decisions.updating import build_missing_decisions  # noqa: PLC0415 — few switch it on
+
+    if made := build_missing_decisions(home, _DECISIONS_SECONDS):
+        print(f"found what was decided about files of {counted(made, 'project')}, for recall_before_edit")
 
 
 def _remove(args: argparse.Namespace, home: Home, hosts: Sequence[HostName]) -> int:

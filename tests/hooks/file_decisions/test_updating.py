@@ -12,7 +12,7 @@ from daypack.hooks.file_decisions.index import (
     read_index,
     write_index,
 )
-from daypack.hooks.file_decisions.updating import update_decisions, update_entry_decisions
+from daypack.hooks.file_decisions.updating import build_missing_decisions, update_decisions, update_entry_decisions
 from daypack.memory.project import project_memory
 from daypack.memory.project.memory import decisions_file, forget_texts
 from daypack.types.memory import About
@@ -128,3 +128,35 @@ def test_entries_that_were_not_said_in_a_session_of_this_home_count_until_they_a
     assert not os.path.exists(entries_file(work.home, memory_id))
     update_entry_decisions(work.home, memory_id)
     assert read_index(entries_file(work.home, memory_id)) == DecisionIndex(entries=3)
+
+
+def recorded_session(tmp_path: Path) -> CodingSession:
+    work = CodingSession(tmp_path)
+    Path(work.session.layout.cwd).write_text(f"{work.project.top}\n")
+    return work
+
+
+def test_indexes_that_are_missing_are_made_from_the_recorded_sessions(tmp_path: Path) -> None:
+    work = recorded_session(tmp_path)
+    work.edit("src/shop/retry.py")
+    work.user("In retry.py, never retry a refused payment, because the bank counts it as fraud.")
+    work.session.close()
+    assert build_missing_decisions(work.home, seconds=60) == 1
+    (found,) = read(work).decisions
+    assert found.files == ("src/shop/retry.py",)
+    assert build_missing_decisions(work.home, seconds=60) == 0
+
+
+def test_an_index_that_is_not_made_in_time_is_left_to_the_take_in(tmp_path: Path) -> None:
+    work = recorded_session(tmp_path)
+    work.user("In retry.py, never retry a refused payment, because the bank counts it as fraud.")
+    assert build_missing_decisions(work.home, seconds=-1) == 0
+    assert read_index(decisions_file(work.home, work.project)) is None
+    assert update(work)
+
+
+def test_no_index_is_made_for_a_project_without_a_memory(tmp_path: Path) -> None:
+    work = recorded_session(tmp_path)
+    work.user("In retry.py, never retry a refused payment, because the bank counts it as fraud.")
+    Path(work.project.top, ".daypack.toml").write_text("memory = false\n")
+    assert build_missing_decisions(work.home, seconds=60) == 0

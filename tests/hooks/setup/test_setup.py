@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tomllib
@@ -245,47 +244,6 @@ def test_a_feature_in_another_form_does_not_stop_the_set_up(all_agents: UserHome
     all_agents.set_up()
     assert all_agents.read(CONFIG).startswith(text)
     assert tomllib.loads(all_agents.read(CONFIG))["plugins"]["daypack@daypack"] == {"enabled": True}
-
-
-def test_the_hook_of_tool_calls_is_installed_when_outputs_are_swapped(all_agents: UserHome) -> None:
-    all_agents.set_up()
-    hooks = Path(plugin(all_agents)) / "daypack" / "hooks" / "hooks.json"
-    assert "PostToolUse" not in hooks.read_text()
-    all_agents.write(f".daypack/home/{os.getuid()}/config.toml", "[hooks]\nswap_output_tokens = 4000\n")
-    done = all_agents.set_up()
-    assert "PostToolUse" in hooks.read_text()
-    assert "PostToolUse" in all_agents.read(".codex/plugins/cache/daypack/daypack/0.1.0/hooks/hooks.json")
-    assert "Codex: brought up to date" in done.stdout
-    all_agents.write(f".daypack/home/{os.getuid()}/config.toml", "")
-    all_agents.set_up()
-    assert "PostToolUse" not in hooks.read_text()
-
-
-def test_the_hook_of_edits_is_installed_while_the_user_wants_it_and_only_for_tools_that_edit(
-    all_agents: UserHome,
-) -> None:
-    all_agents.set_up()
-    hooks = Path(plugin(all_agents)) / "daypack" / "hooks" / "hooks.json"
-    gemini = Path(plugin(all_agents)) / "gemini" / "hooks" / "hooks.json"
-    assert "PreToolUse" not in hooks.read_text()
-    all_agents.write(f".daypack/home/{os.getuid()}/config.toml", "[hooks]\nrecall_before_edit = true\n")
-    done = all_agents.set_up()
-    for title in ("Claude Code", "Codex", "Copilot CLI", "Qwen Code"):
-        assert f"{title}: brought up to date; restart it" in done.stdout
-    assert "Gemini CLI: already set up" in done.stdout
-    (group,) = json.loads(hooks.read_text())["hooks"]["PreToolUse"]
-    tools = ("Edit", "Write", "NotebookEdit", "apply_patch", "Bash", "Read", "write_file", "TodoWrite")
-    assert [tool for tool in tools if re.search(group["matcher"], tool)] == [*tools[:4]]
-    assert "PreToolUse" in all_agents.read(".codex/plugins/cache/daypack/daypack/0.1.0/hooks/hooks.json")
-    (of_gemini,) = json.loads(gemini.read_text())["hooks"]["AfterTool"]
-    assert [tool for tool in ("replace", "write_file", "read_file") if re.search(of_gemini["matcher"], tool)] == [
-        "replace",
-        "write_file",
-    ]
-    all_agents.write(f".daypack/home/{os.getuid()}/config.toml", "")
-    all_agents.set_up()
-    assert "PreToolUse" not in hooks.read_text()
-    assert "AfterTool" not in gemini.read_text()
 
 
 def test_a_new_version_replaces_the_old_one_everywhere(all_agents: UserHome, monkeypatch: pytest.MonkeyPatch) -> None:

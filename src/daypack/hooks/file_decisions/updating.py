@@ -5,6 +5,7 @@ sessions of the project are read, whichever agent they are of.
 """
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -33,7 +34,7 @@ from daypack.hooks.file_decisions.index import (
     write_index,
 )
 from daypack.hooks.recap.writing import reach
-from daypack.memory.project import Project, find_project
+from daypack.memory.project import Project, find_project, project_memory
 from daypack.memory.project.memory import USER, decisions_file
 from daypack.memory.store.sqlite import SqliteStore
 from daypack.session import Session, open_session
@@ -49,6 +50,15 @@ _WAIT_SECONDS = 60.0
 _ADDED = "added"
 
 
+class _Stored(NamedTuple):
+    """A session on disk, and where it worked."""
+
+    agent: str
+    session: str
+    project: Project
+    folder: str
+
+
 def update_decisions(session: Session, project: Project, home: Home) -> None:
     """Find what a session decided about files, and add it to the index of its project."""
     path = decisions_file(home, project)
@@ -57,10 +67,45 @@ def update_decisions(session: Session, project: Project, home: Home) -> None:
         index = read_index(path)
         if index is None:
             index = DecisionIndex()
-            for place in islice(_sessions(home, project, without=_name(session)), _REBUILT_SESSIONS):
+            others = (place for place in _sessions(home, _name(session)) if place.project.key == project.key)
+            for place in islice(others, _REBUILT_SESSIONS):
                 index = _with_stored(index, home, place)
         index = _with_session(index, session.history, _workplace(session, project), _SESSION_BYTES)
         write_index(path, _bounded(index))
+
+
+def build_missing_decisions(home: Home, seconds: float) -> int:
+    """Make the indexes that projects with sessions lack, so that the first edit has them; return how many were made.
+
+    The project with the newest session comes first. What is not made in time is made at the next take-in.
+    """
+    deadline = time.monotonic() + seconds
+    projects: dict[str, list[_Stored]] = {}
+    for place in _sessions(home):
+        projects.setdefault(place.project.key, []).append(place)
+    return sum(_build_missing(home, places[:_REBUILT_SESSIONS], deadline) for places in projects.values())
+
+
+def _build_missing(home: Home, places: Sequence[_Stored], deadline: float) -> bool:
+    try:
+        project = find_project(places[0].folder)
+    except DaypackError:  # its settings cannot be read: the take-in reports it
+        return False
+    path = decisions_file(home, project)
+    if project.off or read_index(path) is not None:
+        return False
+    index = DecisionIndex()
+    for place in places:
+        if time.monotonic() > deadline:
+            return False
+        index = _with_stored(index, home, place)
+    atomic.make_folders(os.path.dirname(path))
+    with held_after_waiting(f"{path}.lock", _WAIT_SECONDS, "another take-in of the project"):
+        if read_index(path) is None:
+            write_index(path, _bounded(index))
+    if memory_id := project_memory(home, project, create=False):
+        update_entry_decisions(home, memory_id)
+    return True
 
 
 def update_entry_decisions(home: Home, memory_id: str) -> None:
@@ -86,15 +131,6 @@ def update_entry_decisions(home: Home, memory_id: str) -> None:
         store.close()
     if newest != index.entries:
         write_index(path, _bounded(replace(index, entries=newest, decisions=(*index.decisions, *found))))
-
-
-class _Stored(NamedTuple):
-    """A session on disk, and where it worked."""
-
-    agent: str
-    session: str
-    project: Project
-    folder: str
 
 
 def _workplace(session: Session, project: Project) -> Workplace:
@@ -137,8 +173,8 @@ def _with_stored(index: DecisionIndex, home: Home, stored: _Stored) -> DecisionI
         return index
 
 
-def _sessions(home: Home, project: Project, without: str) -> Iterator[_Stored]:
-    """Yield the sessions of a project, newest first, without children."""
+def _sessions(home: Home, without: str = "") -> Iterator[_Stored]:
+    """Yield the sessions whose folder still exists, newest first, without children."""
     dated: list[tuple[float, str, str]] = []
     for agent in home.agents():
         for name in home.list(agent):
@@ -152,7 +188,7 @@ def _sessions(home: Home, project: Project, without: str) -> Iterator[_Stored]:
         folder = _folder_of(home.session(agent, name).cwd)
         if folder not in projects and os.path.isdir(folder):
             projects[folder] = find_project(folder, with_settings=False)
-        if folder in projects and projects[folder].key == project.key:
+        if folder in projects:
             yield _Stored(agent, name, projects[folder], folder)
 
 
