@@ -123,7 +123,7 @@ def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> in
         return EXIT_FAILED
     with one_at_a_time(home):
         plan = _unchanged(plan, plan_now())
-        if plan.record != plan.previous:
+        if plan.changes or plan.record != plan.previous:
             apply_changes(home, plan.changes, plan.previous, plan.record)
     _report(plan)
     for setting in find_silenced(home, os.environ):

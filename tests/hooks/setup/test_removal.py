@@ -221,3 +221,14 @@ def test_without_its_record_a_set_up_is_recognised_and_its_entries_are_removed(a
     left = b"".join(data for data in all_agents.tree(own=True).values() if isinstance(data, bytes))
     assert b"daypack" not in left
     assert json.loads(all_agents.read(SETTINGS))["model"] == "opus"
+
+
+def test_a_file_of_the_plug_in_that_was_changed_is_written_again_and_removed(all_agents: UserHome) -> None:
+    all_agents.set_up()
+    (hooks,) = (all_agents.folder / ".daypack" / "home").glob("*/plugin/gemini/hooks/hooks.json")
+    before = hooks.read_text()
+    hooks.write_text("{}")
+    assert "hooks.json" in all_agents.set_up().stdout
+    assert hooks.read_text() == before
+    assert all_agents.remove().returncode == 0
+    assert not hooks.exists()

@@ -33,6 +33,23 @@ def test_gemini_with_hooks_that_are_switched_off_is_named_with_its_file(tmp_path
     assert find_silenced(home, environ) == []
 
 
+def test_an_extension_that_was_disabled_with_geminis_own_command_is_named(tmp_path: Path) -> None:
+    home, environ = find_home(tmp_path / "home"), {"HOME": str(tmp_path), "PATH": ""}
+    noted = tmp_path / ".gemini" / "extensions" / "extension-enablement.json"
+    noted.parent.mkdir(parents=True)
+    noted.write_text('{"daypack": {"overrides": ["!/home/ada/*"]}}', encoding="utf-8")
+    [found] = find_silenced(home, environ)
+    assert (found.place, "disabled in /home/ada/*" in found.problem) == (str(noted), True)
+    assert "gemini extensions enable daypack" in found.hint
+    for text in (
+        '{"daypack": {"overrides": ["/home/ada/*", 3]}, "other": {"overrides": ["!/*"]}}',
+        "[]",
+        '{"daypack": 1}',
+    ):
+        noted.write_text(text, encoding="utf-8")
+        assert find_silenced(home, environ) == []
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

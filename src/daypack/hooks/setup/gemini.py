@@ -33,3 +33,16 @@ def find_switches(settings: Mapping[str, Any]) -> Iterator[str]:
     disabled = hooks.get("disabled")
     if isinstance(disabled, list) and _HOOK in disabled:
         yield "hooksConfig.disabled"
+
+
+def enablement_file(folder: str) -> str:
+    """Return the file in which `gemini extensions disable` notes folders, as `!FOLDER/*`."""
+    return os.path.join(folder, "extensions", "extension-enablement.json")
+
+
+def find_disabled(noted: Mapping[str, Any]) -> list[str]:
+    """Return the folders in which the user disabled the extension."""
+    own = noted.get(PLUGIN)
+    rules = cast("dict[str, Any]", own).get("overrides") if isinstance(own, dict) else None
+    texts = cast("list[object]", rules) if isinstance(rules, list) else []
+    return [rule[1:] for rule in texts if isinstance(rule, str) and rule.startswith("!")]

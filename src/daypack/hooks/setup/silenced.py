@@ -57,6 +57,10 @@ def _in_agents(environ: Mapping[str, str]) -> Iterator[Silenced]:
         for switch in found or (gemini.find_switches(settings) if agent.host == "gemini" else ()):
             problem = f"{agent.title} runs no hooks: its settings have `{switch}`"
             yield Silenced(path, problem, "remove that line; until then nothing is recorded there")
+        noted = gemini.enablement_file(agent.folder)
+        if agent.host == "gemini" and (folders := gemini.find_disabled(_read(noted))):
+            problem = f"{agent.title} has the extension disabled in {one_line(', '.join(folders))}"
+            yield Silenced(noted, problem, "`gemini extensions enable daypack`; until then nothing is recorded there")
 
 
 def _read(path: str) -> dict[str, Any]:
