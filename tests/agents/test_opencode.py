@@ -118,6 +118,18 @@ def test_title_calls_have_nothing_of_daypack(told: Told) -> None:
     assert not any('name="daypack:' in text for body in told.titles for text in texts(body))
 
 
+def test_title_calls_are_those_of_an_opencode_without_daypack(
+    told: Told, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    story = Story(other="I answer.")
+    with ModelEndpoint(answer=story.answer, strict=False) as endpoint:
+        machine = Machine(tmp_path_factory.mktemp("without"), endpoint)
+        with OpenCodeServer(OpenCode(machine, CONTEXT_TOKENS)) as server:
+            server.ask(question(0))
+        titles = [body for body in endpoint.bodies if is_title_call(read_parts(body))]
+    assert titles[0]["messages"] == told.titles[0]["messages"]
+
+
 def test_a_long_conversation_is_packed_and_stays_within_the_limit(told: Told) -> None:
     assert len(told.packed) > 6
     sizes = [len(json.dumps(body)) for bodies in told.bodies.values() for body in bodies]
