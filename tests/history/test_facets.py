@@ -182,3 +182,15 @@ def test_a_half_made_session_is_completed(home: str) -> None:
     opened = daypack.open_session("work", home=home)
     opened.append_event("x", {})
     assert opened.meta["agent"] == "default"
+
+
+def test_events_that_record_what_was_shown_do_not_make_a_session_newer(home: str) -> None:
+    with daypack.open_session("talk", home=home) as session:
+        session.append("user", "hello")
+        dated = session.path / "updated_at"
+        dated.write_text("2020-01-01T00:00:00Z\n")
+    with daypack.open_session("talk", home=home) as session:
+        session.prepare(budget=8000)
+        assert dated.read_text() == "2020-01-01T00:00:00Z\n"
+        session.append_event("note", {"text": "deployed"})
+        assert dated.read_text() > "2026"

@@ -152,8 +152,8 @@ class History:
         if not self._message_events.checked and self._message_events.due(()):
             self._complete_events((), now)
         self.events.append((draft,), now, durable=self._durable)
-        self._after_append(now)
-        if self.on_large and not draft.type.startswith(OWN_EVENTS) and _holds_capture(draft.data):
+        self._after_append(None if (is_own := draft.type.startswith(OWN_EVENTS)) else now)
+        if self.on_large and not is_own and _holds_capture(draft.data):
             self.on_large(())
         return draft
 
@@ -304,8 +304,10 @@ class History:
         earlier = new.get(draft.client_key or "")
         return self._keys.match(draft, (earlier,)) if earlier else self._keys.find(draft)
 
-    def _after_append(self, now: float) -> None:
-        self.facets.touch(now)
+    def _after_append(self, now: float | None) -> None:
+        """Date the session, unless nothing new was said or done, and complete what is to be repaired."""
+        if now is not None:
+            self.facets.touch(now)
         while self._repairs:
             try:
                 repair = self._repairs.pop(0)

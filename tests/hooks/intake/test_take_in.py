@@ -288,6 +288,16 @@ def inject(project: Project, host: HostName, session: str) -> None:
     SessionState(project.home, call.agent, session).record(call, Injection(NOTE, ("entry:1",)))
 
 
+def test_a_session_is_as_old_as_its_newest_message_whatever_hooks_added(project: Project) -> None:
+    transcript = project.transcript("s-1")
+    inject(project, "claude", "s-1")
+    talk(transcript)
+    project.send("Stop", transcript)
+    with project.session("s-1") as session:
+        newest = session.messages()[-1].ts
+        assert (session.path / "updated_at").read_text()[:19] == newest[:19]
+
+
 def test_what_hooks_injected_is_an_event_once_and_is_not_captured(project: Project) -> None:
     transcript = project.transcript("s-1")
     inject(project, "claude", "s-1")

@@ -134,7 +134,9 @@ class _TakeIn:
     def _open(self) -> "Session":
         from daypack.session import open_session  # noqa: PLC0415 — a hook that requests does not need it
 
-        return open_session(self._name, agent=self._agent, home=self._home.root, uid=self._home.uid, create=False)
+        session = open_session(self._name, agent=self._agent, home=self._home.root, uid=self._home.uid, create=False)
+        session.history.dated_by_messages = True  # as the import does
+        return session
 
     def _import(self) -> None:
         from daypack.importers.import_file import Destination, take_in  # noqa: PLC0415
