@@ -203,7 +203,7 @@ def test_rows_of_two_formats_need_the_name_of_one(run: Run, tmp_path: Path) -> N
             "no such file or folder [word]\n  → name a transcript file or folder; the formats are ",
         ),
         (("import", "codex"), "name a file or folder after the format: daypack import codex PATH"),
-        (("import", "{}"), "no transcript in this folder"),
+        (("import", "{}"), "no transcript and no known memory store in this folder"),
         (("import",), "no path given"),
     ],
 )
