@@ -390,3 +390,22 @@ def test_a_server_that_requires_tokens_says_why(command: Command) -> None:
         done = command("serve", "--port", "0", *options)
         assert done.returncode == 1
         assert reason in done.stderr
+
+
+def test_a_fact_beside_a_match_is_not_found_with_it(command: Command) -> None:
+    facts = ("Lives in Hamburg", "The staging server listens on port 8091", "Prefers tabs over spaces", "Has a dog")
+    for fact in facts:
+        assert command("memory", "add", fact).returncode == 0
+    found = command("memory", "search", "staging port", "--json")
+    result = json.loads(found.stdout)
+    assert [hit["raw_entry"] for hit in result["entries"]] == [facts[1]]
+    assert (result["count"], "score_parts" in result["entries"][0]) == (1, False)
+    shown = command("memory", "search", "staging port").stdout
+    assert facts[1] in shown
+    assert "Hamburg" not in shown
+
+
+def test_in_a_session_the_answer_after_a_match_is_found_with_it(command: Command) -> None:
+    for text in ("Which port has the staging server?", "It is 8091.", "Fine."):
+        assert command("memory", "add", text, "--in", "talk").returncode == 0
+    assert "It is 8091." in command("memory", "search", "staging server port").stdout

@@ -1,7 +1,9 @@
 """Memories across sessions: create, fill, search, read, export, bind to a session, erase."""
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from daypack.cli.input import read_text
 from daypack.cli.memory_archive import export_archive, import_archive
@@ -15,7 +17,7 @@ from daypack.memory.backend import Record
 from daypack.memory.port import MemoryTools
 from daypack.memory.store.port import is_id
 from daypack.memory.tools import Memories, open_memory
-from daypack.types.memory import About, ContextDocument, Entry, Hit, Memory, Where
+from daypack.types.memory import About, ContextDocument, Entry, Hit, Memory, SearchResult, Where
 from daypack.types.names import complete
 
 _ACTIONS = {
@@ -32,6 +34,7 @@ _ACTIONS = {
     "capture": "Add the messages of a bound session to its memory, each once.",
     "erase": "Erase a memory or an entry permanently; --hide only hides a memory, --restore shows it again.",
 }
+_OWN_PARTS = ("lexical", "dense", "author")  # of a score: what the entry itself matches, not what is beside it
 _EXCERPT_CHARS, _EXCERPT_LINES = 300, 4  # of an entry that `search` prints
 _NEWEST = 10  # entries that `show` prints
 
@@ -263,8 +266,8 @@ def _search(memories: MemoryTools, args: argparse.Namespace) -> int:
         hint = "write words or a question after the memory"
         raise BadInput("no query", operation="memory search", place="arguments", hint=hint)
     memory_id = named_memory(memories, args)
-    found = memories.search_memories(memory_id, " ".join(args.query), top_k=args.k, explain=args.explain, where=where)
-    found = _shown(memories, found)
+    found = memories.search_memories(memory_id, " ".join(args.query), top_k=args.k, explain=True, where=where)
+    found = _shown(memories, _own_matches(found, explain=args.explain))
     if args.json:
         print(json_text(found))
         return 0 if found.entries else 1
@@ -277,6 +280,20 @@ def _search(memories: MemoryTools, args: argparse.Namespace) -> int:
         print_note(f"  → {safe_line(note)}")
     print_damaged(found.damaged)
     return 0 if found.entries else 1
+
+
+def _own_matches(found: SearchResult, *, explain: bool) -> SearchResult:
+    """Return a result without single facts that were found more by the entries beside them than by their own text.
+
+    In a session the message after a match is often the answer; facts of no session only happen to be neighbours.
+    """
+    kept = [hit for hit in found.entries if hit.session or not hit.score_parts or _matches_itself(hit.score_parts)]
+    entries = tuple(hit if explain else replace(hit, score_parts=None) for hit in kept)
+    return replace(found, entries=entries, count=len(entries))
+
+
+def _matches_itself(parts: Mapping[str, float]) -> bool:
+    return sum(parts.get(name, 0.0) for name in _OWN_PARTS) >= parts.get("near", 0.0)
 
 
 def _print_hit(hit: Hit, words: Sequence[str]) -> bool:
