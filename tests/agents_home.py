@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME", "XDG_DATA_HOME")
+VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "CODEX_SQLITE_HOME", "COPILOT_HOME", "QWEN_HOME", "XDG_DATA_HOME")
 RECORDED = Path(__file__).parent / "importers" / "recorded"
+CODEX_THREAD, CODEX_SUB_AGENT = "01a1ed0e-a8f4-7850-9b9c-07a3b02575b4", "01a1ed0e-ac48-7aa0-be8c-180c74d38e43"
 OPENCODE_SESSION = "ses_e133e95e0ffeuZEjFJSkY9RxCa"  # in /work/project, with a sub-agent
 
 
@@ -42,6 +43,15 @@ class AgentsHome:
         rows += [codex_row(text) for text in texts]
         name = f"rollout-{day.replace('/', '-')}T10-00-00-{session}.jsonl"
         return append(self.folder / ".codex" / "sessions" / day / name, rows)
+
+    def codex_history(self) -> Path:
+        """Write the recorded databases of Codex: the items of a thread and its sub-agent, and what is known of both."""
+        folder = self.folder / ".codex"
+        folder.mkdir(exist_ok=True)
+        for name, recorded in (("thread_history_1", "codex-history"), ("state_5", "codex-state")):
+            with closing(sqlite3.connect(folder / f"{name}.sqlite")) as connection:
+                connection.executescript((RECORDED / f"{recorded}.sql").read_text(encoding="utf-8"))
+        return folder / "thread_history_1.sqlite"
 
     def opencode(self) -> Path:
         """Write the recorded database of opencode."""

@@ -1,4 +1,4 @@
-"""What Codex itself does to its files later: it compresses old rollouts, and migrates those of earlier versions."""
+"""What becomes of Codex's files: old rollouts are compressed, those of earlier versions migrated, some are lost."""
 
 import json
 import os
@@ -56,3 +56,22 @@ def test_migrated_and_compressed_rollouts_add_nothing_to_their_session(machine: 
         eventually(lambda: Path(f"{path}.zst").exists() and not path.exists())
     assert imported(machine)["messages"] == 0
     assert machine.recorded("codex", session) == before
+
+
+def test_a_thread_whose_rollout_is_lost_is_read_from_the_history_database(machine: Machine, story: Story) -> None:
+    codex = installed(Codex, machine)
+    question = "Which port has module Alder?"
+    story.on(question, Say("I ask the disk.", calls=(codex.shell("echo port 4711"),)), "Alder has port 4711.")
+    session = codex.ask(question)
+    codex.transcript(session).unlink()
+    counts = imported(machine)
+    assert (counts["without_transcript"], counts["messages"]) == (1, 4)
+    parts = machine.recorded("codex", session)
+    assert [part.text for part in parts if not part.is_call] == [
+        question,
+        "I ask the disk.",
+        "port 4711\n",
+        "Alder has port 4711.",
+    ]
+    assert [json.loads(part.text)["cmd"] for part in parts if part.is_call] == ["echo port 4711"]
+    assert imported(machine)["messages"] == 0

@@ -82,6 +82,7 @@ def test_the_report_is_also_there_as_json(run: Run, tmp_path: Path) -> None:
         "calls": 0,
         "children": [],
         "changed": 0,
+        "note": "",
         "incomplete": False,
     }
     assert [one["line"] for one in problems] == [3]

@@ -160,6 +160,10 @@ def _print_taken(taken: dict[str, Taken]) -> None:
     if everything.without_folder:
         what = counted(everything.without_folder, "session")
         print_note(f"  {what} in no memory, because the folder is gone; `daypack search` finds what was said there")
+    if everything.without_transcript:
+        what = counted(everything.without_transcript, "session")
+        print_note(f"  {what} of Codex read from its history database, because the rollouts are gone: without")
+        print_note("    instructions, encrypted reasoning, token counts and summaries of compactions")
     print_failures(everything.failures, _ALL_FAILURES)
     if everything.messages:
         print_note('search all of it: daypack find "where did we fix the port"')

@@ -74,6 +74,8 @@ def run(args: argparse.Namespace) -> int:
             continue
         progress.clear()
         reports += imported
+        if not imported and not args.json:
+            print_note(f"{safe_line(file)}: nothing to import: no session in it, or each has its own transcript")
         for report in () if args.json else imported:
             _print(report, _name(report, args), detected=format is None)
     if unindexed := [_name(report, args) for report in reports if report.new and _needs_index(place, report)]:
@@ -145,6 +147,8 @@ def _print(report: ImportReport, name: str, *, detected: bool) -> None:
     if report.quoted:
         what = counted(report.quoted, "system message")
         print_note(f"  → {what} kept as quoted history, not as instructions; --trust-system would store instructions")
+    if report.note:
+        print_note(f"  → {report.note}")
     for problem in report.problems[:_MOST_PROBLEMS]:
         print(f"  line {problem.line}: {safe_line(problem.problem)}")
     if len(report.problems) > _MOST_PROBLEMS:

@@ -20,6 +20,7 @@ from daypack.importers.readers import (
     qwen,
     swe_agent,
 )
+from daypack.importers.readers.codex_history.store import is_history
 from daypack.importers.readers.openhands import conversation as openhands
 from daypack.importers.transcript import Row, parse_row
 
@@ -36,7 +37,7 @@ class Sample(NamedTuple):
 
 def read_sample(path: str) -> Sample:
     """Read the first lines of a file, or all of it if the first line alone is not JSON; nothing of a database."""
-    if is_database(path):
+    if is_history(path) or is_database(path):
         return Sample(path, ())
     with closing(FileLines(path).read()) as lines:
         head = [parse_row(number, line.raw) for number, line in enumerate(islice(lines, HEAD_LINES), 1)]
@@ -56,6 +57,8 @@ def read_sample(path: str) -> Sample:
 
 def detect_formats(sample: Sample) -> dict[str, int]:
     """Return the formats a file may have, each with the number of sampled rows that show it; empty if unknown."""
+    if is_history(sample.path):
+        return {codex.FORMAT: 1}
     if is_store(sample.path):
         return {opencode.FORMAT: 1}
     if openhands.is_conversation(sample.path, sample.document) or openhands.is_trajectory(sample.document):

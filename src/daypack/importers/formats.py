@@ -24,6 +24,7 @@ from daypack.importers.readers import (
     qwen,
     swe_agent,
 )
+from daypack.importers.readers.codex_history.store import History, is_history
 from daypack.importers.readers.openhands import conversation as openhands
 from daypack.importers.readers.openhands.event_files import EventFiles
 from daypack.importers.readers.openhands.reader import OpenHands
@@ -234,6 +235,9 @@ def _sub_agents(folder: str) -> Iterator[str]:
 
 
 def _codex(sample: Sample, session: str | None) -> Iterator[Transcript]:
+    if is_history(sample.path):
+        yield from _codex_history(History(sample.path), session)
+        return
     rows = sample.rows
     is_tui_log = any(map(codex_tui_log.is_row, rows))
     if not is_tui_log:
@@ -263,6 +267,28 @@ def _codex_transcript(sample: Sample, ids: tuple[str, str], parent: str) -> Tran
         codex.first_cwd(sample.rows),
         (parent, safe_name(agent)) if agent else None,
     )
+
+
+def _codex_history(history: History, session: str | None) -> Iterator[Transcript]:
+    """Yield the threads without a rollout; `session` names the only one."""
+    threads = history.threads()
+    if session and sum(not thread.parent for thread in threads) > 1:
+        problem = f"has {len(threads):,} threads whose rollouts are gone, and --session names one"
+        raise unreadable(history.path, problem, "omit --session")
+    for thread in threads:
+        above = safe_name(session or thread.parent) if thread.parent else ""
+        source = f"{thread.parent}/{thread.id}" if above else thread.id
+        origin = Origin(codex.FORMAT, history.path, f"{codex.FORMAT}-history:{source}")
+        yield Transcript(
+            origin,
+            child_session_name(above, thread.id) if above else safe_name(session or thread.id),
+            MemoryLines(history.rows(thread.id)),
+            partial(codex.Codex, origin, agent=thread.id if above else ""),
+            thread.model or None,
+            thread.cwd or history.first_cwd(thread.id),
+            (above, safe_name(thread.id)) if above else None,
+            note=history.note,
+        )
 
 
 def _openai(sample: Sample, session: str | None) -> Iterator[Transcript]:

@@ -95,7 +95,7 @@ def import_file(
             continued[found.session] = found.earlier_session
         transcript = found._replace(session=continued.get(found.session, found.session))
         place = destination.settled(transcript)
-        if place.leaves_out(transcript):
+        if place.leaves_out(transcript) or (transcript.note and _is_filled(transcript, place)):
             continue
         report = _import(transcript, place, on_progress)
         if reports and (reports[-1].path, reports[-1].session) == (report.path, report.session):
@@ -127,6 +127,14 @@ def _is_continued(transcript: Transcript, destination: Destination) -> bool:
         log.read_all()
         start = find_start(transcript.lines, log.boundaries)
         return start.boundary.lines > 0 and not start.changed
+    return False
+
+
+def _is_filled(transcript: Transcript, destination: Destination) -> bool:
+    """Return True if a session has messages that do not come from this transcript."""
+    with suppress(SessionMissing), destination.open(transcript.session, create=False) as session:
+        has_messages = session.history.messages.reader.count() > 0
+        return has_messages and not ImportLog(session.history, transcript.origin).begun
     return False
 
 

@@ -75,6 +75,7 @@ class ImportReport(msgspec.Struct):
     calls: int = 0  # recorded requests
     children: list[str] = msgspec.field(default_factory=list[str])
     changed: int = 0
+    note: str = ""  # what the file lacks
     incomplete: bool = False  # the last line is still being written, and was left out
     problems: list[Problem] = msgspec.field(default_factory=list[Problem])
 
@@ -225,6 +226,7 @@ class _Import:
         self.session = session
         parent = transcript.parent[0] if transcript.parent else ""
         self.report = ImportReport(self.origin.path, self.origin.format, session.name, session.agent, parent)
+        self.report.note = transcript.note
         self.children: dict[str, Session] = {}
         self._open_child = open_child
         self._log = ImportLog(session.history, self.origin)

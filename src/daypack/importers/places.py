@@ -15,6 +15,8 @@ Match = Callable[[str, str], Iterator[str]]
 _DATABASES = (".db", ".sqlite", ".sqlite3")
 _MCP_MEMORY = "_npx/*/node_modules/@modelcontextprotocol/server-memory/dist"
 _WRITE_AHEAD = "-wal"  # beside a database, with what is not yet in it
+CODEX_ROLLOUTS = ("sessions/*/*/*/rollout-*.jsonl*", "archived_sessions/rollout-*.jsonl*")
+CODEX_HISTORY = "thread_history_*.sqlite"  # read for threads without a rollout
 _EVENTS = "events"  # of a conversation of OpenHands: a file for each
 
 
@@ -91,7 +93,8 @@ PLACES: dict[str, Place] = {
         "codex",
         "codex",
         Folder("CODEX_HOME", ".codex"),
-        ("sessions/*/*/*/rollout-*.jsonl*", "archived_sessions/rollout-*.jsonl*"),
+        (*CODEX_ROLLOUTS, CODEX_HISTORY),
+        (Folder("CODEX_HOME", ".codex"), Folder("CODEX_SQLITE_HOME", ".codex", second_variable="CODEX_HOME")),
     ),
     "copilot": Place(
         "Copilot CLI", "copilot", "copilot", Folder("COPILOT_HOME", ".copilot"), ("session-state/*/events.jsonl",)

@@ -161,6 +161,7 @@ class Transcript(NamedTuple):
     parent: tuple[str, str] | None = None  # the parent session, and the name of this child in it
     files: tuple[str, ...] = ()  # side files that rows refer to
     sub_agents: tuple[str, ...] = ()  # files with transcripts of sub-agents
+    note: str = ""  # what the file lacks; if it does, only a session that has nothing from elsewhere is filled from it
     earlier_session: str = ""  # the name that earlier versions gave the session: what they imported is continued there
 
 

@@ -3,7 +3,9 @@
 A memory's document grows with what it is given: taken in the other way round, old facts would replace new ones.
 """
 
+import os
 from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from daypack.errors import BadInput, DaypackError
@@ -11,7 +13,7 @@ from daypack.history.layout import Home
 from daypack.history.sessions import DEFAULT_AGENT
 from daypack.importers.all_places.ledger import Ledger
 from daypack.importers.all_places.scan import Found
-from daypack.importers.places import PLACES
+from daypack.importers.places import CODEX_HISTORY, PLACES
 
 if TYPE_CHECKING:
     from daypack.importers.all_places.memory_stores import ImportedMemories
@@ -89,6 +91,11 @@ class Done(NamedTuple):
         return any(report.incomplete for report in self.reports)
 
     @property
+    def without_transcript(self) -> int:
+        """How many sessions got messages from a file that lacks something, because their transcripts are gone."""
+        return sum(bool(report.note and report.new) for report in self.reports)
+
+    @property
     def messages(self) -> int:
         """How many messages are new."""
         return sum(report.new for report in self.reports)
@@ -103,6 +110,7 @@ class Taken(NamedTuple):
     entries: int = 0
     without_folder: int = 0  # sessions whose folder is gone, so that they are in no project's memory
     deleted: int = 0  # files whose sessions the user has deleted
+    without_transcript: int = 0  # sessions read from elsewhere, because their transcripts are gone
     failures: tuple[Failure, ...] = ()
 
     def plus(self, done: Done) -> "Taken":
@@ -114,6 +122,7 @@ class Taken(NamedTuple):
             self.entries + (done.entries or 0),
             self.without_folder + (done.entries is None),
             self.deleted + done.is_left_out,
+            self.without_transcript + done.without_transcript,
             (*self.failures, done.failure) if done.failure else self.failures,
         )
 
@@ -139,7 +148,7 @@ class NewFiles:
         self._capture = capture or NoCapture()
         self._stores: dict[str, ImportedMemories] = {}  # of this run, by path
         new = [each for each in found if not self._is_done(each)]
-        self.files: Sequence[Found] = sorted(new, key=lambda each: (each.file.modified, each.file.path))
+        self.files: Sequence[Found] = sorted(new, key=_order)
         self.size = sum(each.file.size for each in self.files)
         self._project: Project | None = None
 
@@ -150,17 +159,21 @@ class NewFiles:
 
     def count_sessions(self) -> int:
         """Return how many sessions the files have: a file has one, a database any number."""
-        databases = [each.file.path for each in self.files if each.file.path.endswith(".db")]
+        databases = [each.file.path for each in self.files if each.file.path.endswith((".db", ".sqlite"))]
         return len(self.files) - len(databases) + sum(map(self._count_stored, databases))
 
     def _count_stored(self, path: str) -> int:
-        from daypack.importers.opencode_store import Store  # noqa: PLC0415 — only for opencode
+        from daypack.importers.opencode_store import Store  # noqa: PLC0415 — only for databases
+        from daypack.importers.readers.codex_history.store import History, is_history  # noqa: PLC0415
 
         try:
-            stored = Store(path).sessions()
+            if is_history(path):
+                stored = [(each.parent, each.cwd) for each in History(path).threads()]
+            else:
+                stored = [(each.above, each.cwd) for each in Store(path).sessions()]
         except DaypackError:
             return 1  # the import says what is wrong with it
-        return sum(not each.above and (not self._project or _is_in(self._project, each.cwd)) for each in stored)
+        return sum(not above and (not self._project or _is_in(self._project, cwd)) for above, cwd in stored)
 
     def keep(self, wanted: Callable[[Found], bool]) -> None:
         """Leave out the files that are not wanted."""
@@ -286,6 +299,12 @@ class _Choice:
         is_wanted = self._of_project.get(above, True)
         self.found_others |= not is_wanted
         return is_wanted
+
+
+def _order(found: Found) -> tuple[bool, int, str]:
+    """Sort by age; a database that fills in for transcripts comes after them."""
+    path = found.file.path
+    return fnmatchcase(os.path.basename(path), CODEX_HISTORY), found.file.modified, path
 
 
 def _is_of_project(project: "Project", found: Found) -> bool:

@@ -42,6 +42,12 @@ def thread_of(payload: dict[str, Any]) -> Thread | None:
     return Thread(thread, parent if parent and parent != thread else "")
 
 
+def thread_in(path: str) -> str:
+    """Return the thread that the name of a rollout file has; "" if it has none."""
+    thread = _THREAD.search(path)
+    return thread[1] if thread else ""
+
+
 def find_sub_agents(path: str, session: str) -> Iterator[str]:
     """Yield the files of a session's sub-agents that are beside its file, or in the folder of its last day."""
     for folder in _folders(path):
