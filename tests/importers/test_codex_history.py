@@ -334,6 +334,14 @@ def test_what_is_only_in_the_write_ahead_log_is_read(home: str, database: Path) 
     assert messages_of(home)[-1].text.endswith("In the log.")
 
 
+def test_reading_a_database_does_not_make_it_look_changed(
+    home: str, database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(database, "PRAGMA journal_mode=WAL")
+    import_all(home, capsys)
+    assert import_all(home, capsys)["places"][0]["new_files"] == 0
+
+
 def test_rollouts_on_a_disk_that_is_away_are_not_taken_for_gone(home: str, database: Path) -> None:
     (database.parent / "sessions").symlink_to("/nowhere/sessions")
     with pytest.raises(StorageFailed, match="link to a folder that is not there"):

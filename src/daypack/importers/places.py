@@ -197,7 +197,9 @@ def find_file(path: str) -> PlacedFile | None:
         except OSError:
             pass
         else:
-            modified, size = max(modified, other.st_mtime_ns), size + (0 if S_ISDIR(other.st_mode) else other.st_size)
+            is_folder = S_ISDIR(other.st_mode)
+            if is_folder or other.st_size:  # an empty log has nothing new: readers create it too
+                modified, size = max(modified, other.st_mtime_ns), size + (0 if is_folder else other.st_size)
     return PlacedFile(path, modified, size) if size else None
 
 
