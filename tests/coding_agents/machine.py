@@ -122,7 +122,12 @@ class Machine:
             parts = [] if is_taken_in(session) else self.recorded(agent, session)
             return parts if any(text in part.text for part in parts) else []
 
-        return eventually(look)
+        try:
+            return eventually(look)
+        except AssertionError:
+            found = [part.text for part in self.recorded(agent, session)]
+            failed = self.failures() or "no hook failed"
+            raise AssertionError(f"{agent} {session} has {found}, but not {text!r}; {failed}") from None
 
     def sessions(self, agent: str) -> list[str]:
         """Return the names of the sessions that daypack has of an agent."""

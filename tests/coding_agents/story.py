@@ -20,7 +20,8 @@ _TITLE = "You are a title generator"
 _OF_THE_PROGRAM = re.compile(
     r"\s*<(system-reminder|qwen:|environment_context|local-command|command-name|task-notif|hook_context|session_context)"
 )
-
+# What daypack added to a message: it quotes prompts of other sessions, with any agent.
+_NOTE = re.compile(r'<note id="(\w+)" name="daypack:.*?</note \1>', re.DOTALL)
 
 Reply = Step | Callable[[Sequence[Part]], Step]
 """What the model says, or what it says after it has read a request."""
@@ -30,7 +31,7 @@ class Story:
     """Replies by prompt: a request gets the reply to its newest prompt that comes after those already in it.
 
     Prompts are found by their text, so that several conversations can be held at once, and no prompt may be part of
-    another. A request with none of them gets `other`.
+    another; what daypack quotes is no prompt. A request with none of them gets `other`.
     """
 
     def __init__(
@@ -49,12 +50,13 @@ class Story:
             return self.summary
         if is_title_call(parts):
             return "A title"
-        found = [
-            (index, -part.text.index(prompt), prompt)
+        said = [
+            (index, _NOTE.sub("", part.text))
             for index, part in enumerate(parts)
             if part.role == "user" and not _OF_THE_PROGRAM.match(part.text)
-            for prompt in self._replies
-            if prompt in part.text
+        ]
+        found = [
+            (index, -text.index(prompt), prompt) for index, text in said for prompt in self._replies if prompt in text
         ]
         if not found:
             return self.other
