@@ -51,6 +51,16 @@ def test_rows_of_several_processes_are_kept(place: Home) -> None:
     assert not ledger.is_done(FILE._replace(path="/b.jsonl"), capturing=True)
 
 
+def test_sessions_of_one_database_that_several_processes_took_in_are_kept(place: Home) -> None:
+    first, second = Ledger(place), Ledger(place)
+    first.note_sessions("/opencode.db", ["opencode/a"])
+    second.note_sessions("/opencode.db", ["opencode/b"])
+    first.save()
+    assert second.deleted() == {"opencode/a", "opencode/b"}
+    second.save()
+    assert Ledger(place).sessions("/opencode.db") == ("opencode/a", "opencode/b")
+
+
 def test_a_ledger_of_named_files_leaves_nothing(place: Home) -> None:
     ledger = Ledger(place, stored=False)
     ledger.note(FILE, [], captured=False)

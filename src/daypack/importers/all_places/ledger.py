@@ -94,7 +94,7 @@ class Ledger:
         The rows are read again: without their file, the home itself was deleted, and everything is new.
         """
         if self._stored:
-            self._rows = {**self._read(), **self._unsaved}
+            self._rows = self._merged()
         names = {name for row in self._rows.values() for name in row.sessions}
         return frozenset(_missing(self._home, {name for name in names if not name.startswith("#")}))
 
@@ -104,12 +104,20 @@ class Ledger:
             return
         atomic.make_folders(self._home.folder)
         with held_after_waiting(os.path.join(self._home.folder, _LOCK), _WAIT_SECONDS, "another import"):
-            self._rows = {**self._read(), **self._unsaved}
+            self._rows = self._merged()
             atomic.replace(self._path, msgspec.json.encode(self._rows))
         self._unsaved = {}
 
     def _put(self, path: str, row: Imported) -> None:
         self._rows[path] = self._unsaved[path] = row
+
+    def _merged(self) -> dict[str, Imported]:
+        """Return the stored rows with the new ones; a row has the sessions of both, if two took in a database."""
+        stored = self._read()
+        for path, row in self._unsaved.items():
+            before = stored[path].sessions if path in stored else ()
+            stored[path] = structs.replace(row, sessions=tuple(dict.fromkeys((*before, *row.sessions))))
+        return stored
 
     def _read(self) -> dict[str, Imported]:
         if not self._stored:
