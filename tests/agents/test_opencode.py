@@ -232,7 +232,7 @@ def test_no_process_outlives_opencode(told: Told) -> None:
     assert eventually(gone)
 
 
-HANGING = "#!/bin/sh\nexec sleep 600\n"
+HANGING = "#!/bin/sh\nexec sleep 60\n"
 BROKEN = "#!/bin/sh\necho 'Traceback (most recent call last):'\nexit 1\n"
 
 

@@ -40,6 +40,24 @@ test("after a process that ends at once, or hangs, nothing is asked for a while"
   }
 })
 
+test("an event is told to a process that is slow, and after one that hangs", async () => {
+  const { existsSync, readFileSync } = await import("node:fs")
+  const told = `${process.env.DAYPACK_HOME}/told`
+  const slow = script(`require("readline").createInterface({input: process.stdin}).on("line", (line) => {
+    if (JSON.parse(line).do === "texts") return setInterval(() => {}, 1000)
+    setTimeout(() => require("fs").appendFileSync(${JSON.stringify(told)}, line + ";"), 300) })`)
+  const daypack = new Daypack(slow, 50)
+  await assert.rejects(daypack.ask({ do: "texts" }), /no answer/)
+  assert.equal(await daypack.ask({ do: "event", event: "Stop" }), undefined)
+  assert.ok(!existsSync(told))
+  await assert.rejects(daypack.ask({ do: "texts" }), /a moment ago/)
+  await daypack.ask({ do: "event", event: "SessionEnd" })
+  const ended = new Promise((resolve) => daypack.child.on("exit", resolve))
+  await daypack.close()
+  await ended
+  assert.deepEqual(readFileSync(told, "utf8").match(/Stop|SessionEnd/g), ["Stop", "SessionEnd"])
+})
+
 test("messages that are kept are opencode's own objects", () => {
   const messages = [user("m1"), reply("m2", "long"), user("m3")]
   const packed = { head: ["summary"], messages: [{ id: "m2" }, { id: "m3", after: ["found"] }] }

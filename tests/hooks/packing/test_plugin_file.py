@@ -22,4 +22,4 @@ def test_the_plug_in_asks_arranges_and_fails_open(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    assert "pass 14" in done.stdout
+    assert "pass 15" in done.stdout

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from hooks.hook_process import HookProgram
 
 from daypack.history.layout import find_home
 from daypack.hooks.call import HookCall
-from daypack.hooks.intake.take_in import take_in
+from daypack.hooks.intake.take_in import take_in, wait_for
 from daypack.importers.all_places.ledger import Ledger
 from daypack.importers.all_places.new_files import Done, NewFiles
 from daypack.importers.all_places.scan import PathsScanner
@@ -33,16 +34,22 @@ class Beside:
         self._environment = hook.environment(XDG_DATA_HOME=str(data), DAYPACK_DURABILITY="os")
 
     def ask(self, *requests: dict[str, Any] | bytes) -> list[dict[str, Any]]:
+        with TemporaryFile() as answers:
+            self.tell(answers.fileno(), *requests)
+            answers.seek(0)
+            return [json.loads(line) for line in answers]
+
+    def tell(self, answers: int, *requests: dict[str, Any] | bytes) -> None:
+        """Send requests; the answers go to an open file."""
         lines = [each if isinstance(each, bytes) else json.dumps({"n": 1, **each}).encode() for each in requests]
-        done = subprocess.run(
+        subprocess.run(
             [sys.executable, "-m", "daypack", "hook", "opencode", "--serve"],
             input=b"\n".join(lines) + b"\n",
             env=self._environment,
-            capture_output=True,
+            stdout=answers,
             timeout=60,
             check=True,
         )
-        return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.fixture
@@ -100,6 +107,20 @@ def test_a_request_that_cannot_be_answered_is_refused_and_the_next_one_answered(
     assert refused["error"]
     assert answered == {"n": 1, "result": None}
     assert len(beside.hook.log) == 1
+
+
+def test_events_told_before_opencode_ended_are_done_although_nobody_reads_the_answers(
+    beside: Beside,
+) -> None:
+    out, answers = os.pipe()
+    os.close(out)
+    stop = {"do": "event", "event": "Stop", "session": SESSION, "cwd": "/"}
+    beside.tell(answers, {"do": "texts", "session": SESSION}, stop)
+    os.close(answers)
+    home = find_home(beside.hook.home)
+    assert wait_for(home, HookCall(host="opencode", event="Stop", session=SESSION, cwd="/"), 60)
+    assert SESSION in home.list("opencode")
+    assert beside.hook.log == []
 
 
 def test_too_small_a_limit_is_a_failure_and_no_pack(beside: Beside, visible: list[str]) -> None:

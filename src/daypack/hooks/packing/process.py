@@ -13,6 +13,7 @@ then sends what opencode would have sent.
 import os
 import signal
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -41,7 +42,9 @@ def serve(home: Home) -> None:
     with open(0, "rb", closefd=False) as requests:
         while line := requests.readline(_MAX_LINE):
             if line.strip():
-                _write(out, msgspec.json.encode(answers.answer(line)) + b"\n")
+                answer_line = msgspec.json.encode(answers.answer(line)) + b"\n"
+                with suppress(BrokenPipeError):  # opencode has ended: its last events may still be to come
+                    _write(out, answer_line)
     answers.close()
 
 

@@ -32,9 +32,11 @@ export class Daypack {
     this.pausedUntil = 0
   }
 
-  // Return the answer to a request; a process that was killed is started once more.
+  // Return the answer to a request; a process that was killed is started once more. An event is sent even if the
+  // process is slow, and nothing waits long for it: without it the session would not be recorded.
   async ask(fields, again = true) {
-    if (Date.now() < this.pausedUntil) throw new Skipped("daypack did not answer a moment ago")
+    const isEvent = fields.do === "event"
+    if (!isEvent && Date.now() < this.pausedUntil) throw new Skipped("daypack did not answer a moment ago")
     const child = this.child ?? this.start()
     const n = ++this.number
     let timer
@@ -48,6 +50,7 @@ export class Daypack {
       if (answer.error !== undefined) throw new Refused(answer.error)
       return answer.result
     } catch (error) {
+      if (error instanceof Late && isEvent) return
       if (error instanceof Late) this.stop(child)
       else if (error instanceof Ended && again && this.crashes < 2) return await this.ask(fields, false)
       if (error instanceof Late || error instanceof Ended) this.pausedUntil = Date.now() + PAUSE_MS
