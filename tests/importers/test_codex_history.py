@@ -307,7 +307,7 @@ def test_a_database_of_another_version_is_refused(home: str, database: Path) -> 
 
 @pytest.fixture
 def locked(database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
-    monkeypatch.setattr("daypack.importers.readers.codex_history.store._LOCK_SECONDS", 0.01)
+    monkeypatch.setattr("daypack.importers.readers.program_database._LOCK_SECONDS", 0.01)
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
         yield connection

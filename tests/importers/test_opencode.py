@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from daypack.derived.children import read_children
-from daypack.errors import BadInput
+from daypack.errors import BadInput, StorageFailed
 from daypack.importers.import_file import Destination, import_file, take_in
 from daypack.importers.import_transcript import ImportReport
 from daypack.importers.opencode_store import Store, is_store, session_path
@@ -285,16 +285,16 @@ def test_a_truncated_database_is_refused(home: str, database: str) -> None:
         bring(home, database)
 
 
-def test_a_locked_database_is_refused_with_what_to_do(
+def test_a_locked_database_is_no_bad_input_so_that_the_next_import_tries_again(
     home: str, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("daypack.importers.opencode_store._LOCK_SECONDS", 0.01)
+    monkeypatch.setattr("daypack.importers.readers.program_database._LOCK_SECONDS", 0.01)
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         connection.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(BadInput, match="locked") as refused:
+        with pytest.raises(StorageFailed, match="locked") as refused:
             bring(home, database)
-    assert "try again" in refused.value.hint
+    assert "import again when opencode is idle" in refused.value.hint
 
 
 @pytest.mark.parametrize(

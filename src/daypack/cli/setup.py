@@ -112,8 +112,8 @@ def _set_up(args: argparse.Namespace, home: Home, agents: Sequence[Agent]) -> in
     plan = plan_now()
     _show_plan(plan)
     past = _find_past(args, home, [agent.agent for agent in plan.agents if agent.state != "failed"])
-    if past.files:
-        sessions = counted(past.count_sessions(), "session")
+    if count := past.count_sessions():
+        sessions = counted(count, "session")
         print(f"import {sessions} ({past.size / 1e6:,.1f} MB of transcripts) into {short_path(home.folder)}")
     if args.dry_run:
         print_note("nothing written: --dry-run")

@@ -12,28 +12,29 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from daypack.errors import BadInput
+from daypack.errors import BadInput, StorageFailed
 from daypack.history.layout import safe_name
 from daypack.importers.lines import unreadable
+from daypack.importers.readers.program_database import ProgramDatabase, Schema
 from daypack.importers.transcript import child_session_name, object_of, scrub, text_of
 from daypack.plain_files import open_plain
 
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
 DATABASE = "opencode.db"
 _HEADER = b"SQLite format 3\x00"
-_LOCK_SECONDS = 2.0
 _SETTLED_SECONDS = 3600.0  # after which a reply that was never completed is as it will be
-_TABLES = {
-    "session": ("id", "parent_id", "directory"),
-    "message": ("id", "session_id", "time_created", "time_updated", "data"),
-    "part": ("id", "message_id", "session_id", "data"),
-}
+_SCHEMA = Schema(
+    "opencode",
+    {
+        "session": ("id", "parent_id", "directory"),
+        "message": ("id", "session_id", "time_created", "time_updated", "data"),
+        "part": ("id", "message_id", "session_id", "data"),
+    },
+    "give the opencode.db of opencode 1.x",
+)
 _LOST = ("summary",)  # of a user message: what opencode computes later about the files that were changed
 _MAX_IDS = 500  # in one query
 
@@ -103,12 +104,12 @@ class Store:
     # The database
 
     def _query(self) -> list[StoredSession]:
-        with closing(_open(self.path)) as database:
-            rows = _fetch(database, self.path, "SELECT id, parent_id, directory FROM session ORDER BY time_created, id")
+        with closing(ProgramDatabase(self.path, _SCHEMA)) as database:
+            rows = database.fetch("SELECT id, parent_id, directory FROM session ORDER BY time_created, id")
         return [StoredSession(str(name), str(parent or ""), str(folder or "")) for name, parent, folder in rows]
 
     def _messages(self, session: str, ids: Sequence[str] = ()) -> "list[_Message]":
-        with closing(_open(self.path)) as database:
+        with closing(ProgramDatabase(self.path, _SCHEMA)) as database:
             messages: list[tuple[Any, ...]] = []
             parts: dict[str, list[Any]] = {}
             for start in range(0, len(ids) or 1, _MAX_IDS):
@@ -116,10 +117,10 @@ class Store:
                 marks = ",".join("?" * len(some))
                 only = f" AND id IN ({marks})" if ids else ""
                 query = f"SELECT id, time_created, time_updated, data FROM message WHERE session_id = ?{only}"  # noqa: S608 — marks only
-                messages += _fetch(database, self.path, f"{query} ORDER BY time_created, id", (session, *some))
+                messages += database.fetch(f"{query} ORDER BY time_created, id", (session, *some))
                 only = f" AND message_id IN ({marks})" if ids else ""
                 query = f"SELECT message_id, id, data FROM part WHERE session_id = ?{only} ORDER BY id"  # noqa: S608
-                for message, name, data in _fetch(database, self.path, query, (session, *some)):
+                for message, name, data in database.fetch(query, (session, *some)):
                     fields = _decode(data)
                     parts.setdefault(message, []).append(
                         {**fields, "id": name} if fields else {"unreadable": _text(data)}
@@ -180,9 +181,9 @@ def is_store(path: str) -> bool:
                 return False
         if os.path.basename(path) == DATABASE:
             return True  # what is wrong with it is reported when it is read
-        with closing(_open(path)):
+        with closing(ProgramDatabase(path, _SCHEMA)):
             return True
-    except (OSError, BadInput):
+    except (OSError, BadInput, StorageFailed):
         return False
 
 
@@ -253,45 +254,6 @@ def _settled(part: dict[str, Any]) -> dict[str, Any]:
         return part
     times = {name: at for name, at in state["time"].items() if name != "compacted"}
     return {**part, "state": {**state, "time": times}}
-
-
-def _open(path: str) -> "Connection":
-    """Open a database for reading; refuse a file that is none, or that is another program's."""
-    import sqlite3  # noqa: PLC0415 — only for opencode
-
-    from daypack.files.read_only import connect  # noqa: PLC0415
-
-    try:
-        database = connect(path, seconds=_LOCK_SECONDS)
-    except (sqlite3.Error, OSError) as error:
-        raise unreadable(
-            path, f"cannot be opened as a database: {error}", "give the opencode.db of opencode"
-        ) from error
-    try:
-        for table, columns in _TABLES.items():
-            found = {row[1] for row in _fetch(database, path, f"PRAGMA table_info({table})")}
-            if missing := [column for column in columns if column not in found]:
-                problem = f"is not a database of opencode that this version reads: {table} has no {', '.join(missing)}"
-                raise unreadable(path, problem, "give the opencode.db of opencode 1.x")
-    except BaseException:
-        database.close()
-        raise
-    return database
-
-
-def _fetch(database: "Connection", path: str, query: str, values: Sequence[str] = ()) -> list[tuple[Any, ...]]:
-    import sqlite3  # noqa: PLC0415
-
-    try:
-        return database.execute(query, tuple(values)).fetchall()
-    except sqlite3.OperationalError as error:
-        problem = f"cannot be read: {error}"
-        raise unreadable(
-            path, problem, "another program may hold it locked: try again when opencode is idle"
-        ) from error
-    except sqlite3.Error as error:
-        hint = "it may be damaged: `sqlite3 FILE 'PRAGMA integrity_check'` says where"
-        raise unreadable(path, f"cannot be read: {error}", hint) from error
 
 
 def _decode(data: object) -> dict[str, Any]:

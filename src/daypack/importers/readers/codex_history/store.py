@@ -11,10 +11,10 @@ in the `-shm` files.
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,10 +24,8 @@ from daypack.importers.lines import unreadable
 from daypack.importers.places import CODEX_HISTORY, CODEX_ROLLOUTS, PLACES, find_file
 from daypack.importers.readers.codex_history.items import Item, rows_of
 from daypack.importers.readers.codex_threads import thread_in
+from daypack.importers.readers.program_database import ProgramDatabase, Schema
 from daypack.importers.transcript import first_text, object_of
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 NOTE = (
     "read from the history database of Codex, because the rollout is gone: without instructions, encrypted reasoning, "
@@ -35,14 +33,18 @@ NOTE = (
 )
 _NO_STATE = "; the database of threads could not be read, so that sub-agents are sessions of their own"
 _STATE = re.compile(r"state_(\d+)\.sqlite$")
-_ITEMS = {
-    "thread_items": ("thread_id", "rollout_ordinal", "started_at_ms", "completed_at_ms", "created_at_ms", "item_json")
-}
-_THREADS = {
-    "threads": ("id", "rollout_path", "cwd", "model"),
-    "thread_spawn_edges": ("parent_thread_id", "child_thread_id"),
-}
-_LOCK_SECONDS = 2.0
+_PROGRAM = "Codex"
+_HINT = "give the thread_history_1.sqlite of Codex 0.166, or its rollouts"
+_COLUMNS = ("thread_id", "rollout_ordinal", "started_at_ms", "completed_at_ms", "created_at_ms", "item_json")
+_ITEMS = Schema(_PROGRAM, {"thread_items": _COLUMNS}, _HINT)
+_THREADS = Schema(
+    _PROGRAM,
+    {
+        "threads": ("id", "rollout_path", "cwd", "model"),
+        "thread_spawn_edges": ("parent_thread_id", "child_thread_id"),
+    },
+    _HINT,
+)
 _SETTLED_SECONDS = 3600.0  # after which an item that never ended is as it will be
 
 
@@ -65,10 +67,8 @@ class History:
 
     def threads(self) -> list[Thread]:
         """Return the threads without a rollout, parents before sub-agents."""
-        with closing(_open(self.path, _ITEMS)) as database:
-            names = [
-                str(name) for (name,) in _fetch(database, self.path, "SELECT DISTINCT thread_id FROM thread_items")
-            ]
+        with closing(ProgramDatabase(self.path, _ITEMS)) as database:
+            names = [str(name) for (name,) in database.fetch("SELECT DISTINCT thread_id FROM thread_items")]
         known = self._known() if names else {}
         found = [known.get(name) or Thread(name) for name in names]
         for _ in range(2):  # again: Codex may have moved a file during the first look
@@ -95,8 +95,8 @@ class History:
             "SELECT coalesce(started_at_ms, created_at_ms), coalesce(completed_at_ms, created_at_ms), item_json "
             "FROM thread_items WHERE thread_id = ? ORDER BY rollout_ordinal"
         )
-        with closing(_open(self.path, _ITEMS)) as database:
-            rows = _fetch(database, self.path, query, (thread,))
+        with closing(ProgramDatabase(self.path, _ITEMS)) as database:
+            rows = database.fetch(query, (thread,))
         return (Item(_decode(data), _number(started), _number(completed)) for started, completed, data in rows)
 
     def _known(self) -> dict[str, Thread]:
@@ -105,9 +105,9 @@ class History:
         try:
             if not path:
                 raise unreadable(self.path, "has no database of threads beside it", "")
-            with closing(_open(path, _THREADS)) as database:
-                rows = _fetch(database, path, "SELECT id, cwd, model, rollout_path FROM threads")
-                edges = _fetch(database, path, "SELECT child_thread_id, parent_thread_id FROM thread_spawn_edges")
+            with closing(ProgramDatabase(path, _THREADS)) as database:
+                rows = database.fetch("SELECT id, cwd, model, rollout_path FROM threads")
+                edges = database.fetch("SELECT child_thread_id, parent_thread_id FROM thread_spawn_edges")
         except BadInput:
             self.note = NOTE + _NO_STATE
             return {}
@@ -160,45 +160,6 @@ def _newest_state(folder: str) -> str:
     except OSError:
         return ""
     return os.path.join(folder, max(names)[1]) if names else ""
-
-
-def _open(path: str, tables: dict[str, tuple[str, ...]]) -> "Connection":
-    """Open a database for reading; refuse one that lacks a column."""
-    import sqlite3  # noqa: PLC0415 — only for this store
-
-    from daypack.files.read_only import connect  # noqa: PLC0415
-
-    try:
-        database = connect(path, seconds=_LOCK_SECONDS)
-    except (sqlite3.Error, OSError) as error:
-        raise _error(path, error) from error
-    try:
-        for table, columns in tables.items():
-            found = {row[1] for row in _fetch(database, path, f"PRAGMA table_info({table})")}
-            if missing := [column for column in columns if column not in found]:
-                problem = f"is not a database of Codex that this version reads: {table} has no {', '.join(missing)}"
-                raise unreadable(path, problem, "give the thread_history_1.sqlite of Codex 0.166, or its rollouts")
-    except BaseException:
-        database.close()
-        raise
-    return database
-
-
-def _fetch(database: "Connection", path: str, query: str, values: Sequence[str] = ()) -> list[tuple[Any, ...]]:
-    import sqlite3  # noqa: PLC0415
-
-    try:
-        return database.execute(query, tuple(values)).fetchall()
-    except sqlite3.Error as error:
-        raise _error(path, error) from error
-
-
-def _error(path: str, error: Exception) -> BadInput | StorageFailed:
-    """Return the error for a database that cannot be read: damaged, or locked for now."""
-    problem = f"cannot be read: {error}"
-    if "locked" in str(error) or "busy" in str(error):
-        return StorageFailed(problem, operation="import", place=path, hint="import again when Codex is idle")
-    return unreadable(path, problem, "it may be damaged: `sqlite3 FILE 'PRAGMA integrity_check'` says where")
 
 
 def _decode(data: object) -> dict[str, Any]:
