@@ -14,6 +14,7 @@ from faults import Faults, calls_of, injected
 
 from daypack.errors import Damaged, StorageFailed, UnsafePath
 from daypack.files.database import Database, Format
+from daypack.types.deadline import Deadline
 
 FORMAT = Format("store", 0x61626364, 3, "CREATE TABLE kept(value INT)", "restore it from a backup", kept=True)
 
@@ -177,6 +178,13 @@ def test_a_writer_elsewhere_is_waited_for_and_then_named(
     other.execute("COMMIT")
     other.close()
     put(database, 2)
+
+
+def test_a_wait_lasts_at_least_until_its_deadline(database: Database) -> None:
+    deadline = Deadline(begin=0.0, seconds=0.0503, clock=lambda: 0.0)
+    with database.waiting("read", deadline):
+        [milliseconds] = database.open("read").execute("PRAGMA busy_timeout").fetchone()
+    assert milliseconds >= deadline.remaining() * 1000
 
 
 def test_what_cannot_be_done_in_a_transaction_is_done_alone(database: Database) -> None:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
+from math import ceil
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakSet
 
@@ -175,7 +176,8 @@ class Database:
         with self._threads:
             connection = self.open(operation)
             limit = min(BUSY_SECONDS, deadline.remaining())
-            connection.execute(f"PRAGMA busy_timeout={int(limit * 1000)}")
+            # Rounded up: whoever is refused asks whether the deadline has passed.
+            connection.execute(f"PRAGMA busy_timeout={ceil(limit * 1000)}")
             try:
                 yield
             finally:
