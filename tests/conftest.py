@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import signal
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -10,6 +11,10 @@ import pytest
 
 import daypack
 from daypack.session import Session
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what runs in the background so, and programs that tests start would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -85,7 +85,10 @@ def test_after_a_set_up_the_first_step_is_a_session_and_not_another_set_up(comma
     assert "`daypack setup`" not in done.stderr
 
 
-def test_the_folder_of_a_repository_is_shown_and_why_the_cache_is_unknown(command: Command) -> None:
+def test_the_folder_of_a_repository_is_shown_and_why_the_cache_is_unknown(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")  # the folder of a test may be long
     for name in ("objects", "refs"):
         Path(".git", name).mkdir(parents=True)
     Path(".git/HEAD").write_text("ref: refs/heads/main\n")
