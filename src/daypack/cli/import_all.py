@@ -159,7 +159,7 @@ def _print_taken(taken: dict[str, Taken]) -> None:
         print_note("    → `daypack import PATH` brings a session back")
     if everything.without_folder:
         what = counted(everything.without_folder, "session")
-        print_note(f"  {what} in no memory, because the folder is gone; `daypack search` finds what was said there")
+        print_note(f"  {what} in no memory, because the folder is gone; `daypack find` finds what was said there")
     if everything.without_transcript:
         what = counted(everything.without_transcript, "session")
         print_note(f"  {what} of Codex read from its history database, because the rollouts are gone: without")

@@ -47,6 +47,7 @@ _NEXT: dict[HostName, str] = {
     "opencode": "restart it",
 }
 _COMMANDS = {
+    "daypack find WORDS": "everything said or done in any session of any agent",
     "daypack session list": "all sessions, the newest first",
     "daypack memory search WORDS": "the memory of the project in this folder",
     "daypack status": "the newest session: window, cache, memory",
@@ -183,7 +184,7 @@ def _import(past: NewFiles) -> None:
     )
     if taken.without_folder:
         what = counted(taken.without_folder, "session")
-        print_note(f"  {what} in no memory, because the folder is gone; `daypack search` finds what was said there")
+        print_note(f"  {what} in no memory, because the folder is gone; `daypack find` finds what was said there")
     print_failures(taken.failures)
 
 

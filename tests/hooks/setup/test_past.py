@@ -166,7 +166,7 @@ def test_a_session_in_a_folder_that_is_gone_is_imported_without_a_memory(claude:
     write_session(claude, "a", "A question about the parser?", "An answer.", cwd="/nowhere/at/all")
     done = claude.daypack("setup", "--yes")
     assert "imported 1 session: 2 new messages, 0 entries in memories" in done.stdout
-    assert "1 session in no memory, because the folder is gone" in done.stderr
+    assert "1 session in no memory, because the folder is gone; `daypack find` finds what" in done.stderr
     with open_imported(claude, "a") as session:
         assert "memory" not in session.meta
 
