@@ -32,8 +32,13 @@ class Watcher:
 
     def end(self, number: signal.Signals) -> tuple[int, str]:
         self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=60)
-        return self.process.returncode, errors
+        return self.wait()
+
+    def wait(self) -> tuple[int, str]:
+        """Return the exit code, and the rest of its errors: `communicate` would miss those read with the first line."""
+        assert self.process.stderr
+        errors = self.process.stderr.read()
+        return self.process.wait(timeout=60), errors
 
 
 @pytest.fixture
@@ -84,8 +89,8 @@ def test_a_second_watch_of_a_home_is_refused(agents: AgentsHome, start: Start) -
     first.line()
     second = start()
     assert f"another watch of this home is running (process {first.process.pid})" in second.begun
-    _, errors = second.process.communicate(timeout=60)
-    assert second.process.returncode != 0
+    code, errors = second.wait()
+    assert code != 0
     assert "kill" in errors
     assert first.end(signal.SIGTERM)[0] == 0
     third = start()  # a watch that has ended holds nothing up

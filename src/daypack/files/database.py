@@ -176,7 +176,7 @@ class Database:
         with self._threads:
             connection = self.open(operation)
             limit = min(BUSY_SECONDS, deadline.remaining())
-            # Rounded up: whoever is refused asks whether the deadline has passed.
+            # Rounded up: after a refusal, callers ask whether the deadline has passed.
             connection.execute(f"PRAGMA busy_timeout={ceil(limit * 1000)}")
             try:
                 yield
