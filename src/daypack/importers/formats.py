@@ -166,17 +166,9 @@ def _gemini(sample: Sample, session: str | None) -> Iterator[Transcript]:
 
 
 def _gemini_transcript(sample: Sample, ids: tuple[str, str], parent: str) -> Transcript:
-    name, agent = ids
-    source = f"{gemini.FORMAT}:{name}/{agent}" if agent else f"{gemini.FORMAT}:{name}"
-    return Transcript(
-        Origin(gemini.FORMAT, sample.path, source, has_row_ids=True),
-        child_session_name(parent, agent) if agent else parent,
-        FileLines(sample.path),
-        partial(gemini.Gemini, agent=agent),
-        gemini.first_model(sample.rows),
-        gemini_files.find_cwd(sample.path, agent, sample.rows),
-        (parent, safe_name(agent)) if agent else None,
-    )
+    cwd = gemini_files.find_cwd(sample.path, ids[1], sample.rows)
+    found = _transcript(gemini.FORMAT, sample, ids, parent, gemini.Gemini)
+    return found._replace(model=gemini.first_model(sample.rows), cwd=cwd)
 
 
 def _qwen(sample: Sample, session: str | None) -> Iterator[Transcript]:
@@ -187,17 +179,8 @@ def _qwen(sample: Sample, session: str | None) -> Iterator[Transcript]:
 
 
 def _qwen_transcript(sample: Sample, ids: tuple[str, str], parent: str) -> Transcript:
-    name, agent = ids
-    source = f"{qwen.FORMAT}:{name}/{agent}" if agent else f"{qwen.FORMAT}:{name}"
-    return Transcript(
-        Origin(qwen.FORMAT, sample.path, source, has_row_ids=True),
-        child_session_name(parent, agent) if agent else parent,
-        FileLines(sample.path),
-        partial(qwen.Qwen, agent=agent),
-        qwen.first_model(sample.rows),
-        qwen.first_cwd(sample.rows),
-        (parent, safe_name(agent)) if agent else None,
-    )
+    found = _transcript(qwen.FORMAT, sample, ids, parent, qwen.Qwen)
+    return found._replace(model=qwen.first_model(sample.rows), cwd=qwen.first_cwd(sample.rows))
 
 
 def _copilot(sample: Sample, session: str | None) -> Iterator[Transcript]:
@@ -208,16 +191,30 @@ def _copilot(sample: Sample, session: str | None) -> Iterator[Transcript]:
 
 
 def _claude_transcript(sample: Sample, ids: tuple[str, str], parent: str) -> Transcript:
+    found = _transcript(claude_code.FORMAT, sample, ids, parent, claude_code.ClaudeCode)
+    return found._replace(
+        model=claude_code.first_model(sample.rows),
+        cwd=claude_code.first_cwd(sample.rows),
+        parent=None if ids[1].startswith(_COMPACTION_AGENT) else found.parent,
+    )
+
+
+def _transcript(
+    format: str,  # noqa: A002 — the word of the command
+    sample: Sample,
+    ids: tuple[str, str],
+    parent: str,
+    reader: Callable[..., RowReader],
+) -> Transcript:
+    """Return the transcript of a session, or of a sub-agent as a child of its parent; its rows have ids."""
     name, agent = ids
-    source = f"{claude_code.FORMAT}:{name}/{agent}" if agent else f"{claude_code.FORMAT}:{name}"
+    source = f"{format}:{name}/{agent}" if agent else f"{format}:{name}"
     return Transcript(
-        Origin(claude_code.FORMAT, sample.path, source, has_row_ids=True),
+        Origin(format, sample.path, source, has_row_ids=True),
         child_session_name(parent, agent) if agent else parent,
         FileLines(sample.path),
-        partial(claude_code.ClaudeCode, agent=agent),
-        claude_code.first_model(sample.rows),
-        claude_code.first_cwd(sample.rows),
-        (parent, safe_name(agent)) if agent and not agent.startswith(_COMPACTION_AGENT) else None,
+        partial(reader, agent=agent),
+        parent=(parent, safe_name(agent)) if agent else None,
     )
 
 
