@@ -1,0 +1,68 @@
+"""The home that a page shows: its sessions, opened once for many requests, and its memories."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from daypack.history.layout import Home, find_home
+from daypack.session import Session, open_session
+
+if TYPE_CHECKING:
+    from daypack.memory.tools import Memories
+
+_KEPT_OPEN = 12  # sessions; opening one costs 0.5 ms, folding its events much more
+
+
+class _Opened:
+    """A session and how many requests use it now."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.users = 0
+
+
+class OpenedHome:
+    """One home of one user folder. Any thread may ask it; a session is closed when no request uses it."""
+
+    def __init__(self, root: str | None, uid: str | None, memories: "Memories | None") -> None:
+        self.home: Home = find_home(root, uid)
+        self.memories = memories
+        self._root, self._uid = root, uid
+        self._opened: OrderedDict[tuple[str, str], _Opened] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def session(self, agent: str, name: str) -> Generator[Session]:
+        """Lend an existing session; SessionMissing if there is none."""
+        opened = self._borrow(agent, name)
+        try:
+            yield opened.session
+        finally:
+            with self._lock:
+                opened.users -= 1
+                self._close_unused()
+
+    def _borrow(self, agent: str, name: str) -> _Opened:
+        key = agent, name
+        with self._lock:
+            opened = self._opened.get(key)
+            if opened is None:
+                session = open_session(name, agent=agent, home=self._root, uid=self._uid, create=False)
+                opened = self._opened[key] = _Opened(session)
+            self._opened.move_to_end(key)
+            opened.users += 1
+            return opened
+
+    def _close_unused(self) -> None:
+        for key, opened in list(self._opened.items())[: max(0, len(self._opened) - _KEPT_OPEN)]:
+            if not opened.users:
+                del self._opened[key]
+                opened.session.close()
+
+    def close(self) -> None:
+        """Close the sessions; the memories belong to the caller."""
+        with self._lock:
+            while self._opened:
+                self._opened.popitem()[1].session.close()
