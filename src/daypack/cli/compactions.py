@@ -5,34 +5,10 @@ from typing import Any
 
 import msgspec
 
-from daypack.cli.event_words import TRIGGERS
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import counted, json_text, safe_line
+from daypack.turn.evidence.words import LOSSES, TRIGGERS
 from daypack.types.compaction import Compaction, Loss
-
-_REASONS = {
-    "ungrounded": "not supported by the history",
-    "meta": "comment about the summary itself",
-    "placeholder": "echo of the prompt",
-    "over_limit": "over the size limit",
-    "unfinished": "cut off",
-    "unreadable": "unreadable",
-    "refused": "declined by the model",
-    "repeated": "duplicate",
-    "superseded": "superseded",
-    "displaced": "dropped to make room",
-    "unread": "not read",
-    "outdated": "changed since",
-    "done": "done since",
-    "resolved": "resolved since",
-    "unremarkable": "no decision, fact, open work or error",
-    "narration": "an agent's talk about its steps",
-    "question": "question",
-    "fragment": "heading or fragment",
-    "not_prose": "code, log or table",
-    "injected": "written by another program",
-    "tool_output": "tool output, in refs and swap",
-}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +47,7 @@ def read_by(model: str) -> str:
 def loss_line(loss: Loss) -> str:
     """Return a loss as one line: reason, text, detail."""
     detail = f" ({safe_line(loss.detail)})" if loss.detail else ""
-    return f"{_REASONS.get(loss.reason) or safe_line(loss.reason)}: {safe_line(loss.what)}{detail}"
+    return f"{LOSSES.get(loss.reason) or safe_line(loss.reason)}: {safe_line(loss.what)}{detail}"
 
 
 def _as_json(compaction: Compaction) -> dict[str, Any]:

@@ -6,12 +6,12 @@ from itertools import islice
 import msgspec
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.observed_turns import Chosen, choose
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import json_text, safe_line, shell_word
 from daypack.cli.turn_summary import read_turn, short
 from daypack.errors import BadInput, SourceMissing
 from daypack.session import Session
+from daypack.session.chosen import Chosen, choose
 from daypack.turn.evidence.diff import Difference, compare
 from daypack.turn.evidence.observed.calls import find_call
 from daypack.turn.evidence.turn_list import newest_turns

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from daypack.cli.observed_turns import cache_line, call_json, next_commands, open_call, unknown_note, usage
+from daypack.cli.observed_turns import cache_line, call_json, next_commands, unknown_note, usage
 from daypack.cli.options import shown
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, terminal_width
 from daypack.session import Session
+from daypack.session.chosen import open_call
 from daypack.text.columns import fit
 from daypack.turn.evidence.diff import ranges
 from daypack.turn.evidence.observed.calls import Call

@@ -4,29 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from daypack.cli.terminal import counted, json_text
+from daypack.turn.evidence.words import EPOCHS, TRIGGERS
 from daypack.types.history import Event
 
 Data = Mapping[str, Any]
 CountTokens = Callable[[str], int]
-EPOCH_REASONS = {
-    "first": "first turn",
-    "refresh": "refresh requested",
-    "overflow": "the window was full",
-    "compaction": "compacted, or a compaction undone",
-    "budget_changed": "the budget changed",
-    "tokenizer_changed": "the tokenizer changed",
-    "redaction_changed": "the redaction setting changed",
-    "memory_bound": "a memory was bound or unbound",
-    "erased": "something it showed was erased",
-    "renderer_changed": "the renderer version changed",
-    "withdrawn": "an item of its prefix was withdrawn",
-    "damaged": "its record or a message is damaged",
-}
-TRIGGERS = {
-    "manual": "requested",
-    "token_pressure": "the window was filling up",
-    "provider_context_editing": "the provider's window was exceeded",
-}
 
 
 def describe_event(event: Event, count_tokens: CountTokens) -> str:
@@ -67,7 +49,7 @@ def _turn(data: Data) -> str:
     if data.get("epoch"):
         return f"{turn}: {size}, continues {data['epoch']}"
     reason = str(data["opening"]["reason"])
-    return f"{turn}: {size}, new epoch: {EPOCH_REASONS.get(reason, reason)}"
+    return f"{turn}: {size}, new epoch: {EPOCHS.get(reason, reason)}"
 
 
 def _observed(data: Data) -> str:

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.observed_turns import Chosen, choose
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import json_text, print_note, safe, safe_line
 from daypack.cli.turn_summary import read_turn
 from daypack.errors import SourceMissing
 from daypack.session import Session
+from daypack.session.chosen import Chosen, choose
 from daypack.turn.evidence.explain import Explanation, explain_all, explain_item
 from daypack.turn.evidence.overhead import overhead
 from daypack.turn.items import Item

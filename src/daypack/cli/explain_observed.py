@@ -10,7 +10,6 @@ from daypack.cli.observed_turns import (
     call_json,
     headline,
     next_commands,
-    open_call,
     percent,
     unknown_note,
     usage,
@@ -19,6 +18,7 @@ from daypack.cli.options import shown
 from daypack.cli.terminal import colour, counted, is_utf8, json_text, print_note, safe_line, table, terminal_width
 from daypack.errors import Erased, NotFound, ReplayMismatch, SourceMissing
 from daypack.session import Session
+from daypack.session.chosen import open_call
 from daypack.text.columns import fit
 from daypack.turn.evidence.diff import ranges
 from daypack.turn.evidence.observed.calls import Call

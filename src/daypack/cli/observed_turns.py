@@ -1,84 +1,16 @@
-"""Calls of other programs on the terminal: their names, their usage and their cache breaks in words."""
+"""Calls of other programs on the terminal: in words."""
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from daypack.cli.terminal import safe_line, shell_word
-from daypack.errors import SourceMissing
-from daypack.session import Session
 from daypack.text.columns import age
-from daypack.turn.evidence.observed.cache import CacheBreak
-from daypack.turn.evidence.observed.calls import Call, find_call
-from daypack.turn.evidence.observed.request import ObservedTurn, open_observed
-from daypack.types.history import Event
+from daypack.turn.evidence.observed.calls import Call
+from daypack.turn.evidence.words import break_words, program_name
 
-LATEST = "latest"
 NONE = "–"
-PROGRAMS = {
-    "claude-code": "Claude Code",
-    "codex": "Codex",
-    "copilot": "Copilot",
-    "qwen": "Qwen Code",
-    "gemini": "Gemini CLI",
-}
-_CAUSES = {
-    "compaction": "compacted",
-    "model": "model changed",
-    "tools": "tools changed",
-    "system": "system prompt changed",
-    "messages": "earlier messages changed",
-    "parameters": "parameters changed",
-    "expired": "expired",
-    "unknown": "cause unknown",
-}
-
-
-class Chosen(NamedTuple):
-    """The turn that a command is about: one of daypack's own, or a call of another program."""
-
-    event: str
-    call: Call | None  # None: daypack prepared it
-
-
-def choose(session: Session, name: str | None) -> Chosen:
-    """Return the turn with a name, or the newest of all; raise SourceMissing if there is none."""
-    if name not in (None, LATEST):
-        call = find_call(session.history, name) if _may_be_observed(session, name) else None
-        return Chosen(name, call)
-    prepared = _newest_prepared(session)
-    call = find_call(session.history)
-    if call and (prepared is None or call.at > prepared.ts):
-        return Chosen(call.event, call)
-    return Chosen(session.turns.newest(), None)
-
-
-def _newest_prepared(session: Session) -> Event | None:
-    try:
-        seq = int(session.turns.newest().removeprefix("ev-"))
-    except SourceMissing:
-        return None
-    return next(iter(session.history.events.records(seq, seq)), None)
-
-
-def _may_be_observed(session: Session, name: str) -> bool:
-    """Return True unless a name is that of a turn of daypack."""
-    number = name.removeprefix("ev-")
-    if name.startswith("msg-") or not number.isdecimal() or len(number) > 17:
-        return name.startswith("msg-")
-    found = next(iter(session.history.events.records(int(number), int(number))), None)
-    return found is not None and found.type != "context.turn"
-
-
-def open_call(session: Session, call: Call) -> ObservedTurn | None:
-    """Return the recorded request of a call; None if only its reply is known."""
-    return open_observed(session.history, call.event) if call.content == "recorded" else None
-
-
-def program_name(program: str) -> str:
-    """Return the name of a program as people write it."""
-    return PROGRAMS.get(program, program)
 
 
 def headline(call: Call) -> str:
@@ -113,23 +45,6 @@ def cached(call: Call) -> str:
 def percent(part: int, whole: int | None) -> str:
     """Return a share: 96 %."""
     return f"{100 * part / whole:.0f} %" if whole else "0 %"
-
-
-def cause_words(found: CacheBreak) -> str:
-    """Return the cause of a cache break in a few words: tools changed: +count_lines."""
-    cause = found.causes[0]
-    if cause == "compaction":
-        return found.detail
-    return _CAUSES[cause] if cause in ("model", "system", "unknown") else f"{_CAUSES[cause]}: {found.detail}"
-
-
-def break_words(found: CacheBreak) -> str:
-    """Return everything that is known about a cache break."""
-    words = cause_words(found)
-    if found.causes[0] in ("model", "unknown") and found.detail:
-        words += f": {found.detail}"
-    others = [_CAUSES[name] for name in found.causes[1:]]
-    return f"{words} (also {', '.join(others)})" if others else words
 
 
 def cache_line(call: Call) -> str:

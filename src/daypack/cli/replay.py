@@ -3,12 +3,12 @@
 import argparse
 
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.observed_turns import choose
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import Progress, colour, counted, json_text, print_note, safe_line
 from daypack.cli.turn_summary import add_dialect, print_turn
 from daypack.errors import BadInput, DaypackError, Erased, SourceMissing
 from daypack.session import Session
+from daypack.session.chosen import choose
 from daypack.turn.evidence.observed.request import RequestReader
 from daypack.turn.ledger import OBSERVED, TURN
 from daypack.types.history import Event

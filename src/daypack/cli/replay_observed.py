@@ -3,15 +3,17 @@
 import argparse
 from typing import Any
 
-from daypack.cli.observed_turns import call_json, headline, next_commands, open_call, program_name, unknown_note, usage
+from daypack.cli.observed_turns import call_json, headline, next_commands, unknown_note, usage
 from daypack.cli.options import shown
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line
 from daypack.cli.turn_summary import print_document
 from daypack.errors import BadInput, SourceMissing
 from daypack.session import Session
+from daypack.session.chosen import open_call
 from daypack.turn.dialects import encode
 from daypack.turn.evidence.observed.calls import Call
 from daypack.turn.evidence.observed.request import BETAS, ObservedTurn
+from daypack.turn.evidence.words import program_name
 
 
 def print_replay(session: Session, call: Call, args: argparse.Namespace) -> int:

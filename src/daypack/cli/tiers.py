@@ -10,19 +10,12 @@ from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import counted, json_text, safe_line, shell_word, table
 from daypack.derived.tiers import Dropped, Projection
 from daypack.protocol.rule_texts import RULES
+from daypack.turn.evidence.words import DROPPED_BLOCKS
 from daypack.types.kinds import TIERS
 from daypack.types.snapshot import Block
 
 _HEAD = ("tier", "id", "type", "age", "importance", "confidence", "content")
 _SAMPLES = 5
-_REASONS = {
-    "threshold_decay": "importance below the threshold",
-    "threshold_confidence": "confidence below the threshold",
-    "expired_by_round": "expired",
-    "over_max_items": "the tier is full",
-    "redundant": "duplicate",
-    "invalid_block": "invalid block",
-}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +51,7 @@ def _describe(tiers: Projection, name: str, *, on: bool, limit: int | None) -> I
         yield ""
         yield "not shown"
         for reason, count in tiers.dropped.items():
-            yield f"  {_REASONS.get(reason, reason)}: {counted(count, 'block')}"
+            yield f"  {DROPPED_BLOCKS.get(reason, reason)}: {counted(count, 'block')}"
             some = [dropped for dropped in tiers.omitted if dropped.reason == reason]
             yield from (f"    {_dropped(dropped)}" for dropped in some[:limit])
             if limit is not None and len(some) > limit:

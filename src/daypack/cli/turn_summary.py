@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from daypack.cli.event_words import EPOCH_REASONS
 from daypack.cli.options import read_budget, report_damage, work_in_background
 from daypack.cli.terminal import json_text, print_note, safe_line, shell_word, table
 from daypack.cli.turn_inputs import add_items, check_standard_input, naming_items, read_given, read_tools
@@ -16,6 +15,7 @@ from daypack.errors import BadInput, Erased, ReplayMismatch
 from daypack.session import Session
 from daypack.turn.dialects import NAMES, encode
 from daypack.turn.evidence.diff import ranges
+from daypack.turn.evidence.words import EPOCHS
 from daypack.turn.items import CALLER
 from daypack.turn.turn import Turn
 from daypack.types.kinds import TARGETS
@@ -208,7 +208,7 @@ def _facts(turn: Turn) -> list[tuple[str, str]]:
     record, parts = turn.record, turn.parts
     start = f"from message {parts.messages[0].seq}" if parts.messages else "no messages"
     if turn.new_epoch:
-        epoch = f"new, {start}: {EPOCH_REASONS.get(turn.new_epoch, safe_line(turn.new_epoch))}"
+        epoch = f"new, {start}: {EPOCHS.get(turn.new_epoch, safe_line(turn.new_epoch))}"
     else:
         epoch = f"continues {record.epoch}, {start}"
     facts = [

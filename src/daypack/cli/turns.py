@@ -4,9 +4,8 @@ import argparse
 import time
 from collections.abc import Sequence
 
-from daypack.cli.event_words import EPOCH_REASONS
 from daypack.cli.main import EXIT_DAMAGE
-from daypack.cli.observed_turns import NONE, cause_words, next_commands, percent, program_name, short_model
+from daypack.cli.observed_turns import NONE, next_commands, percent, short_model
 from daypack.cli.options import add_place, natural, open_named, report_damage, shown
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, shell_word, table, terminal_width
 from daypack.importers.places import PLACES
@@ -14,6 +13,7 @@ from daypack.session import Session
 from daypack.text.columns import AGE_COLUMNS, age, fit
 from daypack.turn.evidence.observed.calls import Call, Compacted, newest_calls
 from daypack.turn.evidence.turn_list import ListedTurn, newest_turns
+from daypack.turn.evidence.words import EPOCHS, cause_words, program_name
 
 _Entry = ListedTurn | Call | Compacted
 _PIPE_COLUMNS = 1000  # where no terminal cuts a line
@@ -105,7 +105,7 @@ def _epoch(turn: ListedTurn) -> str:
     erased = f"; erased in part by {turn.erased}" if turn.erased else ""
     if turn.new_epoch is None:
         return f"continues {turn.epoch}{erased}"
-    return f"new: {EPOCH_REASONS.get(turn.new_epoch, turn.new_epoch)}{erased}"
+    return f"new: {EPOCHS.get(turn.new_epoch, turn.new_epoch)}{erased}"
 
 
 def _print_hints(session: str, turns: list[ListedTurn], *, earlier: bool) -> None:
