@@ -21,12 +21,15 @@ SERVE_HOME ?= $(CURDIR)/.daypack
 	@$(BIN)/python -m tools.hermes .venv/hermes
 	@$(BIN)/python -m tools.agents $(@D)
 
+.venv/browser/ready: tools/browser.py | .venv/ready
+	@$(BIN)/python -m tools.browser $(@D)
+
 serve: .venv/ready  ## the memory server on loopback, with a sample to look at; ends with Ctrl-C
 	@mkdir -p $(SERVE_HOME)/home/$$(id -u)
 	@test -e $(SERVE_HOME)/home/$$(id -u)/model || ln -s $(CURDIR)/.venv/models $(SERVE_HOME)/home/$$(id -u)/model
 	$(BIN)/daypack serve --sample --home $(SERVE_HOME)
 
-test: .venv/ready .venv/agents/ready  ## the checks and the test suite, side by side; campaigns at a tenth of their size
+test: .venv/ready .venv/agents/ready .venv/browser/ready  ## the checks and the test suite, side by side; campaigns at a tenth of their size
 	@$(MAKE) --no-print-directory check >.venv/check.log 2>&1 & check=$$!; \
 	trap "kill $$check 2>/dev/null" INT TERM; \
 	$(MAKE) --no-print-directory suite && suite=passed || suite=failed; \
@@ -40,7 +43,7 @@ check: .venv/ready  ## format, lint, import contracts, types: about a minute
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pyright
 
-suite: .venv/ready .venv/agents/ready  ## the tests without the checks
+suite: .venv/ready .venv/agents/ready .venv/browser/ready  ## the tests without the checks
 	$(BIN)/python -m pytest -n auto
 
 campaigns: .venv/ready  ## kills, faults, damaged replies and attacks at full size; counts them at the end
