@@ -3,16 +3,15 @@
 import argparse
 from itertools import islice
 
-import msgspec
-
 from daypack.cli.main import EXIT_DAMAGE
 from daypack.cli.options import add_place, open_named
 from daypack.cli.terminal import json_text, safe_line, shell_word
 from daypack.cli.turn_summary import read_turn, short
-from daypack.errors import BadInput, SourceMissing
+from daypack.errors import SourceMissing
 from daypack.session import Session
 from daypack.session.chosen import Chosen, choose
-from daypack.turn.evidence.diff import Difference, compare
+from daypack.session.comparison import compare_turns, require_one_kind
+from daypack.turn.evidence.diff import Difference
 from daypack.turn.evidence.observed.calls import find_call
 from daypack.turn.evidence.turn_list import newest_turns
 
@@ -31,21 +30,19 @@ def run(args: argparse.Namespace) -> int:
     with open_named(args) as session:
         after = choose(session, args.after)
         before = choose(session, args.before) if args.before else _last_but_one(session, after)
+        require_one_kind(before, after)
         if before.call and after.call:
             from daypack.cli.diff_observed import print_difference  # noqa: PLC0415 — not for turns of daypack
 
             return print_difference(session, before.call, after.call, args)
-        if before.call or after.call:
-            raise _of_two_kinds(before, after)
-        names = [before.event, after.event]
-        (old, old_verified), (new, new_verified) = (read_turn(session, name) for name in names)
-        found = compare(old, new)
+        (old, old_verified), (new, new_verified) = (read_turn(session, chosen.event) for chosen in (before, after))
+    compared = compare_turns(old, new)
     if args.json:
-        print(json_text({"before": names[0], "after": names[1], **msgspec.to_builtins(found)}))
+        print(json_text(compared.as_json()))
     else:
-        texts = (f"{name} ({turn.tokens:,} tokens)" for name, turn in zip(names, (old, new), strict=True))
+        texts = (f"{turn.event_id} ({turn.tokens:,} tokens)" for turn in (old, new))
         print(safe_line(" → ".join(texts)))
-        for name, text in _lines(found):
+        for name, text in _lines(compared.difference):
             print(f"{name:<9} {text}")
     return 0 if old_verified and new_verified else EXIT_DAMAGE
 
@@ -66,14 +63,6 @@ def _last_but_one(session: Session, after: Chosen) -> Chosen:
 def _only_one(session: Session, problem: str) -> SourceMissing:
     hint = f"`daypack prepare {shell_word(session.name)}` records the next one"
     return SourceMissing(problem, operation="diff", place=session.history.layout.folder, hint=hint)
-
-
-def _of_two_kinds(before: Chosen, after: Chosen) -> BadInput:
-    own, other = (before, after) if after.call else (after, before)
-    problem = f"{own.event} was prepared by daypack, {other.event} is a call of another program"
-    return BadInput(
-        problem, operation="diff", place="events", hint="compare two turns of one kind; see `daypack turns`"
-    )
 
 
 def _lines(found: Difference) -> list[tuple[str, str]]:

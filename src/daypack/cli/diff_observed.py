@@ -3,18 +3,15 @@
 import argparse
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
-from daypack.cli.observed_turns import cache_line, call_json, next_commands, unknown_note, usage
+from daypack.cli.observed_turns import cache_line, next_commands, unknown_note, usage
 from daypack.cli.options import shown
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, terminal_width
 from daypack.session import Session
-from daypack.session.chosen import open_call
+from daypack.session.comparison import compare_calls
 from daypack.text.columns import fit
 from daypack.turn.evidence.diff import ranges
 from daypack.turn.evidence.observed.calls import Call
-from daypack.turn.evidence.observed.diff import MessageChange, ObservedDifference, compare_observed
-from daypack.turn.evidence.observed.links import Links
+from daypack.turn.evidence.observed.diff import MessageChange, ObservedDifference
 from daypack.types.history import Message
 
 _PIPE_COLUMNS = 120
@@ -25,24 +22,19 @@ _ORIGIN = 24  # columns
 
 def print_difference(session: Session, before: Call, after: Call, args: argparse.Namespace) -> int:
     """Print what changed from one call to the next; where only replies are known, the messages between them."""
-    old, new = open_call(session, before), open_call(session, after)
-    found = shown(session, compare_observed(old, new, Links(session.history))) if old and new else None
-    between = [] if found else _between(session, before, after)
-    calls = {"before": call_json(before), "after": call_json(after)}
+    compared = compare_calls(session, before, after)
     if args.json:
-        facts = msgspec.to_builtins(found) if found else None
-        added = [{"message": f"messages:{message.seq}", "role": message.role} for message in between]
-        print(json_text({**calls, "difference": facts, "messages_between": added if not found else None}))
+        print(json_text(compared.as_json()))
         return 0
     width = terminal_width(_PIPE_COLUMNS)
     print(safe_line(f"{before.event} → {after.event}"))
     for name, text in _facts(before, after):
         print(fit(f"{name:<10} {text}", width))
-    if found:
-        for line in _lines(found, width):
+    if compared.difference:
+        for line in _lines(compared.difference, width):
             print(line)
     else:
-        for line in _between_lines(session, between, width):
+        for line in _between_lines(session, compared.between, width):
             print(line)
         print_note(unknown_note(after if after.content == "unknown" else before))
     if after.content != "unknown":
@@ -120,19 +112,6 @@ def _value(value: object) -> str:
 
 
 # Calls of which only the replies are known
-
-
-def _between(session: Session, before: Call, after: Call) -> list[Message]:
-    """Return the messages of history from the reply to one call up to the reply to another, which is left out."""
-    first, last = (_number(call.reply) for call in (before, after))
-    if not first or not last:
-        return [message for message in session.messages() if before.at < message.ts <= after.at]
-    return list(session.messages(first, last - 1)) if first < last else []
-
-
-def _number(reply: str | None) -> int:
-    number = (reply or "").removeprefix("msg-")
-    return int(number) if number.isdecimal() else 0
 
 
 def _between_lines(session: Session, messages: Sequence[Message], width: int) -> Iterator[str]:

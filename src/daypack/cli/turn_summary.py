@@ -11,8 +11,9 @@ from daypack.cli.options import read_budget, report_damage, work_in_background
 from daypack.cli.terminal import json_text, print_note, safe_line, shell_word, table
 from daypack.cli.turn_inputs import add_items, check_standard_input, naming_items, read_given, read_tools
 from daypack.cli.window_bar import draw, terminal_look, window_of
-from daypack.errors import BadInput, Erased, ReplayMismatch
+from daypack.errors import BadInput, Erased
 from daypack.session import Session
+from daypack.session.chosen import open_turn
 from daypack.turn.dialects import NAMES, encode
 from daypack.turn.evidence.diff import ranges
 from daypack.turn.evidence.words import EPOCHS
@@ -98,11 +99,10 @@ def event_named(session: Session, name: str | None) -> str:
 
 def read_turn(session: Session, event: str) -> tuple[Turn, bool]:
     """Return a recorded turn, and False if its bytes differ; print a note if they do, or if a part was erased."""
-    try:
-        return session.replay(event), True
-    except (ReplayMismatch, Erased) as error:
-        print_note(f"not verified: {safe_line(error.problem)}")
-        return session.turns.replay(event, verify_digests=False), isinstance(error, Erased)
+    turn, problem = open_turn(session, event)
+    if problem:
+        print_note(f"not verified: {safe_line(problem.problem)}")
+    return turn, problem is None or isinstance(problem, Erased)
 
 
 def print_turn(turn: Turn, args: argparse.Namespace, **more: object) -> None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from daypack.errors import SourceMissing
+from daypack.errors import Erased, ReplayMismatch, SourceMissing
 from daypack.turn.evidence.observed.calls import Call, find_call
 from daypack.turn.evidence.observed.request import ObservedTurn, open_observed
 from daypack.turn.ledger import TURN
@@ -10,6 +10,7 @@ from daypack.types.history import Event
 
 if TYPE_CHECKING:
     from daypack.session.session import Session
+    from daypack.turn.turn import Turn
 
 LATEST = "latest"
 
@@ -31,6 +32,21 @@ def choose(session: "Session", name: str | None) -> Chosen:
     if call and (prepared is None or call.at > prepared.ts):
         return Chosen(call.event, call)
     return Chosen(session.turns.newest(), None)
+
+
+class OpenedTurn(NamedTuple):
+    """A recorded turn, and why it could not be verified; None if every byte is the same."""
+
+    turn: "Turn"
+    problem: ReplayMismatch | Erased | None = None
+
+
+def open_turn(session: "Session", event: str) -> OpenedTurn:
+    """Return a turn that daypack prepared, also if its bytes differ by now or a part was erased."""
+    try:
+        return OpenedTurn(session.turns.replay(event))
+    except (ReplayMismatch, Erased) as error:
+        return OpenedTurn(session.turns.replay(event, verify_digests=False), error)
 
 
 def open_call(session: "Session", call: Call) -> ObservedTurn | None:

@@ -61,16 +61,16 @@ def explain(turn: TurnView, item: str | None = None) -> str:
         (row.state, row.part, f"{row.tokens:,}" if row.tokens is not None else "", row.item, row.why)
         for row in explain_all(turn)
     ]
-    return "\n".join([_headline(turn), summarise(turn), *_aligned(rows)])
+    return "\n".join([headline(turn), summarise(turn), *_aligned(rows)])
 
 
 def explain_item(turn: TurnView, item: str) -> Explanation:
     """Explain one item, given by its id, the start of its id, its source, or a message as messages:12, msg-12 or 12."""
     if item == TOOLS and turn.record.tools:
-        return _tools(turn.record.tools)
+        return explain_tools(turn.record.tools)
     for inserted in turn.inserted:
         if item in (inserted.id, inserted.id.removesuffix(CHANGED)) or (item == inserted.source != _LOG):
-            return _included(turn, inserted)
+            return explain_included(turn, inserted)
     if item == _LOG and turn.parts.messages:
         return Explanation("included", _LOG, _count_messages(len(turn.parts.messages)), _tail_tokens(turn), "tail")
     seq = _message_number(item)
@@ -99,8 +99,8 @@ def explain_item(turn: TurnView, item: str) -> Explanation:
 def explain_all(turn: TurnView) -> Iterator[Explanation]:
     """Explain everything a turn contains, in its order, then what was omitted and what is missing."""
     if turn.record.tools:
-        yield _tools(turn.record.tools)
-    yield from (_included(turn, item) for item in turn.parts.epoch.prefix)
+        yield explain_tools(turn.record.tools)
+    yield from (explain_included(turn, item) for item in turn.parts.epoch.prefix)
     tail = turn.tail_items()
     for number, item in enumerate(tail):
         is_head = len(tail) > 1 and number == 0
@@ -109,7 +109,7 @@ def explain_all(turn: TurnView) -> Iterator[Explanation]:
         seqs = [message.seq for message in turn.parts.messages]
         seqs = seqs[:1] if is_head else seqs[len(tail) - 1 :]
         yield Explanation("included", message_range(seqs[0], seqs[-1]), why, item.tokens, "tail")
-    yield from (_included(turn, item) for item in (*added_items(turn.parts.additions), *turn.parts.volatile))
+    yield from (explain_included(turn, item) for item in (*added_items(turn.parts.additions), *turn.parts.volatile))
     yield from (_omitted(turn, omission) for omission in turn.omitted)
     yield from (_missing(missing) for missing in turn.missing)
 
@@ -141,22 +141,28 @@ def _message_number(item: str) -> int | None:
 
 
 def _explain_message(turn: TurnView, seq: int) -> Explanation | None:
-    start = turn.parts.epoch.start
     if any(message.seq == seq for message in turn.parts.messages):
-        why = f"the tail starts at message {start}"
-        if seq < start:
-            why = f"the user message that the tail continues from message {start}"
-        parts = [omission for omission in turn.omitted if omission.item.startswith(f"messages:{seq}/")]
-        without = [f"{omission.item.partition('/')[2]} ({omission.note})" for omission in parts]
-        why += f"; shown without {', '.join(without)}" if without else ""
-        return Explanation("included", f"messages:{seq}", why, part="tail")
+        return explain_in_tail(turn, seq)
     for item in turn.inserted:
         if item.id == f"excerpt:{seq}":
-            return _included(turn, item)
+            return explain_included(turn, item)
     return None
 
 
-def _included(turn: TurnView, item: Item) -> Explanation:
+def explain_in_tail(turn: TurnView, seq: int) -> Explanation:
+    """Explain a message that the tail of a turn contains."""
+    start = turn.parts.epoch.start
+    why = f"the tail starts at message {start}"
+    if seq < start:
+        why = f"the user message that the tail continues from message {start}"
+    parts = [omission for omission in turn.omitted if omission.item.startswith(f"messages:{seq}/")]
+    without = [f"{omission.item.partition('/')[2]} ({omission.note})" for omission in parts]
+    why += f"; shown without {', '.join(without)}" if without else ""
+    return Explanation("included", f"messages:{seq}", why, part="tail")
+
+
+def explain_included(turn: TurnView, item: Item) -> Explanation:
+    """Explain an item that a turn contains beside its messages."""
     why = f"priority {item.priority:g}"
     if item.score is not None:
         why = f"score {item.score:g}"
@@ -169,26 +175,33 @@ def _included(turn: TurnView, item: Item) -> Explanation:
     return Explanation("included", item.id, f"{why}, authority {item.authority}{redacted}", item.tokens, part)
 
 
-def _tools(tools: ToolsRecord) -> Explanation:
+def explain_tools(tools: ToolsRecord) -> Explanation:
+    """Explain the definitions of tools."""
     count = "1 definition" if tools.count == 1 else f"{tools.count:,} definitions"
     return Explanation("included", TOOLS, f"{count}, which providers put first", tools.tokens, "prefix")
 
 
 def _omitted(turn: TurnView, omission: Omission) -> Explanation:
-    meaning = MEANINGS.get(omission.reason, "")  # a newer version may have recorded another reason
-    if omission.shortage:
-        meaning = ""  # the numbers say it
-    elif omission.reason == "budget_limit" and omission.item.startswith("messages:"):
-        meaning = f"before the tail, which starts at message {turn.parts.epoch.start:,}"
+    meaning = "" if omission.shortage else meaning_of(turn, omission)  # the numbers say it
     details = "; ".join(text for text in (meaning, omission.details) if text)
     return Explanation("omitted", omission.item, omission.explain(details), omission.tokens)
+
+
+def meaning_of(turn: TurnView, omission: Omission) -> str:
+    """Return the reason of an omission in words: the numbers if it did not fit; empty if its note says it."""
+    if omission.shortage:
+        return str(omission.shortage)
+    if omission.reason == "budget_limit" and omission.item.startswith("messages:"):
+        return f"before the tail, which starts at message {turn.parts.epoch.start:,}"
+    return MEANINGS.get(omission.reason, "")  # a newer version may have recorded another reason
 
 
 def _missing(missing: Missing) -> Explanation:
     return Explanation("missing", missing.id, f"severity {missing.severity}: {missing.question}")
 
 
-def _headline(turn: TurnView) -> str:
+def headline(turn: TurnView) -> str:
+    """Return one line about a turn: its size, its epoch and what a prompt cache is expected to hold."""
     limit = f"of {turn.budget_tokens:,} tokens" if turn.budget_tokens else "tokens, no limit,"
     epoch = f"new epoch ({turn.new_epoch})" if turn.new_epoch else f"continues epoch {turn.record.epoch}"
     cached = f"expected cache hit: {turn.expected_cached_tokens:,} tokens"

@@ -31,7 +31,11 @@ class ObservedExplanation(Struct, frozen=True, kw_only=True):
 
 def explain_observed(history: History, call: Call, turn: ObservedTurn) -> ObservedExplanation:
     """Explain everything that a call contained."""
-    parts = parts_of(turn, Links(history))
+    return explain_parts(call, turn, parts_of(turn, Links(history)))
+
+
+def explain_parts(call: Call, turn: ObservedTurn, parts: Sequence[SentPart]) -> ObservedExplanation:
+    """Explain a call whose parts are known already."""
     unknown = any(part.tokens is None for part in parts)
     return ObservedExplanation(
         call=call,

@@ -1,13 +1,13 @@
 """What an observed turn consists of: every part with its source, its tokens and the message of history it is from."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from msgspec import Struct
 
 from daypack.text.tokens import Counter, count_message, counter_for
-from daypack.turn.evidence.observed.links import Links, Source
+from daypack.turn.evidence.observed.links import Links, Piece, Source
 from daypack.turn.evidence.observed.request import ObservedTurn, RebuiltMessage, SentBlock
 from daypack.types.history import Message, Other
 
@@ -26,6 +26,13 @@ class SentPart(Struct, frozen=True, kw_only=True, omit_defaults=True):
     preview: str = ""
 
 
+class PartText(NamedTuple):
+    """A part of a request with its whole text; empty where the part has none, or it is unknown."""
+
+    part: SentPart
+    text: str = ""
+
+
 class SourceTotal(Struct, frozen=True, kw_only=True):
     """The parts of one source together."""
 
@@ -38,8 +45,15 @@ class SourceTotal(Struct, frozen=True, kw_only=True):
 
 def parts_of(turn: ObservedTurn, links: Links) -> list[SentPart]:
     """Return the parts of a request, in the order in which a provider reads them: tools, system prompt, messages."""
+    return [found.part for found in texts_of(turn, links)]
+
+
+def texts_of(turn: ObservedTurn, links: Links) -> list[PartText]:
+    """Return the parts of a request with their texts, in the same order."""
     counter = counter_for(turn.record.model)
-    return [*_shape(turn, counter), *_messages(turn, links, counter)]
+    positions = range(1, len(turn.messages) + 1)
+    said = (found for position in positions for found in message_texts(turn, position, links, counter))
+    return [*_shape(turn, counter), *said]
 
 
 def total_by_source(parts: Iterable[SentPart]) -> list[SourceTotal]:
@@ -59,39 +73,38 @@ def total_by_source(parts: Iterable[SentPart]) -> list[SourceTotal]:
     ]
 
 
-def _shape(turn: ObservedTurn, counter: Counter) -> Iterator[SentPart]:
+def _shape(turn: ObservedTurn, counter: Counter) -> Iterator[PartText]:
     if turn.shape is None:
-        yield SentPart(source="tools", tokens=None)
-        yield SentPart(source="system", tokens=None)
+        yield PartText(SentPart(source="tools", tokens=None))
+        yield PartText(SentPart(source="system", tokens=None))
         return
     for tool in turn.shape.tools:
-        name = str(tool.get("name") or tool.get("type") or "")
-        yield SentPart(source="tools", tokens=_count_json(counter, tool), name=name)
+        name, text = str(tool.get("name") or tool.get("type") or ""), msgspec.json.encode(tool).decode()
+        yield PartText(SentPart(source="tools", tokens=counter.count(text), name=name), text)
     for block in turn.shape.system:
         text = str(block.get("text", ""))
-        yield SentPart(source="system", tokens=counter.count(text), role="system", preview=_preview(text))
+        part = SentPart(source="system", tokens=counter.count(text), role="system", preview=_preview(text))
+        yield PartText(part, text)
 
 
-def _messages(turn: ObservedTurn, links: Links, counter: Counter) -> Iterator[SentPart]:
-    for position in range(1, len(turn.messages) + 1):
-        yield from message_parts(turn, position, links, counter)
-
-
-def message_parts(
-    turn: ObservedTurn, position: int, links: Links, counter: Counter | None = None
-) -> Iterator[SentPart]:
+def message_parts(turn: ObservedTurn, position: int, links: Links) -> Iterator[SentPart]:
     """Yield the parts of one message of a request, from 1."""
+    return (found.part for found in message_texts(turn, position, links, counter_for(turn.record.model)))
+
+
+def message_texts(turn: ObservedTurn, position: int, links: Links, counter: Counter) -> Iterator[PartText]:
+    """Yield the parts of one message of a request, from 1, with their texts."""
     message = turn.messages[position - 1]
     if not message.known:
-        yield SentPart(source="unknown", tokens=None, message=position)
+        yield PartText(SentPart(source="unknown", tokens=None, message=position))
     for sent in message.blocks:
-        for part in _block(turn, message, sent, links, counter or counter_for(turn.record.model)):
-            yield msgspec.structs.replace(part, message=position, role=message.role)
+        for part, text in _block(turn, message, sent, links, counter):
+            yield PartText(msgspec.structs.replace(part, message=position, role=message.role), text)
 
 
 def _block(
     turn: ObservedTurn, message: RebuiltMessage, sent: SentBlock, links: Links, counter: Counter
-) -> Iterator[SentPart]:
+) -> Iterator[PartText]:
     block, kind = sent.block, sent.block.get("type")
     if kind == "text" and isinstance(text := block.get("text"), str):
         yield from _text(message, text, sent.seq, links, counter)
@@ -112,28 +125,31 @@ def _block(
     elif kind in ("tool_addition", "tool_removal"):
         tool = block.get("tool")
         source, name = "tools", str(cast(dict[str, Any], tool).get("name") if isinstance(tool, dict) else kind)
-    yield SentPart(
+    part = SentPart(
         source=source,
         tokens=_count_block(counter, block, text, turn.record.model),
         name=name,
         ref=f"messages:{seq}" if seq else "",
         preview=_preview(text),
     )
+    yield PartText(part, text)
 
 
-def _text(message: RebuiltMessage, text: str, seq: int | None, links: Links, counter: Counter) -> Iterator[SentPart]:
+def _text(message: RebuiltMessage, text: str, seq: int | None, links: Links, counter: Counter) -> Iterator[PartText]:
     if seq is not None:
         source: Source = "summary" if links.is_summary(seq) else "assistant" if message.role == "assistant" else "user"
-        yield SentPart(source=source, tokens=counter.count(text), ref=f"messages:{seq}", preview=_preview(text))
-        return
-    for piece in links.split(message.role, text):
-        yield SentPart(
+        pieces = [Piece(text, source, seq=seq)]
+    else:
+        pieces = links.split(message.role, text)
+    for piece in pieces:
+        part = SentPart(
             source=piece.source,
             tokens=counter.count(piece.text),
             name=piece.name,
             ref=f"messages:{piece.seq}" if piece.seq else "",
             preview=_preview(piece.text),
         )
+        yield PartText(part, piece.text)
 
 
 def _count_block(counter: Counter, block: dict[str, Any], text: str, model: str) -> int:
@@ -151,10 +167,6 @@ def _count_block(counter: Counter, block: dict[str, Any], text: str, model: str)
 
 def _count_other(counter: Counter, part: dict[str, Any], model: str) -> int:
     return count_message(counter, Message(role="user", content=(Other(part),)), model)
-
-
-def _count_json(counter: Counter, value: object) -> int:
-    return counter.count(msgspec.json.encode(value).decode())
 
 
 def _result_text(block: dict[str, Any]) -> str:
