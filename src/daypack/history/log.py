@@ -1,6 +1,6 @@
 """One append-only log: a reader without locks and a writer under the session's lock, over the same file."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic
 
 from daypack.files.commit import Answer, Group, Handle, Task
@@ -80,6 +80,10 @@ class Log(Generic[Record]):
     def records(self, start: int = 1, stop: int | None = None) -> Records[Record]:
         """Return the records numbered `start` to `stop`, both included."""
         return Records(self.reader, start, stop)
+
+    def holding(self, words: Sequence[bytes], start: int = 1, stop: int | None = None) -> Iterable[Record]:
+        """Return the records of a range whose lines contain one of some words; next to damage, also others."""
+        return Records(self.reader, start, stop, words)
 
     def forget(self) -> None:
         """In a forked child: drop the files of the parent."""

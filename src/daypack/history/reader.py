@@ -27,6 +27,7 @@ Record = TypeVar("Record", Message, Event)
 Answer = TypeVar("Answer")
 PREFIX: dict[type, str] = {Message: "msg", Event: "ev"}
 _BATCH = 1000
+_SEARCHED = 4000  # lines that are searched at once
 _SLOTS = 1 << 16  # that are summed at once
 _TOKENS, _FLAGS = 3, 6  # of the seven words of a slot
 _MOST_WARNINGS = 10
@@ -147,6 +148,13 @@ class Reader(Generic[Record]):
     def read(self, start: int, stop: int) -> list[Record]:
         """Return the records of a range of positions."""
         return self._look(lambda: self._decode(max(0, start), min(stop, self._cover())))
+
+    def holding(self, start: int, stop: int, words: Sequence[bytes]) -> list[Record]:
+        """Return the records of a range whose lines contain one of some words; next to damage, also others.
+
+        Lines without them are checked as bytes and not decoded, which costs a tenth.
+        """
+        return self._look(lambda: self._holding(max(0, start), min(stop, self._cover()), words))
 
     def pick(self, seqs: Sequence[int]) -> list[Record]:
         """Return the records with these numbers, in this order, without lost ones."""
@@ -293,17 +301,31 @@ class Reader(Generic[Record]):
         if stop <= start:
             return []
         before = self._offsets.read(start - 1, start)[0] if start else START
+        if data := self._intact(before, start, stop):
+            try:
+                return (decoder or self._decoder).decode_lines(data)
+            except UNREADABLE:
+                pass  # sealed, but of another type: decoding line by line reports which and why
+        return self._decode_each(before, start, stop)
+
+    def _holding(self, start: int, stop: int, words: Sequence[bytes]) -> list[Record]:
+        before = self._offsets.read(start - 1, start)[0] if 0 < start < stop else START
+        data = self._intact(before, start, stop) if start < stop else b""
+        if not data:
+            return self._decode(start, stop)
+        try:
+            return self._decoder.decode_lines(b"".join(_lines_with(data, words)))
+        except UNREADABLE:
+            return self._decode(start, stop)
+
+    def _intact(self, before: Slot, start: int, stop: int) -> bytes:
+        """Return the bytes of a range of lines after `before`; none if a line needs a check of its own."""
         packed = self._offsets.raw(start, stop)
         last = Slot._make(SLOT.unpack_from(packed, len(packed) - SLOT.size))
-        if before.end < last.end <= self._size:
-            data = jsonl.read_at(self._fd, before.end, last.end - before.end)
-            special = packed[SLOT.size - 4 :: SLOT.size].translate(None, PLAIN)
-            if not special and crc32(data, before.crc) == last.crc:
-                try:
-                    return (decoder or self._decoder).decode_lines(data)
-                except UNREADABLE:
-                    pass  # sealed, but of another type: decoding line by line reports which and why
-        return self._decode_each(before, start, stop)
+        if not before.end < last.end <= self._size or packed[SLOT.size - 4 :: SLOT.size].translate(None, PLAIN):
+            return b""
+        data = jsonl.read_at(self._fd, before.end, last.end - before.end)
+        return data if crc32(data, before.crc) == last.crc else b""
 
     def _decode_each(self, before: Slot, start: int, stop: int) -> list[Record]:
         """Decode line by line, because a line is damaged or hand-written, or the slots do not match."""
@@ -345,11 +367,23 @@ class Reader(Generic[Record]):
         return record
 
 
+def _lines_with(data: bytes, words: Sequence[bytes]) -> list[bytes]:
+    """Return the lines that contain one of some words, in their order."""
+    starts: set[int] = set()
+    for word in words:
+        at = data.find(word)
+        while at >= 0:
+            starts.add(data.rfind(b"\n", 0, at) + 1)
+            at = data.find(word, data.index(b"\n", at))
+    return [data[start : data.index(b"\n", start) + 1] for start in sorted(starts)]
+
+
 class Records(Generic[Record]):
     """A range of a log by sequence number, read during iteration."""
 
-    def __init__(self, reader: Reader[Record], start: int, stop: int | None) -> None:
+    def __init__(self, reader: Reader[Record], start: int, stop: int | None, words: Sequence[bytes] = ()) -> None:
         self._reader = reader
+        self._words = words  # iteration yields only records whose lines contain one of them
         self._first = start
         self._last = reader.newest().seq if stop is None else stop  # lines appended later are not in the range
         self._generation = -1
@@ -367,9 +401,11 @@ class Records(Generic[Record]):
     def __iter__(self) -> Iterator[Record]:
         last = self._first - 1
         at, stop = self._places()
+        step = _SEARCHED if self._words else _BATCH
         while at < stop:
             generation = self._generation
-            batch = self._reader.read(at, min(at + _BATCH, stop))
+            end = min(at + step, stop)
+            batch = self._reader.holding(at, end, self._words) if self._words else self._reader.read(at, end)
             if generation != self._reader.generation:
                 stop = self._places()[1]
                 at = self._reader.position(last + 1)  # continue after the last yielded record
@@ -377,7 +413,7 @@ class Records(Generic[Record]):
             for record in batch:
                 last = max(last, record.seq)
                 yield record
-            at += _BATCH
+            at += step
 
     def __len__(self) -> int:
         count, generation = self._reader.count_records(*self._places()), self._generation
