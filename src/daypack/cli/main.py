@@ -35,7 +35,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Memory across sessions": {
         "memory": "Create, fill, search, bind and erase memories",
         "mcp": "Serve the memory tools to an agent over stdio, or install them",
-        "serve": "Serve the memory tools over HTTP: MCP and a JSON API",
+        "serve": "Serve the memory tools over HTTP: MCP, a JSON API and the page",
         "token": "Create, list and revoke tokens of the HTTP server",
         "user": "List and show users, set their names and quotas",
         "audit": "Report duplicates, contradictions, secrets and other rot in a memory store",
@@ -56,12 +56,13 @@ GROUPS: dict[str, dict[str, str]] = {
         "check-reply": "Check a reply against the rules of the hybrid protocol",
     },
     "Inspect and prove": {
+        "view": "Open a page that shows every call of a session: what the model saw, what was left out and why",
         "status": "Show window, cache, memory and last compaction of this project's newest session",
         "turns": "List the recorded turns with their ids, tokens and cache hits",
         "explain": "Explain why an item is in a turn or was omitted",
         "diff": "Compare two recorded turns",
         "replay": "Recreate a recorded turn and verify its bytes",
-        "export": "Export a turn, task, session, tool call, review or handoff",
+        "export": "Export a turn, task, session, tool call, review or handoff; --html writes the page as one file",
         "import-envelope": "Verify an exported envelope and add it to a session",
         "conform": "Check envelopes of any runtime against the rules of the model",
     },

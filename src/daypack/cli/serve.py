@@ -1,22 +1,25 @@
 """Serve the memory tools over HTTP: MCP at /mcp, a JSON API at /api, described at /openapi.json, /health and /metrics.
 
 Clients on this machine need no token. With --host or --allow-host every user needs one: `daypack token new USER`.
+The page of `daypack view` is at /; it always needs a token, for instance the one in the printed address.
 """
 
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from daypack.cli.log_options import add_log_options
 from daypack.cli.mcp import MEMORY_HELP
 from daypack.cli.options import add_place, open_named
+from daypack.cli.server_options import address_of, check_packages, page_address, port
 from daypack.cli.terminal import json_text, safe_line
-from daypack.errors import AccessDenied, ExtraMissing
+from daypack.errors import AccessDenied
 
 if TYPE_CHECKING:
     from daypack.memory.tools import Memories
     from daypack.serve.http.address import Policy
+    from daypack.serve.page.access import PageAccess
     from daypack.serve.sample import Sample
     from daypack.serve.toolset import Toolset
 
@@ -28,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_place(parser, session=None)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=_port, default=PORT, help="port; 0 picks a free one (default: %(default)s)")
+    parser.add_argument("--port", type=port, default=PORT, help="port; 0 picks a free one (default: %(default)s)")
     parser.add_argument("--user", default="local", help="user of requests without a token (default: %(default)s)")
     parser.add_argument("--memory", metavar="ID", help=f"of --user only: {MEMORY_HELP}")
     session = "also serve recall and search_history of this session, to --user only"
@@ -54,7 +57,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM."""
-    _check_packages()
+    check_packages(_PACKAGES, "serve")
     from daypack.memory.tools import open_memory  # noqa: PLC0415 — after the check, and not for --help
     from daypack.serve.http.address import choose_policy  # noqa: PLC0415
 
@@ -73,30 +76,51 @@ def run(args: argparse.Namespace) -> int:
 def _serve(args: argparse.Namespace, memories: "Memories", policy: "Policy") -> int:
     from daypack.history.layout import find_home  # noqa: PLC0415
     from daypack.serve.http.address import listen  # noqa: PLC0415
-    from daypack.serve.sample import make_sample  # noqa: PLC0415
     from daypack.serve.toolset import Toolset  # noqa: PLC0415
 
     without = () if memories.backend.limits.create_memory else ("create_memory",)
     toolset, owner_tools = Toolset(without=without), _owner_tools(args, without, memories.default_memory)
     listening = listen(args.host, args.port)
-    sample = make_sample(memories, home=args.home, uid=args.uid, agent=args.agent) if args.sample else None
-    from daypack.serve.http import server as http  # noqa: PLC0415 — takes more than a second
+    sample = _make_sample(args, memories) if args.sample else None
+    from daypack.serve.http import running  # noqa: PLC0415
+    from daypack.serve.http.application import Place  # noqa: PLC0415
     from daypack.serve.http.limits import ServerLimits, Shares  # noqa: PLC0415
+    from daypack.serve.http.server import make_app  # noqa: PLC0415 — takes about a second
     from daypack.serve.http.tenants import Tenants  # noqa: PLC0415
     from daypack.serve.observe.log import log  # noqa: PLC0415
+    from daypack.serve.page.access import PageAccess  # noqa: PLC0415
+    from daypack.serve.page.app import make_page  # noqa: PLC0415
+    from daypack.serve.page.views.opened import OpenedHome  # noqa: PLC0415
 
     prompts = os.path.join(find_home(args.home, args.uid).folder, "prompts")
     tenants = Tenants(memories, toolset, prompts, owner_tools)
+    home, access = OpenedHome(args.home, args.uid, memories), PageAccess(tenants.owner)
     log.configure(args.log_level, args.log_format)
     try:
-        connections = http.allow_connections(args.connections)
+        connections = running.allow_connections(args.connections)
         shares = Shares(ServerLimits(connections=connections, rate=args.rate, bad_tokens=args.bad_tokens))
-        app = http.make_app(tenants, policy, shares, slow_ms=args.slow_ms)
-        _print_address(args, listening.getsockname(), policy, sample)
-        http.run(app, listening, shares)
+        place = Place(tenants, policy, shares, args.slow_ms)
+        app = make_app(place, make_page(place, home, access))
+        _print_address(args, listening.getsockname(), _Started(policy, access, sample))
+        running.run(app, listening, shares)
     finally:
+        home.close()
         tenants.close()
     return 0
+
+
+def _make_sample(args: argparse.Namespace, memories: "Memories") -> "Sample":
+    from daypack.serve.sample import make_sample  # noqa: PLC0415 — only with --sample
+
+    return make_sample(memories, home=args.home, uid=args.uid, agent=args.agent)
+
+
+class _Started(NamedTuple):
+    """What the printed text is about."""
+
+    policy: "Policy"
+    access: "PageAccess"
+    sample: "Sample | None"
 
 
 def _owner_tools(args: argparse.Namespace, without: tuple[str, ...], default_memory: str) -> "Toolset | None":
@@ -109,22 +133,30 @@ def _owner_tools(args: argparse.Namespace, without: tuple[str, ...], default_mem
     return Toolset(without=without, open_session=(lambda: session) if session else None, default_memory=default_memory)
 
 
-def _print_address(args: argparse.Namespace, bound: tuple[str, int], policy: "Policy", sample: "Sample | None") -> None:
+def _print_address(args: argparse.Namespace, bound: tuple[str, int], started: _Started) -> None:
     """Print the address of the server and what to paste into each client."""
     from shlex import quote  # noqa: PLC0415
 
+    from daypack.llm.addresses import is_loopback  # noqa: PLC0415
     from daypack.serve.install.client_config import list_snippets  # noqa: PLC0415
 
+    policy, access, sample = started
     host, port = bound[:2]
+    is_local = is_loopback(host)
     if policy.any_address:
         host = args.allow_host[0] if args.allow_host else "127.0.0.1"
-    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    address = address_of(host, port)
+    # Beyond this machine the address may pass through logs of others, and everyone there has a token anyway.
+    page = page_address(address, access) if is_local else f"{address}/"
     if args.json:
-        facts = {"url": address, "mcp": f"{address}/mcp", "port": port, "token_required": policy.token_required}
+        facts = {"url": address, "page": page, "mcp": f"{address}/mcp", "port": port}
+        facts |= {"token_required": policy.token_required}
         print(json_text(facts | ({"sample": sample._asdict()} if sample else {})), flush=True)
         return
     users = "all users with a token" if policy.token_required else f"user {safe_line(args.user)}"
     lines = [f"daypack serves the memories of {users} at {address} (stop with Ctrl-C)", ""]
+    once = "; this address works once" if is_local else "; it asks for a token"
+    lines += [f"  {page}", f"  {'':>{len(address)}}{'':<14} the page: sessions, calls and memories in a browser{once}"]
     lines += [f"  {address}{path:<14} {purpose}" for path, purpose in _ENDPOINTS.items()]
     for snippet in list_snippets(f"{address}/mcp", token_required=policy.token_required):
         lines += ["", f"{snippet.client}: {snippet.instruction}", ""]
@@ -165,20 +197,6 @@ _ENDPOINTS = {
     "/health/ready": "whether it can serve; /health/live: whether it runs",
     "/metrics": "metrics for Prometheus",
 }
-
-
-def _check_packages() -> None:
-    from importlib.util import find_spec  # noqa: PLC0415
-
-    if missing := [name for name in _PACKAGES if find_spec(name) is None]:
-        problem = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed"
-        raise ExtraMissing(problem, operation="serve", hint="pip install 'daypack[serve]'")
-
-
-def _port(text: str) -> int:
-    if text.isascii() and text.isdigit() and int(text) <= 65535:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, got {text!r}")
 
 
 def _count(text: str) -> int:

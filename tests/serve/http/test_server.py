@@ -18,7 +18,7 @@ from tenants_server import Connection
 from daypack.memory.positions import Position
 from daypack.memory.tools import open_memory
 from daypack.serve.http.address import listen
-from daypack.serve.http.server import allow_connections
+from daypack.serve.http.running import allow_connections
 
 
 def test_it_does_not_let_others_in_without_a_token(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from daypack.errors import AccessDenied, BadInput, RateLimited, TooLong
 from daypack.serve.http.address import Origin, Policy, parse_host, parse_origin
 from daypack.serve.http.bodies import Message, Receive, collect, drain, read_json
 from daypack.serve.http.limits import Shares, caller_address
+from daypack.serve.http.page_requests import ASSETS, ENTER, ENTER_HINT, HEADERS, LIVE, Visitors, is_foreign, is_page
 from daypack.serve.http.turns import Call, Caller, CallerGone
 from daypack.serve.observe.request_facts import current
 from daypack.serve.problems import Problem, describe
@@ -19,7 +20,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN_PATHS = ("/", "/health", "/health/live", "/health/ready", "/openapi.json")
 MCP_PATH = "/mcp"
 _MAX_HEADER_BYTES = 32 << 10
-_SECURITY_HEADERS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+_NO_CACHE, _NO_SNIFFING = (b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")
 _AUTHORIZATION_HINT = "send the header Authorization: Bearer TOKEN; create a token with `daypack token new USER`"
 
 
@@ -34,18 +35,27 @@ class CheckToken(Protocol):
 class Gate:
     """ASGI middleware that passes a request on, with its caller and parsed JSON in the scope, or rejects it."""
 
-    def __init__(self, app: App, policy: Policy, check_token: CheckToken, shares: Shares | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        policy: Policy,
+        check_token: CheckToken,
+        shares: Shares | None = None,
+        visitors: Visitors | None = None,
+    ) -> None:
+        """`visitors` knows the cookies of the page; None: there is no page."""
         self._app = app
         self._policy = policy
         self._check_token = check_token
         self._shares = shares or Shares()
+        self._visitors = visitors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        send = _with_security_headers(send)
+        send = self._with_security_headers(scope["path"], send)
         headers = _Headers(scope)
         try:
             replay_body = await self._admit(scope, headers, receive)
@@ -65,23 +75,26 @@ class Gate:
             with suppress(CallerGone):
                 await self._app(scope, receive, send)
         finally:
-            if call is not None:
+            if call is not None and scope["path"] != LIVE:
                 self._shares.end_call(call.caller.user)
 
     async def _admit(self, scope: Scope, headers: "_Headers", receive: Receive) -> Receive:
         if headers.size > _MAX_HEADER_BYTES:
             raise _Rejected(Problem(431, "TooLong", "the headers are too long"))
         self._check_host_and_origin(scope, headers)
-        is_open = scope["path"] in OPEN_PATHS
+        path = scope["path"]
+        is_open = path in OPEN_PATHS or path.startswith(ASSETS)
         if headers.announces_body and (is_open or scope["method"] != "POST"):
             raise _Rejected(Problem(400, "BadInput", "only POST requests may have a body"))
         if is_open:
             return receive
-        caller = scope["daypack.caller"] = await self._caller(scope, headers)
-        facts = current.get()
-        if facts is not None:
-            facts.user, facts.token_id = caller.user, caller.token_id
-        self._shares.check_rate(caller.user)
+        caller = None
+        if path != ENTER:
+            caller = scope["daypack.caller"] = await self._caller(scope, headers)
+            facts = current.get()
+            if facts is not None:
+                facts.user, facts.token_id = caller.user, caller.token_id
+            self._shares.check_rate(caller.user)
         if scope["method"] != "POST":
             self._begin_call(scope, caller)
             return receive
@@ -102,9 +115,12 @@ class Gate:
             raise _Rejected(describe(error), body_read=True, headers=headers_out) from error
         return _replay_body(body, receive)
 
-    def _begin_call(self, scope: Scope, caller: Caller) -> None:
-        """Count the call, and let its connection end it on a disconnect."""
-        self._shares.begin_call(caller.user)
+    def _begin_call(self, scope: Scope, caller: Caller | None) -> None:
+        """Count the call, and let its connection end it on a disconnect. A stream of the page only waits."""
+        if caller is None:
+            return
+        if scope["path"] != LIVE:
+            self._shares.begin_call(caller.user)
         call = scope["daypack.call"] = Call(caller)
         if (connection := scope.get("daypack.connection")) is not None:
             connection.call = call
@@ -117,6 +133,11 @@ class Gate:
             raise _Rejected(Problem(421, "AccessDenied", "unknown host name", hint))
         scheme = scope.get("scheme", "http")
         own = Origin(scheme, host[0], host[1] or (443 if scheme == "https" else 80))
+        scope["daypack.origin"] = own
+        if self._serves_page(scope["path"]):
+            if is_foreign(scope["path"], headers.all, own, self._policy):
+                raise _Rejected(Problem(403, "AccessDenied", "the page answers only to itself", ENTER_HINT))
+            return
         for text in headers.values("origin"):
             origin = parse_origin(text)
             if origin is None or not self._policy.allows_origin(origin, own):
@@ -125,26 +146,50 @@ class Gate:
                 )
 
     async def _caller(self, scope: Scope, headers: "_Headers") -> Caller:
+        is_page = self._serves_page(scope["path"])
+        address = client_address(scope)
         if not headers.values("authorization"):
+            if is_page:
+                return await self._visitor(scope, headers, address)
             if self._policy.token_required:
                 raise _unauthorized("a token is required")
             return Caller(self._policy.user, writes=True)
         scheme, _, token = (headers.single("authorization") or "").partition(" ")
-        address = caller_address((scope.get("client") or ("",))[0])
-        caller = None
-        if scheme.lower() == "bearer" and token:
-            # A token has 256 random bits, so guessing is hopeless: the limit saves work. The token is checked in spite
-            # of it, in a short queue, so that the mistakes of one user do not lock out others at the same address.
-            guessing = self._shares.is_guessing(address)
-            try:
-                caller = await self._check_token(token.strip(), address, guessing=guessing)
-            except RateLimited:
-                self._shares.usage.refused["token checks"] += 1
-                raise
+        is_token = scheme.lower() == "bearer" and token
+        caller = await check_secret(self._check_token, self._shares, token.strip() if is_token else "", address)
         if caller is None:
-            self._shares.count_bad_token(address)
             raise _unauthorized("the token is not valid")
+        scope["daypack.pass"] = f"token {caller.token_id}"
         return caller
+
+    async def _visitor(self, scope: Scope, headers: "_Headers", address: str) -> Caller:
+        """Return the user whose cookie this is. One that was made from a token is valid as long as the token."""
+        assert self._visitors is not None
+        found = self._visitors.find(headers.values("cookie"), scope["daypack.origin"].port)
+        caller = found and found.caller
+        if found is not None and found.secret:
+            caller = await self._check_token(found.secret, address)
+        if found is None or caller is None:
+            raise _unauthorized("the page needs a token", ENTER_HINT)
+        scope["daypack.pass"] = found.key
+        return caller
+
+    def _serves_page(self, path: str) -> bool:
+        return self._visitors is not None and is_page(path)
+
+    def _with_security_headers(self, path: str, send: Send) -> Send:
+        """Return a `send` that forbids sniffing, caching except of assets, and what the page does not need."""
+        more = [_NO_SNIFFING, *(HEADERS if self._serves_page(path) else ())]
+
+        async def wrapped(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = list(message.get("headers", ()))
+                if not path.startswith(ASSETS) or message["status"] != 200:
+                    headers = [header for header in headers if header[0].lower() != b"cache-control"] + [_NO_CACHE]
+                message = {**message, "headers": [*headers, *more]}
+            await send(message)
+
+        return wrapped
 
     def _check_media_type(self, headers: "_Headers") -> None:
         kind, _, parameters = (headers.single("content-type") or "").partition(";")
@@ -205,6 +250,11 @@ class _Headers:
         """True if the headers announce a body."""
         return bool(self.values("transfer-encoding")) or any(length != "0" for length in self.values("content-length"))
 
+    @property
+    def all(self) -> Mapping[str, list[str]]:
+        """The values by the name in lower case."""
+        return self._values
+
     def values(self, name: str) -> list[str]:
         """Return all values of a header."""
         return self._values.get(name, [])
@@ -221,6 +271,27 @@ def require_write(caller: Caller, tool: str) -> None:
         raise AccessDenied("this token is read-only", operation=tool, hint="use a token with scope write")
 
 
+def client_address(scope: Scope) -> str:
+    """Return the address that a request came from, as limits count it."""
+    return caller_address((scope.get("client") or ("",))[0])
+
+
+async def check_secret(check_token: CheckToken, shares: Shares, secret: str, address: str) -> Caller | None:
+    """Return the caller a token belongs to; count it if it is not valid, RateLimited after too many."""
+    caller = None
+    if secret:
+        # A token has 256 random bits, so guessing is hopeless: the limit saves work. The token is checked in spite
+        # of it, in a short queue, so that the mistakes of one user do not lock out others at the same address.
+        try:
+            caller = await check_token(secret, address, guessing=shares.is_guessing(address))
+        except RateLimited:
+            shares.usage.refused["token checks"] += 1
+            raise
+    if caller is None:
+        shares.count_bad_token(address)
+    return caller
+
+
 async def send_json(send: Send, status: int, body: bytes, headers: Mapping[str, str] = {}) -> None:
     """Send a complete JSON response."""
     fields = {"content-type": "application/json", "content-length": str(len(body)), **headers}
@@ -229,20 +300,8 @@ async def send_json(send: Send, status: int, body: bytes, headers: Mapping[str, 
     await send({"type": "http.response.body", "body": body})
 
 
-def _unauthorized(problem: str) -> _Rejected:
-    return _Rejected(Problem(401, "AccessDenied", problem, _AUTHORIZATION_HINT), headers={"www-authenticate": "Bearer"})
-
-
-def _with_security_headers(send: Send) -> Send:
-    """Return a `send` that forbids caching and content sniffing in every response."""
-
-    async def wrapped(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            others = [header for header in message.get("headers", ()) if header[0].lower() != b"cache-control"]
-            message = {**message, "headers": [*others, *_SECURITY_HEADERS]}
-        await send(message)
-
-    return wrapped
+def _unauthorized(problem: str, hint: str = _AUTHORIZATION_HINT) -> _Rejected:
+    return _Rejected(Problem(401, "AccessDenied", problem, hint), headers={"www-authenticate": "Bearer"})
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:

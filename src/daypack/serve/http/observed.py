@@ -1,6 +1,7 @@
 """The outermost layer of the HTTP server: gives every request an id and reports how it ended."""
 
 import time
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -20,19 +21,30 @@ if TYPE_CHECKING:
 
 _HEADER = b"x-request-id"
 _API = "/api/"
+_PAGE_CALLS = ("/page/data", "/page/do", "/page/assets")
 _CALLING = frozenset({MCP_PATH, "/api", "/api/memories"})
 
 
 class Observed:
     """ASGI middleware around the gate, so that what the gate refuses is reported too."""
 
-    def __init__(self, app: App, observer: Observer, tenants: "Tenants", health: Health) -> None:
+    def __init__(
+        self,
+        app: App,
+        observer: Observer,
+        tenants: "Tenants",
+        health: Health,
+        *,
+        names: Iterable[str],
+        end_streams: Callable[[], None],
+    ) -> None:
+        """`names` are those of calls that may be logged, `end_streams` ends the answers that have no end."""
         self.observer = observer
-        self._tenants = tenants
-        tools = tenants.toolset(tenants.owner).names
         self.health = health
+        self.end_streams = end_streams
+        self._tenants = tenants
         self._app = app
-        self._names = frozenset((*tools, *METHODS))
+        self._names = frozenset((*names, *METHODS))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -86,6 +98,8 @@ class Observed:
             name = "list_memories"
         elif facts.route == "/api":
             name = scope["path"].removeprefix(_API)
+        elif facts.route in _PAGE_CALLS:
+            name = scope["path"].removeprefix(f"{facts.route}/")
         facts.tool = name if not name or name in self._names else OTHER
 
 
@@ -101,7 +115,9 @@ def _route(path: str) -> str:
     """Return the route of a path: one of a few names, whatever callers send."""
     if path in ROUTES:
         return path
-    return "/api" if path.startswith(_API) else "other"
+    if path.startswith(_API):
+        return "/api"
+    return next((route for route in _PAGE_CALLS if path.startswith(f"{route}/")), "other")
 
 
 def _sent_id(scope: Scope) -> str:

@@ -126,6 +126,7 @@ class Histogram(Family):
 
 ROUTES = (
     "/mcp", "/api", "/api/memories", "/openapi.json", "/health", "/health/live", "/health/ready", "/metrics", "stdio",
+    "/", "/page/assets", "/page/data", "/page/do", "/page/enter", "/page/live",
 )  # fmt: skip
 STATUSES = ("2xx", "3xx", "4xx", "5xx", "none")  # none: the caller was gone before there was a response
 QUEUES = ("work", "wait", "token")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 SLOW_MS = 1_000
 _SEVERE = frozenset({401, 403, 421, 429, 503})  # someone is trying, or the server refuses work
 _WAITS = "await_consistency"  # slow by design: the caller names how long it waits
+_STREAMS = "/page/live"  # open as long as the page is
 _MAX_FRAMES = 6
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -31,7 +32,7 @@ class Observer:
     def finished(self, facts: RequestFacts, status: int, started: float) -> None:
         """Report a request that has been answered; status 0: the caller was gone. `started` is monotonic."""
         seconds = time.monotonic() - started
-        slow = 0 < self._slow_ms < seconds * 1000 and facts.tool != _WAITS
+        slow = 0 < self._slow_ms < seconds * 1000 and facts.tool != _WAITS and facts.route != _STREAMS
         refused = 400 <= status < 500 or status == 503
         if self.metrics is not None:
             self._count(facts, status, seconds, refused=refused, slow=slow)
@@ -49,7 +50,8 @@ class Observer:
         tool = facts.tool or "none"
         outcome = f"{status // 100}xx" if status else "none"
         self.metrics.requests.add(facts.route, tool, outcome, "failed" if facts.error else "ok")
-        self.metrics.seconds.observe(seconds, facts.route, tool)
+        if facts.route != _STREAMS:
+            self.metrics.seconds.observe(seconds, facts.route, tool)
         if refused:
             self.metrics.refusals.add(facts.error or "other")
         if status == 401:
