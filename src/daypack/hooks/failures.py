@@ -62,6 +62,11 @@ def read_recent(path: str) -> Failures | None:
     return _sum([line for line in _tail(path) if line[: len(since)] >= since and not _is_reported(line)])
 
 
+def read_lines(path: str, count: int) -> list[str]:
+    """Return the lines of the newest failures in a log, newest first."""
+    return [line for line in _tail(path) if not _is_reported(line)][:count]
+
+
 def read_unreported(folder: str) -> Failures | None:
     """Return the failures in the log of a user's folder since the last `reported` line; None if there are none."""
     lines = _tail(os.path.join(folder, LOG))
