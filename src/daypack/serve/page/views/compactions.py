@@ -14,19 +14,19 @@ from msgspec import Struct
 from daypack.derived.records import COMPACTED, UNDONE, document, load, words_of
 from daypack.derived.template import render
 from daypack.errors import DaypackError, SourceMissing
-from daypack.history.resolve import resolve
 from daypack.history.shown import shown
 from daypack.importers.import_events import COMPACTED as IMPORTED
 from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome
 from daypack.session import Session
-from daypack.turn.evidence.observed.calls import Compacted, newest_calls
+from daypack.turn.evidence.observed.known import Compacted, is_imported, read_row
 from daypack.turn.evidence.words import LOSSES, TRIGGERS
 from daypack.types.compaction import Compaction, Loss, Records
 from daypack.types.history import Event
 from daypack.types.records import Decision, ErrorRecord, Fact, SwapRecord, Todo
-from daypack.types.source import EventRef, Messages
+from daypack.types.source import Messages
 
+_ROWS = b'compact_boundary"', b'compacted"'  # in the lines of what other programs compacted
 _SUMMARY_AMONG = 8  # messages after a compaction, of which one may be the summary
 _FOREIGN_TRIGGERS = {"auto": "the window was filling up", "manual": "requested"}
 
@@ -199,42 +199,38 @@ def _diff(before: str | None, after: str | None) -> list[str]:
 
 def _read_foreign(session: Session) -> list[_Foreign]:
     """Return the compactions of other programs, oldest first."""
-    found = [entry for entry in newest_calls(session.history) if isinstance(entry, Compacted)][::-1]
-    if not found:
+    history = session.history
+    if not is_imported(history):
         return []
-    rows = {entry.event: event for entry in found if (event := _event(session, entry.event))}
-    left = session.history.events.holding((IMPORTED.encode(),))  # which messages left with each
-    facts = {_place(event): event.data for event in left if event.type == IMPORTED}
+    rows: list[tuple[Event, Compacted]] = []
+    facts: dict[tuple[object, object], Mapping[str, Any]] = {}  # which messages left with each
+    for event in history.events.holding(_ROWS):
+        if event.type == IMPORTED:
+            facts[_place(event)] = event.data
+        elif isinstance(found := read_row(history, event), Compacted):
+            rows.append((event, found))
     compactions: list[_Foreign] = []
     former = 0
-    for entry in found:
-        row = rows.get(entry.event)
-        known = facts.get(_place(row), {}) if row else {}
+    for row, found in rows:
+        known = facts.get(_place(row), {})
         through = known.get("through")
         if not isinstance(through, int) or isinstance(through, bool):
-            compactions.append(_Foreign(entry, summary=_stated_summary(row)))
+            compactions.append(_Foreign(found, summary=_stated_summary(row)))
             continue
         kept = tuple(seq for seq in known.get("kept") or () if isinstance(seq, int))
         summary = _stated_summary(row) or _summary_after(session, through)
-        compactions.append(_Foreign(entry, min(former + 1, through), through, kept, summary))
+        compactions.append(_Foreign(found, min(former + 1, through), through, kept, summary))
         former = through
     return compactions
-
-
-def _event(session: Session, name: str) -> Event | None:
-    with suppress(DaypackError):
-        found = resolve(session.history, EventRef(name))
-        return found if isinstance(found, Event) else None
-    return None
 
 
 def _place(event: Event) -> tuple[object, object]:
     return event.data.get("source"), event.data.get("line")
 
 
-def _stated_summary(row: Event | None) -> str | None:
+def _stated_summary(row: Event) -> str | None:
     """Return the summary in the row of a compaction: Codex writes it there."""
-    fields = row.data.get("row") if row else None
+    fields = row.data.get("row")
     payload = cast(Mapping[str, Any], fields).get("payload") if isinstance(fields, dict) else None
     text = cast(Mapping[str, Any], payload).get("message") if isinstance(payload, dict) else None
     return text if isinstance(text, str) and text else None
