@@ -28,6 +28,7 @@ def test_each_round_is_shown_as_it_was(page: OpenedHome, home: str) -> None:
     newest = look(page, "tiers", **HERE)
     assert newest["protocol"] is True
     assert [row["round"] for row in newest["rounds"]] == [1, 2, 3]
+    assert [row["message"] for row in newest["rounds"]] == [2, 4, 6]
     assert [(row["core"], row["working"]) for row in newest["rounds"]] == [(1, 1), (2, 1), (1, 1)]
     assert newest["round"] == 3
     assert states(newest, "core") == {"core-2": "kept"}

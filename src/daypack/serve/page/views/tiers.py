@@ -30,7 +30,7 @@ class _Round(Struct):
 
     round: int
     at: str | None = None
-    message: str | None = None
+    message: int | None = None
     snapshots: list[Accepted] = []
     shown: dict[str, int] = {}
 
@@ -43,21 +43,23 @@ class _Rounds:
         self.rounds: list[_Round] = []
         self._store = Store()
         self._turns = _Turns()
-        self._seq = 0  # of the newest event that was read
+        self._seq = 0  # of the newest event that was searched
 
     def extend(self, session: Session) -> None:
         """Add the events since the last call."""
-        policies, newest = session.turns.inputs.policies, session.history.messages.reader.newest().seq
-        for event in session.history.events.holding(_TYPES, self._seq + 1):
-            self._seq = event.seq
+        history, policies = session.history, session.turns.inputs.policies
+        last, newest = history.events.reader.newest().seq, history.messages.reader.newest().seq
+        for event in history.events.holding(_TYPES, self._seq + 1, last):
             if event.type == TURN:
                 self._turns.count(event)
             elif event.type == SNAPSHOT:
                 with suppress(msgspec.ValidationError):  # of another program that only shares the type
                     self._add(event, read_accepted(event.data), newest, policies)
+        self._seq = last
 
     def _add(self, event: Event, accepted: Accepted, newest: int, policies: Policies) -> None:
-        if int(accepted.message.removeprefix("msg-")) > newest:
+        message = int(accepted.message.removeprefix("msg-"))
+        if message > newest:
             return  # the ledger ignores it too
         accepted = replace(accepted, round=min(accepted.round, self._turns.rounds))
         merge(self._store, accepted)
@@ -65,7 +67,7 @@ class _Rounds:
         if not self.rounds or self.rounds[-1].round != number:
             self.rounds.append(_Round(number))
         found = self.rounds[-1]
-        found.at, found.message, found.snapshots = event.ts, accepted.message, [*found.snapshots, accepted]
+        found.at, found.message, found.snapshots = event.ts, message, [*found.snapshots, accepted]
         found.shown = _counts(project(self._store, number, policies))
 
 
