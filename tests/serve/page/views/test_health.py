@@ -88,7 +88,11 @@ def test_hook_failures_are_listed_newest_first(page: OpenedHome) -> None:
     lines = [f"2099-01-01T00:00:{number:02}Z claude Stop s{number} StorageFailed: full" for number in range(30)]
     log.write_text("\n".join([*lines, "2099-01-01T00:01:00Z - reported - 30", ""]))
     hooks = look(page, "health")["hooks"]
-    assert (hooks["number"], hooks["since"], hooks["newest"]) == (30, "2099-01-01T00:00:00Z", lines[-1])
+    assert (hooks["number"], hooks["since"], hooks["newest"]) == (
+        30,
+        "2099-01-01T00:00:00Z",
+        "2099-01-01T00:00:29Z",
+    )
     assert hooks["lines"] == lines[:9:-1]
 
 
@@ -125,8 +129,9 @@ def test_doctor_examines_every_session_once_newest_first(
         (f"agent-{number % 2}", f"work-{number}") for number in (3, 2, 1, 0)
     ]
     assert all(found["line"] == 1 and "checksum" in found["problem"] and found["advice"] for found in damage)
-    assert sum(answer["examined"] for answer in answers) == answers[0]["total"] == 5
-    assert len(answers) == (5 if seconds < 0 else 2)
+    examined = [answer["examined"] for answer in answers]
+    assert examined == ([1, 2, 3, 4, 5] if seconds < 0 else [4, 5])
+    assert {answer["total"] for answer in answers} == {5}
 
 
 def test_doctor_reports_a_damaged_memory_store(page: OpenedHome) -> None:

@@ -50,10 +50,9 @@ def show_health(home: OpenedHome, asked: Asked) -> dict[str, Any]:
 
 
 def _check_store(home: OpenedHome) -> dict[str, Any]:
-    if home.memories is None:
-        return {"ok": None, "problem": None}
     try:
-        home.memories.backend.check()
+        if home.memories is not None:
+            home.memories.backend.check()
     except DaypackError as error:
         return {"ok": False, "problem": str(error)}
     return {"ok": True, "problem": None}
@@ -66,7 +65,7 @@ def _hook_failures(home: Home) -> dict[str, Any]:
     return {
         "number": sum(found.number for found in recent),
         "since": min((found.since for found in recent), default=None),
-        "newest": max((found.newest for found in recent), default=None),
+        "newest": max((found.newest.partition(" ")[0] for found in recent), default=None),
         "lines": lines,
     }
 
@@ -249,22 +248,22 @@ def _row(what: str, state: str, words: str) -> dict[str, Any]:
 
 
 def examine(home: OpenedHome, asked: Asked) -> dict[str, Any]:
-    """Examine sessions for about a second, those written last first, and the memories at the end."""
-    cursor, place = asked.text("cursor", ""), home.home
-    logs = _logs(place)
-    start = _start(logs, cursor)
-    deadline, findings, examined = time.monotonic() + _SECONDS, list[dict[str, Any]](), 0
-    following: str | None = _MEMORIES
-    for log in logs[start:]:
-        if examined and time.monotonic() > deadline:
-            following = _cursor(log)
-            break
-        findings += (_finding(found, log.session) for found in _examine_session(place, log.session))
-        examined += 1
-    if following == _MEMORIES and not examined:
+    """Examine sessions for about a second, those written last first, and the memories at the end.
+
+    `examined` counts the steps since the first request, of which the memories are the last.
+    """
+    place, logs = home.home, _logs(home.home)
+    start = at = _start(logs, asked.text("cursor", ""))
+    deadline, findings = time.monotonic() + _SECONDS, list[dict[str, Any]]()
+    if start == len(logs):
         findings += (_finding(found, None) for found in _examine_rest(place))
-        examined, following = 1, None
-    return {"examined": examined, "total": len(logs) + 1, "findings": findings, "next": following}
+        return {"examined": len(logs) + 1, "total": len(logs) + 1, "findings": findings, "next": None}
+    while at == start or (at < len(logs) and time.monotonic() < deadline):
+        session = logs[at].session
+        findings += (_finding(found, session) for found in _examine_session(place, session))
+        at += 1
+    following = _cursor(logs[at]) if at < len(logs) else _MEMORIES
+    return {"examined": at, "total": len(logs) + 1, "findings": findings, "next": following}
 
 
 def _start(logs: list[_Log], cursor: str) -> int:
