@@ -35,6 +35,8 @@ def test_compactions_are_listed_newest_first(page: OpenedHome, compacted: Sessio
     assert (rows[0]["start"], rows[0]["through"]) == (newest.start, newest.through)
     assert rows[0]["trigger_words"] == "the window was filling up"
     assert (rows[0]["before_tokens"], rows[0]["after_tokens"]) == (newest.before_tokens, newest.after_tokens)
+    assert rows[0]["counts"] == newest.coverage
+    assert 0 < rows[0]["coverage"] <= 1
     assert all(row["own"] and not row["undone"] for row in rows)
 
 

@@ -123,12 +123,19 @@ def _own_row(own: _Own) -> dict[str, Any]:
         "model": compaction.model,
         "before_tokens": compaction.before_tokens,
         "after_tokens": compaction.after_tokens,
-        "coverage": compaction.coverage,
+        "coverage": _covered(compaction.coverage),
+        "counts": compaction.coverage,
         "losses": compaction.coverage.get("losses", len(compaction.losses)),
         "records": sum(map(len, sections)) + (records.task is not None),
         "undone": own.undone,
         "own": True,
     }
+
+
+def _covered(counts: Mapping[str, int]) -> float | None:
+    """Return the share of the sentences that CONTEXT.md has, in their own words or in those of others."""
+    sentences = counts.get("sentences")
+    return (counts.get("sentences_kept", 0) + counts.get("sentences_covered", 0)) / sentences if sentences else None
 
 
 def _describe_own(session: Session, own: _Own) -> dict[str, Any]:
@@ -260,6 +267,7 @@ def _foreign_row(foreign: _Foreign) -> dict[str, Any]:
         "before_tokens": compacted.before_tokens,
         "after_tokens": compacted.after_tokens,
         "coverage": None,
+        "counts": {},
         "losses": None,
         "records": None,
         "undone": False,
