@@ -110,7 +110,7 @@ def test_what_it_prints_can_be_pasted_and_ctrl_c_ends_it(tmp_path: Path) -> None
     assert [line["event"] for line in read_log(err)] == ["server.started", "server.stopped"]
     again = run_daypack(home, "memory", "search", "Harbour festival (sample)", "爵士乐队")
     assert "上海的爵士乐队" in again.stdout
-    assert "Build 1185 passed" in run_daypack(home, "log", "sample").stdout
+    assert "Build 1191 has the permit line" in run_daypack(home, "log", "sample").stdout
 
 
 @pytest.mark.parametrize(

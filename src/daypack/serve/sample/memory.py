@@ -1,15 +1,11 @@
-"""A sample memory and a sample session, created once by `daypack serve --sample`."""
+"""The sample memory: what three people agreed about a small festival, and two versions of its document."""
 
-from typing import TYPE_CHECKING, NamedTuple
-
-from daypack.errors import SessionMissing
-from daypack.session import open_session
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from daypack.memory.tools import Memories
 
 TITLE = "Harbour festival (sample)"
-SESSION = "sample"
 
 _ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     (
@@ -83,33 +79,16 @@ _DOCUMENTS = (
 - Ada: write to the band from Shanghai about next year
 """,
 )
-_CONVERSATION = (
-    ("user", "The poster job fails since this morning. Can you find out why?"),
-    ("assistant", "I looked at build 1184: the font file posters/Seemann.otf is missing, so the PDF step stops."),
-    ("user", "It was renamed yesterday to posters/fonts/Seemann.otf."),
-    ("assistant", "Then I change the path in posters/layout.toml and run the build again. Build 1185 passed in 41 s."),
-    ("user", "Thanks. Decision: fonts live in posters/fonts from now on."),
-)
 
 
-class Sample(NamedTuple):
-    """The names of the sample."""
-
-    memory_id: str
-    session: str
-
-
-def make_sample(memories: "Memories", *, home: str | None, uid: str | None, agent: str) -> Sample:
-    """Return the sample of a home, after creating what is missing."""
-    memory_id = next((memory.memory_id for memory in memories.memories() if memory.title == TITLE), None)
-    _make_session(home, uid, agent)
-    return Sample(memory_id or _make_memory(memories), SESSION)
-
-
-def _make_memory(memories: "Memories") -> str:
-    memory = memories.create_memory(TITLE, "project", "A small project, to see what a memory holds.")
+def make_memory(memories: "Memories") -> str:
+    """Return the id of the sample memory, after creating what is missing of it."""
+    found = next((memory for memory in memories.memories() if memory.title == TITLE), None)
+    if found and found.stats.documents >= len(_DOCUMENTS):
+        return found.memory_id
+    memory = found or memories.create_memory(TITLE, "project", "A small project, to see what a memory holds.")
     for number, (author, date, tag, raw) in enumerate(_ENTRIES):
-        if number == len(_ENTRIES) // 2:
+        if number == len(_ENTRIES) // 2 and not memory.stats.documents:
             memories.put_context(memory.memory_id, _DOCUMENTS[0])
         about = {"session": f"{tag}-{date[:10]}", "role": "person", "author": author, "at": date, "tags": (tag,)}
         # With a key per entry, a run after an interrupted one adds only what is missing.
@@ -117,12 +96,3 @@ def _make_memory(memories: "Memories") -> str:
     memories.put_context(memory.memory_id, _DOCUMENTS[1])
     memories.await_consistency(memory.memory_id)
     return memory.memory_id
-
-
-def _make_session(home: str | None, uid: str | None, agent: str) -> None:
-    try:
-        open_session(SESSION, agent=agent, home=home, uid=uid, create=False).close()
-    except SessionMissing:
-        with open_session(SESSION, agent=agent, home=home, uid=uid) as session:
-            for role, text in _CONVERSATION:
-                session.append(role, text)
