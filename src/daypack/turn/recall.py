@@ -93,6 +93,16 @@ class Lookup:
         recalled.source, recalled.start, recalled.stop, recalled.lines = source, start, stop, count
         return recalled
 
+    def extent(self, name: str) -> Messages | None:
+        """Return the messages that an id of swapped or named messages refers to; None for any other id."""
+        if record := self._swap_record(name.removeprefix("swap:")):
+            return range_of(record)
+        try:
+            source = parse_source(name)
+        except DaypackError:
+            return None
+        return source if isinstance(source, Messages) else None
+
     def _find(self, name: str) -> tuple[str, str]:
         if record := self._swap_record(name.removeprefix("swap:")):
             extent = range_of(record)

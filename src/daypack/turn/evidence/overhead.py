@@ -69,6 +69,11 @@ def summarise(turn: TurnView) -> str:
     return f"{added}; {_PASSED}: {passed:,} tokens" if passed else added
 
 
+def added_tokens(turn: TurnView) -> int:
+    """Return the tokens that daypack added, without what the caller passed."""
+    return sum(part.tokens for part in overhead(turn) if part.why != _PASSED)
+
+
 def _is_message(item: Item) -> bool:
     """Return True for a leading message, which the prefix shows in place of the tail."""
     return item.id.startswith("messages:")

@@ -53,13 +53,24 @@ class Links:
         self._calls: dict[str, tuple[int, str]] = {}  # -> the message that made it, and the name of the tool
         self._summaries: set[int] = set()
         self._put_in: dict[str, tuple[Source, str]] = {}  # a text of the program -> what it is
-        for message in history.messages.records():
+        self._longest_first: list[str] = []
+        self.read_through = 0, 0  # the last message and event that were read
+        self.update(history)
+
+    def update(self, history: History) -> None:
+        """Read what was appended since."""
+        message_seq, event_seq = self.read_through
+        last = history.messages.reader.newest().seq, history.events.reader.newest().seq
+        for message in history.messages.records(message_seq + 1, last[0]):
             self._add_message(message)
-        for event in history.events.records():
+        known = len(self._put_in)
+        for event in history.events.records(event_seq + 1, last[1]):
             row = event.data.get("row") if event.type == _ROW else None
             if isinstance(row, dict) and cast(dict[str, Any], row).get("type") == "attachment":
                 self._add_attachment(cast(dict[str, Any], row))
-        self._longest_first = sorted(self._put_in, key=len, reverse=True)
+        if len(self._put_in) > known:
+            self._longest_first = sorted(self._put_in, key=len, reverse=True)
+        self.read_through = last
 
     def of_call(self, call_id: object) -> int | None:
         """Return the message that made a tool call."""
