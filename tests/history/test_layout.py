@@ -186,6 +186,7 @@ def test_derived_files_have_their_names_and_are_all_under_context(session: Sessi
         "context/CONTEXT.md",
         "context/errors.jsonl",
         "context/ledger.json",
+        "context/calls.jsonl",
         "context/search.sqlite",
         "context/recap.json",
     }

@@ -339,6 +339,7 @@ DERIVED = {
     "child": "child",
     "gc_policy": "gc.policy",
     "ledger": "ledger.json",
+    "calls": "calls.jsonl",
     "search": "search.sqlite",
     "recap": "recap.json",
 }

@@ -21,6 +21,7 @@ from daypack.turn.budget import DEFAULT_LIMITS, Limits
 from daypack.turn.evidence.replay import read_turn
 from daypack.turn.hand_edits import HandEdits
 from daypack.turn.items import Cost
+from daypack.turn.ledger import OVERFLOW
 from daypack.turn.pack.fit import Fitted, begin_epoch, leaving, require_user
 from daypack.turn.pack.select import select
 from daypack.turn.policy import (
@@ -37,7 +38,6 @@ from daypack.types.compaction import Compaction, Loss
 from daypack.types.source import Messages, parse_source
 
 FAILED = "context.compaction.failed"
-OVERFLOW = "provider.overflow"
 _SLOTS = 1000  # of the log that are looked at in one go
 
 

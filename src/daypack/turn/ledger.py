@@ -32,6 +32,7 @@ from daypack.types.shapes import Link
 TURN = "context.turn"
 OBSERVED = "context.observed"  # a turn of another program
 USAGE = "context.usage"
+OVERFLOW = "provider.overflow"  # the provider refused a turn as too long
 BUDGET = "context.budget"
 SWITCH = "context.switch"
 IMPORTED = "context.imported"

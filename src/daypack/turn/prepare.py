@@ -10,7 +10,7 @@ from daypack.config import Config
 from daypack.derived.tiers import Projection, project
 from daypack.errors import BadInput, DaypackError, SourceMissing, StorageFailed
 from daypack.files import atomic
-from daypack.forks import ThreadLock
+from daypack.forks import ThreadLock, cached_property
 from daypack.history.session import History
 from daypack.text.tokens import counter_named
 from daypack.turn.budget import DEFAULT_LIMITS, Limits, limits_from
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from daypack.turn.caller.ids import TurnIds
+    from daypack.turn.evidence.calls.fold import CallFold
     from daypack.turn.questions import Questions
     from daypack.turn.replies.reception import Reception
     from daypack.turn.replies.stream import ReplyStream
@@ -82,6 +83,13 @@ class Turns:
         self._threads = ThreadLock()
         self._replies = Replies(self.inputs, self._threads, [] if receptions is None else receptions)
         self.compactions = Compactions(self.inputs, self._edits, self._threads)
+
+    @cached_property
+    def calls(self) -> "CallFold":
+        """All calls so far as rows: the turns that daypack prepared, and the calls of other programs."""
+        from daypack.turn.evidence.calls.fold import CallFold  # noqa: PLC0415 — no turn needs it
+
+        return CallFold(self._history)
 
     @property
     def memory(self) -> MemoryPort | None:

@@ -125,6 +125,7 @@ def rebuild(history: History, turns: Turns) -> Rebuilt:
     """Restore indexes, pins, children, compacted records, the budget and the newest pack; nothing is appended."""
     layout = history.layout
     messages, events = history.messages.rebuild(), history.events.rebuild()
+    atomic.discard(layout.derived("calls"))  # the next view of them reads the logs
     pins = len(history.pins())
     folded = turns.inputs.ledger.read()
     children = len(read_children(history, recorded=folded.children))

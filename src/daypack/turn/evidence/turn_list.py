@@ -49,7 +49,7 @@ def newest_turns(history: History, target: str | None = None) -> Iterator[Listed
             if event.type == USAGE:
                 usages.setdefault(str(event.data.get("turn")), event.data)  # of several replies, the last
             elif event.type == TURN:
-                turn = _read(event, usages.pop(event.id, {}))
+                turn = read_listed(event, usages.pop(event.id, {}))
                 if turn and target in (None, turn.target):
                     yield turn
 
@@ -85,7 +85,8 @@ class _Usage(Struct):
     output_tokens: int | None = None
 
 
-def _read(event: Event, usage: Mapping[str, Any]) -> ListedTurn | None:
+def read_listed(event: Event, usage: Mapping[str, Any]) -> ListedTurn | None:
+    """Return the turn of an event, with the usage of its reply; None for an event of another program."""
     try:
         turn, spent = convert(event.data, _Turn), convert(usage, _Usage)
     except msgspec.ValidationError:

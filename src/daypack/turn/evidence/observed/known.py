@@ -84,8 +84,6 @@ def read_request(event: Event, usage: Mapping[str, Any]) -> Known | None:
         record = read_record(event)
     except msgspec.ValidationError:
         return None
-    reported = read_usage(usage) or Usage()
-    reply = usage.get("message")
     call = Call(
         event=event.id,
         at=event.ts,
@@ -93,13 +91,20 @@ def read_request(event: Event, usage: Mapping[str, Any]) -> Known | None:
         model=record.model or None,
         content="recorded",
         messages=record.count,
-        reply=reply if isinstance(reply, str) else None,
         purpose=record.purpose or None,
         agent=record.agent or None,
         erased=record.erased or None,
-        **msgspec.structs.asdict(reported),
     )
-    return _known(call, record, ttl_of(record.marks))
+    return with_usage(_known(call, record, ttl_of(record.marks)), usage)
+
+
+def with_usage(known: Known, usage: Mapping[str, Any]) -> Known:
+    """Return a call with the usage of its reply, which is an event of its own."""
+    reported = read_usage(usage) or Usage()
+    reply = usage.get("message")
+    call = replace(known.call, reply=reply if isinstance(reply, str) else None, **msgspec.structs.asdict(reported))
+    side = replace(known.side, input_tokens=reported.input_tokens, cached_tokens=reported.cached_tokens)
+    return replace(known, call=call, side=side)
 
 
 def read_row(history: History, event: Event) -> Counted | Compacted | None:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from daypack.text.tokens import Counter, count_message, counter_for
 from daypack.turn.evidence.observed.links import Links, Piece, Source
 from daypack.turn.evidence.observed.request import ObservedTurn, RebuiltMessage, SentBlock
+from daypack.turn.evidence.observed.shapes import Shape
 from daypack.types.history import Message, Other
 
 _PREVIEW_CHARS = 120
@@ -53,7 +54,7 @@ def texts_of(turn: ObservedTurn, links: Links) -> list[PartText]:
     counter = counter_for(turn.record.model)
     positions = range(1, len(turn.messages) + 1)
     said = (found for position in positions for found in message_texts(turn, position, links, counter))
-    return [*_shape(turn, counter), *said]
+    return [*shape_texts(turn.shape, counter), *said]
 
 
 def total_by_source(parts: Iterable[SentPart]) -> list[SourceTotal]:
@@ -73,15 +74,16 @@ def total_by_source(parts: Iterable[SentPart]) -> list[SourceTotal]:
     ]
 
 
-def _shape(turn: ObservedTurn, counter: Counter) -> Iterator[PartText]:
-    if turn.shape is None:
+def shape_texts(shape: Shape | None, counter: Counter) -> Iterator[PartText]:
+    """Yield the tools and the system prompt with their texts; None: they are unknown."""
+    if shape is None:
         yield PartText(SentPart(source="tools", tokens=None))
         yield PartText(SentPart(source="system", tokens=None))
         return
-    for tool in turn.shape.tools:
+    for tool in shape.tools:
         name, text = str(tool.get("name") or tool.get("type") or ""), msgspec.json.encode(tool).decode()
         yield PartText(SentPart(source="tools", tokens=counter.count(text), name=name), text)
-    for block in turn.shape.system:
+    for block in shape.system:
         text = str(block.get("text", ""))
         part = SentPart(source="system", tokens=counter.count(text), role="system", preview=_preview(text))
         yield PartText(part, text)
@@ -95,16 +97,19 @@ def message_parts(turn: ObservedTurn, position: int, links: Links) -> Iterator[S
 def message_texts(turn: ObservedTurn, position: int, links: Links, counter: Counter) -> Iterator[PartText]:
     """Yield the parts of one message of a request, from 1, with their texts."""
     message = turn.messages[position - 1]
+    for part, text in rebuilt_texts(message, turn.record.model, links, counter):
+        yield PartText(msgspec.structs.replace(part, message=position, role=message.role), text)
+
+
+def rebuilt_texts(message: RebuiltMessage, model: str, links: Links, counter: Counter) -> Iterator[PartText]:
+    """Yield the parts of a message with their texts, wherever in a request it is."""
     if not message.known:
-        yield PartText(SentPart(source="unknown", tokens=None, message=position))
+        yield PartText(SentPart(source="unknown", tokens=None))
     for sent in message.blocks:
-        for part, text in _block(turn, message, sent, links, counter):
-            yield PartText(msgspec.structs.replace(part, message=position, role=message.role), text)
+        yield from _block(message, sent, model, links, counter)
 
 
-def _block(
-    turn: ObservedTurn, message: RebuiltMessage, sent: SentBlock, links: Links, counter: Counter
-) -> Iterator[PartText]:
+def _block(message: RebuiltMessage, sent: SentBlock, model: str, links: Links, counter: Counter) -> Iterator[PartText]:
     block, kind = sent.block, sent.block.get("type")
     if kind == "text" and isinstance(text := block.get("text"), str):
         yield from _text(message, text, sent.seq, links, counter)
@@ -127,7 +132,7 @@ def _block(
         source, name = "tools", str(cast(dict[str, Any], tool).get("name") if isinstance(tool, dict) else kind)
     part = SentPart(
         source=source,
-        tokens=_count_block(counter, block, text, turn.record.model),
+        tokens=_count_block(counter, block, text, model),
         name=name,
         ref=f"messages:{seq}" if seq else "",
         preview=_preview(text),
