@@ -11,7 +11,10 @@ from turn.scenes import MARKER, SECRET, logs, stage
 from daypack.derived.children import ChildUpdate
 from daypack.errors import AccessDenied
 from daypack.importers.import_file import Destination, import_file
+from daypack.serve.page.views import children
 from daypack.serve.page.views.opened import OpenedHome
+from daypack.turn.evidence.calls.parts import PARTS
+from daypack.turn.turn import Turn
 from daypack.types.records import Ref
 
 HERE = {"agent": "default", "session": "work"}
@@ -83,6 +86,23 @@ def test_sub_agents_of_an_imported_transcript_are_children(page: OpenedHome, hom
     (child,) = look(page, "children", agent="default", session=report.session)["children"]
     assert (child["name"], child["session"], child["messages"]) == ("a1", f"{report.session}--a1", 2)
     assert (child["handoff"], child["result"]) == (f"Look for the lamp {MARKER}.", "It is in the harbour.")
+
+
+def test_a_child_has_a_strip_of_its_newest_calls(page: OpenedHome, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "_BARS", 3)
+    session, child = stage(home), stage(home, "work--reader")
+    session.put_child("idle", handoff="Wait.")
+    turns: list[Turn] = []
+    for number in range(5):
+        child.append("user", f"Question {number}")
+        turns.append(child.prepare(budget=8000 + number))
+        child.accept("An answer.")
+    idle, reader = look(page, "children", **HERE)["children"]
+    assert (idle["calls"], idle["strip"]) == (None, None)
+    assert reader["calls"] == 5
+    assert reader["strip"]["parts"] == list(PARTS)
+    assert [sum(split) for split in reader["strip"]["splits"]] == [turn.tokens for turn in turns[2:]]
+    assert reader["strip"]["budget"] == 8004
 
 
 def test_only_the_owner_sees_children(page: OpenedHome, home: str) -> None:

@@ -38,6 +38,7 @@ def test_compactions_are_listed_newest_first(page: OpenedHome, compacted: Sessio
     assert rows[0]["counts"] == newest.coverage
     assert 0 < rows[0]["coverage"] <= 1
     assert all(row["own"] and not row["undone"] for row in rows)
+    assert [row["id"] for row in rows] == [fold.event for fold in reversed(compacted.turns.calls.read().folds)]
 
 
 def test_a_compaction_has_its_documents_records_and_what_left(page: OpenedHome, compacted: Session) -> None:
@@ -165,6 +166,8 @@ def test_compactions_of_claude_code_are_shown_with_the_summary_it_wrote(
     here = {"agent": "default", "session": name}
     newest, oldest = look(page, "compactions", **here)["compactions"]
     assert (oldest["source"], newest["source"]) == ("messages:1-3", "messages:4-5")
+    with page.session("default", name) as session:
+        assert [fold.event for fold in session.turns.calls.read().folds] == [oldest["id"], newest["id"]]
     assert (newest["trigger"], newest["before_tokens"], newest["own"]) == ("auto", 90_000, False)
     assert newest["losses"] is None
     first = look(page, "compaction", **here, id=oldest["id"])

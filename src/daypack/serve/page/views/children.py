@@ -11,10 +11,12 @@ from daypack.history.shown import shown
 from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome
 from daypack.session import Session
+from daypack.turn.evidence.calls.parts import PARTS
 
 _DEPTH = 5
 _MOST = 500  # children that are looked at for one answer
 _TEXT_CHARS = 4_000
+_BARS = 200  # calls in a small strip
 
 
 class _Tree:
@@ -73,7 +75,7 @@ class _Tree:
         """Return what the session of a child contains; nothing is known of one that cannot be opened."""
         with suppress(DaypackError), self._home.session(*found) as session:
             below = self.children_of(session, depth + 1) if depth < _DEPTH and len(self._seen) < _MOST else []
-            return {"messages": session.history.messages.reader.count(), "children": below}
+            return {"messages": session.history.messages.reader.count(), **_strip(session), "children": below}
         return {}
 
     def _sub_agents(self, session: Session) -> Iterator[tuple[Found, str]]:
@@ -118,6 +120,15 @@ def _parent(name: str, names: list[str]) -> str | None:
     """Return the nearest session of which another is a child."""
     known = frozenset(names)
     return next((parent for parent in reversed([*parents_of(name)]) if parent in known), None)
+
+
+def _strip(session: Session) -> dict[str, Any]:
+    """Return how many calls a session has, and the newest of them as a small strip."""
+    rows = session.turns.calls.read().rows
+    newest = rows[-_BARS:]
+    budget = next((row.budget for row in reversed(newest) if row.budget), None)
+    strip = {"parts": PARTS, "splits": [row.split for row in newest], "budget": budget} if newest else None
+    return {"calls": len(rows), "strip": strip}
 
 
 def _words(session: Session) -> dict[str, Any]:
