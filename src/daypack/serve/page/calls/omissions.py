@@ -7,8 +7,8 @@ from itertools import pairwise
 from daypack.files.offsets import DAMAGED, UNCOUNTED
 from daypack.history.session import History
 from daypack.serve.page.calls.shapes import ShownOmission
+from daypack.turn.evidence.calls.rows import FoldRow
 from daypack.turn.evidence.explain import MEANINGS, meaning_of
-from daypack.turn.evidence.observed.calls import Compacted
 from daypack.turn.items import Omission, message_range
 from daypack.turn.pack.omissions import damaged_line
 from daypack.turn.turn import Turn
@@ -50,9 +50,7 @@ def _readable(omission: Omission) -> str | None:
     return found[0] if found else None
 
 
-def compacted_ranges(
-    history: History, compactions: Sequence[Compacted], sent: Container[int]
-) -> Iterator[ShownOmission]:
+def compacted_ranges(history: History, compactions: Sequence[FoldRow], sent: Container[int]) -> Iterator[ShownOmission]:
     """Yield the messages that left the window with each compaction before a call, oldest first.
 
     `sent` are the numbers of the messages that the call contains.

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from daypack.errors import BadInput, Damaged, DaypackError, Erased, NotFound, ReplayMismatch, SourceMissing
 from daypack.history.session import History
@@ -12,19 +13,19 @@ from daypack.serve.page.calls.items import items_of
 from daypack.serve.page.calls.kept import kept_of
 from daypack.serve.page.calls.observed import ObservedItems
 from daypack.serve.page.calls.omissions import compacted_ranges, omissions_of
-from daypack.serve.page.calls.place import place_of_call, place_of_turn
+from daypack.serve.page.calls.place import Place, find_place
 from daypack.serve.page.calls.shapes import MOST_CHARS, Cache, ShownItem, ShownOmission
 from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome
 from daypack.session import Session
-from daypack.session.chosen import OpenedTurn, choose, open_call
+from daypack.session.chosen import OpenedTurn, open_call
 from daypack.turn.dialects import NAMES
 from daypack.turn.evidence.explain import headline
 from daypack.turn.evidence.observed.calls import Call
 from daypack.turn.evidence.observed.request import ObservedTurn
 from daypack.turn.evidence.overhead import added_tokens
 from daypack.turn.evidence.replay import read_turn
-from daypack.turn.evidence.words import EPOCHS, program_name
+from daypack.turn.evidence.words import EPOCHS, break_words, program_name
 from daypack.turn.ledger import NOT_REDACTED
 from daypack.turn.turn import Turn
 
@@ -69,21 +70,22 @@ class ShownCall(Struct, frozen=True, kw_only=True):
 def show_call(home: OpenedHome, asked: Asked) -> ShownCall:
     """Return everything about one call."""
     with home.session(asked.text("agent"), asked.text("session")) as session:
-        chosen = choose(session, asked.text("event"))
+        place = find_place(session, asked.text("event"))
+        chosen = place.chosen
         if chosen.call:
-            return _observed(session, chosen.call)
+            return _observed(session, place, chosen.call)
         try:
             opened = kept_of(session).turn(session, chosen.event)
-        except (Damaged, SourceMissing, ReplayMismatch) as error:
-            return _unreadable(session.history, chosen.event, error)
-        return _prepared(session.history, opened)
+        except (Damaged, SourceMissing) as error:
+            return _unreadable(session.history, place, error)
+        return _prepared(session.history, place, opened)
 
 
 def show_item(home: OpenedHome, asked: Asked) -> dict[str, str]:
     """Return the whole text of one item of a call."""
     wanted = asked.text("item")
     with home.session(asked.text("agent"), asked.text("session")) as session:
-        chosen = choose(session, asked.text("event"))
+        chosen = find_place(session, asked.text("event")).chosen
         text = None
         if chosen.call:
             turn = open_call(session, chosen.call)
@@ -104,7 +106,7 @@ def show_request(home: OpenedHome, asked: Asked) -> dict[str, str]:
     """Return the request of a call as JSON text, in the dialect that was asked for."""
     name = asked.text("dialect", "")
     with home.session(asked.text("agent"), asked.text("session")) as session:
-        chosen = choose(session, asked.text("event"))
+        chosen = find_place(session, asked.text("event")).chosen
         if chosen.call:
             return _observed_request(session, chosen.call, name)
         name = name or NAMES[0]
@@ -119,9 +121,9 @@ def show_request(home: OpenedHome, asked: Asked) -> dict[str, str]:
 # Turns of daypack
 
 
-def _prepared(history: History, opened: OpenedTurn) -> ShownCall:
+def _prepared(history: History, place: Place, opened: OpenedTurn) -> ShownCall:
     turn, problem = opened
-    record, place = turn.record, place_of_turn(history, turn)
+    record = turn.record
     return ShownCall(
         event=turn.event_id or "",
         at=record.at,
@@ -163,8 +165,9 @@ def _redacted(history: History, turn: Turn, items: list[ShownItem]) -> list[Show
     return [shown(history, item) for item in items] if _is_raw(turn) else items
 
 
-def _unreadable(history: History, event: str, error: DaypackError) -> ShownCall:
+def _unreadable(history: History, place: Place, error: DaypackError) -> ShownCall:
     """Return what the record of a turn says whose texts cannot be read; raise the error if there is no such turn."""
+    event = place.chosen.event
     try:
         record = read_turn(history, event)
     except DaypackError:
@@ -184,7 +187,10 @@ def _unreadable(history: History, event: str, error: DaypackError) -> ShownCall:
         problem=error.problem,
         headline=f"{record.used.tokens:,} tokens; its texts cannot be read",
         epoch=record.epoch or event,
-        cache=Cache(expected=record.stable.expected_cached_tokens),
+        cache=place.cache,
+        reply=place.reply,
+        previous=place.previous,
+        next=place.next,
         missing=[ShownMissing(missing.id, missing.question, missing.severity) for missing in record.missing],
     )
 
@@ -192,14 +198,13 @@ def _unreadable(history: History, event: str, error: DaypackError) -> ShownCall:
 # Calls of other programs
 
 
-def _observed(session: Session, call: Call) -> ShownCall:
+def _observed(session: Session, place: Place, call: Call) -> ShownCall:
     history = session.history
     turn = open_call(session, call)
     found = ObservedItems(history, call, turn, kept_of(session).links(session)) if turn else None
     verified, problem = _verify(turn) if turn else (None, None)
-    place, compactions = place_of_call(history, call)
     # A sub-agent has a window of its own: what left the other one was never in it.
-    gone = compacted_ranges(history, compactions, found.messages) if found and not call.agent else ()
+    gone = compacted_ranges(history, place.folds, found.messages) if found and not call.agent else ()
     tokens = call.input_tokens if call.input_tokens is not None else found.explained.tokens if found else None
     return ShownCall(
         event=call.event,
@@ -216,11 +221,16 @@ def _observed(session: Session, call: Call) -> ShownCall:
         dialects=(turn.record.dialect,) if turn and turn.request is not None else (),
         items=found.shown(MOST_CHARS) if found else (),
         omitted=list(gone),
-        cache=place.cache,
+        cache=_reported(place, call),
         reply=place.reply,
         previous=place.previous,
         next=place.next,
     )
+
+
+def _reported(place: Place, call: Call) -> Cache:
+    words = break_words(call.cache_break) if call.cache_break else None
+    return replace(place.cache, written=call.cache_written_tokens, broken=words)
 
 
 def _verify(turn: ObservedTurn) -> tuple[bool | None, str | None]:

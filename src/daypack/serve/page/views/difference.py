@@ -13,13 +13,12 @@ from daypack.history.session import History
 from daypack.history.shown import shown
 from daypack.serve.page.calls.items import items_of, text_of
 from daypack.serve.page.calls.kept import kept_of
-from daypack.serve.page.calls.place import place_of_turn
+from daypack.serve.page.calls.place import Place, find_place
 from daypack.serve.page.calls.shapes import MOST_CHARS, ShownItem, cut
 from daypack.serve.page.calls.text_diff import diff_lines
 from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome
 from daypack.session import Session
-from daypack.session.chosen import Chosen, choose
 from daypack.session.comparison import ComparedCalls, compare_calls, compare_turns, require_one_kind
 from daypack.text.tokens import counter_for
 from daypack.turn.evidence.calls.parts import part_of_source
@@ -61,9 +60,9 @@ class ShownDifference(Struct, frozen=True, kw_only=True):
 def show_difference(home: OpenedHome, asked: Asked) -> ShownDifference:
     """Return what changed from one call to another; without `before`, from the call before."""
     with home.session(asked.text("agent"), asked.text("session")) as session:
-        after = choose(session, asked.text("after"))
-        name = asked.text("before", "")
-        before = choose(session, name or _call_before(session, after))
+        place = find_place(session, asked.text("after"))
+        name = asked.text("before", "") or _call_before(session, place)
+        before, after = find_place(session, name).chosen, place.chosen
         require_one_kind(before, after)
         if before.call and after.call:
             links = kept_of(session).links(session)
@@ -73,15 +72,13 @@ def show_difference(home: OpenedHome, asked: Asked) -> ShownDifference:
         return _prepared(session.history, *turns)
 
 
-def _call_before(session: Session, after: Chosen) -> str:
-    if after.call:
-        name = after.call.previous
-    else:
-        name = place_of_turn(session.history, kept_of(session).turn(session, after.event).turn).previous
-    if name is None:
-        problem, hint = f"no call before {after.event} is known", "name the call to compare with: before=…"
+def _call_before(session: Session, place: Place) -> str:
+    if place.row is None and place.chosen.call is None:
+        session.turns.replay(place.chosen.event, verify_digests=False)  # raises what is wrong with the name
+    if place.previous is None:
+        problem, hint = f"no call before {place.chosen.event} is known", "name the call to compare with: before=…"
         raise SourceMissing(problem, operation="diff", place=session.history.layout.folder, hint=hint)
-    return name
+    return place.previous
 
 
 # Turns of daypack
