@@ -96,6 +96,9 @@ def test_its_texts_and_times_are_the_same_everywhere(home: str, tmp_path: Path) 
     make(other)
     assert told(home) == told(other)
     assert told(home)[0][0].startswith("2026-04-21T")
+    with open_sample(home) as session:
+        assert (session.path / "created_at").read_text() == "2026-04-21T13:04:00Z\n"
+        assert (session.path / "cwd").read_text() == "/home/ada/posters\n"
     assert told(home, "sample-claude-code", "claude-code") == told(other, "sample-claude-code", "claude-code")
 
 

@@ -8,12 +8,15 @@ from contextlib import suppress
 from typing import Any
 
 from daypack.errors import DaypackError
+from daypack.files import atomic
+from daypack.history.facets import moment
 from daypack.serve.sample.story import Fault
 from daypack.session import Session, open_session
 from daypack.turn.turn import Turn
 
 Message = Mapping[str, Any]
 MODEL = "gpt-4o"
+FOLDER = "/home/ada/posters"  # that the conversations are about
 _FIRST = "sample-0"
 _CACHE_BLOCK = 128  # providers round what they read from the cache
 _CUT_OFF = "The layout names no font for Chinese characters, so I "
@@ -63,6 +66,9 @@ class Play:
         session.history.clock = self.clock.read
         self._tools = list(tools)
         self._stored = {message.client_key for message in session.messages()}
+        if not self._stored:  # as if it was created then and there
+            atomic.replace(session.layout.created_at, f"{moment(began)}\n".encode(), durable=False)
+            atomic.replace(session.layout.cwd, f"{FOLDER}\n".encode(), durable=False)
 
     @property
     def wanted(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from daypack.errors import SessionMissing
 from daypack.importers.import_file import Destination, import_file
 from daypack.serve.sample.outputs import build_log, listing, printer_offer, suite_log, text_file
+from daypack.serve.sample.play import FOLDER
 from daypack.session import open_session
 from daypack.turn.evidence.observed.digests import message_bytes
 from daypack.types.canonical import digest_json
@@ -21,7 +22,6 @@ from daypack.types.digest import digest_bytes
 RECORDED = "sample-claude-code"
 AGENT = "claude-code"
 _ID = "5a3b1e00-0000-4000-8000-000000000013"
-_FOLDER = "/home/ada/posters"
 _MODEL = "claude-sonnet-4-5"
 _BEGAN = datetime(2026, 4, 27, 15, 2, tzinfo=UTC)
 _SYSTEM = [
@@ -29,7 +29,7 @@ _SYSTEM = [
     {"type": "text", "text": "Answer briefly. Run the tests after a change."},
 ]
 _REMINDER = (
-    "<system-reminder>\nContents of /home/ada/posters/CLAUDE.md (project instructions, checked into the codebase):\n\n"
+    f"<system-reminder>\nContents of {FOLDER}/CLAUDE.md (project instructions, checked into the codebase):\n\n"
     "Fonts live in posters/fonts. Run the tests before layout.toml is changed.\n</system-reminder>\n"
 )
 _SUMMARY = (
@@ -202,7 +202,7 @@ class _Transcript:
 
     def _add(self, kind: str, **fields: Any) -> None:  # noqa: ANN401 — JSON values
         self._now += timedelta(seconds=2)
-        place = {"cwd": _FOLDER, "gitBranch": "main", "version": "2.1.325", "isSidechain": False}
+        place = {"cwd": FOLDER, "gitBranch": "main", "version": "2.1.325", "isSidechain": False}
         about = {"uuid": f"{_ID[:24]}{len(self._rows):012}"} if kind in ("user", "assistant", "system") else {}
         stamp = self._now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self._rows.append({"type": kind, "sessionId": _ID, "timestamp": stamp, **place, **about, **fields})
