@@ -72,7 +72,7 @@ class _Tree:
         return {**row, **self._contents(found, depth)}
 
     def _contents(self, found: Found, depth: int) -> dict[str, Any]:
-        """Return what the session of a child contains; nothing is known of one that cannot be opened."""
+        """Return what the session of a child contains; unknown if it cannot be opened."""
         with suppress(DaypackError), self._home.session(*found) as session:
             below = self.children_of(session, depth + 1) if depth < _DEPTH and len(self._seen) < _MOST else []
             return {"messages": session.history.messages.reader.count(), **_strip(session), "children": below}
