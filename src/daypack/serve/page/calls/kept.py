@@ -6,12 +6,16 @@ checksums prove that the messages and the events of a turn are still those that 
 
 import threading
 from collections import OrderedDict
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from daypack.history.session import History
+from daypack.serve.page.calls.omissions import CompactedRanges
+from daypack.serve.page.calls.shapes import ShownOmission
 from daypack.session import Session
 from daypack.session.chosen import OpenedTurn, open_turn
+from daypack.turn.evidence.calls.rows import FoldRow
 from daypack.turn.evidence.observed.links import Links
 
 _TURNS = 8  # of a session; each holds the texts of a window
@@ -32,6 +36,7 @@ class Kept:
         self._lock = threading.Lock()
         self._turns: OrderedDict[str, tuple[_Position, OpenedTurn]] = OrderedDict()
         self._links: tuple[_Position, Links] | None = None
+        self._ranges = CompactedRanges()
 
     def turn(self, session: Session, event: str) -> OpenedTurn:
         """Return a turn of daypack, verified if it can be."""
@@ -63,6 +68,11 @@ class Kept:
                 links.update(history)
             self._links = _position(history, *links.read_through), links
             return links
+
+    def compacted(self, session: Session, folds: Sequence[FoldRow], sent: Collection[int]) -> list[ShownOmission]:
+        """Return the messages that left the window of another program before a call."""
+        with self._lock:
+            return list(self._ranges.before(session.history, folds, sent))
 
 
 def kept_of(session: Session) -> Kept:

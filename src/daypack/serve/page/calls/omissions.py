@@ -1,7 +1,8 @@
 """What a call does not contain: omissions of turns, and messages that left the window of another program."""
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from daypack.files.offsets import DAMAGED, UNCOUNTED
@@ -50,25 +51,54 @@ def _readable(omission: Omission) -> str | None:
     return found[0] if found else None
 
 
-def compacted_ranges(history: History, compactions: Sequence[FoldRow], sent: Container[int]) -> Iterator[ShownOmission]:
-    """Yield the messages that left the window with each compaction before a call, oldest first.
+class CompactedRanges:
+    """Which messages left the window of another program with each compaction. What was computed once is kept."""
 
-    `sent` are the numbers of the messages that the call contains.
-    """
-    ends = [0, *(_last_before(history, compaction.at) for compaction in compactions)]
-    for compaction, (before, end) in zip(compactions, pairwise(ends), strict=True):
-        gone = next((seq for seq in range(before + 1, end + 1) if seq not in sent), end + 1)
-        kept = next((seq for seq in range(gone, end + 1) if seq in sent), end + 1)
-        if gone < kept:
-            extent = message_range(gone, kept - 1)
-            yield ShownOmission(
-                item=extent,
-                reason="superseded_by_summary",
-                words=MEANINGS["superseded_by_summary"],
-                tokens=_tokens(history, gone, kept - 1),
-                note=f"compaction {compaction.event}",
-                read=extent,
-            )
+    def __init__(self) -> None:
+        self._generation = -1
+        self._ends: dict[str, int] = {}  # event of a compaction -> the last message before it
+        self._tokens: dict[tuple[int, int], int | None] = {}
+
+    def before(self, history: History, folds: Sequence[FoldRow], sent: Collection[int]) -> Iterator[ShownOmission]:
+        """Yield what a call does not contain because of the compactions before it, oldest first.
+
+        `sent` are the numbers of the messages that the call contains.
+        """
+        if self._generation != history.messages.reader.generation:
+            self._ends, self._tokens = {}, {}
+            self._generation = history.messages.reader.generation
+        shown = sorted(sent)
+        ends = [0, *(self._end(history, fold) for fold in folds)]
+        for fold, (before, end) in zip(folds, pairwise(ends), strict=True):
+            gone = before + 1
+            while gone in sent:
+                gone += 1
+            after = bisect_left(shown, gone)
+            last = min(end, shown[after] - 1) if after < len(shown) else end
+            if gone <= last:
+                extent = message_range(gone, last)
+                yield ShownOmission(
+                    item=extent,
+                    reason="superseded_by_summary",
+                    words=MEANINGS["superseded_by_summary"],
+                    tokens=self._count(history, gone, last),
+                    note=f"compaction {fold.event}",
+                    read=extent,
+                )
+
+    def _end(self, history: History, fold: FoldRow) -> int:
+        if fold.event not in self._ends:
+            self._ends[fold.event] = _last_before(history, fold.at)
+        return self._ends[fold.event]
+
+    def _count(self, history: History, first: int, last: int) -> int | None:
+        """Return the tokens of messages by the log's own counts; None if some are not counted."""
+        if (first, last) not in self._tokens:
+            reader = history.messages.reader
+            slots = reader.slots(reader.position(first), reader.position(last + 1))
+            unknown = any(slot.tokens == UNCOUNTED or slot.flags & DAMAGED for slot in slots)
+            self._tokens[first, last] = None if unknown else sum(slot.tokens for slot in slots)
+        return self._tokens[first, last]
 
 
 def _last_before(history: History, moment: str) -> int:
@@ -84,12 +114,3 @@ def _last_before(history: History, moment: str) -> int:
             low = middle + 1
     found = reader.slots(low - 1, low) if low else []
     return found[0].seq if found else 0
-
-
-def _tokens(history: History, first: int, last: int) -> int | None:
-    """Return the tokens of messages by the log's own counts; None if some are not counted."""
-    reader = history.messages.reader
-    slots = reader.slots(reader.position(first), reader.position(last + 1))
-    if any(slot.tokens == UNCOUNTED or slot.flags & DAMAGED for slot in slots):
-        return None
-    return sum(slot.tokens for slot in slots)

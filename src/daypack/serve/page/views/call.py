@@ -12,7 +12,7 @@ from daypack.history.shown import shown
 from daypack.serve.page.calls.items import items_of
 from daypack.serve.page.calls.kept import kept_of
 from daypack.serve.page.calls.observed import ObservedItems
-from daypack.serve.page.calls.omissions import compacted_ranges, omissions_of
+from daypack.serve.page.calls.omissions import omissions_of
 from daypack.serve.page.calls.place import Place, find_place
 from daypack.serve.page.calls.shapes import MOST_CHARS, Cache, ShownItem, ShownOmission
 from daypack.serve.page.views.asked import Asked
@@ -204,7 +204,7 @@ def _observed(session: Session, place: Place, call: Call) -> ShownCall:
     found = ObservedItems(history, call, turn, kept_of(session).links(session)) if turn else None
     verified, problem = _verify(turn) if turn else (None, None)
     # A sub-agent has a window of its own: what left the other one was never in it.
-    gone = compacted_ranges(history, place.folds, found.messages) if found and not call.agent else ()
+    gone = kept_of(session).compacted(session, place.folds, found.messages) if found and not call.agent else []
     tokens = call.input_tokens if call.input_tokens is not None else found.explained.tokens if found else None
     return ShownCall(
         event=call.event,
@@ -220,7 +220,7 @@ def _observed(session: Session, place: Place, call: Call) -> ShownCall:
         headline=_headline(call),
         dialects=(turn.record.dialect,) if turn and turn.request is not None else (),
         items=found.shown(MOST_CHARS) if found else (),
-        omitted=list(gone),
+        omitted=gone,
         cache=_reported(place, call),
         reply=place.reply,
         previous=place.previous,

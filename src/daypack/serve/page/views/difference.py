@@ -20,7 +20,7 @@ from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome
 from daypack.session import Session
 from daypack.session.comparison import ComparedCalls, compare_calls, compare_turns, require_one_kind
-from daypack.text.tokens import counter_for
+from daypack.text.tokens import Counter, counter_for
 from daypack.turn.evidence.calls.parts import part_of_source
 from daypack.turn.evidence.observed.diff import MessageChange
 from daypack.turn.evidence.observed.links import Links
@@ -167,7 +167,7 @@ def _observed(session: Session, compared: ComparedCalls, links: Links) -> ShownD
             )
             for message in compared.between
         ]
-    rows = [replace(row, text=cut(row.text, MOST_CHARS)) for row in shown(session.history, tuple(rows))]
+    rows = [_without_secrets(session.history, row) for row in rows]
     return ShownDifference(
         before=before.event,
         after=after.event,
@@ -178,6 +178,13 @@ def _observed(session: Session, compared: ComparedCalls, links: Links) -> ShownD
         tail_kept=tail_kept,
         rows=rows,
     )
+
+
+def _without_secrets(history: History, row: Row) -> Row:
+    """Return a row as it is shown; what else it has are codes and numbers."""
+    name = shown(history, row.id) if row.id.startswith("tool:") else row.id
+    lines = shown(history, tuple(row.lines)) if row.lines else ()
+    return replace(row, id=name, text=cut(shown(history, row.text), MOST_CHARS), lines=lines)
 
 
 def _shape_rows(compared: ComparedCalls) -> Iterator[Row]:
@@ -205,13 +212,14 @@ def _message_rows(compared: ComparedCalls, links: Links) -> Iterator[Row]:
     found, requests = compared.difference, compared.requests
     assert found is not None
     assert requests is not None
+    counters = [counter_for(turn.record.model) for turn in requests]
     for change in found.changes:
-        turn = requests[change.change == "added"]
-        yield _message_row(turn, change, links)
+        at = change.change == "added"
+        yield _message_row(requests[at], change, links, counters[at])
 
 
-def _message_row(turn: ObservedTurn, change: MessageChange, links: Links) -> Row:
-    found = list(message_texts(turn, change.position, links, counter_for(turn.record.model))) if change.known else []
+def _message_row(turn: ObservedTurn, change: MessageChange, links: Links, counter: Counter) -> Row:
+    found = list(message_texts(turn, change.position, links, counter)) if change.known else []
     refs = [part.ref for part, _ in found if part.ref]
     tokens = [part.tokens for part, _ in found]
     return Row(

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from daypack.text.tokens import counter_for
 from daypack.turn.evidence.observed.links import Links
 from daypack.turn.evidence.observed.record import count_common
 from daypack.turn.evidence.observed.request import ObservedTurn
@@ -49,14 +50,15 @@ def compare_observed(before: ObservedTurn, after: ObservedTurn, links: Links) ->
     """Return what changed from one request to another."""
     old, new = _digests(before), _digests(after)
     shapes = _shapes(before, after)
+    removed, added = _Side("removed", before, links), _Side("added", after, links)
     changes: list[MessageChange] = []
     common = 0
     for kind, start, stop, new_start, new_stop in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "equal":
             common += stop - start
             continue
-        changes += [_change("removed", before, at, links) for at in range(start, stop)]
-        changes += [_change("added", after, at, links) for at in range(new_start, new_stop)]
+        changes += map(removed.change, range(start, stop))
+        changes += map(added.change, range(new_start, new_stop))
     return ObservedDifference(
         kept=count_common(before.sent, after.sent),
         common=common,
@@ -82,10 +84,20 @@ def _shapes(before: ObservedTurn, after: ObservedTurn) -> ShapeChange:
     return compare_shapes(before.shape, after.shape)
 
 
-def _change(change: Literal["added", "removed"], turn: ObservedTurn, at: int, links: Links) -> MessageChange:
-    message = turn.messages[at]
-    parts = tuple(message_parts(turn, at + 1, links)) if message.known else ()
-    return MessageChange(change, at + 1, message.role, parts, message.known)
+class _Side:
+    """One of the two requests, and what its messages are if the other does not have them."""
+
+    def __init__(self, name: Literal["added", "removed"], turn: ObservedTurn, links: Links) -> None:
+        self._name: Literal["added", "removed"] = name
+        self._turn = turn
+        self._links = links
+        self._counter = counter_for(turn.record.model)
+
+    def change(self, at: int) -> MessageChange:
+        """Return the change of a message by its position, from 0."""
+        message = self._turn.messages[at]
+        parts = tuple(message_parts(self._turn, at + 1, self._links, self._counter)) if message.known else ()
+        return MessageChange(self._name, at + 1, message.role, parts, message.known)
 
 
 def _parameters(before: dict[str, Any], after: dict[str, Any]) -> tuple[ParameterChange, ...]:

@@ -89,9 +89,9 @@ def shape_texts(shape: Shape | None, counter: Counter) -> Iterator[PartText]:
         yield PartText(part, text)
 
 
-def message_parts(turn: ObservedTurn, position: int, links: Links) -> Iterator[SentPart]:
+def message_parts(turn: ObservedTurn, position: int, links: Links, counter: Counter) -> Iterator[SentPart]:
     """Yield the parts of one message of a request, from 1."""
-    return (found.part for found in message_texts(turn, position, links, counter_for(turn.record.model)))
+    return (found.part for found in message_texts(turn, position, links, counter))
 
 
 def message_texts(turn: ObservedTurn, position: int, links: Links, counter: Counter) -> Iterator[PartText]:
