@@ -60,12 +60,17 @@ def test_each_item_has_its_source_tokens_and_readers(page: OpenedHome, home: str
         assert found["why"] == explain_item(turn, inserted.id).why
         if isinstance(inserted, Excerpt):
             assert (found["ref"], found["category"]) == (f"messages:{inserted.seq}", "recalled")
-    assert items["pin:rules.md"]["category"] == "pins"
+    assert (items["pin:rules.md"]["category"], items["pin:rules.md"]["title"]) == ("pins", "rules.md")
     assert items["context_doc"]["category"] == "summary"
     assert items["tools"]["tokens"] == turn.record.tools.tokens  # type: ignore[union-attr]
     assert "read_file" in items["tools"]["text"]
     newest = items[f"messages:{turn.record.user}"]
-    assert (newest["category"], newest["authority"], newest["role"]) == ("tail", "user", "user")
+    assert (newest["category"], newest["authority"], newest["role"], newest["title"]) == (
+        "tail",
+        "user",
+        "user",
+        "user",
+    )
     assert newest["why"] == explain_item(turn, f"messages:{turn.record.user}").why
     assert "tool" not in newest["visible_to"]
     around = turn.tokens - sum(found["tokens"] for found in shown["items"])
@@ -88,7 +93,7 @@ def test_an_output_that_repeats_another_is_marked(page: OpenedHome, home: str) -
     assert turn.parts.repeats == {6: 3}
     shown = look(page, "call", **HERE, event=turn.event_id)
     [repeated] = [found for found in shown["items"] if found["stub"]]
-    assert (repeated["id"], repeated["title"]) == ("messages:6", "read_file")
+    assert (repeated["id"], repeated["title"]) == ("messages:6", "result of read_file")
     assert "messages:3" in repeated["why"]
     [omission] = shown["omitted"]
     assert (omission["reason"], omission["read"]) == ("duplicate", "tool:again1")

@@ -97,7 +97,7 @@ def _item(turn: Turn, item: Item, part: str, most_chars: int | None) -> ShownIte
         context_kind=item.context_kind,
         source=item.source,
         ref=ref,
-        title=item.title,
+        title=_title(item),
         tokens=item.tokens,
         why=explain_included(turn, item).why,
         authority=item.authority,
@@ -107,6 +107,12 @@ def _item(turn: Turn, item: Item, part: str, most_chars: int | None) -> ShownIte
         text=cut(item.text, most_chars),
         chars=len(item.text),
     )
+
+
+def _title(item: Item) -> str:
+    if isinstance(item, Excerpt):
+        return f"message {item.seq:,}, {item.title}" if item.title else f"message {item.seq:,}"
+    return item.title or item.id.partition(":")[2]
 
 
 # The tail
@@ -138,7 +144,7 @@ def _message(turn: Turn, message: Message, tool: str, tokens: int, most_chars: i
         source="messages.jsonl",
         ref=f"{_MESSAGES}{seq}",
         role=message.role,
-        title=message.name or tool,
+        title=f"result of {tool}" if tool else f"{message.role} {message.name}" if message.name else message.role,
         tokens=tokens,
         why=why or explain_in_tail(turn, seq).why,
         authority=authority_of(message),

@@ -6,6 +6,7 @@ files with instructions, the context that hooks return, reminders. It joins seve
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, cast
 
 from daypack.history.session import History
@@ -48,7 +49,7 @@ class Links:
     """What is known of the texts of one session's requests."""
 
     def __init__(self, history: History) -> None:
-        self._texts: dict[str, int] = {}  # a text of the user or the assistant -> its message
+        self._texts: dict[bytes, int] = {}  # digest of a text of the user or the assistant -> its message
         self._results: dict[str, int] = {}  # a tool call -> the message with its result
         self._calls: dict[str, tuple[int, str]] = {}  # -> the message that made it, and the name of the tool
         self._summaries: set[int] = set()
@@ -86,7 +87,7 @@ class Links:
 
     def of_text(self, text: str) -> int | None:
         """Return the message that says a text."""
-        return self._texts.get(text.strip())
+        return self._texts.get(_digest(text.strip()))
 
     def is_summary(self, seq: int | None) -> bool:
         """Return True if a message of history is the summary of a compaction."""
@@ -151,8 +152,8 @@ class Links:
             return
         parts = (Text(message.content),) if isinstance(message.content, str) else message.content
         for part in parts:
-            if isinstance(part, Text) and part.text.strip():
-                self._texts[part.text.strip()] = message.seq
+            if isinstance(part, Text) and (text := part.text.strip()):
+                self._texts[_digest(text)] = message.seq
 
     def _add_attachment(self, row: Mapping[str, Any]) -> None:
         fields = row.get("attachment")
@@ -183,6 +184,11 @@ def _describe(attachment: Mapping[str, Any]) -> tuple[Source, str]:
         name = attachment.get("displayPath") or attachment.get("filename") or attachment.get("path") or kind
         return "attachments", str(name)
     return "reminders", kind.removesuffix("_delta").removesuffix("_reminder").replace("_", " ")
+
+
+def _digest(text: str) -> bytes:
+    """Return what stands for a text, so that the texts of a long history are not all kept in memory."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _unwrapped(text: str) -> str:
