@@ -8,20 +8,17 @@ from typing import Any
 
 from daypack.cli.options import add_place, existing_agent, natural, open_named
 from daypack.cli.terminal import colour, counted, json_text, print_note, safe_line, terminal_width
-from daypack.config import Settings, from_environment, from_file, settle
-from daypack.derived.title import first_words, title_of
+from daypack.config import Settings
 from daypack.errors import DaypackError
-from daypack.history.facets import Facets
 from daypack.history.layout import Home, find_home
-from daypack.history.listing.index import SessionIndex
-from daypack.session import Session, open_session
+from daypack.session import open_session
+from daypack.session.listing import AgentSessions, describe
 from daypack.text.columns import AGE_COLUMNS, age, fit
 
 _PIPE_COLUMNS = 160  # where output is not a terminal
 _NAME_COLUMNS = 40  # a longer name moves only the title of its own line
 _MIN_TITLE = 8  # columns; with fewer a title says nothing
 _FEW = 3  # other agents that are named
-_UNCOUNTED_BYTES = 1 << 16  # of lines by other programs, which a list of many sessions counts
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -65,27 +62,27 @@ def _list(args: argparse.Namespace) -> int:
     home = find_home(args.home, args.uid)
     args.agent = existing_agent(home, args.agent)
     agents = home.agents() if args.any_agent else [args.agent]
-    lists = [_AgentSessions(home, agent, args) for agent in agents]
-    found = [(agent, name) for agent in lists for name in agent.index.names]
+    lists = [AgentSessions(home, agent) for agent in agents]
+    found = [(agent, name) for agent in lists for name in agent.names]
     project = _project(args)
     if project or not args.n:
         for agent in lists:
-            agent.index.fill(agent.index.names, first_words)
+            agent.fill()
     found.sort(key=lambda place: place[0].updated(place[1]), reverse=True)
     if project:
         found = [(agent, name) for agent, name in found if project.has(agent.row(name).get("cwd"))]
     shown = found[: args.n or None]
     if args.n:
         for agent in lists:
-            agent.index.fill([name for each, name in shown if each is agent], first_words)
+            agent.fill([name for each, name in shown if each is agent])
     rows = [agent.row(name) for agent, name in shown]
     for agent in lists:
-        agent.index.save()
+        agent.save()
     if args.json:
         print(json_text(rows))
         return 0
     if rows:
-        print("\n".join(_table(rows, with_agent=sum(bool(agent.index.names) for agent in lists) > 1)))
+        print("\n".join(_table(rows, with_agent=sum(bool(agent.names) for agent in lists) > 1)))
     else:
         of_agent = "" if args.any_agent else f" of agent {safe_line(args.agent)}"
         of_project = f" of project {safe_line(project.name)}" if project else ""
@@ -138,54 +135,6 @@ def _project(args: argparse.Namespace) -> _Project | None:
     return _Project(args.project) if args.project is not None else None
 
 
-class _AgentSessions:
-    """The sessions of one agent."""
-
-    def __init__(self, home: Home, agent: str, args: argparse.Namespace) -> None:
-        self._home = home
-        self._agent = agent
-        self._args = args
-        self._rows: dict[str, dict[str, Any]] = {}
-        try:
-            settings = settle([("environment", from_environment(os.environ)), (home.config, from_file(home.config))])
-            self.index = SessionIndex(home, agent, str(settings))
-        except DaypackError:
-            self.index = SessionIndex(home, agent, None)  # settings that are refused: nothing is known
-
-    def updated(self, name: str) -> tuple[str, int]:
-        """Return the time of the last append, to the second, and that of the file: it may have been copied since.
-
-        Those without a readable time come last.
-        """
-        if row := self.index.get(name):
-            return row.updated_at, self.index.changed_at(name)
-        layout = self._home.session(self._agent, name)
-        moment, changed = "", 0
-        with suppress(DaypackError):
-            moment = Facets(layout).read(layout.updated_at)
-        with suppress(OSError):
-            changed = os.stat(layout.messages).st_mtime_ns
-        return moment, changed
-
-    def row(self, name: str) -> dict[str, Any]:
-        """Return the facts of a session, or the reason why it cannot be opened."""
-        if name not in self._rows:
-            self._rows[name] = self._read(name)
-        return self._rows[name]
-
-    def _read(self, name: str) -> dict[str, Any]:
-        if row := self.index.get(name):
-            path = os.path.join(self.index.folder, name)
-            known = {"session": name, "agent": self._agent, "title": row.title, "path": path}
-            return known | {field: getattr(row, field) for field in row.__struct_fields__}
-        try:
-            place, uid = self._args.home, self._args.uid
-            with open_session(name, agent=self._agent, home=place, uid=uid, create=False) as session:
-                return self.index.make(name, lambda: describe(session))
-        except DaypackError as error:
-            return {"session": name, "agent": self._agent, "error": f"{error.problem} [{error.place}]"}
-
-
 def _table(rows: list[dict[str, Any]], *, with_agent: bool) -> list[str]:
     """Return the lines of the list; titles are cut to the terminal, names never."""
     now, room = time.time(), terminal_width(_PIPE_COLUMNS)
@@ -224,33 +173,3 @@ def _show(args: argparse.Namespace) -> int:
         shown = f"{value:,}" if isinstance(value, int) else str(value or "–")
         print(f"{name:<11} {safe_line(shown)}")
     return 0
-
-
-def describe(session: Session, *, max_bytes: int | None = _UNCOUNTED_BYTES) -> dict[str, Any]:
-    """Return the facts of a session; `tokens` is None if more than `max_bytes` are not counted yet."""
-    layout, facets = session.history.layout, session.history.facets
-    return {
-        "session": session.name,
-        "agent": session.agent,
-        "title": title_of(session.history) or None,
-        "path": layout.folder,
-        "state": facets.state(),
-        "created_at": facets.read(layout.created_at),
-        "updated_at": facets.read(layout.updated_at),
-        "cwd": facets.read(layout.cwd),
-        "model": session.meta.get("model"),
-        "tokenizer": session.history.tokenizer,
-        "messages": len(session.messages()),
-        "events": len(session.events()),
-        "tokens": _tokens(session, max_bytes),
-    }
-
-
-def _tokens(session: Session, max_bytes: int | None) -> int | None:
-    reader = session.history.messages.reader
-    total, uncounted = reader.counted_tokens()
-    if max_bytes is not None:
-        for at in uncounted:
-            if (max_bytes := max_bytes - reader.slots(at, at + 1)[0].length) < 0:
-                return None
-    return total + sum(session.history.count_tokens(message) for at in uncounted for message in reader.read(at, at + 1))
