@@ -141,7 +141,7 @@ def open_named(args: argparse.Namespace, **settings: Unpack[Settings]) -> "Sessi
 
 def shown(session: "Session", value: _Value) -> _Value:
     """Return a value of a session as a command may print it: without secrets, unless redaction is off."""
-    from daypack.history.shown import shown as shown_of_history  # noqa: PLC0415 — not for every command
+    from daypack.session.shown import shown as shown_of_history  # noqa: PLC0415 — not for every command
 
     return shown_of_history(session.history, value)
 

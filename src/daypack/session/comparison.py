@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from daypack.errors import BadInput
-from daypack.history.shown import shown
 from daypack.session.chosen import Chosen, open_call
+from daypack.session.shown import shown
 from daypack.turn.evidence.diff import Difference, compare
 from daypack.turn.evidence.observed.calls import Call
 from daypack.turn.evidence.observed.diff import ObservedDifference, compare_observed

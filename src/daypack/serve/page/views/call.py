@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from daypack.errors import BadInput, Damaged, DaypackError, Erased, NotFound, ReplayMismatch, SourceMissing
 from daypack.history.session import History
-from daypack.history.shown import shown
 from daypack.serve.page.calls.items import items_of
 from daypack.serve.page.calls.kept import kept_of
 from daypack.serve.page.calls.observed import ObservedItems
@@ -19,6 +18,7 @@ from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome
 from daypack.session import Session
 from daypack.session.chosen import OpenedTurn, open_call
+from daypack.session.shown import shown
 from daypack.turn.dialects import NAMES
 from daypack.turn.evidence.explain import headline
 from daypack.turn.evidence.observed.calls import Call

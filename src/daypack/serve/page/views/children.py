@@ -7,10 +7,10 @@ from typing import Any
 from daypack.derived.children import Child, read_children
 from daypack.errors import DaypackError
 from daypack.history.sessions import CHILD, Found, parents_of
-from daypack.history.shown import shown
 from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome
 from daypack.session import Session
+from daypack.session.shown import shown
 from daypack.turn.evidence.calls.parts import PARTS
 
 _DEPTH = 5

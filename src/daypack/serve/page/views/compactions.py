@@ -14,11 +14,11 @@ from msgspec import Struct
 from daypack.derived.records import COMPACTED, UNDONE, document, load, words_of
 from daypack.derived.template import render
 from daypack.errors import DaypackError, SourceMissing
-from daypack.history.shown import shown
 from daypack.importers.import_events import COMPACTED as IMPORTED
 from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome
 from daypack.session import Session
+from daypack.session.shown import shown
 from daypack.turn.evidence.observed.known import Compacted, is_imported, read_row
 from daypack.turn.evidence.words import LOSSES, TRIGGERS
 from daypack.types.compaction import Compaction, Loss, Records

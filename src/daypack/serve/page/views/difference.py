@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from daypack.errors import SourceMissing
 from daypack.history.session import History
-from daypack.history.shown import shown
 from daypack.serve.page.calls.items import items_of, text_of
 from daypack.serve.page.calls.kept import kept_of
 from daypack.serve.page.calls.place import Place, find_place
@@ -20,6 +19,7 @@ from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome
 from daypack.session import Session
 from daypack.session.comparison import ComparedCalls, compare_calls, compare_turns, require_one_kind
+from daypack.session.shown import shown
 from daypack.text.tokens import Counter, counter_for
 from daypack.turn.evidence.calls.parts import part_of_source
 from daypack.turn.evidence.observed.diff import MessageChange

@@ -7,12 +7,12 @@ from msgspec import Struct
 from daypack.errors import SourceMissing
 from daypack.files.offsets import UNCOUNTED
 from daypack.history.session import History
-from daypack.history.shown import shown
 from daypack.serve.page.calls.items import media_words
 from daypack.serve.page.calls.shapes import MOST_CHARS, cut
 from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome
 from daypack.session import Session
+from daypack.session.shown import shown
 from daypack.text.redact.redact import redact_message
 from daypack.types.history import Message, Text, Thinking
 from daypack.types.source import Messages
