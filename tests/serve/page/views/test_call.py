@@ -13,6 +13,8 @@ from turn.scenes import MARKER, SECRET, converse, item, stage
 import daypack
 from daypack.errors import AccessDenied, BadInput, NotFound, SessionMissing, SourceMissing
 from daypack.history.layout import find_home
+from daypack.importers.import_file import Destination, import_file
+from daypack.serve.page.calls.kept import kept_of
 from daypack.serve.page.views.opened import OpenedHome
 from daypack.turn.dialects import NAMES
 from daypack.turn.evidence.explain import explain_all, explain_item
@@ -354,3 +356,43 @@ def test_looking_changes_nothing(page: OpenedHome, home: str) -> None:
     assert (truth(session), truth(notes)) == before
     page.close()
     assert (truth(session), truth(notes)) == before
+
+
+def test_a_session_that_grows_is_followed(page: OpenedHome, home: str, tmp_path: Path) -> None:
+    recording = load_recording()
+    path = tmp_path / f"{recording.session}.jsonl"
+    place = Destination(home, agent="default", session="notes")
+    half = len(recording.lines) // 2
+    path.write_bytes(b"\n".join((*recording.lines[:half], b"")))
+    import_file("claude-code", str(path), place)
+    with daypack.open_session("notes", home=home, create=False) as session:
+        first = [turn.event_id for turn in observed_turns(session)]
+    assert look(page, "call", **NOTES, event=first[-1])["next"] is None
+    path.write_bytes(recording.text)
+    import_file("claude-code", str(path), place)
+    with daypack.open_session("notes", home=home, create=False) as session:
+        events = [turn.event_id for turn in observed_turns(session)]
+    assert len(events) > len(first)
+    for event in events:
+        grown = look(page, "call", **NOTES, event=event)
+        with_a_new_page = OpenedHome(home, None, None)
+        assert look(with_a_new_page, "call", **NOTES, event=event) == grown
+        with_a_new_page.close()
+
+
+def test_a_turn_that_is_kept_is_given_again_until_its_history_changes(page: OpenedHome, home: str) -> None:
+    session = stage(home)
+    session.append("user", "hello")
+    turn = session.prepare()
+    event = turn.event_id or ""
+    with page.session("default", "work") as opened:
+        kept = kept_of(opened)
+        first = kept.turn(opened, event)
+        session.accept("hi")
+        assert kept.turn(opened, event) is first
+        for _ in range(10):
+            session.append("user", "more")
+            kept.turn(opened, session.prepare().event_id or "")
+        again = kept.turn(opened, event)
+        assert again is not first
+        assert again.turn.pack_json == first.turn.pack_json
