@@ -7,6 +7,7 @@ is foreign, and a request without a cookie or token has no user.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from daypack.llm.addresses import is_loopback
 from daypack.serve.http.address import Origin, Policy, parse_origin
 from daypack.serve.http.turns import Caller
 
@@ -54,7 +55,7 @@ def is_foreign(path: str, headers: Mapping[str, Sequence[str]], own: Origin, pol
     Only the shell may be opened from elsewhere, by a link: it holds no data.
     """
     allowed = [own]
-    if own.host in policy.hosts:  # a proxy may add TLS
+    if own.host in policy.hosts and not is_loopback(own.host):  # a proxy may add TLS
         port = {80: 443}.get(own.port, own.port)
         allowed.append(Origin("https", own.host, port))
     if any(parse_origin(text) not in allowed for text in headers.get("origin", ())):

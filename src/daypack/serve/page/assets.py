@@ -63,7 +63,7 @@ def bundle() -> Bundle:
     for tag in (_SCRIPT_TAG, _STYLE_TAG):
         if shell.count(tag) != 1:
             raise BrokenModule(f"{SHELL}: must have {tag} once")
-    return Bundle(shell, join(modules), _read(STYLE) if STYLE in os.listdir(FOLDER) else "", tuple(order(modules)))
+    return Bundle(shell, join(modules), _read(STYLE), tuple(order(modules)))
 
 
 @cache

@@ -183,8 +183,11 @@ def _describe(asked: Asked, error: DaypackError) -> Problem:
 
 
 def _accepts_gzip(request: Request) -> bool:
-    codings = ",".join(request.headers.getlist("accept-encoding")).lower().split(",")
-    return any(coding.strip() in ("gzip", "*") for coding in (each.partition(";q=0")[0] for each in codings))
+    for coding in ",".join(request.headers.getlist("accept-encoding")).lower().split(","):
+        name, _, weight = coding.replace(" ", "").partition(";q=")
+        if name == "gzip":
+            return weight.strip("0.") != "" or not weight
+    return False
 
 
 def _read_texts(body: object) -> dict[str, str] | None:
