@@ -1,146 +1,99 @@
 // One call: the pack in the order sent, the raw request, and what the provider's cache did.
-import { html, useMemo, useRef, useState } from "./vendor/preact.js";
-import { ask, home, useAnswer } from "./data.js";
+import { html, useContext, useMemo, useRef, useState } from "./vendor/preact.js";
+import { Boxed, Copy, LongText, Shown, line, visible } from "./text.js";
+import { Choice, Facts, Meter, Panel, Problem, Source, Split, Tag, Waiting } from "./pieces.js";
+import { Here, ask, home, useHere } from "./data.js";
 import { LeftOut, Missing } from "./leftout.js";
-import { List } from "./list.js";
-import { messageAddress } from "./router.js";
-import { Copy, LongText, Meter, Problem, Shown, Split, Waiting, line, visible } from "./text.js";
+import { List, useOpened } from "./list.js";
 import { WouldItFit } from "./fit.js";
-import { counted, messageOf, moment, number, partClass, partName, percent, short, signed, spaced, tokens } from "./words.js";
+import { counted, messageOf, moment, number, partClass, percent, signed, spaced, tokens } from "./words.js";
 
-const GROUPS = { prefix: ["Prefix", "stable, so the provider can cache it"], tail: ["Tail", "messages and what was recalled for them"], volatile: ["Volatile", "changes at every call, so it is last"] };
-const ROW = 124; // height of a closed item where the list is virtual
+const GROUPS = { prefix: "stable, so the provider can cache it", tail: "messages, and what was recalled for them", volatile: "changes at every call, so it is last" };
+const ITEM = 124; // pixels; height of a closed item in a long list
 
-function Facts({ item }) {
-  const facts = [
-    ["Id", item.id],
-    ["Kind", item.context_kind && item.context_kind !== item.kind ? `${item.kind} (${item.context_kind})` : item.kind],
-    ["Authority", item.authority],
-    ["Visible to", item.visible_to?.join(", ")],
-    ["Redacted", item.redacted?.join(", ")],
-    ["Score", item.score == null ? null : item.score.toFixed(2)],
-    ["Length", item.chars == null ? null : counted(item.chars, "character")],
-  ];
-  return html`<dl class="facts">${facts.map(([name, value]) => value && html`<div key=${name}><dt>${name}</dt><dd>${visible(value)}</dd></div>`)}</dl>`;
+export function ToolCalls({ calls }) {
+  return calls?.map((call, index) => html`<details key=${index} class="folded"><summary><b>${line(call.name)}</b> <span class="dim">${line(call.arguments, 160)}</span></summary><${Shown} text=${call.arguments} /></details>`);
 }
 
-function ToolCalls({ calls }) {
-  if (!calls?.length) return null;
-  return html`<ul class="toolcalls">${calls.map((call, index) => html`<li key=${index}><b>${line(call.name)}</b><${Shown} text=${typeof call.arguments === "string" ? call.arguments : JSON.stringify(call.arguments, null, 1)} /></li>`)}</ul>`;
+/** What a message says, or else what it calls. */
+export function saying({ text, calls = [] }) {
+  return text || calls.map((call) => `${call.name} ${call.arguments}`).join("\n");
 }
 
-function itemTitle(item) {
-  const title = line(item.title || spaced(item.kind));
-  return item.role && title === item.role ? spaced(title) : title;
-}
-
-function PackItem({ agent, session, event, item, most, open, toggle, index }) {
+function PackItem({ event, item, most, index, open, flip }) {
+  const here = useContext(Here);
+  const load = () => ask("item", { ...here, event, item: item.id }).then((whole) => whole.text);
   const seq = messageOf(item.ref);
-  const preview = item.text || (item.calls?.length ? item.calls.map((call) => `${call.name}(${typeof call.arguments === "string" ? call.arguments : JSON.stringify(call.arguments)})`).join("\n") : "");
-  const source = seq == null ? item.source && html`<span class="source">${line(item.source)}</span>` : html`<a class="source" href=${messageAddress(agent, session, seq)} title="Open the history at this message">${line(item.source)} · ${number(seq)}</a>`;
-  const wide = item.tokens == null ? 0 : Math.max(0.6, (100 * item.tokens) / (most || 1));
+  const kind = item.context_kind && item.context_kind !== item.kind ? `${item.kind}, ${item.context_kind}` : item.kind;
   return html`<article data-row=${index} class=${`item ${partClass(item.category)} ${open ? "open" : ""}`}>
-    <div class="head">
-      <button class="name" aria-expanded=${open ? "true" : "false"} onClick=${toggle}><span class="twist" aria-hidden="true"></span>${itemTitle(item)}</button>
-      ${item.stub && html`<span class="tag">stub</span>`}${item.redacted?.length > 0 && html`<span class="tag warn">${item.redacted.length} redacted</span>`}
-      ${source}
-      <span class="num" title=${tokens(item.tokens)}>${number(item.tokens)}</span>
-      <svg class="share" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true"><rect width=${wide} height="6" class=${partClass(item.category)} /></svg>
-    </div>
-    <p class="why">${partName(item.category)}${item.why ? ` · ${visible(item.why)}` : ""}${item.visible_to?.length ? ` · for ${visible(item.visible_to.join(", "))}` : ""}</p>
+    <div class="head"><button class="name" aria-expanded=${open} onClick=${flip}>${spaced(line(item.title || item.kind))}</button>${item.stub && html`<${Tag}>stub<//>`}${item.redacted?.length > 0 && html`<${Tag} warn>${item.redacted.length} redacted<//>`}
+      <span class="push"></span><${Source} to=${item.ref ?? item.source} words=${seq == null ? item.source : `${item.source} · ${number(seq)}`} /><span class="num">${number(item.tokens)}</span><svg class="share" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true"><rect class=${partClass(item.category)} width=${(100 * (item.tokens ?? 0)) / most} height="6" /></svg></div>
+    <p class="why">${[spaced(item.category), item.why, item.visible_to?.length > 0 && `for ${item.visible_to.join(", ")}`].filter(Boolean).map(visible).join(" · ")}</p>
     ${open
-      ? html`<div class="body"><${LongText} text=${item.text} chars=${item.chars} load=${() => ask("item", { agent, session, event, item: item.id }).then((whole) => whole.text)} /><${ToolCalls} calls=${item.calls} /><${Facts} item=${item} /></div>`
-      : preview && html`<div class="preview" onClick=${toggle}><${Shown} text=${preview} most=${700} /></div>`}
-  </article>`;
+      ? html`<div class="body"><${LongText} text=${item.text} chars=${item.chars} load=${load} /><${ToolCalls} calls=${item.calls} /><${Facts} facts=${[["Id", item.id], ["Kind", kind], ["Authority", item.authority], ["Redacted", item.redacted?.join(", ")], ["Score", item.score?.toFixed(2)]]} /></div>`
+      : html`<div class="preview" onClick=${flip}><${Shown} text=${saying(item)} most=${700} /></div>`}</article>`;
 }
 
-function Pack({ agent, session, call }) {
-  const [opened, setOpened] = useState(new Set());
-  const box = useRef(null);
-  const rows = useMemo(() => {
-    const found = [];
-    let part = null;
-    for (const item of call.items) {
-      if (item.part !== part) found.push({ part: item.part });
-      part = item.part;
-      found.push({ item });
-    }
-    return found;
+function Pack({ call }) {
+  const [opened, flip] = useOpened();
+  const box = useRef();
+  const { rows, most } = useMemo(() => {
+    const rows = [];
+    call.items.forEach((item, index) => {
+      if (item.part !== call.items[index - 1]?.part) rows.push({ part: item.part, sum: 0 });
+      rows.findLast((row) => row.part).sum += item.tokens ?? 0;
+      rows.push({ item });
+    });
+    return { rows, most: Math.max(1, ...call.items.map((item) => item.tokens ?? 0)) };
   }, [call]);
-  const most = useMemo(() => call.items.reduce((top, item) => Math.max(top, item.tokens || 0), 1), [call]);
-  const sums = useMemo(() => {
-    const found = new Map();
-    for (const item of call.items) found.set(item.part, (found.get(item.part) ?? 0) + (item.tokens || 0));
-    return found;
-  }, [call]);
-  if (call.content === "unknown") return html`<p class="empty">The content of this call is unknown. Its program recorded only how large it was.</p>`;
-  const flip = (index) => setOpened((old) => {
-    const next = new Set(old);
-    next.delete(index) || next.add(index);
-    return next;
-  });
-  // Up and down move between the titles while one of them has the focus.
+  if (call.content === "unknown") return html`<p class="empty">The content of this call is unknown. Only its size was recorded.</p>`;
+  // The arrow keys move between the titles while one of them has the focus.
   const walk = (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (!step || !event.target.matches(".item .name")) return;
     const names = [...box.current.querySelectorAll(".item .name")];
-    const next = names[names.indexOf(event.target) + step];
-    if (!next) return;
+    const next = names[names.indexOf(event.target) + ({ ArrowDown: 1, ArrowUp: -1 }[event.key] ?? NaN)];
+    if (!next || !names.includes(event.target)) return;
     event.preventDefault();
-    event.stopPropagation();
     next.focus();
   };
-  return html`<div class="pack" ref=${box} onKeyDown=${walk}><${List} count=${rows.length} height=${ROW} opened=${opened} row=${(index) => {
-    const { part, item } = rows[index];
-    if (part) return html`<h3 key=${`part ${index}`} data-row=${index} class="grouphead">${GROUPS[part]?.[0] ?? spaced(part)} <span class="dim">${GROUPS[part]?.[1]}</span><span class="num">${number(sums.get(part))}</span></h3>`;
-    return html`<${PackItem} key=${`${index} ${item.id}`} agent=${agent} session=${session} event=${call.event} item=${item} most=${most} index=${index} open=${opened.has(index)} toggle=${() => flip(index)} />`;
-  }} /></div>`;
+  const row = (index) => {
+    const { part, sum, item } = rows[index];
+    if (item) return html`<${PackItem} key=${index} index=${index} event=${call.event} item=${item} most=${most} open=${opened.has(index)} flip=${() => flip(index)} />`;
+    return html`<h3 key=${index} class="grouphead head">${spaced(part)} <span class="dim">${GROUPS[part]}</span><span class="push num">${number(sum)}</span></h3>`;
+  };
+  return html`<div ref=${box} onKeyDown=${walk}><${List} count=${rows.length} height=${ITEM} opened=${opened} row=${row} /></div>`;
 }
 
 const DIALECTS = { openai: "OpenAI chat", responses: "OpenAI responses", anthropic: "Anthropic messages" };
 
-function RawRequest({ agent, session, call }) {
-  const [dialect, setDialect] = useState(null);
-  const chosen = call.dialects.includes(dialect) ? dialect : call.dialects.includes(call.target) ? call.target : call.dialects[0];
-  const answer = useAnswer(chosen ? "request" : null, { agent, session, event: call.event, dialect: chosen });
-  if (!chosen) return html`<p class="empty">The request of this call is unknown.</p>`;
+function RawRequest({ call }) {
+  const [dialect, setDialect] = useState(call.dialects[0]);
+  const answer = useHere(dialect && "request", { event: call.event, dialect });
+  if (!dialect) return html`<p class="empty">The request of this call is unknown.</p>`;
   const text = answer.fresh && answer.value?.text;
-  return html`<div class="raw"><div class="tools" role="group" aria-label="Dialect">
-      ${call.dialects.map((name) => html`<button key=${name} class="small" aria-pressed=${name === chosen ? "true" : "false"} onClick=${() => setDialect(name)}>${DIALECTS[name] ?? name}</button>`)}
-      <span class="push"></span>${text && html`<span class="dim">${counted(text.length, "character")}</span><${Copy} text=${text} words="Copy request" />`}</div>
-    ${text ? html`<${Shown} text=${text} class="code" tabindex="0" role="region" aria-label="Raw request" />` : html`<${Waiting} answer=${answer} />`}</div>`;
+  return html`<${Choice} label="Dialect" options=${call.dialects.map((name) => [name, DIALECTS[name] ?? name])} chosen=${dialect} choose=${setDialect}><span class="push"></span>${text && html`<span class="dim">${counted(text.length, "character")}</span><${Copy} text=${text} words="Copy request" />`}<//>
+    ${text ? html`<${Boxed} class="box code tall" text=${text} label="Raw request" />` : html`<${Waiting} answer=${answer} />`}`;
 }
 
-function Cache({ call }) {
-  const { cache } = call;
-  const whole = Math.max(cache.input || 0, cache.expected || 0, call.tokens || 0, 1);
-  return html`<section class="panel" aria-labelledby="cache"><h3 id="cache">Prompt cache</h3>
-    <${Meter} label="Expected" value=${cache.expected} whole=${whole} kind="expected" /><${Meter} label="Reported" value=${cache.cached} whole=${whole} kind="reported" />
-    ${cache.break && html`<p class="bad">⬥ Break: ${visible(cache.break)}${cache.lost ? ` (${tokens(cache.lost)} read again)` : ""}</p>`}
-    <dl class="facts"><div><dt>Input</dt><dd>${tokens(cache.input)}</dd></div>${cache.written != null && html`<div><dt>Written</dt><dd>${tokens(cache.written)}</dd></div>`}<div><dt>Output</dt><dd>${tokens(cache.output)}</dd></div>
-      ${call.added_tokens != null && html`<div><dt>Added by daypack</dt><dd>${tokens(call.added_tokens)}</dd></div>`}</dl></section>`;
+function Cache({ call: { cache, tokens: size, added_tokens: added } }) {
+  const whole = Math.max(cache.input ?? 0, cache.expected ?? 0, size ?? 0);
+  return html`<${Panel} title="Prompt cache"><${Meter} label="Expected" value=${cache.expected} whole=${whole} kind="expected" /><${Meter} label="Reported" value=${cache.cached} whole=${whole} />
+    ${cache.break && html`<p class="bad">◆ Break: ${visible(cache.break)}${cache.lost ? ` (${tokens(cache.lost)} read again)` : ""}</p>`}
+    <${Facts} facts=${[["Input", tokens(cache.input)], ["Written", cache.written != null && tokens(cache.written)], ["Output", tokens(cache.output)], ["Added by daypack", added != null && tokens(added)]]} /><//>`;
 }
 
-/** The head of a call: where it is, how large it is, whether replaying it gave the same bytes. */
-export function CallHead({ row, index, total, call, parts, tools, agent, session, before }) {
-  const free = call?.budget_tokens != null && call.tokens != null ? call.budget_tokens - call.tokens - (call.reserved_tokens || 0) : null;
-  return html`<div class="callhead"><div class="line">
-      <h2>Call ${number(index + 1)} <span class="dim">of ${number(total)}</span></h2>
-      <span class="big num">${row.tokens == null ? "size unknown" : tokens(row.tokens)}</span>${before?.tokens != null && row.tokens != null && html`<span class="dim num" title="Change to the call before">${signed(row.tokens - before.tokens)}</span>`}
-      <span class="push"></span>${tools}</div>
-    <${Split} parts=${parts} split=${row.split} whole=${Math.max(row.tokens || 0, row.budget || 0)} budget=${row.budget} label="Tokens by part" />
-    <p class="meta">${moment(row.at)}${row.model ? ` · ${visible(row.model)}` : ""}${row.budget != null ? ` · budget ${number(row.budget)} (${percent(row.tokens, row.budget)} used${free != null ? `, ${short(Math.max(0, free))} free` : ""})` : " · budget unknown"}${call?.counted_by ? ` · counted by ${visible(call.counted_by)}` : ""}${row.reply != null ? html` · <a href=${messageAddress(agent, session, row.reply)}>answered by message ${number(row.reply)}</a>` : ""}${call?.verified ? html` · <span class="good">✓ replays to the same bytes</span>` : ""}</p>
-    ${call?.problem && html`<p class="bad">${visible(call.problem)}</p>`}${call?.headline && html`<p class="headline">${visible(call.headline)}</p>`}</div>`;
+/** Where a call is, how large it is, whether replaying it gives the same bytes. */
+export function CallHead({ row, index, total, before, call, parts, children }) {
+  const facts = [moment(row.at), row.model, row.budget == null ? "budget unknown" : `budget ${number(row.budget)}, ${percent(row.tokens, row.budget)} used`, call?.counted_by && `counted by ${call.counted_by}`].filter(Boolean);
+  return html`<div class="callhead"><div class="line"><h2>Call ${number(index + 1)} <span class="dim">of ${number(total)}</span></h2><span class="big num">${row.tokens == null ? "size unknown" : tokens(row.tokens)}</span>${before?.tokens != null && row.tokens != null && html`<span class="dim num" title="Change from the call before">${signed(row.tokens - before.tokens)}</span>`}<span class="push"></span>${children}</div>
+    <${Split} parts=${parts} split=${row.split} whole=${Math.max(row.tokens ?? 0, row.budget ?? 0)} budget=${row.budget} label="Tokens by part" />
+    <p class="meta">${facts.map(visible).join(" · ")}${row.reply != null && html` · answered by <${Source} to=${row.reply} />`}${call?.verified && html` · <span class="good">✓ replays to the same bytes</span>`}</p>
+    ${call?.problem && html`<p class="bad">${visible(call.problem)}</p>`}${call?.headline && html`<p>${visible(call.headline)}</p>`}</div>`;
 }
 
-export function CallBody({ agent, session, answer, row, parts, raw, everything, focusFit, budget, usual, fits }) {
+export function CallBody({ answer, row, raw, everything, focus, budget, facts }) {
   const call = answer.value;
   if (!call) return html`<${Waiting} answer=${answer} />`;
-  return html`<div class=${`columns ${answer.fresh ? "" : "stale"}`}>
-    <div class="main">${answer.error && html`<${Problem} error=${answer.error} />`}${raw ? html`<${RawRequest} key=${call.event} agent=${agent} session=${session} call=${call} />` : html`<${Pack} key=${call.event} agent=${agent} session=${session} call=${call} />`}</div>
-    <aside class="side" aria-label="About this call">
-      <${LeftOut} key=${`out ${call.event}`} agent=${agent} session=${session} omitted=${call.omitted} known=${call.kind === "prepared"} all=${everything} />
-      <${Missing} missing=${call.missing} /><${Cache} call=${call} />
-      ${fits && !home.exported && html`<${WouldItFit} agent=${agent} session=${session} call=${call} parts=${parts} callSplit=${row.split} initial=${budget} focus=${focusFit} usual=${usual} />`}
-    </aside></div>`;
+  return html`<div class=${`columns ${answer.stale}`}><div>${answer.error && html`<${Problem} error=${answer.error} />`}${raw ? html`<${RawRequest} key=${call.event} call=${call} />` : html`<${Pack} key=${call.event} call=${call} />`}</div>
+    <aside aria-label="About this call"><${LeftOut} key=${call.event} call=${call} everything=${everything} /><${Missing} missing=${call.missing} /><${Cache} call=${call} />
+      ${facts.own && !home.exported && html`<${WouldItFit} call=${call} split=${row.split} initial=${budget} focus=${focus} usual=${facts.budget_tokens} />`}</aside></div>`;
 }

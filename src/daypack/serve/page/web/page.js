@@ -4,110 +4,78 @@ import { FindPage } from "./find.js";
 import { HealthPage } from "./health.js";
 import { KeyHelp, useKeys } from "./keys.js";
 import { MemoryPage } from "./memory.js";
-import { Problem } from "./text.js";
+import { Problem } from "./pieces.js";
 import { SessionPage } from "./session.js";
 import { SessionsPage } from "./sessions.js";
 import { address, go, useRoute } from "./router.js";
-import { begin, connection, enter, home, onEntryNeeded } from "./data.js";
+import { begin, enter, events, home } from "./data.js";
 
 function LiveDot() {
-  const [live, setLive] = useState(connection.live);
-  useEffect(() => {
-    const read = () => setLive(connection.live);
-    connection.addEventListener("change", read);
-    return () => connection.removeEventListener("change", read);
-  }, []);
-  if (home.exported || live === "off") return null;
-  const words = live === "on" ? "Live" : "Not connected";
-  return html`<span class=${`dot ${live}`} role="status" title=${live === "on" ? "Changes appear by themselves" : "The connection is lost; trying again"}><span class="word">${words}</span></span>`;
+  const [live, setLive] = useState(events.live);
+  useEffect(() => events.addEventListener("live", () => setLive(events.live)), []);
+  return (live === "on" || live === "lost") && html`<span class=${`dot ${live}`} role="status"><span>${live === "on" ? "Live" : "Not connected"}</span></span>`;
 }
 
 function TopBar({ route, help }) {
-  const field = useRef(null);
+  const field = useRef();
+  useKeys({ "/": () => field.current?.select(), "?": help, S: () => go("#/"), M: () => go(address("memory")), H: () => go(address("health")) });
   const search = (event) => {
     event.preventDefault();
     const query = field.current.value.trim();
-    if (query) {
-      go(address("find", query));
-      field.current.blur();
-    }
+    field.current.blur();
+    if (query) go(address("find", query));
   };
-  useKeys({
-    "/": () => {
-      field.current?.focus();
-      field.current?.select();
-    },
-    "?": help,
-    S: () => go("#/"),
-    M: () => go(address("memory")),
-    H: () => go(address("health")),
-  });
-  const place = route[0] ?? "";
-  const links = [["#/", "Sessions", place === "" || place === "s"], [address("memory"), "Memory", place === "memory"], [address("health"), "Health", place === "health"]];
-  return html`<header class="topbar"><a class="name" href="#/" aria-label="daypack: all sessions"><svg width="18" height="18" viewBox="0 0 18 18" aria-hidden="true"><path class="p-prefix" d="M2 12h4v4H2zM7 12h4v4H7zM12 12h4v4h-4z" /><path class="p-tail" d="M2 9h4v2.3H2zM7 5h4v6.3H7zM12 7h4v4.3h-4z" /><path class="p-pins" d="M12 3h4v3.3h-4z" /></svg><b>daypack</b></a>
-    ${!home.exported && html`<nav aria-label="Main">${links.map(([href, name, current]) => html`<a key=${name} href=${href} aria-current=${current ? "page" : null}>${name}</a>`)}</nav>
-      <form role="search" onSubmit=${search}><input ref=${field} type="search" placeholder="Search all sessions" aria-label="Search all sessions" aria-keyshortcuts="/" defaultValue=${place === "find" ? route[1] : ""} /><kbd aria-hidden="true">/</kbd></form>`}
-    ${home.exported && html`<span class="push"></span>`}<${LiveDot} /><button class="quiet" aria-label="Keys" aria-keyshortcuts="?" onClick=${help}>?</button></header>`;
+  const links = { Sessions: ["#/", !route[0] || route[0] === "s"], Memory: [address("memory"), route[0] === "memory"], Health: [address("health"), route[0] === "health"] };
+  return html`<header class="topbar"><a class="brand" href="#/"><svg width="18" height="18" aria-hidden="true"><path class="part p-prefix" d="M1 12h4v4H1zM7 12h4v4H7zM13 12h4v4h-4z" /><path class="part p-tail" d="M1 9h4v2H1zM7 4h4v7H7zM13 7h4v4h-4z" /><path class="part p-pins" d="M13 2h4v4h-4z" /></svg>daypack</a>
+    ${!home.exported && html`<nav aria-label="Main">${Object.entries(links).map(([name, [href, current]]) => html`<a key=${name} href=${href} aria-current=${current ? "page" : null}>${name}</a>`)}</nav>
+      <form role="search" onSubmit=${search}><input ref=${field} type="search" placeholder="Search all sessions" aria-label="Search all sessions" aria-keyshortcuts="/" /><kbd aria-hidden="true">/</kbd></form>`}<span class="push"></span><${LiveDot} /><button class="quiet" aria-label="Keys" aria-keyshortcuts="?" onClick=${help}>?</button></header>`;
 }
 
-/** The view of an address; a key makes a new component for another session, so no state is carried over. */
-function View({ route }) {
+/** The view of an address. Its key makes a new component for another session, so that no state is carried over. */
+function View({ route: [place, ...rest] }) {
   const [error, reset] = useErrorBoundary();
-  const [place, ...rest] = route;
-  useEffect(() => {
-    if (error) reset();
-  }, [route.join("/")]);
-  if (error) return html`<${Problem} error=${{ message: "This view failed to render.", hint: String(error.message ?? error) }} />`;
-  if (place === "s" && rest.length >= 2) return html`<${SessionPage} key=${JSON.stringify(rest.slice(0, 2))} agent=${rest[0]} session=${rest[1]} rest=${rest.slice(2)} />`;
-  if (place === "find") return html`<${FindPage} key="find" query=${rest[0] ?? ""} />`;
-  if (place === "memory") return html`<${MemoryPage} key="memory" id=${rest[0] || null} />`;
-  if (place === "health") return html`<${HealthPage} key="health" />`;
-  return html`<${SessionsPage} key="sessions" />`;
+  useEffect(() => error && reset(), [location.hash]);
+  if (error) return html`<${Problem} error=${{ message: "This view cannot be shown.", hint: String(error) }} />`;
+  if (place === "s" && rest.length > 1) return html`<${SessionPage} key=${JSON.stringify(rest.slice(0, 2))} agent=${rest[0]} session=${rest[1]} rest=${rest.slice(2)} />`;
+  if (place === "find") return html`<${FindPage} query=${rest[0] ?? ""} />`;
+  if (place === "memory") return html`<${MemoryPage} id=${rest[0]} />`;
+  return place === "health" ? html`<${HealthPage} />` : html`<${SessionsPage} />`;
 }
 
 function EnterForm({ entered }) {
   const [error, setError] = useState(null);
-  const [busy, setBusy] = useState(false);
-  const submit = async (event) => {
+  const submit = (event) => {
     event.preventDefault();
     const pasted = new FormData(event.target).get("token").trim();
-    const token = /[?&]token=([^&#\s]+)/.exec(pasted)?.[1] ?? pasted; // the whole address may be pasted
-    setBusy(true);
-    try {
-      await enter(token);
-      entered();
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
+    enter(/[?&]token=([^&#\s]+)/.exec(pasted)?.[1] ?? pasted).then(entered, setError); // the whole address may be pasted
   };
-  return html`<main class="enter" id="main"><h1>daypack</h1><p>Open the address that <code>daypack view</code> printed, or paste a token.</p>
-    <form onSubmit=${submit}><label class="stack">Token<input name="token" type="password" autocomplete="off" required /></label><button class="primary" disabled=${busy}>Enter</button></form>${error && html`<${Problem} error=${error} />`}</main>`;
+  return html`<main class="enter"><h1>daypack</h1><p>Open the address that <code>daypack view</code> printed, or paste a token.</p><form class="tools" onSubmit=${submit}><input class="push" name="token" type="password" aria-label="Token" placeholder="Token" autocomplete="off" required /><button class="primary">Enter</button></form>${error && html`<${Problem} error=${error} />`}</main>`;
 }
 
+const TITLES = { memory: "Memory", health: "Health", find: "Search" };
+
 function Page() {
-  const [state, setState] = useState({ ready: false });
+  const [state, setState] = useState("starting");
   const [help, setHelp] = useState(false);
   const route = useRoute();
-  const main = useRef(null);
-  const start = () => begin().then(() => setState({ ready: true }), (error) => setState({ ready: false, locked: error.status === 401, error }));
+  const main = useRef();
+  const start = () => begin().then(() => setState("ready"), (error) => setState((old) => (old === "locked" ? old : error)));
   useEffect(() => {
+    events.addEventListener("locked", () => setState("locked"));
     start();
-    return onEntryNeeded(() => setState((old) => (old.locked ? old : { ready: false, locked: true })));
   }, []);
-  // A new view begins at its top, with the focus where a screen reader starts to read.
-  const view = route[0] === "s" ? JSON.stringify(route.slice(0, 4).filter((_, index) => index !== 3 || !["call", "diff", "fit"].includes(route[3]))) : JSON.stringify(route);
-  const first = useRef(true);
+  // Another view begins at its top; another call of the same session does not.
+  const view = JSON.stringify(["call", "diff", "fit", undefined].includes(route[3]) ? route.slice(0, 3) : route.slice(0, 4));
   useEffect(() => {
-    if (first.current) first.current = false;
-    else if (document.activeElement === document.body || !document.activeElement?.isConnected) main.current?.focus({ preventScroll: true });
+    if (TITLES[route[0]]) document.title = `${TITLES[route[0]]} · daypack`;
     if (route[3] !== "history") scrollTo(0, 0);
+    if (!document.activeElement || document.activeElement === document.body) main.current?.focus({ preventScroll: true });
   }, [view]);
-  if (state.locked) return html`<${EnterForm} entered=${() => (setState({ ready: false }), start())} />`;
-  if (state.error) return html`<main class="enter"><h1>daypack</h1><${Problem} error=${state.error} /><button onClick=${start}>Try again</button></main>`;
-  if (!state.ready) return null;
-  return html`<a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), main.current.focus())}>Skip to the content</a>
-    <${TopBar} route=${route} help=${() => setHelp(true)} /><main ref=${main} id="main" tabindex="-1"><${View} route=${route} /></main><${KeyHelp} open=${help} close=${() => setHelp(false)} />`;
+  if (state === "starting") return null;
+  if (state === "locked") return html`<${EnterForm} entered=${() => (setState("starting"), start())} />`;
+  if (state !== "ready") return html`<main class="enter"><h1>daypack</h1><${Problem} error=${state} /><button onClick=${start}>Try again</button></main>`;
+  return html`<a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), main.current.focus())}>Skip to the content</a><${TopBar} route=${route} help=${() => setHelp(true)} />
+    <main ref=${main} tabindex="-1"><${View} route=${route} /></main>${help && html`<${KeyHelp} close=${() => setHelp(false)} />`}`;
 }
 
 render(html`<${Page} />`, document.getElementById("page"));
