@@ -9,7 +9,7 @@ import pytest
 from recorded_requests import observed_turns
 
 import daypack
-from daypack.memory.tools import open_memory
+from daypack.memory.tools import Memories, open_memory
 from daypack.serve.sample import SESSION, Sample, make_sample
 from daypack.session import Session
 from daypack.turn.ledger import OBSERVED
@@ -71,6 +71,31 @@ def test_it_has_something_of_everything(home: str) -> None:
     with open_sample(home, "sample-print-job") as print_job:
         tiers = print_job.tiers
         assert all((tiers.core, tiers.working, tiers.ephemeral))
+
+
+@pytest.mark.parametrize("after", [0, 3, 6, 7, 12])
+def test_an_interrupted_memory_is_completed(home: str, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    left = after
+    add_entry: Callable[..., Any] = Memories.add_entry
+
+    def interrupted(self: Memories, *args: Any, **fields: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        return add_entry(self, *args, **fields)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Memories, "add_entry", interrupted)
+        try:
+            make(home)
+        except KeyboardInterrupt:
+            assert left < 0
+    memory_id = make(home).memory_id
+    with open_memory(home=home) as memories:
+        [memory] = memories.memories()
+        assert (memory.memory_id, memory.stats.entries, memory.stats.documents) == (memory_id, 12, 3)
+        assert memories.get_context(memory_id).content.startswith("# Harbour festival")
 
 
 def test_every_turn_of_it_replays(home: str) -> None:

@@ -84,11 +84,12 @@ _DOCUMENTS = (
 def make_memory(memories: "Memories") -> str:
     """Return the id of the sample memory, after creating what is missing of it."""
     found = next((memory for memory in memories.memories() if memory.title == TITLE), None)
-    if found and found.stats.documents >= len(_DOCUMENTS):
+    if found and found.stats.documents > len(_DOCUMENTS):  # a memory begins with a document that is a placeholder
         return found.memory_id
     memory = found or memories.create_memory(TITLE, "project", "A small project, to see what a memory holds.")
+    has_first = bool(found and found.stats.documents == len(_DOCUMENTS))
     for number, (author, date, tag, raw) in enumerate(_ENTRIES):
-        if number == len(_ENTRIES) // 2 and not memory.stats.documents:
+        if number == len(_ENTRIES) // 2 and not has_first:
             memories.put_context(memory.memory_id, _DOCUMENTS[0])
         about = {"session": f"{tag}-{date[:10]}", "role": "person", "author": author, "at": date, "tags": (tag,)}
         # With a key per entry, a run after an interrupted one adds only what is missing.
