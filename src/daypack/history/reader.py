@@ -189,9 +189,11 @@ class Reader(Generic[Record]):
         """Return the tokens of all counted lines, from the slots alone, and the positions of the other lines."""
         total, others, width = 0, list[int](), SLOT.size // 4
         for start in range(0, self.count(), _SLOTS):
-            slots = array("I", self._look(partial(self._raw, start)))
-            tokens = slots[_TOKENS::width]
-            odd = {at for at, flags in enumerate(slots[_FLAGS::width]) if flags & DAMAGED}
+            packed = self._look(partial(self._raw, start))
+            slots = array("I", packed)
+            tokens, odd = slots[_TOKENS::width], set[int]()
+            if packed[SLOT.size - 4 :: SLOT.size].translate(None, PLAIN):
+                odd = {at for at, flags in enumerate(slots[_FLAGS::width]) if flags & DAMAGED}
             odd |= {at for at, count in enumerate(tokens) if count == UNCOUNTED} if UNCOUNTED in tokens else set()
             total += sum(tokens) - sum(tokens[at] for at in odd)
             others += [start + at for at in sorted(odd)]

@@ -10,6 +10,7 @@ from daypack.errors import DaypackError
 from daypack.history.facets import Facets
 from daypack.history.layout import Home
 from daypack.history.listing.index import SessionIndex
+from daypack.history.listing.row import read_row
 from daypack.session.opening import open_session
 from daypack.session.session import Session
 
@@ -109,3 +110,17 @@ def _tokens(session: Session, max_bytes: int | None) -> int | None:
             if (max_bytes := max_bytes - reader.slots(at, at + 1)[0].length) < 0:
                 return None
     return total + sum(session.history.count_tokens(message) for at in uncounted for message in reader.read(at, at + 1))
+
+
+def read_one(home: Home, agent: str, name: str) -> dict[str, Any]:
+    """Return the row of one session, without looking at the others of its agent."""
+    folder = os.path.join(home.sessions(agent), name)
+    if made := read_row(folder, first_words):
+        row = made[1]
+        known = {"session": name, "agent": agent, "path": folder}
+        return known | {field: getattr(row, field) for field in row.__struct_fields__}
+    try:
+        with open_session(name, agent=agent, home=home.root, uid=home.uid, create=False) as session:
+            return describe(session)
+    except DaypackError as error:
+        return {"session": name, "agent": agent, "error": f"{error.problem} [{error.place}]"}
