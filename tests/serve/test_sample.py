@@ -66,7 +66,7 @@ def test_it_has_something_of_everything(home: str) -> None:
         reasons = {omission.reason for turn in turns for omission in turn.omitted}
         assert {"superseded_by_summary", "too_large", "low_relevance"} <= reasons
         assert any("recall" in [call.name for call in message.tool_calls] for message in session.messages())
-    with open_sample(home, "sample--proofreader", "proofreader") as child_session:
+    with open_sample(home, "sample--proofreader") as child_session:
         assert events(child_session)["context.turn"] == 4
     with open_sample(home, "sample-print-job") as print_job:
         tiers = print_job.tiers
@@ -100,8 +100,8 @@ def test_an_interrupted_memory_is_completed(home: str, monkeypatch: pytest.Monke
 
 def test_every_turn_of_it_replays(home: str) -> None:
     make(home)
-    for name, agent in ((SESSION, "default"), ("sample-print-job", "default"), ("sample--proofreader", "proofreader")):
-        with open_sample(home, name, agent) as session:
+    for name in (SESSION, "sample-print-job", "sample--proofreader"):
+        with open_sample(home, name) as session:
             for event in session.events():
                 if event.type == "context.turn":
                     assert session.replay(event.id).event_id == event.id

@@ -28,11 +28,11 @@ class Place:
     def __init__(self, home: str | None, uid: str | None, agent: str) -> None:
         self.home, self.uid, self.agent = home, uid, agent
 
-    def open(self, name: str, agent: str | None = None) -> Session:
+    def open(self, name: str) -> Session:
         """Open a session that uses no model, whatever is configured."""
         return open_session(
             name,
-            agent=agent or self.agent,
+            agent=self.agent,
             home=self.home,
             uid=self.uid,
             workspace="",

@@ -76,7 +76,7 @@ def _act(play: Play, place: Place, action: story.Action, *, is_new: bool) -> Non
 
 def _delegate(parent: Play, place: Place) -> None:
     name = f"{SESSION}--{story.CHILD}"
-    with place.open(name, story.CHILD) as session:
+    with place.open(name) as session:
         play = Play(session, parent.clock.now, _TOOLS[:1])
         if play.wanted:
             session.set_budget(_CHILD_BUDGET_TOKENS)
@@ -86,7 +86,7 @@ def _delegate(parent: Play, place: Place) -> None:
         parent.clock.wait(play.clock.now - parent.clock.now)
     ref = Ref("r1", "texts/zh.md", "file", "the time of the jazz band")
     update = ChildUpdate(
-        agent=story.CHILD,
+        agent=place.agent,
         session=name,
         handoff=story.HANDOFF,
         result=story.RESULT,

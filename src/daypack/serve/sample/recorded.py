@@ -29,7 +29,8 @@ _SYSTEM = [
     {"type": "text", "text": "Answer briefly. Run the tests after a change."},
 ]
 _REMINDER = (
-    f"<system-reminder>\nContents of {FOLDER}/CLAUDE.md (project instructions, checked into the codebase):\n\n"
+    "<system-reminder>\nCodebase and user instructions are shown below. Be sure to adhere to these instructions.\n\n"
+    f"Contents of {FOLDER}/CLAUDE.md (project instructions, checked into the codebase):\n\n"
     "Fonts live in posters/fonts. Run the tests before layout.toml is changed.\n</system-reminder>\n"
 )
 _SUMMARY = (
@@ -132,6 +133,9 @@ class _Transcript:
         elif self._sent:
             self._sent.append(said)
         else:
+            files = [{"path": f"{FOLDER}/CLAUDE.md", "type": "Project"}]
+            about = {"attachment": {"type": "instructions", "files": files}, "rendered": [{"content": _REMINDER}]}
+            self._add("attachment", **about)
             parts = [{"type": "text", "text": text} for text in (_REMINDER, turn.says)]
             self._sent.append({"role": "user", "content": parts})
             self._add("api-request-blob", hash=_hash(self._sent[0]), message=self._sent[0])
@@ -203,7 +207,11 @@ class _Transcript:
     def _add(self, kind: str, **fields: Any) -> None:  # noqa: ANN401 — JSON values
         self._now += timedelta(seconds=2)
         place = {"cwd": FOLDER, "gitBranch": "main", "version": "2.1.325", "isSidechain": False}
-        about = {"uuid": f"{_ID[:24]}{len(self._rows):012}"} if kind in ("user", "assistant", "system") else {}
+        about = (
+            {"uuid": f"{_ID[:24]}{len(self._rows):012}"}
+            if kind in ("user", "assistant", "system", "attachment")
+            else {}
+        )
         stamp = self._now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self._rows.append({"type": kind, "sessionId": _ID, "timestamp": stamp, **place, **about, **fields})
 
