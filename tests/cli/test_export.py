@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -214,3 +215,57 @@ def test_wrong_use_is_told_and_nothing_recorded(
     assert (done.returncode, done.stdout) == (code, "")
     assert text in done.stderr
     assert [event.type for event in talk.events()] == ["pin.set", "tool.called", "tool.returned"]
+
+
+def test_html_writes_the_page_about_a_session_as_one_new_file(command: Command, talk: Session) -> None:
+    talk.prepare()
+    done = command("export", "tal", "--html")
+    assert done.returncode == 0, done.stderr
+    page = Path("talk.html")
+    data = page.read_text(encoding="utf-8")
+    assert data.startswith("<!doctype html>")
+    assert f"{page}: 1 of 1 call, 5 of 5 messages, 0 longer texts, {len(data.encode()):,} bytes" in done.stdout
+    assert "contains the conversation" in done.stderr
+    assert page.stat().st_mode & 0o077 == 0
+    again = command("export", "talk", "--html")
+    assert (again.returncode, "--force" in again.stderr) == (2, True)
+    assert command("export", "talk", "--html", "--force").returncode == 0
+
+
+def test_html_is_described_for_programs_and_says_when_redaction_is_off(
+    command: Command, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAYPACK_REDACTION", "off")
+    with daypack.open_session("open", home=home, durability="os") as session:
+        session.append("user", "hello")
+    done = command("export", "open", "--html", "--out", "page.html", "--calls", "3", "--json")
+    told = json.loads(done.stdout)
+    assert (told["file"], told["calls"], told["messages"], told["redacted"]) == ("page.html", 0, 1, False)
+    assert told["bytes"] == Path("page.html").stat().st_size
+    assert "redaction is off" in command("export", "open", "--html").stderr
+
+
+@pytest.mark.parametrize(
+    "option",
+    [["--scope", "turn"], ["--target", "model"], ["--event", "latest"], ["--call", "c"], ["--ids", "{}"], ["--record"]],
+)
+def test_html_takes_no_option_of_a_document(command: Command, talk: Session, option: list[str]) -> None:
+    refused = command("export", "talk", "--html", *option)
+    assert refused.returncode == 2
+    assert f"--html cannot be combined with {option[0]}" in refused.stderr
+    assert not Path("talk.html").exists()
+
+
+def test_calls_are_chosen_for_html_only(command: Command, talk: Session) -> None:
+    refused = command("export", "talk", "--calls", "3")
+    assert (refused.returncode, "--calls requires --html" in refused.stderr) == (2, True)
+
+
+def test_html_needs_nothing_but_the_core(talk: Session, home: str) -> None:
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('starlette', 'uvicorn', 'anyio', 'mcp')))\n"
+        f"from daypack.cli.main import run; sys.exit(run(['export', 'talk', '--html', '--home', {home!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=home)
+    assert done.returncode == 0, done.stderr
+    assert Path(home, "talk.html").exists()
