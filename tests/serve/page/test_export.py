@@ -114,6 +114,14 @@ def test_the_file_loads_nothing_and_runs_only_the_script_of_its_policy(opened: O
     assert not re.search(r"url\((?!['\"]?(?:data:|#))|@import", style)
 
 
+def test_the_file_contains_the_licences_of_what_it_passes_on(opened: OpenedHome) -> None:
+    text = export_session(opened, "default", "work")[0].decode()
+    [comment] = re.findall(r"</html>\s*<!--(.*)-->\s*$", text, re.DOTALL)
+    assert "Permission is hereby granted, free of charge" in comment
+    assert "Apache License" in comment
+    assert "-->" not in comment
+
+
 def test_a_secret_is_not_in_the_file(opened: OpenedHome) -> None:
     data, _ = export_session(opened, "default", "work")
     assert SECRET not in json.dumps(read(data))

@@ -107,7 +107,16 @@ def standalone(data: str, title: str) -> str:
         .replace("<title>daypack</title>", f"<title>{shown}</title>", 1)
         .replace(_STYLE_TAG, f"<style>{page.style}</style>", 1)
         .replace(_SCRIPT_TAG, scripts, 1)
+        + _licences()
     )
+
+
+def _licences() -> str:
+    """Return the licences of vendored code as a comment: a file that is passed on has to contain them."""
+    names = sorted(name for name in os.listdir(os.path.join(FOLDER, _VENDOR)) if name.startswith("LICENSE"))
+    texts = [f"{name.partition('.')[2]}\n\n{_read(_VENDOR + name).strip()}" for name in names]
+    joined = "\n\n".join(texts).replace("--", "- -")
+    return f"<!-- This file contains the following programs.\n\n{joined}\n-->\n"
 
 
 def join(modules: Mapping[str, str]) -> str:
