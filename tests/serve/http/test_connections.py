@@ -135,7 +135,7 @@ def test_every_request_of_a_fair_client_is_served_while_others_flood_the_server(
 
 def test_what_was_not_sent_in_time_is_closed_and_counted(tmp_path: Path) -> None:
     soon = "import daypack.serve.http.connections as c; c.HEADER_SECONDS = 0.2\n"
-    soon += "import daypack.serve.http.server as s; s.KEEP_ALIVE_SECONDS = 0.2\n"
+    soon += "import daypack.serve.http.running as s; s.KEEP_ALIVE_SECONDS = 0.2\n"
     with counted(tmp_path, before=soon) as (server, counts):
         for kind in ("idle", "slow headers", "half closed"):
             with begin(server, kind) as held:

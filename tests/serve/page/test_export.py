@@ -91,7 +91,8 @@ def test_the_page_in_the_file_is_read_only_and_knows_this_session_only(opened: O
     answers = read(data)
     start = answers["start?"]
     assert (start["writes"], start["write_token"], start["home"]) == (False, None, "")
-    assert [row["session"] for row in answers["sessions?"]["sessions"]] == ["work"]
+    [row] = answers["sessions?"]["sessions"]
+    assert (row["session"], row["calls"]) == ("work", 3)
     assert "words of another session" not in json.dumps(answers)
     assert opened.home.root not in json.dumps(answers)
 

@@ -14,9 +14,8 @@ from starlette.routing import Route
 
 from daypack.serve.http.api import problem_response
 from daypack.serve.http.gate import MCP_PATH, Gate
-from daypack.serve.http.health import Health
+from daypack.serve.http.health import Health, MetricsPage
 from daypack.serve.http.limits import CLOSED, REFUSED
-from daypack.serve.http.metrics_page import MetricsPage
 from daypack.serve.http.observed import Observed
 from daypack.serve.observe.metrics import Metrics
 from daypack.serve.observe.observer import SLOW_MS, Observer
@@ -53,7 +52,7 @@ class PagePart(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Whom a server serves, under which policy and limits."""
+    """The users of a server, its policy and its limits."""
 
     tenants: "Tenants"
     policy: "Policy"

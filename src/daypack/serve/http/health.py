@@ -4,6 +4,7 @@
 503 {"error":{"code":"NotReady","message":"the server is shutting down"}}
 
 Both are open to everybody, so they name no file and no error, and the store is examined at most once a second.
+/metrics is for `--user` only, because it is about all users together.
 """
 
 import time
@@ -15,11 +16,14 @@ from starlette.responses import Response
 
 from daypack.errors import DaypackError
 from daypack.serve.http.api import problem_response
+from daypack.serve.observe.metrics import CONTENT_TYPE
 from daypack.serve.observe.observer import report_error
 from daypack.serve.problems import Problem
 
 if TYPE_CHECKING:
+    from daypack.serve.http.limits import Usage
     from daypack.serve.http.tenants import Tenants
+    from daypack.serve.observe.metrics import Metrics
 
 CHECK_SECONDS = 2.0  # for the store to answer
 _FRESH_SECONDS = 1.0
@@ -63,6 +67,35 @@ class Health:
                 return _STORE
             return ""
         return _LATE
+
+
+class MetricsPage:
+    """Answers with the metrics. On loopback no token is needed, as for all paths; beyond it, a token of the owner."""
+
+    def __init__(self, metrics: "Metrics | None", tenants: "Tenants", usage: "Usage") -> None:
+        self._metrics = metrics
+        self._tenants = tenants
+        if metrics is not None:
+            backend = tenants.backend
+            metrics.barriers.read = lambda: tenants.load().barriers
+            metrics.waiting.read = lambda: tenants.load().queued
+            metrics.lag.read = backend.indexes.lag
+            metrics.unaudited.read = lambda: backend.audit.pending if backend.audit else 0
+            metrics.limited.read = lambda: usage.refused
+            metrics.closed.read = lambda: usage.closed
+            tenants.observe_queues(metrics.queued.observe)
+
+    async def get(self, request: Request) -> Response:
+        """Answer GET /metrics."""
+        if self._metrics is None:
+            return problem_response(Problem(404, "NotFound", "no such path"))
+        if request.scope["daypack.caller"].user != self._tenants.owner:
+            hint = "use a token of the user that the server was started for (--user)"
+            return problem_response(Problem(403, "AccessDenied", "this token may not read the metrics", hint))
+        text = await self._tenants.run(
+            self._metrics.text, request.scope["daypack.call"]
+        )  # the index lag is read from files
+        return Response(text, media_type=CONTENT_TYPE)
 
 
 def _ok() -> Response:

@@ -53,6 +53,7 @@ class _Answers:
         self.kept: dict[str, Json] = {}
         self.unreadable = 0
         self._home = home
+        self.name = agent, session
         self._place = {"agent": agent, "session": session}
         self._viewer = Viewer("", owner=True, writes=False)
 
@@ -76,14 +77,14 @@ class _Answers:
         """Keep an answer under the key by which the page asks for it."""
         self.kept[key_of(view, arguments)] = answer
 
-    def start(self) -> None:
-        """Keep the answers that are about more than the session."""
+    def start(self, counts: Mapping[str, int]) -> None:
+        """Keep the answers that are about more than the session; `counts` are those that a list may not know yet."""
         start = show_start(self._home, self._viewer, "")
         self.keep("start", {}, {**start, "home": ""})
         rows: list[dict[str, Any]] = []
         with suppress(DaypackError):
             listed = self.show("sessions", {})["sessions"]
-            rows = [row for row in listed if (row["agent"], row["session"]) == tuple(self._place.values())]
+            rows = [{**row, **counts} for row in listed if (row["agent"], row["session"]) == self.name]
         self.keep("sessions", {}, {"sessions": rows, "counting": False})
 
     def copy(self, view: str, arguments: Mapping[str, object], answer: Json) -> None:
@@ -98,7 +99,7 @@ def export_session(
     answers = _Answers(home, agent, session)
     strip = answers.show("session", {"agent": agent, "session": session})  # raises if there is no such session
     answers.copy("session", {}, strip)
-    answers.start()
+    answers.start({"calls": strip["total"], "compactions": len(strip["folds"])})
     event = strip["columns"].index("event")
     events = [row[event] for row in strip["calls"]]
     chosen = events[-calls:] if calls else events
@@ -214,7 +215,7 @@ def _may_be_shared(value: Json, *, inside: bool) -> bool:
 
 
 def _looks_shared(value: Json) -> bool:
-    """Return True for an object of the data that the page would take for one of ours."""
+    """Return True for an object of the data that has the form of a reference to a shared value."""
     return isinstance(value, dict) and list(value) == [_SHARED]
 
 
