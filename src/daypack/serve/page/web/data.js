@@ -2,17 +2,18 @@
 import { createContext, useContext, useEffect, useRef, useState } from "./vendor/preact.js";
 import { encoded } from "./router.js";
 
-/** `start` is what the server said first: version, rights, write token, words for codes. */
-export const home = { start: null, exported: false };
+const inside = document.getElementById("daypack-export");
+
+/** `start`: what the server said first, its version, rights, write token and words for codes. */
+export const home = { start: {}, exported: inside !== null };
 
 /** The session that is shown: {agent, session}. */
-export const Here = createContext({});
+export const Here = createContext();
 
-export class Refused extends Error {
+class Refused extends Error {
   constructor(status, problem) {
-    super(problem?.message || (status ? `The server answered ${status}.` : "The server does not answer."));
-    this.status = status;
-    this.hint = problem?.hint;
+    super(problem?.message ?? `The server answered ${status}.`);
+    Object.assign(this, { status, hint: problem?.hint });
   }
 }
 
@@ -26,13 +27,10 @@ function queryOf(args) {
   return names.map((name) => `${name}=${encoded(args[name])}`).join("&");
 }
 
-// An exported file
-
-const inside = document.getElementById("daypack-export");
-let unpacked = null;
+let unpacked;
 
 async function unpack() {
-  const packed = Uint8Array.from(atob(inside.textContent.trim()), (letter) => letter.charCodeAt(0));
+  const packed = Uint8Array.from(atob(inside.textContent), (letter) => letter.charCodeAt(0));
   return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 }
 
@@ -51,30 +49,25 @@ async function askExport(key) {
   throw new Refused(404, { message: "This is not in the export.", hint: "`daypack view` shows everything." });
 }
 
-// The server
-
 export const events = new EventTarget(); // "locked": a token is needed; "live": the connection changed
 
-async function answerOf(request) {
-  try {
-    const response = await request;
-    const body = await response.json();
-    if (response.ok) return body;
-    if (response.status === 401) events.dispatchEvent(new Event("locked"));
-    throw new Refused(response.status, body.error);
-  } catch (error) {
-    if (error instanceof Refused || error.name === "AbortError") throw error;
-    throw new Refused(0, { hint: "Is `daypack view` still running?" });
-  }
+async function askServer(path, options) {
+  const response = await fetch(path, options).catch((error) => {
+    throw error.name === "AbortError" ? error : new Refused(0, { message: "The server does not answer.", hint: "Is `daypack view` still running?" });
+  });
+  const body = await response.json();
+  if (response.ok) return body;
+  if (response.status === 401) events.dispatchEvent(new Event("locked"));
+  throw new Refused(response.status, body.error);
 }
 
 export function ask(view, args = {}, signal) {
-  const query = queryOf(args);
-  return home.exported ? askExport(`${view}?${query}`) : answerOf(fetch(`/page/data/${view}?${query}`, { signal }));
+  const key = `${view}?${queryOf(args)}`;
+  return home.exported ? askExport(key) : askServer(`/page/data/${key}`, { signal });
 }
 
 function post(path, body, headers) {
-  return answerOf(fetch(path, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json", ...headers } }));
+  return askServer(path, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json", ...headers } });
 }
 
 export function act(action, args) {
@@ -86,23 +79,18 @@ export function enter(token) {
 }
 
 export function mayWrite() {
-  return !home.exported && home.start.writes && Boolean(home.start.write_token);
+  return !home.exported && home.start.writes;
 }
 
-export async function begin() {
-  home.exported = inside !== null;
-  home.start = await ask("start");
-}
-
-/** The answer of a view. The previous answer stays until the new one is there; `fresh` says which it is. */
+/** The answer of a view. The previous answer stays until the new one is there: `fresh`, or `stale` as a class. */
 export function useAnswer(view, args, again) {
   const key = view && `${view}?${queryOf(args)}`;
   const [state, setState] = useState({});
   useEffect(() => {
     if (!key) return undefined;
     const stop = new AbortController();
-    const set = (answer) => stop.signal.aborted || setState((old) => ({ ...(old.key === key && { value: old.value }), key, ...answer }));
-    ask(view, args, stop.signal).then((value) => set({ value, error: null }), (error) => set({ error }));
+    const set = (answer) => stop.signal.aborted || setState((old) => ({ value: old.key === key ? old.value : null, key, ...answer }));
+    ask(view, args, stop.signal).then((value) => set({ value }), (error) => set({ error }));
     return () => stop.abort();
   }, [key, again]);
   const fresh = state.key === key;
@@ -114,15 +102,12 @@ export function useHere(view, args, again) {
   return useAnswer(view, { ...useContext(Here), ...args }, again);
 }
 
-// Live events
-
 function setLive(state) {
-  if (events.live === state) return;
   events.live = state;
   events.dispatchEvent(new Event("live"));
 }
 
-/** Follow live events while a view is shown. `follow` is also called after a lost connection, for what was missed.
+/** Follow live events; `follow` is also called after a lost connection, for what was missed.
  *
  * A hidden tab is disconnected: browsers allow few connections to a server, and many tabs would use them up. */
 export function useLive(args, follow) {
@@ -142,10 +127,6 @@ export function useLive(args, follow) {
     const connect = () => {
       if (source || document.hidden) return;
       source = new EventSource(`/page/live?${queryOf(args)}`);
-      const receive = (event) => newest.current(event.type, JSON.parse(event.data));
-      source.addEventListener("sessions", receive);
-      source.addEventListener("session", receive);
-      source.addEventListener("replaced", () => leave("lost")); // by newer tabs; comes back when it is looked at
       source.onopen = () => {
         failures = 0;
         setLive("on");
@@ -155,6 +136,8 @@ export function useLive(args, follow) {
         leave("lost");
         timer = setTimeout(connect, Math.min(30_000, 1000 * 2 ** failures++) * (0.75 + Math.random() / 2));
       };
+      for (const name of ["sessions", "session"]) source.addEventListener(name, (event) => newest.current(name, JSON.parse(event.data)));
+      source.addEventListener("replaced", () => leave("lost")); // by newer tabs, until this one is looked at again
     };
     const look = () => (document.hidden ? leave("lost") : connect());
     document.addEventListener("visibilitychange", look);

@@ -18,20 +18,21 @@ export function readCalls({ columns, calls }) {
 
 /** Where each bar begins; a compaction takes room of its own before the first call after it. */
 function placeBars(count, folds, width, wholeSession) {
-  const pitch = (width - 12 - folds.length * FOLD) / Math.max(1, count);
-  const step = wholeSession ? Math.max(0.1, pitch) : Math.max(5, Math.min(22, pitch));
+  const room = (width - 12 - folds.length * FOLD) / Math.max(1, count);
+  const step = wholeSession ? Math.max(0.1, room) : Math.max(5, Math.min(28, room));
   const bars = new Float64Array(count + 1);
   const foldBars = [];
   let x = 6;
   for (let index = 0; index <= count; index++) {
-    while (folds[foldBars.length]?.before <= index) {
-      foldBars.push(x);
-      x += FOLD;
-    }
+    for (; folds[foldBars.length]?.before <= index; x += FOLD) foldBars.push(x);
     bars[index] = x;
     x += step;
   }
   return { bars, foldBars, step, bar: step > 3 ? step - Math.max(1, Math.min(4, step * 0.18)) : step, width: Math.max(width, bars[count] + 12) };
+}
+
+function tenth(value) {
+  return Math.round(value * 10) / 10;
 }
 
 /** The scale: the largest call, and the budget unless it is so large that the bars would vanish. */
@@ -40,59 +41,45 @@ function scaleOf(calls) {
   const budget = calls.reduce((top, call) => Math.max(top, call.budget ?? 0), 0);
   const top = Math.max(most, Math.min(budget, most * 2.5)) * 1.04;
   const unit = 10 ** Math.floor(Math.log10(top / 4));
-  const step = [1, 2, 5, 10].map((factor) => factor * unit).find((size) => size >= top / 4);
-  return { top, ticks: Array.from({ length: Math.floor(top / step) }, (_, index) => (index + 1) * step), y: (value) => tenth(FLOOR - (PLOT * value) / top) };
+  const step = unit * [1, 2, 5, 10].find((factor) => factor * unit >= top / 4);
+  return { top, ticks: multiples(step, top), y: (value) => tenth(FLOOR - (PLOT * value) / top) };
 }
 
-function tenth(value) {
-  return Math.round(value * 10) / 10;
+function multiples(step, top) {
+  return Array.from({ length: Math.floor(top / step) }, (_, index) => (index + 1) * step);
 }
 
-const MARKS_DRAWN = {
-  error: (x, y) => `M${x - 3.5} ${y - 3.5}l7 7m0-7l-7 7`,
-  retry: (x, y) => `M${x - 3.5} ${y}a3.5 3.5 0 1 1 3.5 3.5`,
-  incomplete: (x, y) => `M${x - 4} ${y}h2m1 0h2m1 0h2`,
-  erased: (x, y) => `M${x - 3.5} ${y - 3.5}h7v7h-7z`,
-};
+const MARK_PATHS = { error: "m-3-3l7 7m0-7l-7 7", retry: "m-3 0a3.5 3.5 0 1 1 3.5 3.5", incomplete: "m-4 0h2m1 0h2m1 0h2", erased: "m-3-3h7v7h-7z" };
 
-/** The paths of all calls by class. */
+/** One path for each class of things in the strip. */
 function draw(calls, parts, hidden, place, scale) {
-  const paths = new Map(parts.map((part) => [partClass(part), []]));
-  for (const name of ["sizeless", "budgetline", "seam", "seamhead", ...Object.keys(MARKS_DRAWN).map((mark) => `mark ${mark}`)]) paths.set(name, []);
-  const add = (name, path) => paths.get(name).push(path);
-  const stacks = parts.map((part) => (hidden.has(part) ? null : paths.get(partClass(part))));
+  const paths = new Map();
+  const add = (name, path) => paths.get(name)?.push(path) ?? paths.set(name, [path]);
+  const classes = parts.map((part) => !hidden.has(part) && partClass(part));
   const wide = tenth(place.bar);
-  let drawing = false; // a budget line
-  calls.forEach((call, index) => {
+  let lined = false; // the budget line continues
+  calls.forEach(({ tokens, split, budget, break: broken, mark }, index) => {
     const x = tenth(place.bars[index]);
     let base = FLOOR;
-    if (call.tokens == null || !call.split) add("sizeless", `M${x} ${FLOOR}v-${UNKNOWN}h${wide}v${UNKNOWN}z`);
+    if (tokens == null || !split) add("sizeless", `M${x} ${FLOOR}v-${UNKNOWN}h${wide}v${UNKNOWN}z`);
     else {
-      call.split.forEach((value, part) => {
+      split.forEach((value, part) => {
         const high = (value * PLOT) / scale.top;
-        if (!high || !stacks[part]) return;
+        if (!high || !classes[part]) return;
         // A hair of background separates the parts.
-        stacks[part].push(`M${x} ${tenth(base)}v-${tenth(high > 3 ? high - 0.8 : high + 0.1)}h${wide}V${tenth(base)}z`);
+        add(classes[part], `M${x} ${tenth(base)}v-${tenth(high > 3 ? high - 0.8 : high + 0.1)}h${wide}V${tenth(base)}z`);
         base -= high;
       });
     }
-    if (call.budget == null || call.budget > scale.top) drawing = false;
-    else {
-      add("budgetline", `${drawing ? "V" : `M${x} `}${scale.y(call.budget)}H${tenth(x + place.step)}`);
-      drawing = true;
-    }
-    if (call.break) {
-      add("seam", `M${x} ${TOP - 7}V${FLOOR}`);
-      add("seamhead", `M${x} ${TOP - 5}l-4-5 4-5 4 5z`);
-    }
-    if (Object.hasOwn(MARKS_DRAWN, call.mark)) add(`mark ${call.mark}`, MARKS_DRAWN[call.mark](tenth(x + wide / 2), FLOOR + 9));
+    const inside = budget != null && budget <= scale.top;
+    if (inside) add("budgetline", `${lined ? "V" : `M${x} `}${scale.y(budget)}H${tenth(x + place.step)}`);
+    lined = inside;
+    if (broken) add("seam", `M${x} ${TOP - 5}l-4-5 4-5 4 5-4 5V${FLOOR}`);
+    if (Object.hasOwn(MARK_PATHS, mark)) add(`mark ${mark}`, `M${tenth(x + wide / 2)} ${FLOOR + 9}${MARK_PATHS[mark]}`);
   });
-  return [...paths].map(([name, pieces]) => pieces.length > 0 && html`<path key=${name} class=${name} d=${pieces.join("")} />`);
-}
-
-function drawNumbers(count, place) {
-  const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find((size) => size * place.step >= 60) ?? 5000;
-  return Array.from({ length: Math.floor(count / step) }, (_, index) => (index + 1) * step).map((label) => html`<text key=${label} x=${tenth(place.bars[label - 1] + place.bar / 2)} y=${HEIGHT - 4} text-anchor="middle">${label}</text>`);
+  // Lines and marks are drawn over the parts, whichever occurred first.
+  const order = ["sizeless", ...classes, "budgetline", "seam", ...Object.keys(MARK_PATHS).map((mark) => `mark ${mark}`)];
+  return order.map((name) => paths.has(name) && html`<path class=${name} d=${paths.get(name).join("")} />`);
 }
 
 export function describeCall(call, index, total) {
@@ -103,12 +90,10 @@ export function describeCall(call, index, total) {
 function Tip({ control, calls, parts }) {
   const [at, show] = useState(null);
   control.current = show;
-  const call = at && calls[at.index];
+  const call = calls[at?.index];
   if (!call) return null;
-  const rows = parts.map((part, index) => [part, call.split?.[index]]).filter(([, value]) => value).reverse();
-  return html`<div class="tip" aria-hidden="true" style=${{ left: `${at.left}px` }}>
-    <p><b>Call ${number(at.index + 1)}</b><span>${age(call.at)}</span></p><p><b class="num">${call.tokens == null ? "size unknown" : number(call.tokens)}</b><span>${call.budget ? `of ${short(call.budget)}` : ""}</span></p>
-    <table>${rows.map(([part, value]) => html`<tr key=${part}><td><i class=${`swatch ${partClass(part)}`}></i>${spaced(part)}</td><td class="num">${number(value)}</td></tr>`)}</table>
+  return html`<div class="tip" aria-hidden="true" style=${{ left: `${at.left}px` }}><p><b>Call ${number(at.index + 1)}</b><span>${age(call.at)}</span></p><p><b class="num">${call.tokens == null ? "size unknown" : number(call.tokens)}</b><span>${call.budget && `of ${short(call.budget)}`}</span></p>
+    ${parts.map((part, index) => call.split?.[index] > 0 && html`<p><span><i class=${`swatch ${partClass(part)}`}></i>${spaced(part)}</span><span class="num">${number(call.split[index])}</span></p>`).reverse()}
     ${call.break && html`<p class="bad">◆ ${visible(call.break)}${call.lost ? ` (${short(call.lost)} read again)` : ""}</p>`}${call.mark && html`<p class="bad">${markWords(call.mark)}</p>`}</div>`;
 }
 
@@ -126,10 +111,12 @@ export function Strip({ calls, parts, folds, selected, compared, hidden, wholeSe
   }, []);
   const scale = useMemo(() => scaleOf(calls), [calls]);
   const place = useMemo(() => placeBars(total, folds, width, wholeSession), [total, folds, width, wholeSession]);
-  const drawn = useMemo(() => width > 0 && html`
-    ${scale.ticks.map((tick) => html`<path key=${tick} class="grid" d=${`M0 ${scale.y(tick)}H${place.width}`} />`)}
-    ${place.foldBars.map((x, index) => html`<path key=${x} class=${`fold ${folds[index].undone ? "undone" : ""}`} d=${`M${tenth(x - 1)} ${TOP - 6}h${FOLD - 2}V${FLOOR}h-${FOLD - 2}z`} />`)}
-    ${draw(calls, parts, hidden, place, scale)}<path class="grid strong" d=${`M0 ${FLOOR + 0.5}H${place.width}`} />${drawNumbers(total, place)}`, [calls, parts, folds, hidden, place, scale]);
+  const drawn = useMemo(() => {
+    const numbers = multiples([1, 2, 5, 10, 20, 50, 100, 200, 500].find((size) => size * place.step >= 60) ?? 2000, total);
+    return html`<path class="grid" d=${[...scale.ticks.map((tick) => scale.y(tick)), FLOOR + 0.5].map((y) => `M0 ${y}H${place.width}`).join("")} />
+      ${place.foldBars.map((x, index) => html`<path class=${`fold ${folds[index].undone ? "undone" : ""}`} d=${`M${tenth(x - 1)} ${TOP - 6}h${FOLD - 2}V${FLOOR}h-${FOLD - 2}z`} />`)}${draw(calls, parts, hidden, place, scale)}
+      ${numbers.map((label) => html`<text x=${tenth(place.bars[label - 1] + place.bar / 2)} y=${HEIGHT - 4} text-anchor="middle">${label}</text>`)}`;
+  }, [calls, parts, folds, hidden, place, scale]);
 
   useLayoutEffect(() => { // keep the selected bar in view, away from the edges
     const edge = Math.min(80, width / 4);
@@ -140,62 +127,51 @@ export function Strip({ calls, parts, folds, selected, compared, hidden, wholeSe
   }, [selected, place]);
 
   const xOf = (event) => event.clientX - scroller.current.getBoundingClientRect().left + scroller.current.scrollLeft;
-  const barOf = (event) => {
-    const after = place.bars.findIndex((x) => x > xOf(event));
+  const barAt = (x) => {
+    const after = place.bars.findIndex((start) => start > x);
     return after < 0 ? total - 1 : Math.max(0, after - 1);
   };
   const showTip = (index) => {
     const x = place.bars[index] - scroller.current.scrollLeft;
     tip.current({ index, left: x > width / 2 ? x - 170 : x + 76 });
-    hover.current.setAttribute("x", tenth(place.bars[index] - 1));
-    hover.current.setAttribute("visibility", "visible");
+    hover.current.setAttribute("d", `M${tenth(place.bars[index] - 1)} ${TOP - 4}h${tenth(Math.max(3, place.bar + 2))}V${FLOOR}h-${tenth(Math.max(3, place.bar + 2))}z`);
   };
   const hideTip = () => {
     tip.current(null);
-    hover.current.setAttribute("visibility", "hidden");
+    hover.current.setAttribute("d", "");
   };
   const press = (event) => {
-    const fold = place.foldBars.findIndex((start) => xOf(event) >= start - 1 && xOf(event) < start + FOLD - 3);
+    const x = xOf(event);
+    const fold = place.foldBars.findIndex((start) => x >= start - 1 && x < start + FOLD - 3);
     if (event.button) return;
     if (fold >= 0) openFold(folds[fold]);
-    else (event.shiftKey ? compare : select)(barOf(event));
+    else (event.shiftKey ? compare : select)(barAt(x));
   };
   const move = (event) => {
-    if (event.buttons === 1 && event.pointerType === "mouse" && !event.shiftKey) select(barOf(event));
-    showTip(barOf(event));
+    const index = barAt(xOf(event));
+    if (event.buttons === 1 && event.pointerType === "mouse" && !event.shiftKey) select(index);
+    showTip(index);
   };
   const focused = () => scroller.current.matches(":focus-visible") && selected >= 0 && showTip(selected);
   useEffect(focused, [selected, place]);
 
   const budget = calls[selected]?.budget;
-  const frame = (index, name, space) => width > 0 && index >= 0 && html`<rect class=${name} x=${tenth(place.bars[index] - space)} y="2" width=${tenth(Math.max(3, place.bar + 2 * space))} height=${FLOOR} rx="2" />`;
-  return html`<div class="strip"><svg class="axis" width="56" height=${HEIGHT} aria-hidden="true">${scale.ticks.map((tick) => html`<text key=${tick} x="48" y=${scale.y(tick) + 4} text-anchor="end">${short(tick)}</text>`)}
-      ${budget != null && html`<text class="budgetlabel" x="48" y=${Math.max(10, scale.y(budget) + 4)} text-anchor="end">${budget > scale.top ? "↑ " : ""}${short(budget)}</text>`}</svg>
-    <div ref=${scroller} class="scroller" tabindex="0" role="slider" aria-label="Calls of this session" aria-valuemin="1" aria-valuemax=${total} aria-valuenow=${selected + 1} aria-valuetext=${selected < 0 ? "no call" : describeCall(calls[selected], selected, total)}
-      onPointerDown=${press} onPointerMove=${move} onPointerLeave=${hideTip} onFocus=${focused} onBlur=${hideTip} onScroll=${hideTip}>
-      <svg class="bars" width=${place.width} height=${HEIGHT} aria-hidden="true"><defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path class="hatchline" d="M1 0v5" /></pattern></defs>
-        ${frame(compared, "comparedbar", 1)}${frame(selected, "selectedbar", 1.5)}${drawn}<rect ref=${hover} class="hoverbar" y=${TOP - 4} width=${tenth(Math.max(3, place.bar + 2))} height=${PLOT + 4} visibility="hidden" />
-        ${width > 0 && selected >= 0 && html`<path class="pointer" d=${`M${tenth(place.bars[selected] + place.bar / 2)} ${FLOOR + 2}l-5 7h10z`} />`}</svg></div>
-    <${Tip} control=${tip} calls=${calls} parts=${parts} /></div>`;
+  const frame = (index, name) => index >= 0 && html`<rect class=${name} x=${tenth(place.bars[index] - 1.5)} y="2" width=${tenth(Math.max(3, place.bar + 3))} height=${FLOOR} rx="2" />`;
+  return html`<div class="strip"><svg class="axis" width="56" height=${HEIGHT} aria-hidden="true">${scale.ticks.map((tick) => html`<text x="48" y=${scale.y(tick) + 4} text-anchor="end">${short(tick)}</text>`)}${budget != null && html`<text class="budgetlabel" x="48" y=${Math.max(10, scale.y(budget) + 4)} text-anchor="end">${budget > scale.top ? "↑ " : ""}${short(budget)}</text>`}</svg>
+    <div ref=${scroller} class="scroller" tabindex="0" role="slider" aria-label="Calls of this session" aria-valuemin="1" aria-valuemax=${total} aria-valuenow=${selected + 1} aria-valuetext=${selected < 0 ? "no call" : describeCall(calls[selected], selected, total)} onPointerDown=${press} onPointerMove=${move} onPointerLeave=${hideTip} onFocus=${focused} onBlur=${hideTip} onScroll=${hideTip}>
+      <svg class="bars" width=${place.width} height=${HEIGHT} aria-hidden="true"><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path class="hatchline" d="M1 0v5" /></pattern>
+        ${width > 0 && drawn}</svg><svg class="over" width=${place.width} height=${HEIGHT} aria-hidden="true">${width > 0 && html`${frame(compared, "comparedbar")}${frame(selected, "selectedbar")}`}<path ref=${hover} class="hoverbar" /></svg></div><${Tip} control=${tip} calls=${calls} parts=${parts} /></div>`;
 }
 
 /** The parts with the tokens of the selected call; pressing one takes it out of the bars. */
 export function Legend({ parts, call, calls, hidden, toggle }) {
   const present = useMemo(() => parts.map((_, index) => calls.some(({ split }) => split?.[index])), [calls]);
-  return html`<ul class="legend" aria-label="Parts of a call">${parts.map((part, index) => present[index] && html`<li key=${part}><button aria-pressed=${!hidden.has(part)} title=${partHint(part)} onClick=${() => toggle(part)}><i class=${`swatch ${partClass(part)}`}></i>${spaced(part)} <span class="num dim">${number(call?.split?.[index])}</span></button></li>`)}</ul>`;
+  return html`<ul class="legend" aria-label="Parts of a call">${parts.map((part, index) => present[index] && html`<li><button aria-pressed=${!hidden.has(part)} title=${partHint(part)} onClick=${() => toggle(part)}><i class=${`swatch ${partClass(part)}`}></i>${spaced(part)} <span class="num dim">${number(call?.split?.[index])}</span></button></li>`)}</ul>`;
 }
 
-/** A small strip without interaction. */
-export function MiniStrip({ strip, label }) {
-  const sums = strip.splits.map((split) => (split ?? []).reduce((sum, value) => sum + value, 0));
-  const top = Math.max(1, ...sums) / 36;
-  const paths = strip.parts.map(() => "");
-  strip.splits.forEach((split, index) => {
-    let base = 36;
-    split?.forEach((value, part) => {
-      if (value) paths[part] += `M${index * 4} ${tenth(base)}v-${tenth(value / top)}h3.2V${tenth(base)}z`;
-      base -= value / top;
-    });
-  });
-  return html`<svg class="ministrip" role="img" aria-label=${label} width=${sums.length * 4} height="36" viewBox=${`0 0 ${Math.max(1, sums.length * 4)} 36`} preserveAspectRatio="none">${paths.map((path, index) => path && html`<path key=${index} class=${partClass(strip.parts[index])} d=${path} />`)}</svg>`;
+/** A strip without interaction: `splits` are the tokens of each call by part. */
+export function MiniStrip({ parts, splits, label }) {
+  const calls = splits.map((split) => ({ split, tokens: split?.reduce((sum, value) => sum + value, 0) }));
+  const place = placeBars(calls.length, [], calls.length * 5, true);
+  return html`<svg class="ministrip" role="img" aria-label=${label} width=${place.width} height="40" viewBox=${`0 ${TOP} ${place.width} ${PLOT}`} preserveAspectRatio="none">${draw(calls, parts, new Set(), place, scaleOf(calls))}</svg>`;
 }

@@ -15,15 +15,15 @@ export function tokens(value) {
   return counted(value, "token");
 }
 
-/** 31,240 → 31.2k: for axes and narrow places. */
+/** 31,240 → 31.2k */
 export function short(value) {
   if (value == null) return "–";
-  const [divisor, unit] = value < 1000 ? [1, ""] : value < 999_500 ? [1e3, "k"] : value < 999.5e6 ? [1e6, "M"] : [1e9, "G"];
-  return `${(value / divisor).toFixed(unit && value / divisor < 100 ? 1 : 0).replace(/\.0$/, "")}${unit}`;
+  const [size, unit] = value < 1000 ? [1, ""] : value < 999_500 ? [1e3, "k"] : value < 999.5e6 ? [1e6, "M"] : [1e9, "G"];
+  return `${(value / size).toFixed(unit && value / size < 100 ? 1 : 0).replace(/\.0$/, "")}${unit}`;
 }
 
 export function bytes(value) {
-  return value == null ? "–" : `${short(value).replace(/[kMG]?$/, " $&")}B`;
+  return `${short(value).replace(/[kMG]?$/, " $&")}B`;
 }
 
 export function percent(part, whole) {
@@ -31,7 +31,7 @@ export function percent(part, whole) {
 }
 
 export function signed(value) {
-  return value == null ? "–" : value > 0 ? `+${number(value)}` : `−${number(-value)}`.replace("−0", "±0").replace("−-0", "±0");
+  return value ? (value > 0 ? "+" : "−") + number(Math.abs(value)) : "±0";
 }
 
 export function moment(iso) {
@@ -39,22 +39,23 @@ export function moment(iso) {
   return isNaN(time) ? "unknown time" : precise.format(time);
 }
 
-const AGES = [[60, 1, "now"], [3600, 60, " min"], [86_400, 3600, " h"], [86_400 * 60, 86_400, " d"], [86_400 * 700, 2_629_800, " mo"], [Infinity, 31_557_600, " y"]];
+const AGES = [[60, " min"], [3600, " h"], [86_400, " d"], [86_400 * 60, " mo"], [86_400 * 730, " y"]];
+const MONTH = 2_629_800;
 
 export function age(iso) {
-  const seconds = Math.max(0, (Date.now() - Date.parse(iso ?? "")) / 1000);
+  const seconds = (Date.now() - Date.parse(iso ?? "")) / 1000;
   if (isNaN(seconds)) return "–";
-  const [, size, unit] = AGES.find(([below]) => seconds < below);
-  return size === 1 ? unit : Math.floor(seconds / size) + unit;
+  const [from, unit] = AGES.findLast(([least]) => seconds >= least) ?? [];
+  return unit ? Math.floor(seconds / ({ " mo": MONTH, " y": 12 * MONTH }[unit] ?? from)) + unit : "now";
 }
 
-/** system_prompt → System prompt. */
+/** system_prompt → System prompt */
 export function spaced(code) {
   const text = String(code ?? "").replace(/[_-]+/g, " ");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-// What each part of a window is, in the order in which a request is sent.
+// The parts of a window in the order in which a request is sent.
 const PARTS = new Map(Object.entries({
   prefix: "system prompt and tools",
   pins: "texts pinned by the user, instructions",
@@ -82,8 +83,8 @@ export function markWords(mark) {
   return MARKS.get(mark) ?? String(mark);
 }
 
-/** "messages:12", "messages:3-8" or "msg-12" → 12: the message that a reference opens. */
+/** "messages:12", "messages:3-8" or "msg-12" → 12 */
 export function messageOf(reference) {
-  const found = /(?:messages?:|msg-)(\d+)/.exec(reference ?? "");
-  return found ? Number(found[1]) : null;
+  const found = /(?:messages?:|msg-)(\d+)/.exec(reference);
+  return found && Number(found[1]);
 }
