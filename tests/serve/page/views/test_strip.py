@@ -149,3 +149,12 @@ def test_an_unknown_session_and_another_user_are_refused(page: OpenedHome, home:
         look(page, "session", agent="default", session="absent")
     with pytest.raises(AccessDenied):
         look(page, "session", OTHER, **HERE)
+
+
+def test_the_budget_of_another_program_is_unknown_until_one_is_set(page: OpenedHome, home: str) -> None:
+    name = import_recording(home)
+    here = {"agent": "default", "session": name}
+    assert look(page, "session", **here)["facts"]["budget_tokens"] is None
+    with daypack.open_session(name, home=home) as session:
+        session.set_budget(9_000)
+    assert look(page, "session", **here)["facts"]["budget_tokens"] == 9_000

@@ -89,7 +89,8 @@ def _facts(home: OpenedHome, asked: Asked, session: Session, calls: Calls) -> di
         "observed": calls.observed,
     }
     with suppress(DaypackError):  # a budget or a pin that cannot be read: `daypack doctor` says why
-        facts["budget_tokens"] = session.turns.limits("model").tokens
+        if calls.own or session.turns.budget_text is not None:  # the budget of another program is not known
+            facts["budget_tokens"] = session.turns.limits("model").tokens
     with suppress(DaypackError):
         facts["pins"] = list(session.pins)
     texts = ("title", "cwd", "project", "model", "memory")

@@ -56,7 +56,7 @@ class Summary(Struct, frozen=True):
     events: Position = Position()
     messages: Position = Position()
     calls: int = 0
-    compactions: int = 0  # that were not undone
+    compactions: int = 0  # undone ones too
     checksum: int = 0  # of the second line
 
 
@@ -156,7 +156,7 @@ class CallFold:
             events=folded.events,
             messages=folded.messages,
             calls=len(calls.rows),
-            compactions=sum(not fold.undone for fold in calls.folds),
+            compactions=len(calls.folds),
             checksum=crc32(body),
         )
         try:
