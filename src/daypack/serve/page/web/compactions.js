@@ -30,7 +30,7 @@ function CompactionDetail({ id, changed }) {
     setUndone(await act("undo", { ...here, compaction: id }));
     changed();
   };
-  return html`<article class="detail"><div class="line"><h2>${line(id)}</h2><${Tag} warn words=${found.undone && "undone"} /><${Tag} words=${!found.own && "observed"} /><span class="push"></span>${found.can_undo && mayWrite() && html`<button class="danger" onClick=${() => setAsking(true)}>Undo …</button>`}</div><p class="meta">${dots(moment(found.at), found.trigger_words || found.trigger, found.method, found.model)}</p>
+  return html`<article class="detail"><div class="line"><h2>${line(id)}</h2><${Tag} warn words=${found.undone && "undone"} /><${Tag} words=${!found.own && "observed"} /><span class="push"></span>${found.can_undo && mayWrite() && html`<button class="danger" onClick=${() => setAsking(true)}>Undo …</button>`}</div><p class="meta">${dots(moment(found.at), found.trigger_words || found.trigger, spaced(found.method), found.model !== "none" && found.model)}</p>
     ${undone && html`<p class="good" role="status">Undone. Recorded as event <code>${line(undone.event)}</code>.</p>`}
     ${asking && html`<${Confirm} title="Undo this compaction?" verb="Undo" run=${undo} close=${() => setAsking(false)}><p>The next call contains the messages ${number(start)} to ${number(through)} again, as far as they fit. History is not changed; the undo is recorded as an event.</p><//>`}
     <div class="columns"><div><${Documents} compaction=${found} /><${Panel} title="Records"><${RecordList} ...${found.records} /><//></div>

@@ -102,6 +102,16 @@ export function useHere(view, args, again) {
   return useAnswer(view, { ...useContext(Here), ...args }, again);
 }
 
+/** A value that no longer changes: the one that was there for some milliseconds. */
+export function useSettled(value, milliseconds) {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), milliseconds);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
 function setLive(state) {
   events.live = state;
   events.dispatchEvent(new Event("live"));

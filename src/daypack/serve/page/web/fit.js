@@ -1,9 +1,9 @@
 // Would it fit? A dry run of the next call with another budget; nothing is recorded.
-import { html, useContext, useEffect, useRef, useState } from "./vendor/preact.js";
+import { html, useEffect, useRef, useState } from "./vendor/preact.js";
 import { Facts, Panel, Problem, Split } from "./pieces.js";
-import { Here, ask } from "./data.js";
 import { line } from "./text.js";
 import { number, partClass, percent, tokens } from "./words.js";
+import { useHere, useSettled } from "./data.js";
 
 const STEPS = 1000; // of the slider
 const LEAST = 1000; // tokens
@@ -32,10 +32,10 @@ function Outcome({ fit, call, split }) {
 
 /** `focus` counts the presses of "b"; `initial` is the budget in the address. */
 export function WouldItFit({ call, split, initial, focus, usual }) {
-  const here = useContext(Here);
   const budget = call.budget_tokens ?? usual ?? 32_000;
   const [chosen, setChosen] = useState(initial);
-  const [answer, setAnswer] = useState({});
+  const settled = useSettled(chosen, PAUSE);
+  const answer = useHere(settled && "fit", { budget: settled });
   const field = useRef();
   const value = chosen || budget;
   // The slider is logarithmic: to four times the budget, at least to a window of 256k.
@@ -45,18 +45,8 @@ export function WouldItFit({ call, split, initial, focus, usual }) {
     field.current.focus();
     setChosen(value);
   }, [focus]);
-  useEffect(() => {
-    if (!chosen) return undefined;
-    const stop = new AbortController();
-    const set = (next) => stop.signal.aborted || setAnswer(next);
-    const timer = setTimeout(() => ask("fit", { ...here, budget: chosen }, stop.signal).then((fit) => set({ fit }), (error) => set({ error })), PAUSE);
-    return () => {
-      clearTimeout(timer);
-      stop.abort();
-    };
-  }, [chosen]);
   const slide = (event) => setChosen(Number((LEAST * Math.exp(ratio * event.target.value)).toPrecision(2)));
   const type = (event) => event.target.checkValidity() && setChosen(Number(event.target.value));
   return html`<${Panel} title="Would it fit?"><p class="dim">Dry run of the next call, nothing is recorded.</p><div class="tools"><label for="budget">Budget</label><input ref=${field} id="budget" class="push" type="range" max=${STEPS} value=${Math.round(Math.log(Math.max(LEAST, value) / LEAST) / ratio)} aria-valuetext=${tokens(value)} onInput=${slide} /><input type="number" aria-label="Budget in tokens" required min=${LEAST} max="100000000" value=${value} onInput=${type} /></div>
-    <div aria-live="polite">${answer.error && html`<${Problem} error=${answer.error} />`}${answer.fit && html`<${Outcome} fit=${answer.fit} call=${call} split=${split} />`}</div><//>`;
+    <div aria-live="polite" class=${answer.stale}>${answer.error && html`<${Problem} error=${answer.error} />`}${answer.value && html`<${Outcome} fit=${answer.value} call=${call} split=${split} />`}</div><//>`;
 }

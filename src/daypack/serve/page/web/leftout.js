@@ -30,8 +30,8 @@ export function LeftOut({ call: { omitted, kind }, everything }) {
     setMost(Infinity);
     box.current.focus();
   }, [everything]);
-  const sum = omitted.reduce((total, omission) => total + (omission.tokens ?? 0), 0);
-  return html`<div ref=${box} tabindex="-1"><${Panel} title="Left out" count=${omitted.length ? `${number(omitted.length)} · ${tokens(sum)}` : ""}>${!omitted.length && html`<p class="dim">${kind === "prepared" ? "Nothing: everything is in." : "Unknown: another program packed this call."}</p>`}
+  const sum = omitted.reduce((total, omission) => total + (omission.tokens ?? 0), 0); // 0: their sizes are unknown
+  return html`<div ref=${box} tabindex="-1"><${Panel} title="Left out" count=${omitted.length > 0 && dots(number(omitted.length), sum > 0 && tokens(sum))}>${!omitted.length && html`<p class="dim">${kind === "prepared" ? "Nothing: everything is in." : "Unknown: another program packed this call."}</p>`}
     <ul>${omitted.slice(0, most).map((omission) => html`<${Omission} ...${omission} />`)}</ul>${most < omitted.length && html`<button class="more" onClick=${() => setMost(Infinity)}>Show ${number(omitted.length - most)} more</button>`}<//></div>`;
 }
 

@@ -33,11 +33,11 @@ function Entries({ id, erase }) {
 }
 
 /** The score as stacked parts, and the relevance with the floor below which an entry is not recalled. */
-function Score({ hit: { parts, score, relevance }, names, most, floor }) {
+function Score({ hit: { parts, score, relevance }, names, most, floor, top }) {
   const wide = names.map((name) => (100 * Math.max(0, parts[name] ?? 0)) / most);
   const words = names.map((name) => `${spaced(name)} ${(parts[name] ?? 0).toFixed(2)}`).join(", ");
   return html`<div class="meter score"><span>Score</span><span class="num">${score?.toFixed(2)}</span><${Bars} label=${words}>${wide.map((width, index) => html`<rect class=${`s${index % SCORE_COLOURS}`} x=${wide.slice(0, index).reduce((sum, value) => sum + value, 0)} width=${width} height="6" />`)}<//>
-    <span>Relevance</span><span class="num">${relevance?.toFixed(2) ?? "unknown"}</span><${Bars} label=${`Relevance, floor ${floor}`}><rect class=${relevance >= floor ? "s2" : "s5"} width=${Math.min(100, (50 * (relevance ?? 0)) / floor)} height="6" /><path class="seam" d="M50 0v6" /><//></div>`;
+    <span>Relevance</span><span class="num">${relevance?.toFixed(2) ?? "unknown"}</span><${Bars} label=${`Relevance, floor ${floor}`}><rect class=${relevance >= floor ? "s2" : "s5"} width=${(100 * (relevance ?? 0)) / top} height="6" /><path class="seam" d=${`M${(100 * floor) / top} 0v6`} /><//></div>`;
 }
 
 function MemorySearch({ id }) {
@@ -47,7 +47,8 @@ function MemorySearch({ id }) {
   const all = [...hits, ...below];
   const names = [...new Set(all.flatMap((hit) => Object.keys(hit.parts)))];
   const most = Math.max(0.01, ...all.map((hit) => Object.values(hit.parts).reduce((sum, value) => sum + Math.max(0, value), 0)));
-  const rows = (list) => html`<ol>${list.map((hit) => html`<${EntryText} entry=${hit}><p class="why">${hit.superseded_by && `Superseded by ${line(hit.superseded_by)}`}</p><${Score} ...${{ hit, names, most, floor }} /><//>`)}</ol>`;
+  const top = Math.max(2 * floor, ...all.map((hit) => hit.relevance ?? 0));
+  const rows = (list) => html`<ol>${list.map((hit) => html`<${EntryText} entry=${hit}><p class="why">${hit.superseded_by && `Superseded by ${line(hit.superseded_by)}`}</p><${Score} ...${{ hit, names, most, floor, top }} /><//>`)}</ol>`;
   const submit = (event) => {
     event.preventDefault();
     setQuery(event.target.elements.q.value.trim());

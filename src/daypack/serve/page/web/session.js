@@ -5,7 +5,7 @@ import { ChildTree } from "./children.js";
 import { Choice, Facts, Waiting } from "./pieces.js";
 import { CompactionList } from "./compactions.js";
 import { Difference } from "./diff.js";
-import { Here, ask, home, useHere, useLive } from "./data.js";
+import { Here, ask, home, useHere, useLive, useSettled } from "./data.js";
 import { History } from "./history.js";
 import { Legend, Strip, describeCall, readCalls } from "./strip.js";
 import { Tiers } from "./tiers.js";
@@ -36,15 +36,6 @@ function useSession(here) {
     if (value && kind !== "sessions" && (events !== value.facts.events || messages !== value.facts.messages)) setWanted(wanted + 1);
   });
   return { value, error };
-}
-
-function useSettled(value) {
-  const [settled, setSettled] = useState(value);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(value), SETTLE);
-    return () => clearTimeout(timer);
-  }, [value]);
-  return settled ?? value;
 }
 
 /** What the signs in the strip mean, as far as they occur. */
@@ -79,7 +70,7 @@ function Calls({ value: { calls, parts, folds, facts }, rest, at }) {
     wasLast.current = last;
   }, [last]);
 
-  const event = useSettled(row?.event);
+  const event = useSettled(row?.event, SETTLE) ?? row?.event;
   const settled = calls[places.get(event)] ?? row;
   const answer = useHere(!differing && event && "call", { event }, `${settled?.reply} ${settled?.input}`);
   const mode = differing ? "diff" : raw ? "raw" : "pack";
