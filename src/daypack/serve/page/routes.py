@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 START = "start"
 _PATHS = {"/": "GET: the page, for browsers", "/page/": "the data of the page, with a cookie or a token"}
 _KEPT = "public, max-age=31536000, immutable"
-_GZIP_LEVEL, _GZIP_BYTES = 1, 2_000
+_GZIP_LEVEL, _GZIP_BYTES = 4, 2_000  # 4: a tenth smaller than 1, for 2 ms of half a megabyte
 _STREAM_SHARE = 4  # streams use at most this part of the connections
 
 
