@@ -84,6 +84,7 @@ def test_the_file_has_the_answers_of_the_server(opened: OpenedHome) -> None:
     assert asked["message"] >= 1
     assert asked["recall"] >= 1
     assert {"compactions", "children", "tiers"} <= asked.keys()
+    assert (asked["request"], contents.requests) == (9, 3)  # in three dialects
 
 
 def test_the_page_in_the_file_is_read_only_and_knows_this_session_only(opened: OpenedHome) -> None:
@@ -91,6 +92,8 @@ def test_the_page_in_the_file_is_read_only_and_knows_this_session_only(opened: O
     answers = read(data)
     start = answers["start?"]
     assert (start["writes"], start["write_token"], start["home"]) == (False, None, "")
+    assert start["session"] == ["default", "work"]
+    assert start["exported_at"].endswith("Z")
     [row] = answers["sessions?"]["sessions"]
     assert (row["session"], row["calls"]) == ("work", 3)
     assert "words of another session" not in json.dumps(answers)
@@ -136,6 +139,21 @@ def test_fewer_calls_are_the_newest(opened: OpenedHome) -> None:
     newest = strip["calls"][-1][strip["columns"].index("event")]
     assert [key for key in answers if key.startswith("call?")] == [key_of("call", PLACE | {"event": newest})]
     assert (contents.calls, contents.of_calls) == (1, 3)
+
+
+def test_raw_requests_are_those_of_the_newest_calls_that_there_is_room_for(
+    opened: OpenedHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "_REQUEST_CHARS", 1)
+    data, contents = export_session(opened, "default", "work")
+    answers = read(data)
+    strip = answers[key_of("session", PLACE)]
+    newest = strip["calls"][-1][strip["columns"].index("event")]
+    assert contents.requests == 1
+    assert {key for key in answers if key.startswith("request?")} == {
+        key_of("request", PLACE | {"event": newest, "dialect": dialect})
+        for dialect in ("openai", "responses", "anthropic")
+    }
 
 
 def test_of_a_very_long_history_the_newest_blocks_are_in_the_file(

@@ -18,6 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from daypack.errors import DaypackError
+from daypack.memory.times import format_time, now_ms
 from daypack.serve.page.assets import standalone
 from daypack.serve.page.start import show_start
 from daypack.serve.page.views import registry
@@ -27,6 +28,7 @@ from daypack.serve.page.views.opened import OpenedHome
 CALLS = 200  # the newest, unless another number is asked for
 MESSAGES = 10_000  # the newest, unless all calls are asked for
 BLOCK = 200  # messages of one answer, as the page asks for them
+_REQUEST_CHARS = 4_000_000  # of the raw requests; about 400 kB in the file
 _SHARED_CHARS = 64  # shorter texts are repeated
 _SHARED = "$"
 _UNESCAPED = "!~*'()"  # by encodeURIComponent, besides letters, digits, "-", "_" and "."
@@ -42,6 +44,7 @@ class Contents(NamedTuple):
     of_calls: int
     messages: int
     of_messages: int
+    requests: int  # calls with their raw requests
     texts: int  # read again by their ids: what was left out, and what the page cuts
     unreadable: int  # answers that could not be made
 
@@ -80,12 +83,17 @@ class _Answers:
     def start(self, counts: Mapping[str, int]) -> None:
         """Keep the answers that are about more than the session; `counts` are those that a list may not know yet."""
         start = show_start(self._home, self._viewer, "")
-        self.keep("start", {}, {**start, "home": ""})
+        exported = {"exported_at": format_time(now_ms()), "session": list(self.name)}
+        self.keep("start", {}, {**start, "home": "", **exported})
         rows: list[dict[str, Any]] = []
         with suppress(DaypackError):
             listed = self.show("sessions", {})["sessions"]
             rows = [{**row, **counts} for row in listed if (row["agent"], row["session"]) == self.name]
         self.keep("sessions", {}, {"sessions": rows, "counting": False})
+
+    def key(self, view: str, **arguments: object) -> str:
+        """Return the key of an answer about the session."""
+        return key_of(view, self._place | {name: str(value) for name, value in arguments.items()})
 
     def copy(self, view: str, arguments: Mapping[str, object], answer: Json) -> None:
         """Keep an answer about the session under other arguments too."""
@@ -104,13 +112,14 @@ def export_session(
     events = [row[event] for row in strip["calls"]]
     chosen = events[-calls:] if calls else events
     texts = _add_calls(answers, chosen, progress)
+    requests = _add_requests(answers, chosen)
     count = strip["facts"]["messages"]
     first = 0 if not calls else max(0, count - MESSAGES) // BLOCK * BLOCK
     texts += _add_messages(answers, first, count)
     _add_others(answers)
     title = strip["facts"]["title"] or session
     data = pack(answers.kept)
-    contents = Contents(len(chosen), len(events), count - first, count, texts, answers.unreadable)
+    contents = Contents(len(chosen), len(events), count - first, count, requests, texts, answers.unreadable)
     return standalone(data, f"{title} · daypack").encode(), contents
 
 
@@ -148,6 +157,24 @@ def _add_calls(answers: _Answers, events: list[str], progress: Progress) -> int:
                 answers.ask("recall", id=read)
                 texts += 1
     return texts
+
+
+def _add_requests(answers: _Answers, events: list[str]) -> int:
+    """Add the raw requests of the newest calls, in all dialects, and return of how many calls.
+
+    Each is a text of its own that repeats the whole window, so there is room for some only.
+    """
+    size = calls = 0
+    for event in reversed(events):
+        call = answers.kept.get(answers.key("call", event=event))
+        dialects = call["dialects"] if isinstance(call, dict) else ()
+        for dialect in dialects:
+            request = answers.ask("request", event=event, dialect=dialect)
+            size += len(request["text"]) if request else 0
+        calls += bool(dialects)
+        if size > _REQUEST_CHARS:
+            break
+    return calls
 
 
 def _add_messages(answers: _Answers, first: int, count: int) -> int:
