@@ -196,6 +196,7 @@ def test_every_answer_of_the_page_restricts_the_browser(place: Place, owner: htt
         assert policy["default-src"] == policy["script-src"] == policy["style-src"] == ["'self'"]
         for forbidden in ("object-src", "base-uri", "form-action", "frame-ancestors"):
             assert policy[forbidden] == ["'none'"]
+        assert (policy["require-trusted-types-for"], policy["trusted-types"]) == (["'script'"], ["'none'"])
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["referrer-policy"] == "no-referrer"
         assert answer.headers["cross-origin-resource-policy"] == "same-origin"

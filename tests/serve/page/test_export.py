@@ -106,6 +106,7 @@ def test_the_file_loads_nothing_and_runs_only_the_script_of_its_policy(opened: O
     rules = {rule.split()[0]: rule.split()[1:] for rule in policy.split("; ")}
     assert rules["default-src"] == ["'none'"]
     assert "connect-src" not in rules
+    assert (rules["require-trusted-types-for"], rules["trusted-types"]) == (["'script'"], ["'none'"])
     [script] = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)
     [style] = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
     for name, inside in (("script-src", script), ("style-src", style)):

@@ -16,9 +16,11 @@ ASSETS, DATA, ACTIONS = "/page/assets/", "/page/data/", "/page/do/"
 ENTER, LIVE = "/page/enter", "/page/live"
 ENTER_HINT = "open the address that `daypack view` or `daypack serve` printed, or paste a token of `daypack token new`"
 _OWN_SITE = ("same-origin", "none")
+# The last two: even a script of ours cannot turn a text into HTML.
 _CSP = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 HEADERS = [
     (b"content-security-policy", _CSP.encode()),

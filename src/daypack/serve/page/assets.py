@@ -94,7 +94,7 @@ def standalone(data: str, title: str) -> str:
             raise BrokenModule(f"{name}: has a tag or comment that would end it within HTML")
     policy = (
         f"default-src 'none'; script-src '{_source(page.script)}'; style-src '{_source(page.style)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
     head = f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">'
     shown = title.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
