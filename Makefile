@@ -4,7 +4,7 @@ BIN := .venv/bin
 DATA ?= ../shared/data
 SERVE_HOME ?= $(CURDIR)/.daypack
 
-.PHONY: serve test check suite campaigns demo bench eval dist docs requirements cli-docs schemas clean
+.PHONY: serve test check suite campaigns demo bench eval dist docs picture requirements cli-docs schemas clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml
@@ -65,6 +65,9 @@ dist: .venv/ready  ## wheel and source distribution in dist/; the same commit gi
 
 docs: .venv/ready  ## the pages as a site in build/site, with every link checked
 	$(BIN)/python -m tools.site build/site
+
+picture: .venv/ready .venv/browser/ready  ## renew docs/page.png, the picture of the page in the README, from the sample
+	PAGE_PICTURE=docs/page.png $(BIN)/python -m pytest --quiet tests/browser/test_pictures.py -k readme
 
 requirements: .venv/ready  ## covered / pending / deferred, per section
 	$(BIN)/python -m tools.requirements

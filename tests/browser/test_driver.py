@@ -18,11 +18,11 @@ console.error("a wrong note");</script>"""
 
 
 @pytest.fixture
-def form(page: Page, tmp_path: Path) -> Page:
+def form(any_page: Page, tmp_path: Path) -> Page:
     path = tmp_path / "form.html"
     path.write_text(FORM, encoding="utf-8")
-    page.goto(path.as_uri())
-    return page
+    any_page.goto(path.as_uri())
+    return any_page
 
 
 def test_a_click_reaches_the_element_and_a_dialog_is_recorded(form: Page) -> None:

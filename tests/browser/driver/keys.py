@@ -25,7 +25,8 @@ _NAMED = {
     "PageDown": _Key("PageDown", 34),
     " ": _Key("Space", 32, " "),
 }
-_MODIFIERS = {"Alt": 1, "Control": 2, "Meta": 4, "Shift": 8}
+SHIFT = 8
+_MODIFIERS = {"Alt": 1, "Control": 2, "Meta": 4, "Shift": SHIFT}
 
 
 def key_events(key: str) -> list[dict[str, Any]]:
@@ -39,7 +40,7 @@ def key_events(key: str) -> list[dict[str, Any]]:
         "windowsVirtualKeyCode": found.number,
         "modifiers": modifiers,
     }
-    text = "" if modifiers & ~_MODIFIERS["Shift"] else found.text
+    text = "" if modifiers & ~SHIFT else found.text
     down = {"type": "keyDown", "text": text, "unmodifiedText": text} if text else {"type": "rawKeyDown"}
     return [{**about, **down}, {**about, "type": "keyUp"}]
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -9,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from browser.driver.chromium import Chromium, ProtocolError
-from browser.driver.keys import key_events
+from browser.driver.keys import SHIFT, key_events
 
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = float(os.environ.get("BROWSER_WAIT_SECONDS") or 30)
 _SLICE_MS = 2000  # a wait is asked again after this time, as a page that is left takes its answer along
 _GONE = ("context", "navigated", "Cannot find", "Promise was collected")
 
@@ -45,9 +46,10 @@ class Violation(NamedTuple):
 class Page:
     """A page of its own profile; `console`, `dialogs` and `requests` fill up while it is used."""
 
-    def __init__(self, chromium: Chromium, session: str) -> None:
+    def __init__(self, chromium: Chromium, session: str, context: str = "") -> None:
         self._chromium = chromium
         self._session = session
+        self._context = context
         self.console: list[str] = []
         self.dialogs: list[str] = []
         self.requests: list[str] = []
@@ -95,7 +97,8 @@ class Page:
         """Open an address and wait until the document is loaded; a new fragment loads nothing."""
         failed = self.ask("Page.navigate", url=url).get("errorText")
         assert not failed, f"{url}: {failed}"
-        self.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'")
+        blank = "true" if url == "about:blank" else "location.href !== 'about:blank'"
+        self.wait_for(f"document.readyState === 'complete' && {blank}")
 
     def wait_for(self, condition: str, seconds: float = WAIT_SECONDS) -> Any:
         """Return the value of an expression as soon as it is true."""
@@ -104,7 +107,8 @@ class Page:
           const look = () => {{
             let value = null;
             try {{ value = {condition}; }} catch (error) {{ window.__why = String(error); }}
-            if (value || performance.now() > end) resolve(value || null); else setTimeout(look, 15);
+            if (value || performance.now() > end) resolve(value instanceof Node ? true : value || null);
+            else setTimeout(look, 15);
           }};
           look();
         }})"""
@@ -185,16 +189,36 @@ class Page:
         assert not where[2], f"{selector} {text or ''} is covered by {where[2]}"
         return Point(where[0], where[1])
 
+    def middle(self, selector: str) -> Point:
+        """Return the middle of an element that others may cover, such as a shape in a drawing."""
+        return Point(
+            *self.evaluate(
+                "(box => [box.left + box.width / 2, box.top + box.height / 2])"
+                f"(document.querySelector({_js(selector)}).getBoundingClientRect())"
+            )
+        )
+
     def click(self, selector: str, text: str | None = None, at: tuple[float, float] = (0.5, 0.5)) -> None:
         """Click an element with the mouse."""
-        self._mouse("mouseMoved", point := self.place(selector, text, at))
-        self._mouse("mousePressed", point, down=True)
-        self._mouse("mouseReleased", point)
+        self.mouse_at(self.place(selector, text, at))
+
+    def mouse_at(self, point: Point, *, shift: bool = False) -> None:
+        """Click at a point."""
+        self._mouse("mouseMoved", point)
+        self._mouse("mousePressed", point, down=True, shift=shift)
+        self._mouse("mouseReleased", point, shift=shift)
+
+    def hover_at(self, point: Point) -> None:
+        """Move the mouse to a point."""
+        self._mouse("mouseMoved", Point(point.x - 1, point.y))
+        self._mouse("mouseMoved", point)
 
     def drag(self, selector: str, start: float, end: float) -> None:
         """Drag along an element, from one share of its width to another."""
-        first = self.place(selector, at=(start, 0.5))
-        last = self.place(selector, at=(end, 0.5))
+        self.drag_between(self.place(selector, at=(start, 0.5)), self.place(selector, at=(end, 0.5)))
+
+    def drag_between(self, first: Point, last: Point) -> None:
+        """Drag from a point to another."""
         self._mouse("mouseMoved", first)
         self._mouse("mousePressed", first, down=True)
         for step in range(1, 6):
@@ -206,10 +230,15 @@ class Page:
         point = self.place(selector)
         self.ask("Input.dispatchMouseEvent", type="mouseWheel", x=point.x, y=point.y, deltaX=0, deltaY=pixels)
 
-    def _mouse(self, kind: str, point: Point, *, down: bool = False) -> None:
-        about = {"button": "none" if kind == "mouseMoved" and not down else "left", "buttons": int(down)}
+    def _mouse(self, kind: str, point: Point, *, down: bool = False, shift: bool = False) -> None:
+        button = "none" if kind == "mouseMoved" and not down else "left"
+        about = {"button": button, "buttons": int(down), "modifiers": SHIFT if shift else 0}
         clicks = 0 if kind == "mouseMoved" else 1
         self.ask("Input.dispatchMouseEvent", type=kind, x=point.x, y=point.y, clickCount=clicks, **about)
+
+    def allow(self, *permissions: str) -> None:
+        """Grant permissions for which people are asked, such as clipboardReadWrite."""
+        self._chromium.ask("Browser.grantPermissions", {"permissions": permissions, "browserContextId": self._context})
 
     def press(self, *keys: str) -> None:
         """Press keys one after the other: "j", "Enter", "ArrowLeft", "Shift+Tab"."""
@@ -274,7 +303,7 @@ def open_page(chromium: Chromium) -> Generator[Page]:
     target = chromium.ask("Target.createTarget", {"url": "about:blank", "browserContextId": context})["targetId"]
     session = chromium.ask("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
     try:
-        yield Page(chromium, session)
+        yield Page(chromium, session, context)
     finally:
         chromium.forget(session)
         chromium.ask("Target.disposeBrowserContext", {"browserContextId": context})
