@@ -1,6 +1,7 @@
 """`daypack view`, run as a process as a person does."""
 
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -62,6 +63,18 @@ def test_a_port_can_be_chosen_and_one_in_use_is_reported(home: str) -> None:
     assert "--port" in taken.stderr
     with start_view(home, "--no-open", "--port", port) as again:
         assert origin_of(again.url) == f"http://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_comes_while_the_server_starts_ends_it(home: str, number: int) -> None:
+    code = (
+        "import os, sys; from uvicorn import Server; run = Server.run\n"
+        f"def early(self, sockets=None): os.kill(os.getpid(), {int(number)}); run(self, sockets)\n"
+        "Server.run = early\n"
+        f"from daypack.cli.main import run as start; sys.exit(start(['view', '--no-open', '--home', {home!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, env=environment(), timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_it_needs_no_mcp_and_does_not_import_it(home: str) -> None:

@@ -44,9 +44,13 @@ def run(app: Observed, listening: socket.socket, shares: Shares) -> None:
     server = _BoundedShutdownServer(config, app)
     if app.observer.metrics is not None:
         app.observer.metrics.connections.read = lambda: len(server.server_state.connections)
-    # uvicorn raises the signal again after its shutdown; by then there is nothing to do.
+
+    def stop(_signal: int, _frame: object) -> None:
+        # Before uvicorn listens for signals this ends it; it raises them again after its shutdown, which does nothing.
+        server.should_exit = True
+
     redirect_libraries()
-    previous = {number: signal.signal(number, _ignore_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         host, port = listening.getsockname()[:2]
         log.line("info", "server.started", address=f"{host}:{port}", version=__version__)
@@ -85,10 +89,6 @@ def _raise_file_limit(soft: int, most: int, hard: int) -> int:
             continue
         return max(soft, limit)
     return soft
-
-
-def _ignore_signal(_signal: int, _frame: object) -> None:
-    """Do nothing; unlike SIG_IGN, this is not inherited by child processes."""
 
 
 def _abandon() -> None:
