@@ -13,7 +13,8 @@ export function List({ count, height, row, opened = new Set(), control, seen, ..
   const [range, setRange] = useState([0, 30]);
   const [, measured] = useState();
   const whole = count <= WHOLE;
-  const offset = (index) => [...extras.current].reduce((sum, [open, extra]) => sum + (open < index && opened.has(open) ? extra : 0), index * height);
+  for (const index of extras.current.keys()) if (!opened.has(index)) extras.current.delete(index);
+  const offset = (index) => [...extras.current].reduce((sum, [open, extra]) => sum + (open < index ? extra : 0), index * height);
   const rowAt = (place) => {
     let low = 0;
     let high = count - 1;

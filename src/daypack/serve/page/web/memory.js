@@ -13,7 +13,7 @@ const SCORE_COLOURS = 6;
 function Document({ id, document, versions }) {
   const [version, setVersion] = useState("");
   const answer = useAnswer(version && "document", { id, version });
-  if (!document) return html`<p class="dim">There is no document, or the memory is hidden.</p>`;
+  if (!document) return html`<p class="dim">No document was written yet.</p>`;
   return html`<label>Show <select value=${version} onChange=${(event) => setVersion(event.target.value)}><option value="">version ${document.version}, the newest</option>${versions.map((known) => html`<option value=${known.version}>what changed in version ${known.version}, ${age(known.created_at)}</option>`)}</select></label>
     ${!version ? html`<${Boxed} text=${document.content} label="Text of the document" />` : answer.fresh && answer.value ? html`<${DiffLines} lines=${answer.value.lines} label=${`Version ${version}, compared with version ${answer.value.against}`} />` : html`<${Waiting} answer=${answer} />`}`;
 }
@@ -79,7 +79,7 @@ function MemoryDetail({ id, changed }) {
   const button = (asked) => html`<button class=${asked.typed ? "danger" : ""} onClick=${() => setQuestion(asked)}>${verb(asked)} …</button>`;
   return html`<article class="detail"><div class="line"><h2 dir="auto">${line(title)}</h2><${Tag} warn words=${hidden && "hidden"} /><span class="push"></span>${mayWrite() && html`${button(hidden ? restore : hide)}${button(erase)}`}</div><p class="meta">${dots(memory.description, memory.type, size, bytes(memory.bytes), `created ${moment(memory.created_at)}`)}</p><p class="good" role="status">${visible(done)}</p>
     ${question && html`<${Confirm} title=${question.title} verb=${verb(question)} typed=${question.typed} run=${run} close=${() => setQuestion(null)}><${Shown} text=${question.text} /><//>`}
-    <${Panel} title="Search"><${MemorySearch} id=${id} /><//><${Panel} title="Document" count=${counted(documents, "version")}><${Document} key=${times} id=${id} document=${memory.document} versions=${memory.versions} /><//><${Panel} title="Entries" count=${number(entries)}><${Entries} key=${times} id=${id} erase=${mayWrite() && eraseEntry} /><//></article>`;
+    ${hidden ? html`<p class="empty">What a hidden memory holds is not shown.</p>` : html`<${Panel} title="Search"><${MemorySearch} id=${id} /><//><${Panel} title="Document" count=${counted(documents, "version")}><${Document} key=${times} id=${id} document=${memory.document} versions=${memory.versions} /><//><${Panel} title="Entries" count=${number(entries)}><${Entries} key=${times} id=${id} erase=${mayWrite() && eraseEntry} /><//>`}</article>`;
 }
 
 export function MemoryPage({ id }) {

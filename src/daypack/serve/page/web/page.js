@@ -35,6 +35,7 @@ function TopBar({ place = "s", help, skip }) {
 function View({ route: [place, ...rest] }) {
   const [error, reset] = useErrorBoundary();
   useEffect(() => error && reset(), [location.hash]);
+  if (home.exported && place !== "s") [place, ...rest] = ["s", ...home.start.session];
   if (error) return html`<${Problem} error=${{ message: "This view cannot be shown.", hint: error }} />`;
   if (place === "s" && rest.length > 1) return html`<${SessionPage} key=${address(...rest.slice(0, 2))} agent=${rest[0]} session=${rest[1]} rest=${rest.slice(2)} />`;
   if (place === "find") return html`<${FindPage} query=${rest[0]} />`;

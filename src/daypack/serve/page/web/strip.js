@@ -138,7 +138,7 @@ export function Strip({ calls, parts, folds, selected, compared, hidden, wholeSe
   };
   const hideTip = () => {
     tip.current(null);
-    hover.current.setAttribute("d", "");
+    hover.current?.setAttribute("d", ""); // the focus is also lost when the strip is removed
   };
   const press = (event) => {
     const x = xOf(event);
