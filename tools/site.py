@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 STYLE = Path(__file__).with_name("site.css")
 # The pages in the order of the navigation, by what a reader wants.
 GROUPS = {
-    "Start": ("README.md", "docs/guide.md", "docs/agents.md", "examples/README.md"),
+    "Start": ("README.md", "docs/guide.md", "docs/agents.md", "docs/view.md", "examples/README.md"),
     "Look up": ("docs/cli.md", "docs/errors.md", "docs/mistakes.md", "docs/glossary.md"),
     "Understand": ("docs/design.md", "docs/format.md", "docs/envelope.md", "docs/map.md", "docs/figures.md"),
     "Take part": ("CONTRIBUTING.md", "CHANGELOG.md"),

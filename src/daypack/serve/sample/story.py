@@ -167,7 +167,7 @@ SCENES = (
         faults={2: "cut"},
     ),
     Scene(
-        "Before we go on: let another agent read the three texts.",
+        "Before we continue: let another agent read the three texts.",
         ((Call("delegate", {"name": CHILD, "task": HANDOFF}, RESULT),),),
         "The proofreader found two mistakes: the choir's stage in texts/de.md, the band's time in texts/zh.md.",
         before=("delegate",),
@@ -211,7 +211,7 @@ SCENES = (
         faults={0: "overloaded"},
     ),
     Scene(
-        "Which booking number of the quay goes on the permit line?",
+        "Which booking number of the quay belongs on the permit line?",
         (),
         "HF-2026-0613: Ada booked the quay under that number.",
     ),
