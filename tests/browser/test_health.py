@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from browser.driver.page import Page
-from browser.driver.places import panel
+from browser.driver.places import ITEM, panel
 from browser.driver.viewed import Viewed
 
 import daypack
@@ -39,6 +39,7 @@ def test_a_damaged_session_is_found_by_keyboard(page: Page, own_sample: Viewed) 
     page.focus(f"{panel('Doctor')} li a", "sample")
     page.press("Enter")
     page.wait_for("location.hash.startsWith('#/s/default/sample')")
+    page.see(ITEM)  # the lines that are left are shown
 
 
 def test_hook_failures_are_listed(page: Page, own_sample: Viewed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ def test_a_session_is_opened_by_mouse(page: Page, sample: Viewed) -> None:
     open_list(page, sample)
     page.click(f"{ROW} [role=cell]", "claude-sonnet-4-5")
     page.wait_for("location.hash === '#/s/claude-code/sample-claude-code'")
-    assert page.see("h1") == "Make a page for the web from the texts of the poster."
+    page.see("h1", "Make a page for the web from the texts of the poster.")
 
 
 def test_a_session_is_opened_by_keyboard(page: Page, sample: Viewed) -> None:
