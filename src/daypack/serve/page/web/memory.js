@@ -79,7 +79,7 @@ function MemoryDetail({ id, changed }) {
   const button = (asked) => html`<button class=${asked.typed ? "danger" : ""} onClick=${() => setQuestion(asked)}>${verb(asked)} …</button>`;
   return html`<article class="detail"><div class="line"><h2 dir="auto">${line(title)}</h2><${Tag} warn words=${hidden && "hidden"} /><span class="push"></span>${mayWrite() && html`${button(hidden ? restore : hide)}${button(erase)}`}</div><p class="meta">${dots(memory.description, memory.type, size, bytes(memory.bytes), `created ${moment(memory.created_at)}`)}</p><p class="good" role="status">${visible(done)}</p>
     ${question && html`<${Confirm} title=${question.title} verb=${verb(question)} typed=${question.typed} run=${run} close=${() => setQuestion(null)}><${Shown} text=${question.text} /><//>`}
-    ${hidden ? html`<p class="empty">What a hidden memory holds is not shown.</p>` : html`<${Panel} title="Search"><${MemorySearch} id=${id} /><//><${Panel} title="Document" count=${counted(documents, "version")}><${Document} key=${times} id=${id} document=${memory.document} versions=${memory.versions} /><//><${Panel} title="Entries" count=${number(entries)}><${Entries} key=${times} id=${id} erase=${mayWrite() && eraseEntry} /><//>`}</article>`;
+    ${hidden ? html`<p class="empty">What a hidden memory holds is not shown.</p>` : html`<${Panel} title="Search"><${MemorySearch} id=${id} /><//><${Panel} title="Document" count=${counted(documents, "version")}><${Document} id=${id} document=${memory.document} versions=${memory.versions} /><//><${Panel} title="Entries" count=${number(entries)}><${Entries} key=${entries} id=${id} erase=${mayWrite() && eraseEntry} /><//>`}</article>`;
 }
 
 export function MemoryPage({ id }) {
