@@ -53,7 +53,8 @@ export const events = new EventTarget(); // "locked": a token is needed; "live":
 
 async function askServer(path, options) {
   const response = await fetch(path, options).catch((error) => {
-    throw error.name === "AbortError" ? error : new Refused(0, { message: "The server does not answer.", hint: "Is `daypack view` still running?" });
+    throw error.name === "AbortError" ? error : new Refused(0, { message: "The server does not answer.",
+      hint: "Is `daypack view` still running?" });
   });
   const body = await response.json();
   if (response.ok) return body;
@@ -67,7 +68,8 @@ export function ask(view, args = {}, signal) {
 }
 
 function post(path, body, headers) {
-  return askServer(path, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json", ...headers } });
+  return askServer(path, { method: "POST", body: JSON.stringify(body),
+    headers: { "Content-Type": "application/json", ...headers } });
 }
 
 export function act(action, args) {
@@ -89,7 +91,8 @@ export function useAnswer(view, args, again) {
   useEffect(() => {
     if (!key) return undefined;
     const stop = new AbortController();
-    const set = (answer) => stop.signal.aborted || setState((old) => ({ value: old.key === key ? old.value : null, key, ...answer }));
+    const set = (answer) => stop.signal.aborted || setState((old) => ({ value: old.key === key ? old.value
+      : null, key, ...answer }));
     ask(view, args, stop.signal).then((value) => set({ value }), (error) => set({ error }));
     return () => stop.abort();
   }, [key, again]);
@@ -146,7 +149,8 @@ export function useLive(args, follow) {
         leave("lost");
         timer = setTimeout(connect, Math.min(30_000, 1000 * 2 ** failures++) * (0.75 + Math.random() / 2));
       };
-      for (const name of ["sessions", "session"]) source.addEventListener(name, (event) => newest.current(name, JSON.parse(event.data)));
+      for (const name of ["sessions", "session"]) source.addEventListener(name,
+        (event) => newest.current(name, JSON.parse(event.data)));
       source.addEventListener("replaced", () => leave("lost")); // by newer tabs, until this one is looked at again
     };
     const look = () => (document.hidden ? leave("lost") : connect());

@@ -12,7 +12,11 @@ const SHOWN = 12;
 
 function Moved({ title, items, sign, kind }) {
   const sum = items.reduce((total, item) => total + (item.tokens ?? 0), 0);
-  return items.length > 0 && html`<h3>${title} <span class="dim">${number(items.length)} · ${tokens(sum)}</span></h3><ul>${items.slice(0, SHOWN).map((item) => html`<li class="head"><span class=${kind}>${sign}</span><i class=${`swatch ${partClass(item.category)}`}></i><span class="cut">${line(item.title || item.id)}</span><span class="num last">${number(item.tokens)}</span></li>`)}</ul>${items.length > SHOWN && html`<p class="dim">and ${number(items.length - SHOWN)} more</p>`}`;
+  return items.length > 0 && html`<h3>${title} <span class="dim">${number(items.length)} · ${tokens(sum)}</span></h3>
+    <ul>${items.slice(0, SHOWN).map((item) => html`<li class="head"><span class=${kind}>${sign}</span>
+    <i class=${`swatch ${partClass(item.category)}`}></i><span class="cut">${line(item.title || item.id)}</span>
+    <span class="num last">${number(item.tokens)}</span></li>`)}</ul>
+    ${items.length > SHOWN && html`<p class="dim">and ${number(items.length - SHOWN)} more</p>`}`;
 }
 
 function Outcome({ fit, call, split }) {
@@ -25,9 +29,15 @@ function Outcome({ fit, call, split }) {
   };
   const joining = without(fit.items, call.items);
   const leaving = without(call.items, fit.items);
-  return html`<div class="fitbars"><span>then</span><${Split} ...${{ parts, whole, budget, split: fit.split, label: "With this budget" }} /><span>now</span><${Split} ...${{ parts, whole, split, budget: call.budget_tokens, label: "This call" }} /></div>
-    <${Facts} facts=${{ "Would send": `${tokens(fit.tokens)} (${percent(fit.tokens, budget)})`, Messages: `${number(fit.messages)} of ${number(fit.of_messages)}`, "Left out": number(fit.omitted.length), "New epoch": fit.new_epoch }} />
-    <${Moved} title="Would be in" sign="+" kind="good" items=${joining} /><${Moved} title="Would be out" sign="−" kind="bad" items=${leaving} />${!joining.length && !leaving.length && html`<p class="dim">The same items as in this call.</p>`}`;
+  return html`<div class="fitbars"><span>then</span><${Split} ...${{ parts, whole, budget, split: fit.split,
+    label: "With this budget" }} /><span>now</span><${Split} ...${{ parts, whole, split, budget: call.budget_tokens,
+    label: "This call" }} /></div>
+    <${Facts} facts=${{ "Would send": `${tokens(fit.tokens)} (${percent(fit.tokens, budget)})`,
+      Messages: `${number(fit.messages)} of ${number(fit.of_messages)}`, "Left out": number(fit.omitted.length),
+      "New epoch": fit.new_epoch }} />
+    <${Moved} title="Would be in" sign="+" kind="good" items=${joining} />
+      <${Moved} title="Would be out" sign="−" kind="bad" items=${leaving} />
+      ${!joining.length && !leaving.length && html`<p class="dim">The same items as in this call.</p>`}`;
 }
 
 /** `focus` counts the presses of "b"; `initial` is the budget in the address. */
@@ -47,6 +57,11 @@ export function WouldItFit({ call, split, initial, focus, usual }) {
   }, [focus]);
   const slide = (event) => setChosen(Number((LEAST * Math.exp(ratio * event.target.value)).toPrecision(2)));
   const type = (event) => event.target.checkValidity() && setChosen(Number(event.target.value));
-  return html`<${Panel} title="Would it fit?"><p class="dim">Dry run of the next call, nothing is recorded.</p><div class="tools"><label for="budget">Budget</label><input ref=${field} id="budget" class="push" type="range" max=${STEPS} value=${Math.round(Math.log(Math.max(LEAST, value) / LEAST) / ratio)} aria-valuetext=${tokens(value)} onInput=${slide} /><input type="number" aria-label="Budget in tokens" required min=${LEAST} max="100000000" value=${value} onInput=${type} /></div>
-    <div aria-live="polite" class=${answer.stale}>${answer.error && html`<${Problem} error=${answer.error} />`}${answer.value && html`<${Outcome} fit=${answer.value} call=${call} split=${split} />`}</div><//>`;
+  return html`<${Panel} title="Would it fit?"><p class="dim">Dry run of the next call, nothing is recorded.</p>
+    <div class="tools"><label for="budget">Budget</label><input ref=${field} id="budget" class="push" type="range"
+    max=${STEPS} value=${Math.round(Math.log(Math.max(LEAST, value) / LEAST) / ratio)} aria-valuetext=${tokens(value)}
+    onInput=${slide} /><input type="number" aria-label="Budget in tokens" required min=${LEAST} max="100000000"
+    value=${value} onInput=${type} /></div>
+    <div aria-live="polite" class=${answer.stale}>${answer.error && html`<${Problem} error=${answer.error} />`}
+      ${answer.value && html`<${Outcome} fit=${answer.value} call=${call} split=${split} />`}</div><//>`;
 }

@@ -29,8 +29,17 @@ function Doctor() {
     if (times) examine(stop.signal, setState).catch((problem) => stop.signal.aborted || setState({ error: problem }));
     return () => stop.abort();
   }, [times]);
-  return html`<${Panel} title="Doctor"><div class="tools"><button disabled=${running} onClick=${() => setTimes(times + 1)}>Examine all sessions</button>${total != null && html`<progress max=${total} value=${examined} aria-label="Sessions examined"></progress><span class="dim num" role="status">${number(examined)} of ${number(total)}${running ? " …" : findings.length ? "" : ": no findings"}</span>`}</div>${error && html`<${Problem} error=${error} />`}
-    <ul>${findings.map(({ agent, session, severity, path, line: at, problem, advice }) => html`<li class="entry"><div class="head"><${Tag} warn=${severity !== "info"} words=${severity} />${session && html`<a href=${address("s", agent, session)}>${line(agent)} / ${line(session)}</a>`}<span class="dim cut">${line(path)}${at && `:${at}`}</span></div><p>${visible(problem)}</p><p class="why">${visible(advice)}</p></li>`)}</ul><//>`;
+  return html`<${Panel} title="Doctor"><div class="tools"><button disabled=${running}
+    onClick=${() => setTimes(times + 1)}>Examine all sessions</button>
+    ${total != null && html`<progress max=${total} value=${examined} aria-label="Sessions examined"></progress>
+    <span class="dim num" role="status">${number(examined)} of ${number(total)}
+    ${running ? " …" : findings.length ? "" : ": no findings"}</span>`}</div>
+    ${error && html`<${Problem} error=${error} />`}
+    <ul>${findings.map(({ agent, session, severity, path, line: at, problem,
+      advice }) => html`<li class="entry"><div class="head"><${Tag} warn=${severity !== "info"} words=${severity} />
+      ${session && html`<a href=${address("s", agent, session)}>${line(agent)} / ${line(session)}</a>`}
+      <span class="dim cut">${line(path)}${at && `:${at}`}</span></div><p>${visible(problem)}</p>
+      <p class="why">${visible(advice)}</p></li>`)}</ul><//>`;
 }
 
 export function HealthPage() {
@@ -38,8 +47,17 @@ export function HealthPage() {
   if (!answer.value) return html`<${Waiting} answer=${answer} />`;
   const { store, hooks, disk, indexes, version, python, home: folder, incomplete } = answer.value;
   const most = Math.max(...disk.map((use) => use.bytes));
-  return html`<div class="line pagehead"><h1>Health</h1><span class="dim">${dots(`daypack ${version}`, `Python ${python}`, folder)}</span><a class="last" href="/metrics">Metrics</a></div>${!store.ok && html`<${Problem} error=${{ message: `The memory store has a problem: ${store.problem}` }} />`}
-    <div class="healthgrid"><${Panel} title="Hook failures">${hooks.number ? html`<p><b>${number(hooks.number)}</b> since ${moment(hooks.since)}, the newest ${moment(hooks.newest)}</p><${Boxed} kind="code" text=${hooks.lines.join("\n")} label="Newest hook failures" />` : html`<p class="good">✓ None.</p>`}<//>
-      <${Panel} title="Disk" count=${bytes(disk.reduce((sum, use) => sum + use.bytes, 0))}>${disk.map((use) => html`<${Meter} kind="disk" label=${spaced(use.what)} value=${use.bytes} whole=${most} note=${dots(bytes(use.bytes), counted(use.files, "file"))} />`)}${incomplete && html`<p class="dim">Counting took too long; there are more files.</p>`}<//>
-      <${Panel} title="Indexes"><ul>${indexes.map((index) => html`<${Entry} name=${spaced(index.what)} tag=${index.state} why=${index.words} />`)}</ul><//></div><${Doctor} />`;
+  return html`<div class="line pagehead"><h1>Health</h1><span class="dim">
+    ${dots(`daypack ${version}`, `Python ${python}`, folder)}</span><a class="last" href="/metrics">Metrics</a></div>
+    ${!store.ok && html`<${Problem} error=${{ message: `The memory store has a problem: ${store.problem}` }} />`}
+    <div class="healthgrid"><${Panel} title="Hook failures">${hooks.number
+      ? html`<p><b>${number(hooks.number)}</b> since ${moment(hooks.since)}, the newest ${moment(hooks.newest)}</p>
+      <${Boxed} kind="code" text=${hooks.lines.join("\n")} label="Newest hook failures" />`
+      : html`<p class="good">✓ None.</p>`}<//>
+      <${Panel} title="Disk" count=${bytes(disk.reduce((sum, use) => sum + use.bytes, 0))}>
+        ${disk.map((use) => html`<${Meter} kind="disk" label=${spaced(use.what)} value=${use.bytes} whole=${most}
+        note=${dots(bytes(use.bytes), counted(use.files, "file"))} />`)}
+        ${incomplete && html`<p class="dim">Counting took too long; there are more files.</p>`}<//>
+      <${Panel} title="Indexes"><ul>${indexes.map((index) => html`<${Entry} name=${spaced(index.what)}
+        tag=${index.state} why=${index.words} />`)}</ul><//></div><${Doctor} />`;
 }

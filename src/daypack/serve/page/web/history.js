@@ -36,17 +36,29 @@ function useBlocks(total) {
       if ((blocks.get(number)?.total ?? 0) < Math.min(total, (number + 1) * BLOCK)) load(number);
     }
   };
-  return { want, error: error?.message && error, message: (seq) => blocks.get(Math.floor((seq - 1) / BLOCK))?.messages?.get(seq) };
+  return { want, error: error?.message && error,
+    message: (seq) => blocks.get(Math.floor((seq - 1) / BLOCK))?.messages?.get(seq) };
 }
 
 function Message({ message, index, open, chosen, flip }) {
   const here = useContext(Here);
   const { seq, role, text, calls = [], thinking, media = [], incomplete } = message ?? {};
   const body = open
-    ? html`<div class="body"><${Folded} title="Thinking" text=${thinking} /><${LongText} text=${text} chars=${message.chars} load=${() => ask("message", { ...here, seq })} /><${ToolCalls} calls=${calls} />${media.map((words) => html`<p class="dim">${visible(words)}</p>`)}${incomplete && html`<p class="bad">Incomplete: ${visible(incomplete)}</p>`}</div>`
-    : html`<div class="preview" onClick=${flip}><${Shown} text=${message && (saying(message) || thinking || media.join(", "))} most=${600} /></div>`;
-  return html`<article data-row=${index} class=${`message ${ROLES.includes(role) ? role : ""} ${open ? "open" : ""} ${chosen ? "chosen" : ""}`} aria-busy=${!message} aria-current=${chosen}><span class="num dim">${number(index + 1)}</span>
-    ${message && html`<div><div class="head"><button class="name" aria-expanded=${open} onClick=${flip}>${dots(spaced(role), message.name)}</button><${Tag} words=${calls.length > 0 && counted(calls.length, "tool call")} /><${Tag} words=${thinking && "thinking"} /><${Tag} words=${media.length > 0 && "media"} /><${Tag} warn words=${incomplete && "incomplete"} /><span class="dim num last">${message.tokens != null && tokens(message.tokens)}</span><time class="dim">${moment(message.ts)}</time></div>${body}</div>`}</article>`;
+    ? html`<div class="body"><${Folded} title="Thinking" text=${thinking} />
+      <${LongText} text=${text} chars=${message.chars} load=${() => ask("message", { ...here, seq })} />
+      <${ToolCalls} calls=${calls} />${media.map((words) => html`<p class="dim">${visible(words)}</p>`)}
+      ${incomplete && html`<p class="bad">Incomplete: ${visible(incomplete)}</p>`}</div>`
+    : html`<div class="preview" onClick=${flip}>
+      <${Shown} text=${message && (saying(message) || thinking || media.join(", "))} most=${600} /></div>`;
+  return html`<article data-row=${index} class=${`message ${ROLES.includes(role) ? role : ""} ${open ? "open"
+    : ""} ${chosen ? "chosen" : ""}`} aria-busy=${!message} aria-current=${chosen}><span class="num dim">
+    ${number(index + 1)}</span>
+    ${message && html`<div><div class="head"><button class="name" aria-expanded=${open} onClick=${flip}>
+      ${dots(spaced(role), message.name)}</button><${Tag} words=${calls.length > 0 && counted(calls.length,
+      "tool call")} /><${Tag} words=${thinking && "thinking"} /><${Tag} words=${media.length > 0 && "media"} />
+      <${Tag} warn words=${incomplete && "incomplete"} /><span class="dim num last">
+      ${message.tokens != null && tokens(message.tokens)}</span><time class="dim">${moment(message.ts)}</time></div>
+      ${body}</div>`}</article>`;
 }
 
 export function History({ total, target, at }) {
@@ -74,7 +86,14 @@ export function History({ total, target, at }) {
     event.preventDefault();
     jump(event.target.elements.seq.valueAsNumber || 1);
   };
-  const row = (index) => html`<${Message} key=${index} ...${{ index, message: blocks.message(index + 1), open: opened.has(index), chosen: index === selected, flip: () => flip(index) }} />`;
-  return html`<section aria-label="History"><form class="tools sticks" onSubmit=${submit}><label>Message <input name="seq" type="number" min="1" max=${total} value=${target} /> of ${number(total)}</label><button class="small">Go</button><span class="push"></span><button type="button" class="small" onClick=${() => jump(1)}>First</button><button type="button" class="small" onClick=${() => jump(total)}>Newest</button></form>${blocks.error && html`<${Problem} error=${blocks.error} />`}
-    <${List} count=${total} height=${MESSAGE} opened=${opened} control=${show} seen=${blocks.want} row=${row} /></section>`;
+  const row = (index) => html`<${Message} key=${index} ...${{ index, message: blocks.message(index + 1),
+    open: opened.has(index), chosen: index === selected, flip: () => flip(index) }} />`;
+  return html`<section aria-label="History"><form class="tools sticks" onSubmit=${submit}>
+    <label>Message <input name="seq" type="number" min="1" max=${total} value=${target} /> of ${number(total)}</label>
+    <button class="small">Go</button><span class="push"></span>
+    <button type="button" class="small" onClick=${() => jump(1)}>First</button>
+    <button type="button" class="small" onClick=${() => jump(total)}>Newest</button></form>
+    ${blocks.error && html`<${Problem} error=${blocks.error} />`}
+    <${List} count=${total} height=${MESSAGE} opened=${opened} control=${show} seen=${blocks.want} row=${row} />
+      </section>`;
 }

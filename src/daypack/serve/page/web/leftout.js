@@ -12,13 +12,18 @@ function Recalled({ id }) {
   const answer = useHere("recall", { id });
   if (!answer.value) return html`<${Waiting} answer=${answer} />`;
   const { text, chars, source } = answer.value;
-  return html`<p class="meta"><${Source} to=${source} /> · ${(chars ?? Infinity) > text.length ? `the first ${number(text.length)} of ` : ""}${counted(chars, "character")} <${Copy} text=${text} /></p><${Boxed} text=${text} label="Recalled text" />`;
+  return html`<p class="meta"><${Source} to=${source} /> · ${(chars ?? Infinity) > text.length
+    ? `the first ${number(text.length)} of ` : ""}${counted(chars, "character")} <${Copy} text=${text} /></p>
+    <${Boxed} text=${text} label="Recalled text" />`;
 }
 
 function Omission({ item, reason, words, note, swap, read, high_impact: high, tokens: count }) {
   const [reading, setReading] = useState(false);
-  return html`<${Entry} name=${item} tag=${high && "high impact"} warn count=${count} why=${dots(words || wordsFor("omission", reason) || spaced(reason), note, swap && `replaced by ${swap}`)}>
-    ${read && html`<button class="small" aria-expanded=${reading} aria-label=${`Read ${line(item)}`} onClick=${() => setReading(!reading)}>${reading ? "Close" : "Read"}</button>`}${reading && html`<${Recalled} id=${read} />`}<//>`;
+  return html`<${Entry} name=${item} tag=${high && "high impact"} warn count=${count}
+    why=${dots(words || wordsFor("omission", reason) || spaced(reason), note, swap && `replaced by ${swap}`)}>
+    ${read && html`<button class="small" aria-expanded=${reading} aria-label=${`Read ${line(item)}`}
+      onClick=${() => setReading(!reading)}>${reading ? "Close" : "Read"}</button>`}
+      ${reading && html`<${Recalled} id=${read} />`}<//>`;
 }
 
 /** The omissions of a call in the order of `daypack explain`; `everything` counts the requests to show all of them. */
@@ -31,10 +36,17 @@ export function LeftOut({ call: { omitted, kind }, everything }) {
     box.current.focus();
   }, [everything]);
   const sum = omitted.reduce((total, omission) => total + (omission.tokens ?? 0), 0); // 0: their sizes are unknown
-  return html`<div ref=${box} tabindex="-1"><${Panel} title="Left out" count=${omitted.length > 0 && dots(number(omitted.length), sum > 0 && tokens(sum))}>${!omitted.length && html`<p class="dim">${kind === "prepared" ? "Nothing: everything is in." : "Unknown: another program packed this call."}</p>`}
-    <ul>${omitted.slice(0, most).map((omission) => html`<${Omission} ...${omission} />`)}</ul>${most < omitted.length && html`<button class="more" onClick=${() => setMost(Infinity)}>Show ${number(omitted.length - most)} more</button>`}<//></div>`;
+  return html`<div ref=${box} tabindex="-1"><${Panel} title="Left out"
+    count=${omitted.length > 0 && dots(number(omitted.length), sum > 0 && tokens(sum))}>
+    ${!omitted.length && html`<p class="dim">${kind === "prepared" ? "Nothing: everything is in."
+    : "Unknown: another program packed this call."}</p>`}
+    <ul>${omitted.slice(0, most).map((omission) => html`<${Omission} ...${omission} />`)}</ul>
+      ${most < omitted.length && html`<button class="more"
+      onClick=${() => setMost(Infinity)}>Show ${number(omitted.length - most)} more</button>`}<//></div>`;
 }
 
 export function Missing({ missing }) {
-  return missing.length > 0 && html`<${Panel} title="Missing context" count=${missing.length}><ul>${missing.map(({ question, severity }) => html`<${Entry} name=${question} tag=${severity} warn=${severity === "high"} />`)}</ul><//>`;
+  return missing.length > 0 && html`<${Panel} title="Missing context" count=${missing.length}><ul>
+    ${missing.map(({ question, severity }) => html`<${Entry} name=${question} tag=${severity}
+    warn=${severity === "high"} />`)}</ul><//>`;
 }

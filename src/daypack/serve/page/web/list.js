@@ -14,7 +14,8 @@ export function List({ count, height, row, opened = new Set(), control, seen, ..
   const [, measured] = useState();
   const whole = count <= WHOLE;
   for (const index of extras.current.keys()) if (!opened.has(index)) extras.current.delete(index);
-  const offset = (index) => [...extras.current].reduce((sum, [open, extra]) => sum + (open < index ? extra : 0), index * height);
+  const offset = (index) => [...extras.current].reduce((sum, [open, extra]) => sum + (open < index ? extra : 0),
+    index * height);
   const rowAt = (place) => {
     let low = 0;
     let high = count - 1;
@@ -71,19 +72,23 @@ export function List({ count, height, row, opened = new Set(), control, seen, ..
     };
   }
   const rows = Array.from({ length: last - first + 1 }, (_, index) => row(first + index));
-  return html`<div ...${rest} ref=${box} class=${whole ? "" : "virtual"} style=${whole ? {} : { height: `${offset(count)}px` }}><div role="presentation" style=${whole ? {} : { transform: `translateY(${offset(first)}px)` }}>${rows}</div></div>`;
+  return html`<div ...${rest} ref=${box} class=${whole ? "" : "virtual"}
+    style=${whole ? {} : { height: `${offset(count)}px` }}><div role="presentation"
+    style=${whole ? {} : { transform: `translateY(${offset(first)}px)` }}>${rows}</div></div>`;
 }
 
 /** Keys that select rows, as `useKeys` takes them. */
 export function rowKeys(count, selected, select, open) {
   const by = (step) => () => count && select(Math.max(0, Math.min(count - 1, selected + step)));
-  const keys = { j: by(1), ArrowDown: by(1), k: by(-1), ArrowUp: by(-1), Home: by(-count), End: by(count), PageDown: by(10), PageUp: by(-10) };
+  const keys = { j: by(1), ArrowDown: by(1), k: by(-1), ArrowUp: by(-1), Home: by(-count), End: by(count),
+    PageDown: by(10), PageUp: by(-10) };
   return open ? { ...keys, Enter: () => selected >= 0 && selected < count && open(selected) } : keys;
 }
 
 /** A set, and the function that puts a value in or takes it out. */
 export function useToggled() {
   const [set, setSet] = useState(new Set());
-  const toggle = (value) => setSet((old) => (old.has(value) ? new Set([...old].filter((other) => other !== value)) : new Set([...old, value])));
+  const toggle = (value) => setSet((old) => (old.has(value) ? new Set([...old].filter((other) => other !== value))
+    : new Set([...old, value])));
   return [set, toggle];
 }

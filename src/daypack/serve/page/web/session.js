@@ -33,15 +33,20 @@ function useSession(here) {
   }, [wanted]);
   useLive(here, (kind, { events, messages }) => {
     // The first event of a connection repeats what was just loaded.
-    if (value && kind !== "sessions" && (events !== value.facts.events || messages !== value.facts.messages)) setWanted(wanted + 1);
+    const same = events === value?.facts.events && messages === value?.facts.messages;
+    if (value && kind !== "sessions" && !same) setWanted(wanted + 1);
   });
   return { value, error };
 }
 
 /** What the signs in the strip mean, as far as they occur. */
 function StripNote({ calls, folds }) {
-  const signs = [["◆", "cache break", calls.filter((call) => call.break)], ["▒", "compaction", folds], ...Object.entries({ error: "✕", retry: "↻", incomplete: "┅", erased: "□" }).map(([mark, sign]) => [sign, mark, calls.filter((call) => call.mark === mark)])];
-  return html`<p class="stripnote">${signs.map(([sign, name, { length }]) => length > 0 && html`<span><i class=${sign === "▒" ? "" : "bad"}>${sign}</i> ${number(length)} × ${name}</span>`)}${calls.some((call) => call.budget) && html`<span>┄ budget</span>`}</p>`;
+  const signs = [["◆", "cache break", calls.filter((call) => call.break)], ["▒", "compaction", folds],
+    ...Object.entries({ error: "✕", retry: "↻", incomplete: "┅", erased: "□" }).map(([mark, sign]) => [sign, mark,
+    calls.filter((call) => call.mark === mark)])];
+  return html`<p class="stripnote">${signs.map(([sign, name, { length }]) => length > 0 && html`<span>
+    <i class=${sign === "▒" ? "" : "bad"}>${sign}</i> ${number(length)} × ${name}</span>`)}
+    ${calls.some((call) => call.budget) && html`<span>┄ budget</span>`}</p>`;
 }
 
 /** The strip, and below it a call, its raw request, or the difference between two calls. */
@@ -62,7 +67,8 @@ function Calls({ value: { calls, parts, folds, facts }, rest, at }) {
   const callAddress = (index) => (index === last ? at() : at("call", calls[index].event));
   const select = (index) => {
     const next = Math.max(0, Math.min(last, index));
-    replaceAddress(differing ? at("diff", places.get(before) === next ? "" : before, calls[next].event) : callAddress(next));
+    replaceAddress(differing ? at("diff", places.get(before) === next ? "" : before, calls[next].event)
+      : callAddress(next));
   };
   const wasLast = useRef(last);
   useEffect(() => { // a selection of the newest call follows when a newer one arrives
@@ -81,7 +87,8 @@ function Calls({ value: { calls, parts, folds, facts }, rest, at }) {
   const by = (step) => () => select(selected + step);
   const zoom = () => setWholeSession(!wholeSession);
   useKeys({
-    ...{ j: by(1), ArrowRight: by(1), k: by(-1), ArrowLeft: by(-1), PageDown: by(20), PageUp: by(-20), Home: by(-last), End: by(last), z: zoom },
+    ...{ j: by(1), ArrowRight: by(1), k: by(-1), ArrowLeft: by(-1), PageDown: by(20), PageUp: by(-20), Home: by(-last),
+      End: by(last), z: zoom },
     p: () => show("pack"),
     d: () => show(differing ? "pack" : "diff"),
     r: () => show(mode === "raw" ? "pack" : "raw"),
@@ -91,13 +98,29 @@ function Calls({ value: { calls, parts, folds, facts }, rest, at }) {
   });
   const note = useMemo(() => html`<${StripNote} calls=${calls} folds=${folds} />`, [calls]);
   // While a key is held, the call below the strip stays as it is.
-  const body = useMemo(() => html`<${CallBody} ...${{ answer, raw, everything, focus, facts, row: settled, budget: rest[0] === "fit" && Number(rest[1]) }} />`, [answer.value, answer.error, answer.fresh, raw, everything, focus, settled]);
+  const budget = rest[0] === "fit" && Number(rest[1]);
+  const body = useMemo(
+    () => html`<${CallBody} ...${{ answer, raw, everything, focus, facts, budget, row: settled }} />`,
+    [answer.value, answer.error, answer.fresh, raw, everything, focus, settled],
+  );
   if (!calls.length) return html`<p class="empty">No calls of this session are recorded.</p>`;
-  const strip = { calls, parts, folds, selected, hidden, wholeSession, select, compared: differing ? (places.get(before) ?? selected - 1) : -1, compare: (index) => row && replaceAddress(at("diff", calls[index].event, row.event)), openFold: (fold) => go(at("compactions", fold.event)) };
-  const step = (words, sign, to, end) => html`<button class="small" aria-label=${words} disabled=${selected === end} onClick=${by(to)}>${sign}</button>`;
-  return html`<section aria-label="Calls"><div class="line"><${Legend} ...${{ parts, calls, hidden, toggle, call: row }} /><button class="small" aria-pressed=${wholeSession} onClick=${zoom}>Whole session<kbd aria-hidden="true">z</kbd></button></div><${Strip} ...${strip} />${note}
-    ${!row ? html`<p class="empty">This session has no call ${line(named)}.</p>` : html`<${CallHead} ...${{ row, parts, index: selected, total: calls.length, before: calls[selected - 1], call: !differing && answer.fresh && answer.value }}><${Choice} label="Show" options=${[["pack", "Pack", "p"], ["diff", "Difference", "d"], ["raw", "Raw request", "r"]]} chosen=${mode} choose=${show}>${step("Previous call", "←", -1, 0)}${step("Next call", "→", 1, last)}<//><//>
-      ${differing ? html`<${Difference} ...${{ calls, before, after: event, choose: (other) => replaceAddress(at("diff", other, row.event)) }} />` : body}`}<p class="offscreen" aria-live="polite">${row && describeCall(row, selected, calls.length)}</p></section>`;
+  const compared = differing ? (places.get(before) ?? selected - 1) : -1;
+  const compare = (index) => row && replaceAddress(at("diff", calls[index].event, row.event));
+  const openFold = (fold) => go(at("compactions", fold.event));
+  const strip = { calls, parts, folds, selected, compared, hidden, wholeSession, select, compare, openFold };
+  const step = (words, sign, to, end) => html`<button class="small" aria-label=${words} disabled=${selected === end}
+    onClick=${by(to)}>${sign}</button>`;
+  return html`<section aria-label="Calls"><div class="line"><${Legend}
+    ...${{ parts, calls, hidden, toggle, call: row }} /><button class="small" aria-pressed=${wholeSession}
+    onClick=${zoom}>Whole session<kbd aria-hidden="true">z</kbd></button></div><${Strip} ...${strip} />${note}
+    ${!row ? html`<p class="empty">This session has no call ${line(named)}.</p>`
+      : html`<${CallHead} ...${{ row, parts, index: selected, total: calls.length, before: calls[selected - 1],
+      call: !differing && answer.fresh && answer.value }}><${Choice} label="Show"
+      options=${[["pack", "Pack", "p"], ["diff", "Difference", "d"], ["raw", "Raw request", "r"]]} chosen=${mode}
+      choose=${show}>${step("Previous call", "←", -1, 0)}${step("Next call", "→", 1, last)}<//><//>
+      ${differing ? html`<${Difference} ...${{ calls, before, after: event,
+        choose: (other) => replaceAddress(at("diff", other, row.event)) }} />` : body}`}
+        <p class="offscreen" aria-live="polite">${row && describeCall(row, selected, calls.length)}</p></section>`;
 }
 
 export function SessionPage({ agent, session, rest }) {
@@ -105,19 +128,36 @@ export function SessionPage({ agent, session, rest }) {
   const state = useSession(here);
   const { facts, calls, folds } = state.value ?? {};
   const at = (...more) => address("s", agent, session, ...more);
-  const sections = { calls: [at(), calls?.length], history: [at("history", facts?.messages ?? 1), facts?.messages], compactions: [at("compactions"), folds?.length], children: [at("children"), facts?.children], tiers: [at("tiers"), facts?.protocol ? "" : null] };
+  const sections = { calls: [at(), calls?.length], history: [at("history", facts?.messages ?? 1), facts?.messages],
+    compactions: [at("compactions"), folds?.length], children: [at("children"), facts?.children],
+    tiers: [at("tiers"), facts?.protocol ? "" : null] };
   const section = Object.hasOwn(sections, rest[0]) ? rest[0] : "calls";
   const to = (name) => () => go(sections[name][0]);
-  useKeys({ a: to("calls"), h: to("history"), c: to("compactions"), n: to("children"), t: to("tiers"), Escape: () => go(section === "calls" ? "#/" : at()) });
+  useKeys({ a: to("calls"), h: to("history"), c: to("compactions"), n: to("children"), t: to("tiers"),
+    Escape: () => go(section === "calls" ? "#/" : at()) });
   const title = line(facts?.title) || line(session);
   useEffect(() => {
     document.title = `${title} · daypack`;
   }, [title]);
   if (!facts) return html`<${Waiting} answer=${state} />`;
   const { memory, parent } = facts;
-  const known = { Model: facts.model, Messages: number(facts.messages), Tokens: short(facts.tokens), Budget: facts.budget_tokens && number(facts.budget_tokens), Tokenizer: facts.tokenizer, Memory: memory && html`<a href=${address("memory", memory.id)}>${line(memory.title)}</a>`, Pins: facts.pins?.join(", "), Parent: parent && html`<a href=${address("s", agent, parent)}>${line(parent)}</a>`, State: facts.state !== "active" && facts.state, Changed: age(facts.updated_at) };
-  return html`<${Here.Provider} value=${here}><header><h1 dir="auto">${title}</h1><p class="meta">${dots(facts.program || agent, facts.project, session, facts.observed && !facts.own && "observed")}</p><${Facts} row facts=${known} /></header>
-    <nav class="sections" aria-label="Parts of this session">${Object.entries(sections).map(([name, [href, count]]) => count != null && html`<a href=${href} aria-current=${name === section ? "page" : null}>${spaced(name)} <span class="dim num">${count !== "" && number(count)}</span></a>`)}</nav>
-    ${section === "calls" ? html`<${Calls} value=${state.value} rest=${rest} at=${at} />` : section === "history" ? html`<${History} total=${facts.messages} target=${Number(rest[1]) || null} at=${at} />` : section === "compactions" ? html`<${CompactionList} at=${at} chosen=${rest[1]} folds=${folds} />` : section === "children" ? html`<${ChildTree} facts=${facts} />` : html`<${Tiers} at=${at} chosen=${rest[1]} facts=${facts} />`}
-    ${home.exported && html`<p class="note">Exported${home.start.exported_at && ` on ${moment(home.start.exported_at)}`}: ${counted(calls.length, "call")}, ${counted(facts.messages, "message")}. <code>daypack view</code> shows everything, live.</p>`}<//>`;
+  const known = { Model: facts.model, Messages: number(facts.messages), Tokens: short(facts.tokens),
+    Budget: facts.budget_tokens && number(facts.budget_tokens), Tokenizer: facts.tokenizer,
+    Memory: memory && html`<a href=${address("memory", memory.id)}>${line(memory.title)}</a>`,
+    Pins: facts.pins?.join(", "), Parent: parent && html`<a href=${address("s", agent, parent)}>${line(parent)}</a>`,
+    State: facts.state !== "active" && facts.state, Changed: age(facts.updated_at) };
+  return html`<${Here.Provider} value=${here}><header><h1 dir="auto">${title}</h1>
+    <p class="meta">${dots(facts.program || agent, facts.project, session, facts.observed && !facts.own && "observed")}
+    </p><${Facts} row facts=${known} /></header>
+    <nav class="sections" aria-label="Parts of this session">${Object.entries(sections).map(([name,
+      [href, count]]) => count != null && html`<a href=${href} aria-current=${name === section ? "page" : null}>
+      ${spaced(name)} <span class="dim num">${count !== "" && number(count)}</span></a>`)}</nav>
+    ${section === "calls" ? html`<${Calls} value=${state.value} rest=${rest} at=${at} />` : section === "history"
+      ? html`<${History} total=${facts.messages} target=${Number(rest[1]) || null} at=${at} />`
+      : section === "compactions" ? html`<${CompactionList} at=${at} chosen=${rest[1]} folds=${folds} />`
+      : section === "children" ? html`<${ChildTree} facts=${facts} />`
+      : html`<${Tiers} at=${at} chosen=${rest[1]} facts=${facts} />`}
+    ${home.exported && html`<p
+      class="note">Exported${home.start.exported_at && ` on ${moment(home.start.exported_at)}`}: ${counted(calls.length,
+      "call")}, ${counted(facts.messages, "message")}. <code>daypack view</code> shows everything, live.</p>`}<//>`;
 }

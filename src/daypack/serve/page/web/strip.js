@@ -28,7 +28,8 @@ function placeBars(count, folds, width, wholeSession) {
     bars[index] = x;
     x += step;
   }
-  return { bars, foldBars, step, bar: step > 3 ? step - Math.max(1, Math.min(4, step * 0.18)) : step, width: Math.max(width, bars[count] + 12) };
+  return { bars, foldBars, step, bar: step > 3 ? step - Math.max(1, Math.min(4, step * 0.18))
+    : step, width: Math.max(width, bars[count] + 12) };
 }
 
 function tenth(value) {
@@ -49,7 +50,8 @@ function multiples(step, top) {
   return Array.from({ length: Math.floor(top / step) }, (_, index) => (index + 1) * step);
 }
 
-const MARK_PATHS = { error: "m-3-3l7 7m0-7l-7 7", retry: "m-3 0a3.5 3.5 0 1 1 3.5 3.5", incomplete: "m-4 0h2m1 0h2m1 0h2", erased: "m-3-3h7v7h-7z" };
+const MARK_PATHS = { error: "m-3-3l7 7m0-7l-7 7", retry: "m-3 0a3.5 3.5 0 1 1 3.5 3.5",
+  incomplete: "m-4 0h2m1 0h2m1 0h2", erased: "m-3-3h7v7h-7z" };
 
 /** One path for each class of things in the strip. */
 function draw(calls, parts, hidden, place, scale) {
@@ -67,7 +69,8 @@ function draw(calls, parts, hidden, place, scale) {
         const high = (value * PLOT) / scale.top;
         if (!high || !classes[part]) return;
         // A hair of background separates the parts.
-        add(classes[part], `M${x} ${tenth(base)}v-${tenth(high > 3 ? high - 0.8 : high + 0.1)}h${wide}V${tenth(base)}z`);
+        add(classes[part], `M${x} ${tenth(base)}v-${tenth(high > 3 ? high - 0.8
+          : high + 0.1)}h${wide}V${tenth(base)}z`);
         base -= high;
       });
     }
@@ -78,12 +81,15 @@ function draw(calls, parts, hidden, place, scale) {
     if (Object.hasOwn(MARK_PATHS, mark)) add(`mark ${mark}`, `M${tenth(x + wide / 2)} ${FLOOR + 9}${MARK_PATHS[mark]}`);
   });
   // Lines and marks are drawn over the parts, whichever occurred first.
-  const order = ["sizeless", ...classes, "budgetline", "seam", ...Object.keys(MARK_PATHS).map((mark) => `mark ${mark}`)];
+  const order = ["sizeless", ...classes, "budgetline", "seam",
+    ...Object.keys(MARK_PATHS).map((mark) => `mark ${mark}`)];
   return order.map((name) => paths.has(name) && html`<path class=${name} d=${paths.get(name).join("")} />`);
 }
 
 export function describeCall(call, index, total) {
-  return [`call ${number(index + 1)} of ${number(total)}: ${call.tokens == null ? "size unknown" : `${number(call.tokens)} tokens`}`, call.break && `cache break: ${visible(call.break)}`, call.mark && markWords(call.mark)].filter(Boolean).join(", ");
+  return [`call ${number(index + 1)} of ${number(total)}: ${call.tokens == null ? "size unknown"
+    : `${number(call.tokens)} tokens`}`, call.break && `cache break: ${visible(call.break)}`,
+    call.mark && markWords(call.mark)].filter(Boolean).join(", ");
 }
 
 /** The figures of the call under the pointer. Its state is its own, so that the bars are not rendered again. */
@@ -92,9 +98,13 @@ function Tip({ control, calls, parts }) {
   control.current = show;
   const call = calls[at?.index];
   if (!call) return null;
-  return html`<div class="tip" aria-hidden="true" style=${{ left: `${at.left}px` }}><p><b>Call ${number(at.index + 1)}</b><span>${age(call.at)}</span></p><p><b class="num">${call.tokens == null ? "size unknown" : number(call.tokens)}</b><span>${call.budget && `of ${short(call.budget)}`}</span></p>
-    ${parts.map((part, index) => call.split?.[index] > 0 && html`<p><span><i class=${`swatch ${partClass(part)}`}></i>${spaced(part)}</span><span class="num">${number(call.split[index])}</span></p>`).reverse()}
-    ${call.break && html`<p class="bad">◆ ${visible(call.break)}${call.lost ? ` (${short(call.lost)} read again)` : ""}</p>`}${call.mark && html`<p class="bad">${markWords(call.mark)}</p>`}</div>`;
+  return html`<div class="tip" aria-hidden="true" style=${{ left: `${at.left}px` }}><p><b>Call ${number(at.index + 1)}
+    </b><span>${age(call.at)}</span></p><p><b class="num">${call.tokens == null ? "size unknown" : number(call.tokens)}
+    </b><span>${call.budget && `of ${short(call.budget)}`}</span></p>
+    ${parts.map((part, index) => call.split?.[index] > 0 && html`<p><span><i class=${`swatch ${partClass(part)}`}></i>
+      ${spaced(part)}</span><span class="num">${number(call.split[index])}</span></p>`).reverse()}
+    ${call.break && html`<p class="bad">◆ ${visible(call.break)}${call.lost ? ` (${short(call.lost)} read again)` : ""}
+      </p>`}${call.mark && html`<p class="bad">${markWords(call.mark)}</p>`}</div>`;
 }
 
 export function Strip({ calls, parts, folds, selected, compared, hidden, wholeSession, select, compare, openFold }) {
@@ -112,10 +122,15 @@ export function Strip({ calls, parts, folds, selected, compared, hidden, wholeSe
   const scale = useMemo(() => scaleOf(calls), [calls]);
   const place = useMemo(() => placeBars(total, folds, width, wholeSession), [total, folds, width, wholeSession]);
   const drawn = useMemo(() => {
-    const numbers = multiples([1, 2, 5, 10, 20, 50, 100, 200, 500].find((size) => size * place.step >= 60) ?? 2000, total);
-    return html`<path class="grid" d=${[...scale.ticks.map((tick) => scale.y(tick)), FLOOR + 0.5].map((y) => `M0 ${y}H${place.width}`).join("")} />
-      ${place.foldBars.map((x, index) => html`<path class=${`fold ${folds[index].undone ? "undone" : ""}`} d=${`M${tenth(x - 1)} ${TOP - 6}h${FOLD - 2}V${FLOOR}h-${FOLD - 2}z`} />`)}${draw(calls, parts, hidden, place, scale)}
-      ${numbers.map((label) => html`<text x=${tenth(place.bars[label - 1] + place.bar / 2)} y=${HEIGHT - 4} text-anchor="middle">${label}</text>`)}`;
+    const numbers = multiples([1, 2, 5, 10, 20, 50, 100, 200, 500].find((size) => size * place.step >= 60) ?? 2000,
+      total);
+    return html`<path class="grid" d=${[...scale.ticks.map((tick) => scale.y(tick)),
+      FLOOR + 0.5].map((y) => `M0 ${y}H${place.width}`).join("")} />
+      ${place.foldBars.map((x, index) => html`<path class=${`fold ${folds[index].undone ? "undone" : ""}`}
+        d=${`M${tenth(x - 1)} ${TOP - 6}h${FOLD - 2}V${FLOOR}h-${FOLD - 2}z`} />`)}
+        ${draw(calls, parts, hidden, place, scale)}
+      ${numbers.map((label) => html`<text x=${tenth(place.bars[label - 1] + place.bar / 2)} y=${HEIGHT - 4}
+        text-anchor="middle">${label}</text>`)}`;
   }, [calls, parts, folds, hidden, place, scale]);
 
   useLayoutEffect(() => { // keep the selected bar in view, away from the edges
@@ -134,7 +149,8 @@ export function Strip({ calls, parts, folds, selected, compared, hidden, wholeSe
   const showTip = (index) => {
     const x = place.bars[index] - scroller.current.scrollLeft;
     tip.current({ index, left: x > width / 2 ? x - 170 : x + 76 });
-    hover.current.setAttribute("d", `M${tenth(place.bars[index] - 1)} ${TOP - 4}h${tenth(Math.max(3, place.bar + 2))}V${FLOOR}h-${tenth(Math.max(3, place.bar + 2))}z`);
+    hover.current.setAttribute("d", `M${tenth(place.bars[index] - 1)} ${TOP - 4}h${tenth(Math.max(3,
+      place.bar + 2))}V${FLOOR}h-${tenth(Math.max(3, place.bar + 2))}z`);
   };
   const hideTip = () => {
     tip.current(null);
@@ -156,22 +172,39 @@ export function Strip({ calls, parts, folds, selected, compared, hidden, wholeSe
   useEffect(focused, [selected, place]);
 
   const budget = calls[selected]?.budget;
-  const frame = (index, name) => index >= 0 && html`<rect class=${name} x=${tenth(place.bars[index] - 1.5)} y="2" width=${tenth(Math.max(3, place.bar + 3))} height=${FLOOR} rx="2" />`;
-  return html`<div class="strip"><svg class="axis" width="56" height=${HEIGHT} aria-hidden="true">${scale.ticks.map((tick) => html`<text x="48" y=${scale.y(tick) + 4} text-anchor="end">${short(tick)}</text>`)}${budget != null && html`<text class="budgetlabel" x="48" y=${Math.max(10, scale.y(budget) + 4)} text-anchor="end">${budget > scale.top ? "↑ " : ""}${short(budget)}</text>`}</svg>
-    <div ref=${scroller} class="scroller" tabindex="0" role="slider" aria-label="Calls of this session" aria-valuemin="1" aria-valuemax=${total} aria-valuenow=${selected + 1} aria-valuetext=${selected < 0 ? "no call" : describeCall(calls[selected], selected, total)} onPointerDown=${press} onPointerMove=${move} onPointerLeave=${hideTip} onFocus=${focused} onBlur=${hideTip} onScroll=${hideTip}>
-      <svg class="bars" width=${place.width} height=${HEIGHT} aria-hidden="true"><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path class="hatchline" d="M1 0v5" /></pattern>
-        ${width > 0 && drawn}</svg><svg class="over" width=${place.width} height=${HEIGHT} aria-hidden="true">${width > 0 && html`${frame(compared, "comparedbar")}${frame(selected, "selectedbar")}`}<path ref=${hover} class="hoverbar" /></svg></div><${Tip} control=${tip} calls=${calls} parts=${parts} /></div>`;
+  const frame = (index, name) => index >= 0 && html`<rect class=${name} x=${tenth(place.bars[index] - 1.5)} y="2"
+    width=${tenth(Math.max(3, place.bar + 3))} height=${FLOOR} rx="2" />`;
+  return html`<div class="strip"><svg class="axis" width="56" height=${HEIGHT} aria-hidden="true">
+    ${scale.ticks.map((tick) => html`<text x="48" y=${scale.y(tick) + 4} text-anchor="end">${short(tick)}</text>`)}
+    ${budget != null && html`<text class="budgetlabel" x="48" y=${Math.max(10, scale.y(budget) + 4)} text-anchor="end">
+    ${budget > scale.top ? "↑ " : ""}${short(budget)}</text>`}</svg>
+    <div ref=${scroller} class="scroller" tabindex="0" role="slider" aria-label="Calls of this session"
+      aria-valuemin="1" aria-valuemax=${total} aria-valuenow=${selected + 1}
+      aria-valuetext=${selected < 0 ? "no call" : describeCall(calls[selected], selected, total)} onPointerDown=${press}
+      onPointerMove=${move} onPointerLeave=${hideTip} onFocus=${focused} onBlur=${hideTip} onScroll=${hideTip}>
+      <svg class="bars" width=${place.width} height=${HEIGHT} aria-hidden="true">
+        <pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+        <path class="hatchline" d="M1 0v5" /></pattern>
+        ${width > 0 && drawn}</svg><svg class="over" width=${place.width} height=${HEIGHT} aria-hidden="true">
+          ${width > 0 && html`${frame(compared, "comparedbar")}${frame(selected, "selectedbar")}`}
+          <path ref=${hover} class="hoverbar" /></svg></div><${Tip} control=${tip} calls=${calls} parts=${parts} />
+          </div>`;
 }
 
 /** The parts with the tokens of the selected call; pressing one takes it out of the bars. */
 export function Legend({ parts, call, calls, hidden, toggle }) {
   const present = useMemo(() => parts.map((_, index) => calls.some(({ split }) => split?.[index])), [calls]);
-  return html`<ul class="legend" aria-label="Parts of a call">${parts.map((part, index) => present[index] && html`<li><button aria-pressed=${!hidden.has(part)} title=${partHint(part)} onClick=${() => toggle(part)}><i class=${`swatch ${partClass(part)}`}></i>${spaced(part)} <span class="num dim">${number(call?.split?.[index])}</span></button></li>`)}</ul>`;
+  return html`<ul class="legend" aria-label="Parts of a call">
+    ${parts.map((part, index) => present[index] && html`<li><button aria-pressed=${!hidden.has(part)}
+    title=${partHint(part)} onClick=${() => toggle(part)}><i class=${`swatch ${partClass(part)}`}></i>
+    ${spaced(part)} <span class="num dim">${number(call?.split?.[index])}</span></button></li>`)}</ul>`;
 }
 
 /** A strip without interaction: `splits` are the tokens of each call by part. */
 export function MiniStrip({ parts, splits, label }) {
   const calls = splits.map((split) => ({ split, tokens: split?.reduce((sum, value) => sum + value, 0) }));
   const place = placeBars(calls.length, [], calls.length * 5, true);
-  return html`<svg class="ministrip" role="img" aria-label=${label} width=${place.width} height="40" viewBox=${`0 ${TOP} ${place.width} ${PLOT}`} preserveAspectRatio="none">${draw(calls, parts, new Set(), place, scaleOf(calls))}</svg>`;
+  return html`<svg class="ministrip" role="img" aria-label=${label} width=${place.width} height="40"
+    viewBox=${`0 ${TOP} ${place.width} ${PLOT}`} preserveAspectRatio="none">
+    ${draw(calls, parts, new Set(), place, scaleOf(calls))}</svg>`;
 }

@@ -22,12 +22,14 @@ export function line(text, most = 300) {
 
 /** The facts that are known, on one line. */
 export function dots(...facts) {
-  return facts.filter((fact) => fact != null && fact !== false && fact !== "").map((fact) => line(fact, 2000)).join(" · ");
+  return facts.filter((fact) => fact != null && fact !== false && fact !== "").map((fact) => line(fact,
+    2000)).join(" · ");
 }
 
 /** A text with its white space; `most` cuts what a closed row cannot show anyway. */
 export function Shown({ text, most, ...rest }) {
-  return html`<div dir="auto" ...${rest} class=${`shown ${rest.class ?? ""}`}>${visible(most ? text?.slice(0, most) : text)}</div>`;
+  return html`<div dir="auto" ...${rest} class=${`shown ${rest.class ?? ""}`}>
+    ${visible(most ? text?.slice(0, most) : text)}</div>`;
 }
 
 /** A text in a box that scrolls, which the keyboard reaches too. */
@@ -41,7 +43,8 @@ export function LongText({ text, chars, load }) {
   const { whole, error } = state;
   const more = whole == null && chars > Array.from(text).length;
   return html`<${Shown} text=${whole ?? text} />${error && html`<${Problem} error=${error} />`}
-    ${more && html`<button class="more" onClick=${() => load().then((all) => setState({ whole: all.text }), (problem) => setState({ error: problem }))}>Show all ${counted(chars, "character")}</button>`}`;
+    ${more && html`<button class="more" onClick=${() => load().then((all) => setState({ whole: all.text }),
+      (problem) => setState({ error: problem }))}>Show all ${counted(chars, "character")}</button>`}`;
 }
 
 const SIGNS = { "+": ["add", "+"], "-": ["del", "−"], "@": ["at", ""] };
@@ -54,8 +57,10 @@ export function DiffLines({ lines, label }) {
   if (!body.length) return html`<p class="dim">No difference.</p>`;
   return html`<div class="difflines" role="group" aria-label=${label}>${body.slice(0, most).map((text) => {
     const [kind, sign] = SIGNS[text[0]] ?? ["", ""];
-    return html`<div class=${`ln ${kind}`}><span class="sign">${sign}</span><span class="shown" dir="auto">${visible(kind === "at" ? text : text.slice(1))}</span></div>`;
-  })}${most < body.length && html`<button class="more" onClick=${() => setMost(Infinity)}>Show ${number(body.length - most)} more lines</button>`}</div>`;
+    return html`<div class=${`ln ${kind}`}><span class="sign">${sign}</span>
+      <span class="shown" dir="auto">${visible(kind === "at" ? text : text.slice(1))}</span></div>`;
+  })}${most < body.length && html`<button class="more"
+    onClick=${() => setMost(Infinity)}>Show ${number(body.length - most)} more lines</button>`}</div>`;
 }
 
 async function toClipboard(text) {
@@ -79,5 +84,6 @@ export function Copy({ text, words = "Copy" }) {
     const timer = setTimeout(() => setState(null), 1600);
     return () => clearTimeout(timer);
   }, [state]);
-  return html`<button class="small" aria-live="polite" onClick=${async () => setState((await toClipboard(text)) ? "Copied" : "Not copied")}>${state ?? words}</button>`;
+  return html`<button class="small" aria-live="polite" onClick=${async () => setState((await toClipboard(text))
+    ? "Copied" : "Not copied")}>${state ?? words}</button>`;
 }

@@ -18,7 +18,8 @@ export function tokens(value) {
 /** 31,240 → 31.2k */
 export function short(value) {
   if (value == null) return "–";
-  const [size, unit] = value < 1000 ? [1, ""] : value < 999_500 ? [1e3, "k"] : value < 999.5e6 ? [1e6, "M"] : [1e9, "G"];
+  const [size, unit] = value < 1000 ? [1, ""] : value < 999_500 ? [1e3, "k"] : value < 999.5e6 ? [1e6, "M"]
+    : [1e9, "G"];
   return `${(value / size).toFixed(unit && value / size < 100 ? 1 : 0).replace(/\.0$/, "")}${unit}`;
 }
 
@@ -77,7 +78,8 @@ export function partClass(part) {
   return `part p-${PARTS.has(part) ? part : "unknown"}`;
 }
 
-const MARKS = new Map(Object.entries({ error: "the provider answered with an error", retry: "sent again", incomplete: "the answer was cut off", erased: "its content was erased" }));
+const MARKS = new Map(Object.entries({ error: "the provider answered with an error", retry: "sent again",
+  incomplete: "the answer was cut off", erased: "its content was erased" }));
 
 export function markWords(mark) {
   return MARKS.get(mark) ?? String(mark);
