@@ -185,22 +185,26 @@ class Reader(Generic[Record]):
         """Return the slots of a range of positions."""
         return self._look(lambda: self._offsets.read(start, min(stop, self._cover())))
 
-    def counted_tokens(self) -> tuple[int, list[int]]:
-        """Return the tokens of all counted lines, from the slots alone, and the positions of the other lines."""
+    def counted_tokens(self, start: int = 0, stop: int | None = None) -> tuple[int, list[int]]:
+        """Return the tokens of the counted lines from position `start` to before `stop`, and where the others are.
+
+        The slots alone are read.
+        """
+        end = self.count() if stop is None else min(stop, self.count())
         total, others, width = 0, list[int](), SLOT.size // 4
-        for start in range(0, self.count(), _SLOTS):
-            packed = self._look(partial(self._raw, start))
+        for first in range(start, end, _SLOTS):
+            packed = self._look(partial(self._raw, first, min(first + _SLOTS, end)))
             slots = array("I", packed)
             tokens, odd = slots[_TOKENS::width], set[int]()
             if packed[SLOT.size - 4 :: SLOT.size].translate(None, PLAIN):
                 odd = {at for at, flags in enumerate(slots[_FLAGS::width]) if flags & DAMAGED}
             odd |= {at for at, count in enumerate(tokens) if count == UNCOUNTED} if UNCOUNTED in tokens else set()
             total += sum(tokens) - sum(tokens[at] for at in odd)
-            others += [start + at for at in sorted(odd)]
+            others += [first + at for at in sorted(odd)]
         return total, others
 
-    def _raw(self, start: int) -> bytes:
-        return self._offsets.raw(start, min(start + _SLOTS, self._cover()))
+    def _raw(self, start: int, stop: int) -> bytes:
+        return self._offsets.raw(start, min(stop, self._cover()))
 
     def newest_within(self, tokens: int, measure: Callable[[Record], int]) -> int:
         """Return how many of the newest records fit into `tokens`."""

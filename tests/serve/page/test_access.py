@@ -314,3 +314,10 @@ def test_what_is_done_on_the_page_is_audited_with_its_request(place: Place, owne
     done = run_daypack(place.server.home, "audit-log", "--json", "--request", "page-1")
     assert '"action":"hide"' in done.stdout
     assert '"door":"http"' in done.stdout
+
+
+def test_an_address_that_was_used_leads_to_a_page_that_says_so(place: Place, owner: httpx.Client) -> None:
+    assert owner.get(PAGE).status_code == 200  # the address is used
+    again = look(place.url).get(place.server.told["page"], headers=BROWSER)
+    assert (again.status_code, again.headers["location"]) == (303, "/?used")
+    assert look(place.url).get("/?used", headers=BROWSER).text.startswith("<!doctype html>")

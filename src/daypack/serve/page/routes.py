@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from daypack.serve.page.views.opened import OpenedHome
 
 START = "start"
+USED = "/?used"  # where an address leads whose token is used up, or of an earlier server: the page says so
 _PATHS = {"/": "GET: the page, for browsers", "/page/": "the data of the page, with a cookie or a token"}
 _KEPT = "public, max-age=31536000, immutable"
 _GZIP_LEVEL, _GZIP_BYTES = 4, 2_000  # 4: a tenth smaller than 1, for 2 ms of half a megabyte
@@ -73,6 +74,7 @@ class PageRoutes:
             if self._access.use_token(token):
                 self._set_cookie(request, answer, self._access.new_cookie())
             else:
+                answer.headers["location"] = USED
                 self._shares.count_bad_token(client_address(request.scope))
         except DaypackError as error:
             return problem_response(report(START, error))

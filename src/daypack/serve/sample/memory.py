@@ -43,7 +43,7 @@ _ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("Chen", "2026-03-12T16:44:00Z", "safety", "So the stage moves to the north end, next to crane 7."),
     ("Ada", "2026-04-01T10:05:00Z", "money", "The savings bank sponsors 2,500 euros if its logo is on the posters."),
     ("Ben", "2026-04-01T10:20:00Z", "money", "Decision: we take the sponsor. Posters go to print on 24 April."),
-    ("Chen", "2026-05-18T11:00:00Z", "planning", "If it rains we use hall B; the caretaker, Mr Okafor, has the key."),
+    ("Chen", "2026-04-14T11:00:00Z", "planning", "If it rains we use hall B; the caretaker, Mr Okafor, has the key."),
     (
         "Ada",
         "2026-06-14T12:30:00Z",
@@ -70,13 +70,14 @@ _DOCUMENTS = (
 - Nadia's bakery: rolls, nothing with nuts; Mr Okafor: key of hall B
 
 ## Stable facts
-- Held on 13 June 2026: 3,100 people, surplus of 870 euros; the stage was at the north end, next to crane 7
+- The stage is at the north end, next to crane 7; along the warehouses a lane of 3.5 metres stays free
 
 ## Decisions
-- The savings bank sponsored 2,500 euros for its logo on the posters
+- The festival is on Saturday 13 June 2026; the quay is booked as HF-2026-0613
+- The savings bank sponsors 2,500 euros for its logo on the posters
 
 ## Open tasks
-- Ada: write to the band from Shanghai about next year
+- Ben: posters to the printer before 24 April 2026
 """,
 )
 

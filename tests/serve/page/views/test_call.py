@@ -8,6 +8,7 @@ import pytest
 from recorded_requests import ROW_TYPES, comparable, import_recording, load_recording, observed_turns
 from serve.page.views.looking import OTHER, look
 from serve.page.views.sessions import HERE, printed, repeating, truth, working
+from turn.compacting import fill
 from turn.scenes import MARKER, SECRET, converse, item, stage
 
 import daypack
@@ -396,3 +397,17 @@ def test_a_turn_that_is_kept_is_given_again_until_its_history_changes(page: Open
         again = kept.turn(opened, event)
         assert again is not first
         assert again.turn.pack_json == first.turn.pack_json
+
+
+def test_messages_that_were_left_out_have_the_tokens_of_the_log(page: OpenedHome, home: str) -> None:
+    session = stage(home)
+    fill(session, 2)
+    [event] = [event.id for event in session.events() if event.type == "context.turn"][-1:]
+    ranges = [row for row in look(page, "call", **HERE, event=event)["omitted"] if row["item"].startswith("messages:")]
+    assert ranges
+    for row in ranges:
+        first, _, last = row["item"].removeprefix("messages:").partition("-")
+        expected = sum(
+            session.history.count_tokens(message) for message in session.messages(int(first), int(last or first))
+        )
+        assert (row["tokens"] or row["counted"]) == expected

@@ -5,7 +5,6 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
-from daypack.files.offsets import DAMAGED, UNCOUNTED
 from daypack.history.session import History
 from daypack.serve.page.calls.shapes import ShownOmission
 from daypack.turn.evidence.calls.rows import FoldRow
@@ -18,7 +17,7 @@ _RANGE = re.compile(r"messages:\d+(?:-\d+)?")
 _DAMAGED = damaged_line(0).note
 
 
-def omissions_of(turn: Turn) -> list[ShownOmission]:
+def omissions_of(history: History, turn: Turn) -> list[ShownOmission]:
     """Return what a turn left out, in its order."""
     return [
         ShownOmission(
@@ -31,6 +30,7 @@ def omissions_of(turn: Turn) -> list[ShownOmission]:
             note=omission.note,
             shortage=omission.shortage,
             read=_readable(omission),
+            counted=_counted(history, omission),
         )
         for omission in turn.omitted
     ]
@@ -49,6 +49,22 @@ def _readable(omission: Omission) -> str | None:
         return item
     found = _RANGE.search(item)  # also of a part of a message, and of rules that were not read
     return found[0] if found else None
+
+
+def _counted(history: History, omission: Omission) -> int | None:
+    """Return the tokens of messages that were left out without a count."""
+    found = _RANGE.fullmatch(omission.item) if omission.tokens is None else None
+    if found is None:
+        return None
+    first, _, last = omission.item.removeprefix("messages:").partition("-")
+    return tokens_of(history, int(first), int(last or first))
+
+
+def tokens_of(history: History, first: int, last: int) -> int | None:
+    """Return the tokens of messages by the log's own counts; None if some are not counted."""
+    reader = history.messages.reader
+    total, others = reader.counted_tokens(reader.position(first), reader.position(last + 1))
+    return None if others else total
 
 
 class CompactedRanges:
@@ -92,12 +108,8 @@ class CompactedRanges:
         return self._ends[fold.event]
 
     def _count(self, history: History, first: int, last: int) -> int | None:
-        """Return the tokens of messages by the log's own counts; None if some are not counted."""
         if (first, last) not in self._tokens:
-            reader = history.messages.reader
-            slots = reader.slots(reader.position(first), reader.position(last + 1))
-            unknown = any(slot.tokens == UNCOUNTED or slot.flags & DAMAGED for slot in slots)
-            self._tokens[first, last] = None if unknown else sum(slot.tokens for slot in slots)
+            self._tokens[first, last] = tokens_of(history, first, last)
         return self._tokens[first, last]
 
 

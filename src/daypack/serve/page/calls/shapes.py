@@ -45,12 +45,13 @@ class ShownOmission(Struct, frozen=True, kw_only=True):
     item: str
     reason: str
     words: str
-    tokens: int | None = None
+    tokens: int | None = None  # as recorded
     swap: str | None = None
     high_impact: bool = False
     note: str | None = None
     shortage: Shortage | None = None
     read: str | None = None
+    counted: int | None = None  # of messages whose omission states no tokens: those of the log
 
 
 class Cache(Struct, frozen=True, kw_only=True, rename={"broken": "break"}):

@@ -143,7 +143,7 @@ def _prepared(history: History, place: Place, opened: OpenedTurn) -> ShownCall:
         added_tokens=added_tokens(turn),
         dialects=NAMES,
         items=_redacted(history, turn, items_of(history, turn, MOST_CHARS)),
-        omitted=omissions_of(turn),
+        omitted=omissions_of(history, turn),
         missing=_missing(turn),
         cache=place.cache,
         reply=place.reply,

@@ -88,7 +88,7 @@ def _fit(session: Session, turn: Turn, budget: int, count: int) -> Fit:
             FittedItem(id=item.id, category=item.category, part=item.part, tokens=item.tokens, title=item.title)
             for item in items
         ],
-        omitted=omissions_of(turn),
+        omitted=omissions_of(session.history, turn),
     )
 
 
