@@ -1,5 +1,7 @@
 """Records lose their secrets in every field with words; what identifies them stays."""
 
+from typing import Any, NamedTuple
+
 import pytest
 
 from daypack.text.redact.records import redact_any, redact_record
@@ -59,6 +61,23 @@ def test_a_value_of_any_type_is_redacted() -> None:
     assert redact_any({"pins": [SECRET, 3, None]}) == {"pins": ["[redacted:github-token]", 3, None]}
     assert redact_any((SECRET, 3)) == ("[redacted:github-token]", 3)
     assert redact_any(3) == 3
+
+
+class Pair(NamedTuple):
+    name: str
+    value: Any
+
+
+@pytest.mark.requirement("G18")
+@pytest.mark.parametrize("value", [(SECRET,), Pair(SECRET, ({"a": SECRET},)), ({SECRET: 1},), HIT, (HIT,)])
+def test_tuples_and_records_inside_other_values_are_redacted(value: Any) -> None:
+    for around in ({"a": value}, [value], ({"a": [value]},)):
+        assert SECRET not in repr(redact_any(around))
+    shown = redact_any({"pair": Pair(SECRET, 3), "hit": HIT, "password": ("aB3xY9zQ7w",)})
+    assert shown["pair"] == Pair("[redacted:github-token]", 3)
+    assert isinstance(shown["pair"], Pair)
+    assert (shown["hit"].entry_id, shown["hit"].created_at) == (HIT.entry_id, NOW)
+    assert shown["password"] == ("[redacted:password]",)
 
 
 @pytest.mark.requirement("G18")

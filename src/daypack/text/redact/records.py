@@ -6,13 +6,9 @@ from typing import Any, TypeVar, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from daypack.text.redact.redact import redact, redact_value
+from daypack.text.redact.redact import identifies, like, redact, redact_value
 
 _Record = TypeVar("_Record", bound=Struct)
-
-# Callers send these back as they are; none holds words of a person or a model.
-_KEPT = frozenset({"id", "token", "client_key", "next_before", "next_after", "superseded_by"})
-_KEPT_ENDS = ("_id", "_at", "_timestamp")
 
 
 def redact_record(record: _Record, max_chars: Mapping[str, int] | None = None) -> _Record:
@@ -24,7 +20,7 @@ def redact_record(record: _Record, max_chars: Mapping[str, int] | None = None) -
     changes = {
         name: shown[: limits.get(name)] if isinstance(shown, str) else shown
         for name in record.__struct_fields__
-        if name not in _KEPT and not name.endswith(_KEPT_ENDS)
+        if not identifies(name)
         if (value := getattr(record, name)) and (shown := redact_any(value, limits)) is not value
     }
     return replace(record, **changes) if changes else record
@@ -41,24 +37,31 @@ def redact_any(value: Any, limits: Mapping[str, int] | None = None) -> Any:  # n
         return _redact_keys(shown) if kinds or _has_secret_keys(value) else cast("Any", value)
     if isinstance(value, tuple):
         items = cast("tuple[Any, ...]", value)
-        shown = tuple(redact_any(item, limits) for item in items)
-        return items if all(new is old for new, old in zip(shown, items, strict=True)) else shown
+        shown = [redact_any(item, limits) for item in items]
+        return items if all(new is old for new, old in zip(shown, items, strict=True)) else like(items, shown)
     return value
 
 
 def _has_secret_keys(value: Any) -> bool:  # noqa: ANN401
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return any(map(_has_secret_keys, cast("list[Any]", value)))
     if isinstance(value, dict):
         items = cast("dict[Any, Any]", value).items()
         return any((isinstance(key, str) and redact(key).kinds) or _has_secret_keys(item) for key, item in items)
+    if isinstance(value, Struct):
+        return any(_has_secret_keys(getattr(value, name)) for name in value.__struct_fields__)
     return False
 
 
 def _redact_keys(value: Any) -> Any:  # noqa: ANN401
-    """Return a JSON value without secrets in the names of its members; those that become the same are numbered."""
+    """Return a value without secrets in the names of its members; those that become the same are numbered."""
     if isinstance(value, list):
         return [_redact_keys(item) for item in cast("list[Any]", value)]
+    if isinstance(value, tuple):
+        items = cast("tuple[Any, ...]", value)
+        return like(items, list(map(_redact_keys, items)))
+    if isinstance(value, Struct):
+        return replace(value, **{name: _redact_keys(getattr(value, name)) for name in value.__struct_fields__})
     if not isinstance(value, dict):
         return value
     shown: dict[Any, Any] = {}

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from daypack.text.redact.formats import (
@@ -51,6 +52,8 @@ class Redacted(NamedTuple):
 
 
 _Span = tuple[int, int, str]
+_IDENTIFYING = frozenset({"id", "token", "client_key", "next_before", "next_after", "superseded_by"})
+_IDENTIFYING_ENDS = ("_id", "_at", "_timestamp")
 _DISCORD, _HOOKS = -1, -2  # beside places in FORMATS: what is found by its shape, and in URLs
 
 
@@ -62,8 +65,8 @@ def redact(text: str) -> Redacted:
     return Redacted(_replace(text, spans), tuple(sorted({kind for _, _, kind in spans})))
 
 
-def redact_value(value: Any) -> tuple[Any, tuple[str, ...]]:  # noqa: ANN401 - whatever JSON holds
-    """Return a JSON value with its strings redacted, and the kinds found; keys stay, and say what their strings are."""
+def redact_value(value: Any) -> tuple[Any, tuple[str, ...]]:  # noqa: ANN401 - whatever JSON holds, and records
+    """Return a value with its strings redacted, and the kinds found; keys stay, and say what their strings are."""
     kinds: set[str] = set()
     value = _redact_value(value, "", kinds)
     return value, tuple(sorted(kinds))
@@ -81,7 +84,22 @@ def _redact_value(value: Any, key: str, kinds: set[str]) -> Any:  # noqa: ANN401
         return [_redact_value(item, key, kinds) for item in cast(list[Any], value)]
     if isinstance(value, dict):
         return {name: _redact_value(item, name, kinds) for name, item in cast(dict[str, Any], value).items()}
+    if isinstance(value, tuple):
+        return like(value, [_redact_value(item, key, kinds) for item in cast("tuple[Any, ...]", value)])
+    if isinstance(value, Struct):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__ if not identifies(name)}
+        return replace(value, **{name: _redact_value(item, name, kinds) for name, item in fields.items()})
     return value
+
+
+def identifies(field: str) -> bool:
+    """Return True for a field of a record that callers send back as it is, without words of a person or a model."""
+    return field in _IDENTIFYING or field.endswith(_IDENTIFYING_ENDS)
+
+
+def like(value: tuple[Any, ...], items: Sequence[Any]) -> tuple[Any, ...]:
+    """Return items as a tuple of the same type: a named one keeps its names."""
+    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
 
 
 def _replace(text: str, spans: list[_Span]) -> str:
