@@ -85,7 +85,8 @@ def _redact_value(value: Any, key: str, kinds: set[str]) -> Any:  # noqa: ANN401
     if isinstance(value, dict):
         return {name: _redact_value(item, name, kinds) for name, item in cast(dict[str, Any], value).items()}
     if isinstance(value, tuple):
-        return like(value, [_redact_value(item, key, kinds) for item in cast("tuple[Any, ...]", value)])
+        items = cast("tuple[Any, ...]", value)
+        return like(items, [_redact_value(item, key, kinds) for item in items])
     if isinstance(value, Struct):
         fields = {name: getattr(value, name) for name in value.__struct_fields__ if not identifies(name)}
         return replace(value, **{name: _redact_value(item, name, kinds) for name, item in fields.items()})
