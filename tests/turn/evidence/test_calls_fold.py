@@ -237,7 +237,20 @@ def change_a_number(path: Path) -> None:
 
 
 def make_older(path: Path) -> None:
-    path.write_bytes(path.read_bytes().replace(b'"version":1', b'"version":0', 1))
+    path.write_bytes(path.read_bytes().replace(b'"version":2', b'"version":1', 1))
+
+
+def change_a_count(path: Path) -> None:
+    head, _, rest = path.read_bytes().partition(b"\n")
+    fields = msgspec.json.decode(head)
+    path.write_bytes(msgspec.json.encode(fields | {"calls": fields["calls"] + 1}) + b"\n" + rest)
+
+
+def change_a_position(path: Path) -> None:
+    """Claim that fewer lines were folded: their calls would be folded again, and counted twice."""
+    head, _, rest = path.read_bytes().partition(b"\n")
+    fields = msgspec.json.decode(head)
+    path.write_bytes(msgspec.json.encode(fields | {"events": [0, 0, 0, 0]}) + b"\n" + rest)
 
 
 def make_folder(path: Path) -> None:
@@ -254,7 +267,10 @@ def make_empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-@pytest.mark.parametrize("break_it", [garble, change_a_number, make_older, make_folder, make_pipe, make_empty])
+@pytest.mark.parametrize(
+    "break_it",
+    [garble, change_a_number, change_a_count, change_a_position, make_older, make_folder, make_pipe, make_empty],
+)
 def test_a_file_that_is_not_ours_is_ignored(home: str, break_it: Callable[[Path], None]) -> None:
     session = stage(home)
     fill(session, 1)

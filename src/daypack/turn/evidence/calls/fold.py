@@ -1,10 +1,10 @@
 """The calls of a session, brought up to date with its logs and kept for the next process.
 
-context/calls.jsonl   {"version":1,"events":[420,420,37359,91822],"messages":[210,…],"calls":12,…}⏎ {"prepared":…}⏎
+context/calls.jsonl   {"version":2,"events":[420,420,37359,91822],"messages":[210,…],"calls":12,…}⏎ {"prepared":…}⏎
 
 The first line says how far both logs were folded: lines, number and running crc of the last one, bytes. The second line
-has the rows. Folding continues there if the logs still begin with these lines; if not, or without a file, it
-starts again. The file holds no text of history.
+has the rows. Both have a checksum. Folding continues there if the logs still begin with these lines; if not, or without
+a file, it starts again. The file holds no text of history.
 """
 
 import os
@@ -13,6 +13,7 @@ from zlib import crc32
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from daypack.errors import DaypackError
 from daypack.files import atomic
@@ -27,7 +28,7 @@ from daypack.turn.evidence.calls.observed import ObservedCalls, ObservedState
 from daypack.turn.evidence.calls.prepared import PreparedCalls, PreparedState
 from daypack.turn.evidence.calls.rows import Calls, merge
 
-_VERSION = 1  # increased when the rows are made otherwise
+_VERSION = 2  # increased when the rows are made otherwise
 # What lines contain that are folded; all others are checked and not decoded.
 _EVENTS = (
     *(b'"context.turn"', b'"context.usage"', b'"context.observed"', b'"context.compaction.'),
@@ -57,7 +58,17 @@ class Summary(Struct, frozen=True):
     messages: Position = Position()
     calls: int = 0
     compactions: int = 0  # undone ones too
-    checksum: int = 0  # of the second line
+    rows: int = 0  # checksum of the second line
+    checksum: int = 0  # of all other fields
+
+    def sealed(self) -> "Summary":
+        """Return it with its checksum."""
+        return replace(self, checksum=crc32(msgspec.json.encode(replace(self, checksum=0))))
+
+    @property
+    def is_whole(self) -> bool:
+        """True if it is of this version and as it was written."""
+        return self.version == _VERSION and self == self.sealed()
 
 
 class _Rows(Struct, omit_defaults=True):
@@ -136,7 +147,7 @@ class CallFold:
         try:
             head, _, body = (atomic.read(self._path) or b"").partition(b"\n")
             summary = _summaries.decode(head)
-            if summary.version == _VERSION and summary.checksum == crc32(body):
+            if summary.is_whole and summary.rows == crc32(body):
                 folded = _Folded(self._history, _rows.decode(body), summary)
                 self._saved = folded.lines, summary.calls
                 return folded
@@ -157,10 +168,11 @@ class CallFold:
             messages=folded.messages,
             calls=len(calls.rows),
             compactions=len(calls.folds),
-            checksum=crc32(body),
-        )
+            rows=crc32(body),
+        ).sealed()
         try:
-            atomic.make_folders(self._history.layout.context, durable=False)
+            layout = self._history.layout
+            atomic.make_folders(layout.context, durable=False, inside=layout.folder)
             atomic.replace(self._path, msgspec.json.encode(summary) + b"\n" + body, durable=False)
         except DaypackError:
             return
@@ -190,7 +202,7 @@ def read_summary(layout: Layout) -> Summary | None:
         sizes = os.stat(layout.events).st_size, os.stat(layout.messages).st_size
     except (OSError, *UNREADABLE):
         return None
-    is_current = summary.version == _VERSION and (summary.events.end, summary.messages.end) == sizes
+    is_current = summary.is_whole and (summary.events.end, summary.messages.end) == sizes
     return summary if is_current else None
 
 
