@@ -101,11 +101,17 @@ def sync_folder(folder: str) -> None:
         ) from error
 
 
-def make_folders(folder: str, *, durable: bool = True) -> None:
-    """Create `folder` and its missing parents, private to the user and, if durable, synced."""
+def make_folders(folder: str, *, durable: bool = True, inside: str = "") -> None:
+    """Create `folder` and its missing parents, private to the user and, if durable, synced.
+
+    The folder `inside` is never created: StorageFailed if it is missing, because what it belongs to was deleted.
+    """
     missing: list[str] = []
     here = folder
     while not os.path.isdir(here) and here != os.path.dirname(here):
+        if here == inside:
+            hint = "it was deleted meanwhile; nothing was written"
+            raise StorageFailed("no such folder", operation="create folder", place=here, hint=hint)
         missing.append(here)
         here = os.path.dirname(here)
     for path in reversed(missing):

@@ -339,7 +339,7 @@ class History:
     def _place_pins(self, texts: Mapping[str, bytes]) -> None:
         """Create the folder with all pins or not at all: a partial folder would be taken for complete."""
         temporary = f"{self.layout.pinned}{atomic.TEMPORARY}{os.getpid()}.{threading.get_ident()}"
-        atomic.make_folders(temporary)
+        atomic.make_folders(temporary, inside=self.layout.folder)
         for name, data in texts.items():
             atomic.replace(os.path.join(temporary, name), data)
         try:

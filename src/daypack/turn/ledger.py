@@ -139,7 +139,8 @@ class Ledger:
         folded = self._folded
         if folded and (always or folded.seq - self._saved >= SAVE_EVERY):
             try:
-                atomic.make_folders(self._history.layout.context, durable=False)
+                layout = self._history.layout
+                atomic.make_folders(layout.context, durable=False, inside=layout.folder)
                 atomic.replace(self._path, msgspec.json.encode(folded), durable=False)
                 self._saved = folded.seq
             except DaypackError:

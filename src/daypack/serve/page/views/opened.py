@@ -1,5 +1,6 @@
 """The home that a page shows: its sessions, opened once for many requests, and its memories."""
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Generator
@@ -21,6 +22,26 @@ class _Opened:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.users = 0
+        self.replaced = False  # by another session of the same name, or deleted
+        # While its folder is open, no new folder gets the same number.
+        try:
+            self._folder = os.open(session.layout.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            self._folder = -1
+
+    def is_current(self) -> bool:
+        """Return True if the folder of the session is the one that was opened."""
+        try:
+            return os.path.samestat(os.fstat(self._folder), os.stat(self.session.layout.folder))
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Close the session and its folder."""
+        self.session.close()
+        if self._folder >= 0:
+            os.close(self._folder)
+            self._folder = -1
 
 
 class OpenedHome:
@@ -42,12 +63,17 @@ class OpenedHome:
         finally:
             with self._lock:
                 opened.users -= 1
+                if opened.replaced and not opened.users:
+                    opened.close()
                 self._close_unused()
 
     def _borrow(self, agent: str, name: str) -> _Opened:
         key = agent, name
         with self._lock:
             opened = self._opened.get(key)
+            if opened is not None and not opened.is_current():
+                self._drop(key)
+                opened = None
             if opened is None:
                 session = open_session(name, agent=agent, home=self._root, uid=self._uid, create=False)
                 opened = self._opened[key] = _Opened(session)
@@ -55,14 +81,21 @@ class OpenedHome:
             opened.users += 1
             return opened
 
+    def _drop(self, key: tuple[str, str]) -> None:
+        """Forget a session whose folder was deleted or replaced; the last request that uses it closes it."""
+        opened = self._opened.pop(key)
+        opened.replaced = True
+        if not opened.users:
+            opened.close()
+
     def _close_unused(self) -> None:
         for key, opened in list(self._opened.items())[: max(0, len(self._opened) - _KEPT_OPEN)]:
             if not opened.users:
                 del self._opened[key]
-                opened.session.close()
+                opened.close()
 
     def close(self) -> None:
         """Close the sessions; the memories belong to the caller."""
         with self._lock:
             while self._opened:
-                self._opened.popitem()[1].session.close()
+                self._opened.popitem()[1].close()
