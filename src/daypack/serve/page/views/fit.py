@@ -12,6 +12,7 @@ from daypack.serve.page.calls.shapes import MOST_CHARS, ShownItem, ShownOmission
 from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome
 from daypack.session import Session
+from daypack.session.shown import shown
 from daypack.turn.evidence.calls.parts import PARTS, Part
 from daypack.turn.evidence.explain import headline
 from daypack.turn.evidence.replay import read_turn
@@ -22,7 +23,7 @@ from daypack.turn.turn import Turn
 if TYPE_CHECKING:
     from daypack.turn.prepare import TurnOptions
 
-_MOST_TOKENS = 100_000_000
+_MOST_TOKENS = 2_000_000  # as many as the largest windows of models have
 _NO_PACK = (BudgetTooSmall, NoUserMessage, Damaged)
 
 
@@ -83,7 +84,7 @@ def _fit(session: Session, turn: Turn, budget: int, count: int) -> Fit:
         messages=len(turn.parts.messages),
         of_messages=count,
         new_epoch=EPOCHS.get(turn.new_epoch, turn.new_epoch) or None,
-        headline=headline(turn),
+        headline=shown(session.history, headline(turn)),
         items=[
             FittedItem(id=item.id, category=item.category, part=item.part, tokens=item.tokens, title=item.title)
             for item in items
