@@ -140,7 +140,8 @@ class SessionList:
         cwd = row["cwd"] or ""
         return replace(
             listed,
-            **{field: row[field] or None for field in ("title", "model", "state", "created_at", "updated_at")},
+            **{field: row[field] or None for field in ("title", "state", "created_at", "updated_at")},
+            model=self._shown(agent, name, row["model"] or ""),
             messages=row["messages"],
             tokens=row["tokens"],
             cwd=self._shown(agent, name, cwd),

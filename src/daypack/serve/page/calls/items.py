@@ -7,6 +7,7 @@ import msgspec
 from daypack.files.offsets import DAMAGED, UNCOUNTED
 from daypack.history.session import History
 from daypack.serve.page.calls.shapes import ShownItem, ShownToolCall, cut
+from daypack.session.shown import shown
 from daypack.text.tokens import counter_named
 from daypack.turn.evidence.calls.parts import part_of_item
 from daypack.turn.evidence.explain import explain_in_tail, explain_included, explain_tools
@@ -25,7 +26,7 @@ _MESSAGES = "messages:"
 def items_of(history: History, turn: Turn, most_chars: int | None) -> list[ShownItem]:
     """Return everything that a turn sends, one item per message; texts are cut to `most_chars`."""
     prefix = turn.parts.epoch.prefix
-    items = [_tools(turn, most_chars)] if turn.record.tools else []
+    items = [_tools(history, turn, most_chars)] if turn.record.tools else []
     # In the system prompt are only items that may instruct; the others follow it, quoted.
     items += [_item(turn, item, "prefix", most_chars) for item in prefix if item.instructs]
     items += [_item(turn, item, "prefix", most_chars) for item in prefix if not item.instructs]
@@ -63,11 +64,12 @@ def calls_of(message: Message, most_chars: int | None) -> tuple[ShownToolCall, .
     return tuple(ShownToolCall(call.name, cut(call.arguments, most_chars)) for call in message.tool_calls)
 
 
-def _tools(turn: Turn, most_chars: int | None) -> ShownItem:
+def _tools(history: History, turn: Turn, most_chars: int | None) -> ShownItem:
     tools = turn.record.tools
     assert tools is not None
-    text = msgspec.json.format(msgspec.json.encode(turn.parts.tools), indent=2).decode()
-    why = explain_tools(tools).why
+    # A model gets them as they are; what is shown has no secrets.
+    text = msgspec.json.format(msgspec.json.encode(shown(history, turn.parts.tools)), indent=2).decode()
+    why = shown(history, explain_tools(tools).why)
     return ShownItem(
         id=TOOLS,
         part="prefix",

@@ -114,8 +114,7 @@ def show_request(home: OpenedHome, asked: Asked) -> dict[str, str]:
             hint = f"use one of {', '.join(NAMES)}"
             raise BadInput(f"{name[:40]!r} is no dialect", operation=asked.view, place="dialect", hint=hint)
         turn = kept_of(session).turn(session, chosen.event).turn
-        body = turn.request(name)
-        return {"dialect": name, "text": _pretty(shown(session.history, body) if _is_raw(turn) else body)}
+        return {"dialect": name, "text": _pretty(shown(session.history, turn.request(name)))}
 
 
 # Turns of daypack
@@ -130,14 +129,14 @@ def _prepared(history: History, place: Place, opened: OpenedTurn) -> ShownCall:
         kind="prepared",
         content="recorded",
         target=turn.target,
-        model=record.model,
+        model=shown(history, record.model),
         counted_by=turn.token_method,
         tokens=turn.tokens,
         budget_tokens=turn.budget_tokens,
         reserved_tokens=record.limits.reserved_tokens,
         verified=problem is None,
         problem=problem.problem if problem else None,
-        headline=headline(turn),
+        headline=shown(history, headline(turn)),
         epoch=record.epoch or turn.event_id,
         new_epoch=EPOCHS.get(turn.new_epoch, turn.new_epoch) or None,
         added_tokens=added_tokens(turn),
@@ -145,7 +144,7 @@ def _prepared(history: History, place: Place, opened: OpenedTurn) -> ShownCall:
         items=_redacted(history, turn, items_of(history, turn, MOST_CHARS)),
         omitted=omissions_of(history, turn),
         missing=_missing(turn),
-        cache=place.cache,
+        cache=shown(history, place.cache),
         reply=place.reply,
         previous=place.previous,
         next=place.next,
@@ -156,13 +155,9 @@ def _missing(turn: Turn) -> list[ShownMissing]:
     return [ShownMissing(missing.id, missing.question, missing.severity) for missing in turn.missing]
 
 
-def _is_raw(turn: Turn) -> bool:
-    """Return True if a turn was recorded while redaction was off."""
-    return NOT_REDACTED in turn.record.redacted
-
-
 def _redacted(history: History, turn: Turn, items: list[ShownItem]) -> list[ShownItem]:
-    return [shown(history, item) for item in items] if _is_raw(turn) else items
+    """Return items without secrets, also those of a turn that was recorded while redaction was off."""
+    return [shown(history, item) for item in items] if NOT_REDACTED in turn.record.redacted else items
 
 
 def _unreadable(history: History, place: Place, error: DaypackError) -> ShownCall:
@@ -178,7 +173,7 @@ def _unreadable(history: History, place: Place, error: DaypackError) -> ShownCal
         kind="prepared",
         content="unknown",
         target=record.target,
-        model=record.model,
+        model=shown(history, record.model),
         counted_by=record.tokenizer,
         tokens=record.used.tokens,
         budget_tokens=record.limits.tokens,
@@ -187,7 +182,7 @@ def _unreadable(history: History, place: Place, error: DaypackError) -> ShownCal
         problem=error.problem,
         headline=f"{record.used.tokens:,} tokens; its texts cannot be read",
         epoch=record.epoch or event,
-        cache=place.cache,
+        cache=shown(history, place.cache),
         reply=place.reply,
         previous=place.previous,
         next=place.next,
@@ -212,16 +207,16 @@ def _observed(session: Session, place: Place, call: Call) -> ShownCall:
         kind="observed",
         content=call.content,
         target="model",
-        model=call.model,
+        model=shown(history, call.model),
         counted_by=found.explained.counted_by if found else None,
         tokens=tokens,
         verified=verified,
         problem=problem,
-        headline=_headline(call),
+        headline=shown(history, _headline(call)),
         dialects=(turn.record.dialect,) if turn and turn.request is not None else (),
         items=found.shown(MOST_CHARS) if found else (),
         omitted=gone,
-        cache=_reported(place, call),
+        cache=shown(history, _reported(place, call)),
         reply=place.reply,
         previous=place.previous,
         next=place.next,

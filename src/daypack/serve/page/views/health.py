@@ -19,6 +19,7 @@ from daypack.memory.search.lookup import WORDS
 from daypack.search.indexing import Gap, Totals
 from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome
+from daypack.text.redact.records import redact_any
 from daypack.upkeep.doctor import Finding, examine_session
 from daypack.upkeep.find.index import read_sessions
 
@@ -54,7 +55,7 @@ def _check_store(home: OpenedHome) -> dict[str, Any]:
         if home.memories is not None:
             home.memories.backend.check()
     except DaypackError as error:
-        return {"ok": False, "problem": str(error)}
+        return {"ok": False, "problem": redact_any(str(error))}
     return {"ok": True, "problem": None}
 
 
@@ -66,7 +67,7 @@ def _hook_failures(home: Home) -> dict[str, Any]:
         "number": sum(found.number for found in recent),
         "since": min((found.since for found in recent), default=None),
         "newest": max((found.newest.partition(" ")[0] for found in recent), default=None),
-        "lines": lines,
+        "lines": redact_any(lines),
     }
 
 
@@ -306,6 +307,6 @@ def _finding(found: Finding, session: Found | None) -> dict[str, Any]:
         "severity": found.severity,
         "path": found.path,
         "line": found.line,
-        "problem": found.problem,
-        "advice": found.advice,
+        "problem": redact_any(found.problem),
+        "advice": redact_any(found.advice),
     }

@@ -94,7 +94,8 @@ def _facts(home: OpenedHome, asked: Asked, session: Session, calls: Calls) -> di
     with suppress(DaypackError):
         facts["pins"] = list(session.pins)
     texts = ("title", "cwd", "project", "model", "memory")
-    return {**facts, **shown(session.history, {name: facts[name] or None for name in texts})}
+    words = {name: facts[name] or None for name in texts} | {"pins": facts["pins"]}
+    return {**facts, **shown(session.history, words)}
 
 
 def _memory(home: OpenedHome, asked: Asked, session: Session) -> dict[str, str | None] | None:
