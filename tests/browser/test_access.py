@@ -38,6 +38,7 @@ def test_a_used_token_is_refused_in_another_browser(chromium: Chromium, page: Pa
     with open_page(chromium) as other:
         other.goto(fresh.address)
         other.see(FORM)
+        assert "This address was used already" in other.text()
         assert "The poster job" not in other.text()
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from browser.driver.page import Page
-from browser.driver.places import CARD, CHOSEN, DETAIL, DIALOG, STRIP
+from browser.driver.places import CARD, CHOSEN, DETAIL, DIALOG, STRIP, panel
 from browser.driver.viewed import RECORDED, SAMPLE, Viewed
 
 import daypack
@@ -56,7 +56,7 @@ def test_what_left_and_what_stayed(page: Page, sample: Viewed) -> None:
     assert "Always run the tests before you change layout.toml" in detail
     assert "What left" in detail
     assert "Losses" in detail
-    assert page.texts(f"{DETAIL} .quote")
+    assert "sentence" in page.text(panel("Losses"))
     assert str(facts["through"]) in detail
 
 

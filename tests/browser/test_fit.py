@@ -21,6 +21,10 @@ def digests(viewed: Viewed) -> dict[str, str]:
     return {str(path.relative_to(root)): sha256(path.read_bytes()).hexdigest() for path in logs}
 
 
+def newest_event(viewed: Viewed) -> str:
+    return str(viewed.daypack("turns", "sample", "-n", "1")[0]["event"])
+
+
 def would_send(page: Page) -> int:
     text = page.wait_for(
         f"[...document.querySelectorAll('{FIT} .facts div')].find((e) => e.innerText.includes('WOULD SEND')"
@@ -52,6 +56,35 @@ def test_the_budget_of_an_address_is_tried(page: Page, sample: Viewed) -> None:
     )
     assert text.startswith(f"{would_send(page):,} of 6,000 tokens")
     assert would_send(page) < 4500  # a quarter is kept for the answer
+
+
+def test_an_address_with_a_budget_is_followed_inside_the_page(page: Page, sample: Viewed) -> None:
+    sample.session(page)
+    page.see(FIT)
+    page.evaluate("location.hash = '#/s/default/sample/fit/6000'")
+    page.see(RESULT)
+
+
+def test_what_joins_leaves_and_changes_accounts_for_every_token(page: Page, sample: Viewed) -> None:
+    sample.session(page, SAMPLE, "fit", 8700)
+    page.see(RESULT)
+    totals = page.evaluate(
+        f"[...document.querySelectorAll('{FIT} h3')].map((head) => [head.firstChild.textContent,"
+        " head.querySelector('span').innerText.split('·')[1]])"
+    )
+    moved = {name.strip(): int(count.replace(",", "").replace("−", "-").split()[0]) for name, count in totals}
+    sizes = page.evaluate(
+        "Promise.all(['fit?budget=8700&', 'call?event=' + window.__event + '&'].map((view) => "
+        "fetch(`/page/data/${view}agent=default&session=sample`).then((answer) => answer.json())))"
+        ".then(([fit, call]) => [fit, call].map(({items}) => items.reduce((sum, item) => sum + (item.tokens ?? 0), 0)))".replace(
+            "window.__event", repr(newest_event(sample))
+        )
+    )
+    change = (
+        moved.get("Would be in", 0) - moved.get("Would be out", 0) + moved.get("Would be shown at another length", 0)
+    )
+    assert change == sizes[0] - sizes[1]
+    assert "Would be shown at another length" in moved
 
 
 def test_the_budget_is_changed_by_keyboard(page: Page, sample: Viewed) -> None:

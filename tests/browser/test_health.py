@@ -22,7 +22,7 @@ def test_the_health_of_a_home_is_shown(page: Page, sample: Viewed) -> None:
 
 def test_all_sessions_are_examined_by_mouse(page: Page, sample: Viewed) -> None:
     sample.open(page, "health")
-    page.click("button", "Examine all sessions")
+    page.click("button", "Examine sessions and memories")
     page.see(f"{panel('Doctor')} [role=status]", "no findings")
     assert "5 of 5" in page.text(panel("Doctor"))
 
@@ -33,7 +33,7 @@ def test_a_damaged_session_is_found_by_keyboard(page: Page, own_sample: Viewed) 
     lines[4] = lines[4].replace(b'"role"', b'"rule"', 1)
     log.write_bytes(b"".join(lines))
     own_sample.open(page, "health")
-    page.focus("button", "Examine all sessions")
+    page.focus("button", "Examine sessions and memories")
     page.press("Enter")
     page.see(f"{panel('Doctor')} li", "sample")
     page.focus(f"{panel('Doctor')} li a", "sample")

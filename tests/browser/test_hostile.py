@@ -178,6 +178,6 @@ def test_addresses(any_page: Page, hostile: Viewed, content: str) -> None:
 
 def test_health(page: Page, hostile: Viewed) -> None:
     hostile.open(page, "health")
-    page.click("main button", "Examine all sessions")
+    page.click("main button", "Examine sessions and memories")
     page.wait_text("6 of 6", "main")
     check_harmless(page, hostile)

@@ -36,7 +36,7 @@ def test_what_changed_in_a_version_of_the_document(page: Page, sample: Viewed) -
     page.focus(f"{DETAIL} select")
     page.press("ArrowDown")
     page.see(".difflines .add", "Mr Okafor")
-    page.see(".difflines .del", "the quay is booked as HF-2026-0613")
+    page.see(".difflines .del", "tell the city before 20 March 2026")
     page.press("ArrowUp")
     page.see("[aria-label='Text of the document']")
 

@@ -100,7 +100,8 @@ def choose_volatile(
         else:
             unused += 1
     if unused:
-        reason, note = ("low_relevance", f"{unused} ranked lower") if days else ("budget_limit", f"{unused} excerpts")
+        excerpts = "1 excerpt" if unused == 1 else f"{unused} excerpts"
+        reason, note = ("low_relevance", f"{unused} ranked lower") if days else ("budget_limit", excerpts)
         omitted.append(Omission(item="excerpts", reason=reason, note=note))
     if paired:
         chosen, alone = _without_incomplete_pairs(chosen)

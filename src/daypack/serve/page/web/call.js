@@ -62,7 +62,8 @@ function Pack({ call }) {
   }, [call]);
   const most = useMemo(() => Math.max(1, ...call.items.map((item) => item.tokens ?? 0)), [call]);
   if (call.content === "unknown") return html`<p
-    class="empty">The content of this call is unknown. Only its size was recorded.</p>`;
+    class="empty">The content of this call is unknown: the program recorded its size only. Claude Code records whole
+    requests since version 2.1.300. Difference and History show what was said.</p>`;
   // The arrow keys move between the titles while one of them has the focus.
   const walk = (event) => {
     const names = [...box.current.querySelectorAll(".item .name")];

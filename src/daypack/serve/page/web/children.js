@@ -1,7 +1,7 @@
 // Child agents as a tree, each with its own strip.
 import { html, useContext } from "./vendor/preact.js";
 import { Folded } from "./call.js";
-import { Here, useHere } from "./data.js";
+import { Here, home, useHere } from "./data.js";
 import { MiniStrip } from "./strip.js";
 import { Tag, Waiting } from "./pieces.js";
 import { address } from "./router.js";
@@ -12,7 +12,7 @@ function Child({ child }) {
   const { name, session, status, messages, calls, refs, artifacts, strip } = child;
   const agent = child.agent || useContext(Here).agent;
   return html`<li><article class="child"><div class="line"><h2>
-    ${session ? html`<a href=${address("s", agent, session)}>${line(name)}</a>` : line(name)}</h2>
+    ${session && !home.exported ? html`<a href=${address("s", agent, session)}>${line(name)}</a>` : line(name)}</h2>
     <${Tag} words=${status} warn=${/fail|error/.test(status)} good=${/done|complete/.test(status)} />
     <span class="dim num last">${dots(messages != null && counted(messages, "message"),
     calls != null && counted(calls, "call"), refs > 0 && counted(refs, "reference"))}</span></div>

@@ -1,6 +1,6 @@
 // Compactions: what left the window, CONTEXT.md before and after, every record with its source, losses, undo.
 import { html, useContext, useState } from "./vendor/preact.js";
-import { Boxed, DiffLines, Shown, dots, line, visible } from "./text.js";
+import { Boxed, DiffLines, dots, line, visible } from "./text.js";
 import { Choice, Confirm, Entry, Facts, Meter, Panel, Source, Tag, Waiting } from "./pieces.js";
 import { Here, act, mayWrite, useHere } from "./data.js";
 import { age, counted, moment, number, percent, spaced, tokens } from "./words.js";
@@ -43,16 +43,16 @@ function CompactionDetail({ id, changed }) {
     <span class="push"></span>${found.can_undo && mayWrite() && html`<button class="danger"
     onClick=${() => setAsking(true)}>Undo …</button>`}</div><p class="meta">
     ${dots(moment(found.at), found.trigger_words || found.trigger, spaced(found.method),
-    found.model !== "none" && found.model)}</p>
+    found.own && (found.model === "none" ? "without a model" : found.model))}</p>
     ${undone && html`<p class="good" role="status">Undone. Recorded as event <code>${line(undone.event)}</code>.</p>`}
     ${asking && html`<${Confirm} title="Undo this compaction?" verb="Undo" run=${undo} close=${() => setAsking(false)}>
       <p>The next call contains the messages ${number(start)} to ${number(through)} again, as far as they fit. History is not changed; the undo is recorded as an event.</p>
       <//>`}
     <div class="columns"><div><${Documents} compaction=${found} />
-      <${Panel} title="Records"><${RecordList} ...${found.records} /><//></div>
+      ${found.own && html`<${Panel} title="Records"><${RecordList} ...${found.records} /><//>`}</div>
       <aside aria-label="About this compaction"><${Panel} title="Size">
-        <${Meter} label="Before" value=${before} whole=${before} kind="expected" note="" />
-        <${Meter} label="After" value=${after} whole=${before} />
+        <${Meter} label=${found.own ? "Left so far" : "Before"} value=${before} whole=${before} kind="expected" note="" />
+        <${Meter} label=${found.own ? "Replaced by" : "After"} value=${after} whole=${before} />
         <${Facts} facts=${{ Messages: start != null && html`<${Source} to=${`msg-${start}`}
         words=${`${number(start)} – ${number(through)}`} />`, Coverage: coverage != null && percent(coverage, 1) }} />
         <//>
@@ -61,8 +61,7 @@ function CompactionDetail({ id, changed }) {
           ${spaced(gone.kind)} ${gone.range && html`<${Source} to=${`messages:${gone.range.replace("messages:",
           "")}`} />`}</p><//>`)}</ul><//>
         <${Panel} title="Losses" count=${losses.length}><ul>${losses.map((loss) => html`<${Entry}
-          name=${dots(spaced(loss.what), loss.detail)} why=${loss.words || spaced(loss.reason)}>
-          ${[loss.sentences ?? []].flat().map((sentence) => html`<${Shown} class="quote" text=${sentence} />`)}<//>`)}
+          name=${dots(spaced(loss.what), loss.detail)} why=${dots(loss.words || spaced(loss.reason), loss.sentences > 0 && counted(loss.sentences, "sentence"))} />`)}
           </ul><//></aside></div></article>`;
 }
 

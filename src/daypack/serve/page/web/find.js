@@ -34,11 +34,11 @@ export function FindPage({ query }) {
     weak && "No message contains all of it; these are the nearest",
     complete === false && "The index is not complete yet");
   return html`<div class=${answer.stale}><div class="line pagehead"><h1>“${line(query)}”</h1>
-    <span class="dim">${counted(hits.length, "hit")} in ${counted(messages, "message")} of ${counted(sessions,
+    <span class="dim">the best ${counted(hits.length, "hit")} in ${counted(messages, "message")} of ${counted(sessions,
     "session")}</span></div>${note && html`<p class="note">${note}</p>`}
     <ol ref=${list} class="hits">${hits.map((hit, index) => html`<li class=${index === selected ? "selected" : ""}>
       <a href=${to(hit)} onFocus=${() => setSelected(index)}><span class="line meta"><b>
-      ${line(hit.project || hit.agent)}</b><span>${dots(hit.agent, hit.short || hit.session,
+      ${line(hit.project || hit.agent)}</b><span>${dots(hit.agent, hit.session,
       `message ${number(hit.seq)}`, hit.role)}</span><time class="last">${age(hit.ts)}</time></span>
       <${Marked} text=${hit.line} marks=${hit.marks} /><span class="why">
       ${dots(hit.more > 0 && `${number(hit.more)} more in this session`,

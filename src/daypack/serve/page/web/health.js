@@ -6,7 +6,7 @@ import { address } from "./router.js";
 import { ask, useAnswer } from "./data.js";
 import { bytes, counted, moment, number, spaced } from "./words.js";
 
-const SEVERITIES = ["error", "warning", "info"];
+const SEVERITIES = ["damage", "warning", "note"];
 
 /** Examine all sessions, some with each request, until the last or until the page is left. */
 async function examine(signal, show) {
@@ -30,13 +30,13 @@ function Doctor() {
     return () => stop.abort();
   }, [times]);
   return html`<${Panel} title="Doctor"><div class="tools"><button disabled=${running}
-    onClick=${() => setTimes(times + 1)}>Examine all sessions</button>
-    ${total != null && html`<progress max=${total} value=${examined} aria-label="Sessions examined"></progress>
-    <span class="dim num" role="status">${number(examined)} of ${number(total)}
+    onClick=${() => setTimes(times + 1)}>Examine sessions and memories</button>
+    ${total != null && html`<progress max=${total} value=${examined} aria-label="Examined"></progress>
+    <span class="dim num" role="status">${number(examined)} of ${number(total)} examined
     ${running ? " …" : findings.length ? "" : ": no findings"}</span>`}</div>
     ${error && html`<${Problem} error=${error} />`}
     <ul>${findings.map(({ agent, session, severity, path, line: at, problem,
-      advice }) => html`<li class="entry"><div class="head"><${Tag} warn=${severity !== "info"} words=${severity} />
+      advice }) => html`<li class="entry"><div class="head"><${Tag} warn=${severity !== "note"} words=${severity} />
       ${session && html`<a href=${address("s", agent, session)}>${line(agent)} / ${line(session)}</a>`}
       <span class="dim cut">${line(path)}${at && `:${at}`}</span></div><p>${visible(problem)}</p>
       <p class="why">${visible(advice)}</p></li>`)}</ul><//>`;

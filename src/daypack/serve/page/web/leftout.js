@@ -9,17 +9,19 @@ const FIRST = 40; // omissions shown at first
 
 /** A text that left the window, recalled by its id. */
 function Recalled({ id }) {
-  const answer = useHere("recall", { id });
+  const [part, setPart] = useState(id);
+  const answer = useHere("recall", { id: part });
   if (!answer.value) return html`<${Waiting} answer=${answer} />`;
-  const { text, chars, source } = answer.value;
+  const { text, chars, source, more } = answer.value;
   return html`<p class="meta"><${Source} to=${source} /> · ${(chars ?? Infinity) > text.length
     ? `the first ${number(text.length)} of ` : ""}${counted(chars, "character")} <${Copy} text=${text} /></p>
-    <${Boxed} text=${text} label="Recalled text" />`;
+    <${Boxed} text=${text} label="Recalled text" />
+    ${more && html`<button class="small" onClick=${() => setPart(more)}>Continue with ${line(more)}</button>`}`;
 }
 
-function Omission({ item, reason, words, note, swap, read, high_impact: high, tokens: count }) {
+function Omission({ item, reason, words, note, swap, read, high_impact: high, tokens: stated, counted: found }) {
   const [reading, setReading] = useState(false);
-  return html`<${Entry} name=${item} tag=${high && "high impact"} warn count=${count}
+  return html`<${Entry} name=${item} tag=${high && "high impact"} warn count=${stated ?? found}
     why=${dots(words || wordsFor("omission", reason) || spaced(reason), note, swap && `replaced by ${swap}`)}>
     ${read && html`<button class="small" aria-expanded=${reading} aria-label=${`Read ${line(item)}`}
       onClick=${() => setReading(!reading)}>${reading ? "Close" : "Read"}</button>`}
@@ -27,7 +29,7 @@ function Omission({ item, reason, words, note, swap, read, high_impact: high, to
 }
 
 /** The omissions of a call in the order of `daypack explain`; `everything` counts the requests to show all of them. */
-export function LeftOut({ call: { omitted, kind }, everything }) {
+export function LeftOut({ call: { omitted, kind, content }, everything }) {
   const [most, setMost] = useState(FIRST);
   const box = useRef();
   useEffect(() => {
@@ -35,11 +37,11 @@ export function LeftOut({ call: { omitted, kind }, everything }) {
     setMost(Infinity);
     box.current.focus();
   }, [everything]);
-  const sum = omitted.reduce((total, omission) => total + (omission.tokens ?? 0), 0); // 0: their sizes are unknown
+  const sum = omitted.reduce((total, omission) => total + (omission.tokens ?? omission.counted ?? 0), 0); // 0: unknown
   return html`<div ref=${box} tabindex="-1"><${Panel} title="Left out"
     count=${omitted.length > 0 && dots(number(omitted.length), sum > 0 && tokens(sum))}>
     ${!omitted.length && html`<p class="dim">${kind === "prepared" ? "Nothing: everything is in."
-    : "Unknown: another program packed this call."}</p>`}
+    : content === "recorded" ? "Nothing is known to have left its window." : "Unknown: another program packed this call."}</p>`}
     <ul>${omitted.slice(0, most).map((omission) => html`<${Omission} ...${omission} />`)}</ul>
       ${most < omitted.length && html`<button class="more"
       onClick=${() => setMost(Infinity)}>Show ${number(omitted.length - most)} more</button>`}<//></div>`;

@@ -64,7 +64,10 @@ function EnterForm({ entered }) {
       setError); // the whole address may be pasted
   };
   return html`<main class="enter"><h1>daypack</h1>
-    <p>Open the address that <code>daypack view</code> printed, or paste a token.</p>
+    ${location.search === "?used" && html`<p class="bad" role="status">This address was used already, or its server has
+      ended: it works once.</p>`}
+    <p>Open the address that <code>daypack view</code> or <code>daypack serve</code> printed, or paste a token of
+      ${" "}<code>daypack token new</code>.</p>
     <form class="tools" onSubmit=${submit}><input class="push" name="token" type="password" aria-label="Token"
     placeholder="Token" autocomplete="off" required /><button class="primary">Enter</button></form>
     ${error && html`<${Problem} error=${error} />`}</main>`;

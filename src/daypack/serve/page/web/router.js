@@ -36,6 +36,9 @@ export function replaceAddress(to) {
 
 export function useRoute() {
   const [route, setRoute] = useState(readRoute);
-  useEffect(() => addEventListener("hashchange", () => setRoute(readRoute())), []);
+  useEffect(() => {
+    addEventListener("hashchange", () => setRoute(readRoute()));
+    setRoute(readRoute()); // it may have changed since the first rendering
+  }, []);
   return route;
 }

@@ -101,7 +101,7 @@ function Calls({ value: { calls, parts, folds, facts }, rest, at }) {
   const budget = rest[0] === "fit" && Number(rest[1]);
   const body = useMemo(
     () => html`<${CallBody} ...${{ answer, raw, everything, focus, facts, budget, row: settled }} />`,
-    [answer.value, answer.error, answer.fresh, raw, everything, focus, settled],
+    [answer.value, answer.error, answer.fresh, raw, everything, focus, settled, budget],
   );
   if (!calls.length) return html`<p class="empty">No calls of this session are recorded.</p>`;
   const compared = differing ? (places.get(before) ?? selected - 1) : -1;
@@ -143,7 +143,8 @@ export function SessionPage({ agent, session, rest }) {
   const { memory, parent } = facts;
   const known = { Model: facts.model, Messages: number(facts.messages), Tokens: short(facts.tokens),
     Budget: facts.budget_tokens && number(facts.budget_tokens), Tokenizer: facts.tokenizer,
-    Memory: memory && html`<a href=${address("memory", memory.id)}>${line(memory.title)}</a>`,
+    Memory: memory && (home.exported ? line(memory.title || memory.id)
+      : html`<a href=${address("memory", memory.id)}>${line(memory.title || memory.id)}</a>`),
     Pins: facts.pins?.join(", "), Parent: parent && html`<a href=${address("s", agent, parent)}>${line(parent)}</a>`,
     State: facts.state !== "active" && facts.state, Changed: age(facts.updated_at) };
   return html`<${Here.Provider} value=${here}><header><h1 dir="auto">${title}</h1>
@@ -158,6 +159,8 @@ export function SessionPage({ agent, session, rest }) {
       : section === "children" ? html`<${ChildTree} facts=${facts} />`
       : html`<${Tiers} at=${at} chosen=${rest[1]} facts=${facts} />`}
     ${home.exported && html`<p
-      class="note">Exported${home.start.exported_at && ` on ${moment(home.start.exported_at)}`}: ${counted(calls.length,
-      "call")}, ${counted(facts.messages, "message")}. <code>daypack view</code> shows everything, live.</p>`}<//>`;
+      class="note">Exported${home.start.exported_at && ` on ${moment(home.start.exported_at)}`}:
+      ${" "}${home.start.calls < calls.length ? `the newest ${number(home.start.calls)} of ` : ""}${counted(calls.length,
+      "call")}, ${counted(facts.messages, "message")}. <code>daypack export --html --calls 0</code> exports all,
+      ${" "}<code>daypack view</code> shows everything, live.</p>`}<//>`;
 }

@@ -21,12 +21,13 @@ function Block({ block }) {
 export function Tiers({ at, chosen, facts }) {
   const answer = useHere("tiers", { round: chosen }, facts.events);
   const { rounds = [], round, omitted, violations, active_task: task, ...tiers } = answer.value ?? {};
-  const place = rounds.findIndex((known) => known.round === round);
+  const place = rounds.findIndex((known) => known.round === (Number(chosen) || round)); // keys continue there, loaded or not
   const to = (index) => () => rounds[index] && replaceAddress(at("tiers", rounds[index].round));
   useKeys({ j: to(place + 1), ArrowRight: to(place + 1), k: to(place - 1), ArrowLeft: to(place - 1), Home: to(0),
     End: to(rounds.length - 1) });
   if (!answer.value || answer.error) return html`<${Waiting} answer=${answer} />`;
-  if (!rounds.length) return html`<p class="empty">No reply with tiers of memory is recorded.</p>`;
+  if (!rounds.length) return html`<p class="empty">No reply with tiers of memory is recorded.
+    ${" "}<code>daypack switch ${line(facts.session)} protocol on</code> asks the model for them.</p>`;
   const { message } = rounds[place] ?? {};
   return html`<section aria-label="Tiers"><div class="tools"><label
     for="round">Round ${number(round)} of ${number(rounds.at(-1).round)}</label>
