@@ -3,7 +3,7 @@
 A session `<name>--<child>` is that of a child of `<name>`: the start of both names means the parent.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -109,3 +109,8 @@ def parents_of(name: str) -> Iterator[str]:
     while at > 0:
         yield name[:at]
         at = name.find(CHILD, at + 1)
+
+
+def nearest_parent(name: str, names: Container[str]) -> str | None:
+    """Return the nearest of the existing sessions of which another is a child; None if it is no child of them."""
+    return next((parent for parent in reversed([*parents_of(name)]) if parent in names), None)

@@ -11,7 +11,7 @@ from daypack.errors import DaypackError
 from daypack.forks import ThreadLock
 from daypack.history.layout import Home
 from daypack.history.listing.row import Status, statuses_of
-from daypack.history.sessions import parents_of
+from daypack.history.sessions import nearest_parent
 from daypack.importers.places import PLACES
 from daypack.serve.page.call_counts import CallCounts, Wanted
 from daypack.session.listing import AgentSessions, read_one
@@ -133,7 +133,7 @@ class SessionList:
 
     def _listed(self, agent: str, row: dict[str, Any], names: frozenset[str]) -> ListedSession:
         name = row["session"]
-        parent = next((parent for parent in reversed([*parents_of(name)]) if parent in names), None)
+        parent = nearest_parent(name, names)
         listed = ListedSession(agent=agent, program=program_of(agent), session=name, parent=parent)
         if error := row.get("error"):
             return replace(listed, error=error)

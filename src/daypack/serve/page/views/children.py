@@ -6,7 +6,7 @@ from typing import Any
 
 from daypack.derived.children import Child, read_children
 from daypack.errors import DaypackError
-from daypack.history.sessions import CHILD, Found, parents_of
+from daypack.history.sessions import CHILD, Found, nearest_parent
 from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome
 from daypack.session import Session
@@ -82,8 +82,9 @@ class _Tree:
         """Yield the sessions whose name makes them children of this one, with the names of the children."""
         start = f"{session.name}{CHILD}"
         names = self._sessions(session.agent)
+        known = frozenset(names)
         for name in names:
-            if name.startswith(start) and _parent(name, names) == session.name:
+            if name.startswith(start) and nearest_parent(name, known) == session.name:
                 yield Found(session.agent, name), name.removeprefix(start)
 
     def _sessions(self, agent: str) -> list[str]:
@@ -114,12 +115,6 @@ def list_children(home: OpenedHome, asked: Asked) -> dict[str, Any]:
     """Return the children of a session, each with its own children."""
     with home.session(asked.text("agent"), asked.text("session")) as session:
         return {"children": _Tree(home).children_of(session, 1)}
-
-
-def _parent(name: str, names: list[str]) -> str | None:
-    """Return the nearest session of which another is a child."""
-    known = frozenset(names)
-    return next((parent for parent in reversed([*parents_of(name)]) if parent in known), None)
 
 
 def _strip(session: Session) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from daypack.derived.children import read_children
 from daypack.errors import DaypackError
-from daypack.history.sessions import CHILD, parents_of
+from daypack.history.sessions import CHILD, nearest_parent
 from daypack.serve.page.session_list import program_of
 from daypack.serve.page.views.asked import Asked
 from daypack.serve.page.views.opened import OpenedHome
@@ -83,7 +83,7 @@ def _facts(home: OpenedHome, asked: Asked, session: Session, calls: Calls) -> di
         "memory": _memory(home, asked, session),
         "pins": [],
         "children": len(_children(session, names, recorded=ledger.children)),
-        "parent": _nearest(session.name, names),
+        "parent": nearest_parent(session.name, names),
         "protocol": ledger.switches.get("protocol", False),
         "own": calls.own,
         "observed": calls.observed,
@@ -116,13 +116,10 @@ def _children(session: Session, names: frozenset[str], *, recorded: bool) -> set
     """Return the names of the children that were recorded, and of the sub-agents that have sessions."""
     start = session.name + CHILD
     known = {
-        name.removeprefix(start) for name in names if name.startswith(start) and _nearest(name, names) == session.name
+        name.removeprefix(start)
+        for name in names
+        if name.startswith(start) and nearest_parent(name, names) == session.name
     }
     if recorded:
         known |= {child.name for child in read_children(session.history, recorded=True)}
     return known
-
-
-def _nearest(name: str, names: frozenset[str]) -> str | None:
-    """Return the nearest session of which another is a child."""
-    return next((parent for parent in reversed([*parents_of(name)]) if parent in names), None)
