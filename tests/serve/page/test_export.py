@@ -140,6 +140,7 @@ def test_fewer_calls_are_the_newest(opened: OpenedHome) -> None:
     newest = strip["calls"][-1][strip["columns"].index("event")]
     assert [key for key in answers if key.startswith("call?")] == [key_of("call", PLACE | {"event": newest})]
     assert (contents.calls, contents.of_calls) == (1, 3)
+    assert (answers["start?"]["calls"], answers["start?"]["total_calls"]) == (1, 3)
 
 
 def test_raw_requests_are_those_of_the_newest_calls_that_there_is_room_for(

@@ -80,10 +80,18 @@ class _Answers:
         """Keep an answer under the key by which the page asks for it."""
         self.kept[key_of(view, arguments)] = answer
 
-    def start(self, counts: Mapping[str, int]) -> None:
-        """Keep the answers that are about more than the session; `counts` are those that a list may not know yet."""
+    def start(self, calls: int, counts: Mapping[str, int]) -> None:
+        """Keep the answers that are about more than the session, of which `calls` calls are included.
+
+        `counts` are those that a list may not know yet.
+        """
         start = show_start(self._home, self._viewer, "")
-        exported = {"exported_at": format_time(now_ms()), "session": list(self.name)}
+        exported = {
+            "exported_at": format_time(now_ms()),
+            "session": list(self.name),
+            "calls": calls,
+            "total_calls": counts["calls"],
+        }
         self.keep("start", {}, {**start, "home": "", **exported})
         rows: list[dict[str, Any]] = []
         with suppress(DaypackError):
@@ -107,10 +115,10 @@ def export_session(
     answers = _Answers(home, agent, session)
     strip = answers.show("session", {"agent": agent, "session": session})  # raises if there is no such session
     answers.copy("session", {}, strip)
-    answers.start({"calls": strip["total"], "compactions": len(strip["folds"])})
     event = strip["columns"].index("event")
     events = [row[event] for row in strip["calls"]]
     chosen = events[-calls:] if calls else events
+    answers.start(len(chosen), {"calls": strip["total"], "compactions": len(strip["folds"])})
     texts = _add_calls(answers, chosen, progress)
     requests = _add_requests(answers, chosen)
     count = strip["facts"]["messages"]
