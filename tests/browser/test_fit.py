@@ -73,12 +73,10 @@ def test_what_joins_leaves_and_changes_accounts_for_every_token(page: Page, samp
         " head.querySelector('span').innerText.split('·')[1]])"
     )
     moved = {name.strip(): int(count.replace(",", "").replace("−", "-").split()[0]) for name, count in totals}
+    views = f"['fit?budget=8700&', 'call?event={newest_event(sample)}&']"
     sizes = page.evaluate(
-        "Promise.all(['fit?budget=8700&', 'call?event=' + window.__event + '&'].map((view) => "
-        "fetch(`/page/data/${view}agent=default&session=sample`).then((answer) => answer.json())))"
-        ".then(([fit, call]) => [fit, call].map(({items}) => items.reduce((sum, item) => sum + (item.tokens ?? 0), 0)))".replace(
-            "window.__event", repr(newest_event(sample))
-        )
+        f"Promise.all({views}.map((view) => fetch(`/page/data/${{view}}agent=default&session=sample`)"
+        ".then((answer) => answer.json()).then(({items}) => items.reduce((sum, {tokens}) => sum + (tokens ?? 0), 0))))"
     )
     change = (
         moved.get("Would be in", 0) - moved.get("Would be out", 0) + moved.get("Would be shown at another length", 0)
