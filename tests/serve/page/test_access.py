@@ -12,6 +12,7 @@ from serve.page.pages import BROWSER, ask, enter, look, origin_of, start_view
 
 import daypack
 from daypack.memory.tools import open_memory
+from daypack.serve.page.access import PageAccess, cookie_name
 
 SECRET_WORDS = "the harbour key is under the third stone"
 PAGE = "/page/data/start"
@@ -99,6 +100,32 @@ def test_guessing_is_limited_as_for_access_tokens(tmp_path_factory: pytest.TempP
         assert answers[-1].json()["error"]["code"] == "RateLimited"
         assert client.get("/", params={"token": "guess"}, headers=BROWSER).status_code == 429
         assert enter(server.told["page"]).get(PAGE).status_code == 200  # the right one still works
+
+
+def test_a_user_with_many_cookies_loses_the_oldest_and_others_lose_none() -> None:
+    access = PageAccess("ada")
+
+    def is_known(value: str) -> bool:
+        return access.find([f"{cookie_name(8420)}={value}"], 8420) is not None
+
+    owner, ada = access.new_cookie(), access.new_cookie("ada", "secret of ada")
+    bob = [access.new_cookie("bob", "secret of bob") for _ in range(2000)]
+    assert (is_known(owner), is_known(ada)) == (True, True)
+    known = [is_known(value) for value in bob]
+    assert known == [False] * (2000 - sum(known)) + [True] * sum(known)
+    assert 2 <= sum(known) <= 50
+
+
+def test_entering_counts_as_a_request_of_its_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    home = str(tmp_path_factory.mktemp("rate") / "home")
+    with open_memory(home=home, user="ada") as memories:
+        memories.users.get("bob")
+        token = memories.users.new_token("bob").secret
+    with start_server(home, "--user", "ada", "--rate", "6") as server:
+        client = look(server.url)
+        answers = [client.post("/page/enter", json={"token": token}) for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [200, 429, 429]
+        assert "set-cookie" not in answers[1].headers
 
 
 def test_the_cookie_is_for_this_port_not_for_scripts_and_not_for_other_sites(place: Place, owner: httpx.Client) -> None:

@@ -4,17 +4,26 @@ import json
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import anyio
 import httpx
 import pytest
 from memory_server import run_daypack
 from serve.page.pages import View, enter, look, start_view
+from starlette.requests import Request
+from starlette.responses import Response
 
 import daypack
+from daypack.history.layout import find_home
+from daypack.serve.http.limits import Shares
+from daypack.serve.http.turns import Call, Caller
 from daypack.serve.page import live
+from daypack.serve.page.access import PageAccess
 from daypack.serve.page.live import Counts, Live, Stream
+from daypack.serve.page.routes import PageRoutes
 from daypack.serve.page.views.opened import OpenedHome
 
 WORK = {"agent": "default", "session": "work"}
@@ -115,6 +124,70 @@ def test_many_streams_take_no_call_and_no_thread_from_others(view: View) -> None
 def test_a_stream_sends_a_comment_when_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "HEARTBEAT_SECONDS", 0.01)
     assert anyio.run(Stream("ada", None, None).next) == ": still here\n\n"
+
+
+def test_a_stream_of_a_token_ends_so_that_the_token_is_checked_again(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert anyio.run(Stream("ada", None, Counts(1, 1), 0.0).next) == ""
+    monkeypatch.setattr(live, "HEARTBEAT_SECONDS", 0.01)
+    assert anyio.run(Stream("ada", None, None, 60.0).next) == ": still here\n\n"
+    lasting: list[float | None] = []
+
+    def open_stream(streams: Live, user: str, watched: Any, counts: Any, seconds: float | None = None) -> Stream:
+        lasting.append(seconds)
+        return Stream(user, watched, counts, 0.0)
+
+    monkeypatch.setattr(Live, "open", open_stream)
+
+    async def follow(caller: Caller) -> Response:
+        tenants = cast("Any", SimpleNamespace(owner="ada"))
+        routes = PageRoutes(tenants, Shares(), OpenedHome(home, None, None), PageAccess("ada"))
+        scope: dict[str, Any] = {"type": "http", "method": "GET", "query_string": b"", "headers": []}
+        return await routes.follow(Request(scope | {"daypack.call": Call(caller), "daypack.caller": caller}))
+
+    for token_id in ("", "t1"):
+        assert isinstance(anyio.run(follow, Caller("ada", writes=True, token_id=token_id)), live.EventStream)
+    assert lasting == [None, live.TOKEN_SECONDS]
+
+
+def test_streams_that_have_ended_do_not_count(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MOST_PER_USER", 2)
+    streams = Live(OpenedHome(home, None, None), 3)
+    first, second, third = (streams.open("ada", None, None) for _ in range(3))
+    assert (first.ended, second.ended, third.ended) == (True, False, False)
+    fourth = streams.open("bob", None, None)  # of three that run
+    assert [stream.ended for stream in (second, third, fourth)] == [False] * 3
+    streams.open("bob", None, None)
+    assert (second.ended, third.ended, fourth.ended) == (True, False, False)
+
+
+def test_looking_at_a_stream_opens_none(view: View, home: str) -> None:
+    client = enter(view.url)
+    with followed(client, **WORK) as events:
+        next(events)
+        for _ in range(live.MOST_PER_USER + 1):
+            answer = client.head("/page/live", params=WORK)
+            assert (answer.status_code, answer.content) == (200, b"")
+            assert answer.headers["content-type"].startswith("text/event-stream")
+        assert client.head("/page/live", params=WORK | {"session": "nothing"}).status_code == 404
+        assert run_daypack(home, "append", "work", "more").returncode == 0
+        wait_for(events, ("session", {"messages": 2, "events": 0}))  # it was not replaced
+
+
+def test_an_agent_whose_folder_cannot_be_read_does_not_hide_the_others(home: str) -> None:
+    with daypack.open_session("work", home=home, durability="os") as session:
+        session.append("user", "hello")
+    broken = Path(find_home(home).sessions("broken"))
+    broken.parent.mkdir()
+    broken.symlink_to(broken)
+
+    async def run() -> str:
+        streams = Live(OpenedHome(home, None, None), 10)
+        async with streams.running():
+            return await streams.open("ada", None, None).next()
+
+    assert anyio.run(run) == 'event: sessions\ndata: {"changed":[["default","work"]]}\n\n'
 
 
 def test_what_happens_while_a_client_does_not_read_is_reported_once() -> None:

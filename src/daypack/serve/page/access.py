@@ -9,12 +9,18 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Sequence
 from hashlib import sha256
+from typing import NamedTuple
 
 from daypack.serve.http.page_requests import Pass
 from daypack.serve.http.turns import Caller
 
-_MOST_COOKIES = 1_000  # of one server; the one that was unused longest is forgotten
+_MOST_COOKIES = 20  # of one user; the one that was unused longest is forgotten
 _MOST_TOKENS = 100
+
+
+class _Kept(NamedTuple):
+    found: Pass
+    user: str  # "" for the cookies of one-time tokens
 
 
 class PageAccess:
@@ -24,7 +30,7 @@ class PageAccess:
         """`owner` is the user that a one-time token stands for."""
         self._owner = owner
         self._tokens: list[str] = []
-        self._passes: OrderedDict[str, Pass] = OrderedDict()  # by the digest of the cookie
+        self._passes: OrderedDict[str, _Kept] = OrderedDict()  # by the digest of the cookie
         self._key = secrets.token_bytes(32)
 
     def new_token(self) -> str:
@@ -39,13 +45,18 @@ class PageAccess:
         self._tokens = [token for token in self._tokens if token not in known]
         return bool(known)
 
-    def new_cookie(self, secret: str = "") -> str:
-        """Return the value of a new cookie: for the owner, or for the user of an access token."""
+    def new_cookie(self, user: str = "", secret: str = "") -> str:
+        """Return the value of a new cookie: for the owner, or for a user with an access token.
+
+        A user with too many loses the one that was unused longest; those of others stay.
+        """
         value = secrets.token_urlsafe(32)
         key = _digest(value)
-        self._passes[key] = Pass(key, None if secret else Caller(self._owner, writes=True), secret)
-        if len(self._passes) > _MOST_COOKIES:
-            self._passes.popitem(last=False)
+        found = Pass(key, None if secret else Caller(self._owner, writes=True), secret)
+        own = [known for known, kept in self._passes.items() if kept.user == user]
+        if len(own) >= _MOST_COOKIES:
+            del self._passes[own[0]]
+        self._passes[key] = _Kept(found, user)
         return value
 
     def find(self, cookies: Sequence[str], port: int) -> Pass | None:
@@ -56,7 +67,7 @@ class PageAccess:
             key = _digest(value)  # looked up by its digest, so that the time it takes reveals nothing
             if found_name == name and key in self._passes:
                 self._passes.move_to_end(key)
-                return self._passes[key]
+                return self._passes[key].found
         return None
 
     def write_token(self, key: str) -> str:

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
 WATCH_SECONDS = 0.3  # how often the logs of watched sessions are looked at
 SCAN_SECONDS = 2.0  # how often those of all sessions are
 HEARTBEAT_SECONDS = 10.0
+TOKEN_SECONDS = 60.0  # after which the stream of an access token ends
 MOST_PER_USER = 20
 _SCAN_SHARE = 20  # a scan takes at most about a twentieth of the time
 _JUST_NOW_SECONDS = 10.0  # older changes are in the data that a new page has loaded
 _RETRY = "retry: 2000\n\n"
+_UNBUFFERED = {"x-accel-buffering": "no"}
 _REPLACED = "event: replaced\ndata: {}\n\n"
 
 Name = tuple[str, str]
@@ -50,7 +53,8 @@ class Counts(NamedTuple):
 class Stream:
     """One open connection of a page, which may watch one session besides the list of all."""
 
-    def __init__(self, user: str, watched: Name | None, counts: Counts | None) -> None:
+    def __init__(self, user: str, watched: Name | None, counts: Counts | None, seconds: float | None = None) -> None:
+        """`seconds`: how long it lasts; None: until it is ended."""
         self.user = user
         self.watched = watched
         self.counts = counts
@@ -62,6 +66,7 @@ class Stream:
         self._told: Counts | None = None
         self._last = ""
         self._woken = asyncio.Event()
+        self._end_at = inf if seconds is None else time.monotonic() + seconds
 
     def report(self, changed: "set[Name]") -> None:
         """Note sessions that changed."""
@@ -86,9 +91,11 @@ class Stream:
         """Wait for events and return them as text; a comment after a while without any; "" at the end."""
         if self.ended or self._told != self.counts or self._changed:
             self._woken.set()
-        with anyio.move_on_after(HEARTBEAT_SECONDS):
+        with anyio.move_on_after(min(HEARTBEAT_SECONDS, max(0.0, self._end_at - time.monotonic()))):
             await self._woken.wait()
         self._woken.clear()
+        if time.monotonic() >= self._end_at:
+            self.ended = True
         if self.ended:
             last, self._last = self._last, ""
             return last
@@ -130,14 +137,15 @@ class Live:
         for stream in list(self._streams):
             stream.end()
 
-    def open(self, user: str, watched: Name | None, counts: Counts | None) -> Stream:
+    def open(self, user: str, watched: Name | None, counts: Counts | None, seconds: float | None = None) -> Stream:
         """Return a new stream; of too many the oldest ends."""
-        own = [stream for stream in self._streams if stream.user == user]
+        running = [stream for stream in self._streams if not stream.ended]
+        own = [stream for stream in running if stream.user == user]
         if len(own) >= MOST_PER_USER:
             own[0].end(_REPLACED)
-        elif len(self._streams) >= self._most_streams:
-            self._streams[0].end(_REPLACED)
-        stream = Stream(user, watched, counts)
+        elif len(running) >= self._most_streams:
+            running[0].end(_REPLACED)
+        stream = Stream(user, watched, counts, seconds)
         self._streams.append(stream)
         self._any.set()
         return stream
@@ -205,8 +213,11 @@ class Live:
 
     def _marks_of_all(self) -> dict[Name, _Marks]:
         home = self._home.home
-        names = [(agent, name) for agent in home.agents() for name in home.list(agent)]
-        return {name: self._marks_of(*name) for name in names}
+        found: dict[Name, _Marks] = {}
+        for agent in home.agents():
+            with suppress(DaypackError):  # the folder of one agent may be unreadable
+                found |= {(agent, name): self._marks_of(agent, name) for name in home.list(agent)}
+        return found
 
     def _marks_of(self, agent: str, name: str) -> _Marks:
         layout = self._home.home.session(agent, name)
@@ -219,7 +230,7 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(self, live: Live, stream: Stream) -> None:
-        super().__init__(headers={"x-accel-buffering": "no"})
+        super().__init__(headers=_UNBUFFERED)
         del self.headers["content-length"]
         self._live = live
         self._stream = stream
@@ -246,6 +257,13 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self._live.close(stream)
+
+
+def describe_stream() -> Response:
+    """Return the headers of a stream without opening one, for HEAD."""
+    answer = Response(headers=_UNBUFFERED, media_type=EventStream.media_type)
+    del answer.headers["content-length"]
+    return answer
 
 
 def _event(kind: str, data: object) -> str:

@@ -18,7 +18,7 @@ from daypack.serve.http.page_requests import ACTIONS, ASSETS, DATA, ENTER, ENTER
 from daypack.serve.observe.request_facts import current
 from daypack.serve.page.access import PageAccess, cookie_header
 from daypack.serve.page.assets import assets
-from daypack.serve.page.live import Counts, EventStream, Live
+from daypack.serve.page.live import TOKEN_SECONDS, Counts, EventStream, Live, describe_stream
 from daypack.serve.page.start import show_start
 from daypack.serve.page.views import registry
 from daypack.serve.page.views.asked import Asked, Viewer
@@ -118,16 +118,19 @@ class PageRoutes:
     async def enter(self, request: Request) -> Response:
         """Exchange a one-time token or an access token for a cookie."""
         token = (_read_texts(request.scope["daypack.json"]) or {}).get("token", "").strip()
+        user = secret = ""
         try:
-            secret = "" if self._access.use_token(token) else token
-            if secret or not token:
-                address = client_address(request.scope)
-                if await check_secret(self._tenants.check_token, self._shares, secret, address) is None:
+            if not self._access.use_token(token):
+                secret, address = token, client_address(request.scope)
+                caller = await check_secret(self._tenants.check_token, self._shares, secret, address)
+                if caller is None:
                     return problem_response(Problem(401, "AccessDenied", "the token is not valid", ENTER_HINT))
+                user = caller.user
+                self._shares.check_rate(user)
         except DaypackError as error:
             return problem_response(report("enter", error))
         answer = Response(b'{"entered":true}', media_type="application/json")
-        self._set_cookie(request, answer, self._access.new_cookie(secret))
+        self._set_cookie(request, answer, self._access.new_cookie(user, secret))
         return answer
 
     async def follow(self, request: Request) -> Response:
@@ -144,7 +147,11 @@ class PageRoutes:
                 counts = await self._tenants.run(lambda: self.live.count(name), call)
         except DaypackError as error:
             return problem_response(report("live", error))
-        stream = self.live.open(call.caller.user, watched, counts)
+        if request.method == "HEAD":
+            return describe_stream()
+        # A token may expire or be revoked: the page connects again, which checks it.
+        seconds = TOKEN_SECONDS if call.caller.token_id else None
+        stream = self.live.open(call.caller.user, watched, counts, seconds)
         call.on_leave(stream.end)
         return EventStream(self.live, stream)
 
