@@ -136,7 +136,7 @@ export function MemoryPage({ id }) {
   if (!answer.value) return html`<${Waiting} answer=${answer} />`;
   if (!memories.length && !id) return html`<div class="empty"><h1>No memories yet</h1>
     <p>Create one, or import what other agents remember:</p>
-    <pre>daypack memory create "Title"\ndaypack import --all</pre></div>`;
+    <pre>daypack memory new "Title"\ndaypack import --all</pre></div>`;
   return html`<div class="line pagehead"><h1>Memory</h1><span class="dim">
     ${counted(memories.length, "memory", "memories")}</span></div>
     <div class=${`masterdetail ${id ? "chosen" : ""}`}><nav aria-label="Memories"><ul class="cards">

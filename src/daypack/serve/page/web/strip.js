@@ -203,7 +203,7 @@ export function Legend({ parts, call, calls, hidden, toggle }) {
 /** A strip without interaction: `splits` are the tokens of each call by part. */
 export function MiniStrip({ parts, splits, label }) {
   const calls = splits.map((split) => ({ split, tokens: split?.reduce((sum, value) => sum + value, 0) }));
-  const place = placeBars(calls.length, [], calls.length * 5, true);
+  const place = placeBars(calls.length, [], 12 + calls.length * Math.max(4, Math.min(14, 600 / calls.length)), true);
   return html`<svg class="ministrip" role="img" aria-label=${label} width=${place.width} height="40"
     viewBox=${`0 ${TOP} ${place.width} ${PLOT}`} preserveAspectRatio="none">
     ${draw(calls, parts, new Set(), place, scaleOf(calls))}</svg>`;
