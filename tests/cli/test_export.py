@@ -256,6 +256,25 @@ def test_html_takes_no_option_of_a_document(command: Command, talk: Session, opt
     assert not Path("talk.html").exists()
 
 
+@pytest.mark.parametrize(
+    ("out", "problem"),
+    [
+        ("missing/page.html", "no such folder [missing]\n  → create it: mkdir -p missing"),
+        ("folder", "the path is a folder [folder]\n  → name a file in it: --out folder/page.html"),
+        ("-", "--html cannot write to standard output [arguments]\n  → name a file: --out FILE"),
+    ],
+)
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_html_names_what_is_wrong_with_a_file(
+    command: Command, talk: Session, out: str, problem: str, force: list[str]
+) -> None:
+    Path("folder").mkdir(exist_ok=True)
+    before = sorted(Path().rglob("*"))
+    refused = command("export", "talk", "--html", "--out", out, *force)
+    assert (refused.returncode, problem in refused.stderr) == (2, True), refused.stderr
+    assert sorted(Path().rglob("*")) == before
+
+
 def test_calls_are_chosen_for_html_only(command: Command, talk: Session) -> None:
     refused = command("export", "talk", "--calls", "3")
     assert (refused.returncode, "--calls requires --html" in refused.stderr) == (2, True)

@@ -111,8 +111,7 @@ def _write_page(args: argparse.Namespace) -> int:
         raise BadInput(problem, operation="export", place="arguments", hint=hint)
     name = find_name(args, args.session)
     path = args.out or f"{name}.html"
-    if not args.force and os.path.lexists(path):
-        raise _exists(path)
+    _check_file(path, force=args.force)
     wanted = CALLS if args.calls is None else args.calls
     home = OpenedHome(args.home, args.uid, None)
     try:
@@ -141,6 +140,25 @@ def _write_page(args: argparse.Namespace) -> int:
             f"{counted(contents.unreadable, 'answer')} could not be read; run `daypack doctor {shell_word(name)}`"
         )
     return 0
+
+
+def _check_file(path: str, *, force: bool) -> None:
+    """Raise BadInput if the page cannot be written to a path, before it is made."""
+    folder = os.path.dirname(path)
+    if path == "-":
+        problem, hint, path = "--html cannot write to standard output", "name a file: --out FILE", "arguments"
+    elif os.path.isdir(path):
+        problem, hint = (
+            "the path is a folder",
+            f"name a file in it: --out {shell_word(os.path.join(path, 'page.html'))}",
+        )
+    elif folder and not os.path.isdir(folder):
+        problem, path, hint = "no such folder", folder, f"create it: mkdir -p {shell_word(folder)}"
+    elif not force and os.path.lexists(path):
+        raise _exists(path)
+    else:
+        return
+    raise BadInput(problem, operation="export", place=path, hint=hint)
 
 
 def _exists(path: str) -> BadInput:
