@@ -31,6 +31,40 @@ def test_the_environment_has_one_variable_per_setting() -> None:
     assert from_environment({"DAYPACK_DURABILITY": "os", "DAYPACK_MODEL": "", "OTHER": "x"}) == {"durability": "os"}
 
 
+_PRIMARY, _REPLICA = "postgresql://ada:s3cret@db/memories", "postgresql://ada:s3cret@copy/memories"
+
+
+def test_the_addresses_of_the_store_come_from_the_environment_before_the_table_of_the_file() -> None:
+    file = {"store": {"url": _PRIMARY, "replica_url": _REPLICA}}
+    assert (settle([("file", file)]).store_url, settle([("file", file)]).replica_url) == (_PRIMARY, _REPLICA)
+    both = from_environment({"DAYPACK_STORE_URL": "postgres://other/db", "DAYPACK_STORE_REPLICA_URL": ""})
+    chosen = settle([("environment", both), ("file", file)])
+    assert (chosen.store_url, chosen.replica_url) == ("postgres://other/db", None)  # a replica of another database
+    added = settle([("environment", from_environment({"DAYPACK_STORE_REPLICA_URL": _REPLICA})), ("file", file)])
+    assert (added.store_url, added.replica_url) == (_PRIMARY, _REPLICA)
+    assert settle([]).store_url is None
+    assert "s3cret" not in repr(added)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"url": "https://ada:s3cret@db"},
+        {"url": "ada:s3cret@db"},
+        {"url": 7},
+        {"uri": _PRIMARY},
+        {"replica_url": _REPLICA},
+        _PRIMARY,
+    ],
+)
+def test_a_wrong_table_of_the_store_is_refused_without_its_password(table: object) -> None:
+    with pytest.raises(BadConfig) as refused:
+        settle([("config.toml", {"store": table})])
+    assert "store" in refused.value.problem
+    assert refused.value.hint
+    assert "s3cret" not in str(refused.value)
+
+
 def test_a_file_that_is_not_toml_is_refused_with_its_path(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     assert from_file(str(path)) == {}

@@ -26,6 +26,8 @@
     ├── StorageFailed         a file system call failed; the message names the call and the file
     │   ├── LockUnavailable   the file system has no locks, or the lock could not be taken
     │   ├── WriteFailed       bytes could not be written; the file is unchanged
+    │   ├── CommitUnknown     a database did not say whether it has stored a write
+    │   ├── Overtaken         another worker appended to the session first; nothing was stored
     │   ├── SyncFailed        bytes were written but may not be on disk; no append was acknowledged
     │   ├── PoisonedLog       a sync failed on this handle, so it refuses further appends
     │   └── UnsafePath        a symbolic link or special file inside a session
@@ -166,6 +168,14 @@ class LockUnavailable(StorageFailed):
 
 class WriteFailed(StorageFailed):
     """Bytes could not be written; the file is unchanged."""
+
+
+class CommitUnknown(StorageFailed):
+    """The connection to a database was lost while a write was being committed: it may be stored, or not."""
+
+
+class Overtaken(StorageFailed):
+    """Another worker appended to the session first; nothing was stored, and the same call can succeed."""
 
 
 class SyncFailed(StorageFailed):

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -131,3 +132,57 @@ def test_threads_that_append_durably_share_syncs(home: str, monkeypatch: pytest.
     messages = list(session.messages())
     assert [message.seq for message in messages] == list(range(1, 201))
     assert len({message.text for message in messages}) == 200
+
+
+class _InterruptedGate:
+    """The lock of a waiting thread, which an interrupt leaves just after it was taken."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken = 0
+
+    def acquire(self) -> bool:
+        self._lock.acquire()
+        self._taken += 1
+        if self._taken > 1:
+            raise KeyboardInterrupt
+        return True
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def locked(self) -> bool:
+        return self._lock.locked()
+
+
+def test_an_interrupt_of_the_thread_that_was_just_chosen_blocks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, finish = threading.Event(), threading.Event()
+
+    def work(tasks: Sequence[Task[Handle]]) -> None:
+        begun.set()
+        finish.wait(30)
+        for task in tasks:
+            task.answers.append("done")
+
+    group = Group[Handle](work)
+    leader = threading.Thread(target=lambda: group.do(lambda _: None))
+    leader.start()
+    begun.wait(30)
+    locks = SimpleNamespace(Lock=_InterruptedGate, get_ident=threading.get_ident)
+    monkeypatch.setattr("daypack.files.commit.threading", locks)
+
+    def finish_when_another_waits() -> None:
+        while not group.waiting:
+            time.sleep(0.001)
+        finish.set()
+
+    threading.Thread(target=finish_when_another_waits).start()
+    with pytest.raises(KeyboardInterrupt):
+        group.do(lambda _: None)
+    monkeypatch.undo()
+    leader.join()
+    answers: list[object] = []
+    later = threading.Thread(target=lambda: answers.append(group.do(lambda _: None)), daemon=True)
+    later.start()
+    later.join(30)
+    assert answers == ["done"]

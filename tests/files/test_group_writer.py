@@ -121,8 +121,8 @@ def test_an_interrupted_writer_tells_those_it_wrote_for(database: Database) -> N
     crowd.run(inserting(100))
     assert sorted(type(crowd.outcomes[number]).__name__ for number in range(3)) == [
         "KeyboardInterrupt",
-        "StorageFailed",
-        "StorageFailed",
+        "LeaderInterrupted",
+        "LeaderInterrupted",
     ]
     assert values(database) == [100]
 

@@ -4,6 +4,8 @@ blob/sha256-9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 """
 
 import os
+from contextlib import suppress
+from typing import Protocol
 
 from daypack.errors import Damaged, SourceMissing
 from daypack.files import atomic
@@ -33,3 +35,57 @@ def get(folder: str, name: str) -> bytes:
     if name_of(data) != name:
         raise Damaged("bytes do not match the name", operation="read blob", place=path, hint="restore it from a backup")
     return data
+
+
+class BlobSource(Protocol):
+    """Where the blobs of a folder that is only a cache come from, and go to."""
+
+    def add_blob(self, name: str, data: bytes) -> None:
+        """Have a blob stored, at the latest with the next line that is appended."""
+        ...
+
+    def fetch_blob(self, name: str) -> bytes | None:
+        """Return a stored blob; None if there is none."""
+        ...
+
+
+class BlobFolder:
+    """The blobs of a session. In a cache, one that is missing is fetched when it is read."""
+
+    def __init__(self, path: str, source: BlobSource | None = None) -> None:
+        self._path = path
+        self._source = source
+
+    def put(self, data: bytes, *, durable: bool = True) -> str:
+        """Store bytes, once, and return their name; if not durable, a power failure may lose them."""
+        atomic.make_folders(self._path)
+        name = put(self._path, data, durable=durable and self._source is None)
+        if self._source is not None:
+            self._source.add_blob(name, data)  # also if the file is there: an append that failed may have left it
+        return name
+
+    def get(self, name: str) -> bytes:
+        """Return the bytes of a name; raise Damaged if they do not match it."""
+        if self._source is None:
+            return get(self._path, name)
+        with suppress(SourceMissing, Damaged):
+            return get(self._path, name)
+        self._fetch(name)
+        return get(self._path, name)
+
+    def has(self, name: str) -> bool:
+        """Return True if there is a blob of that name."""
+        if self._source is None:
+            return os.path.lexists(os.path.join(self._path, name))
+        try:
+            data = self.get(name)
+        except (SourceMissing, Damaged):
+            return False
+        self._source.add_blob(name, data)  # a worker that was killed may have left it here and not stored it
+        return True
+
+    def _fetch(self, name: str) -> None:
+        data = self._source.fetch_blob(name) if self._source is not None else None
+        if data is not None:
+            atomic.make_folders(self._path, durable=False)
+            atomic.replace(os.path.join(self._path, name), data, durable=False)

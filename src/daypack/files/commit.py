@@ -28,6 +28,10 @@ def reentered(place: str = "", operation: str = "append") -> StorageFailed:
     )
 
 
+class LeaderInterrupted(StorageFailed):
+    """The thread that committed for others was interrupted; what it committed may be stored, or not."""
+
+
 class Handle:
     """A log opened for appending, and how much of it is known to be on disk.
 
@@ -71,6 +75,7 @@ class Task(Generic[Target]):
         self.answers: list[Any] = []  # one item after success
         self.error: Exception | None = None
         self.done = False
+        self.chosen = False  # to commit for all that are queued
         self.gate: threading.Lock | None = None
 
     def attempt(self, target: Target) -> None:
@@ -139,7 +144,7 @@ class Group(Generic[Target]):
         except BaseException:
             problem = "the thread that committed for this one was interrupted"
             for task in tasks:
-                task.error = task.error or StorageFailed(
+                task.error = task.error or LeaderInterrupted(
                     problem, operation=task.operation, place=self._place, hint="try again"
                 )
             raise
@@ -153,6 +158,7 @@ class Group(Generic[Target]):
     def _choose_next(self) -> None:
         with self._mutex:
             if self._queue and (gate := self._queue[0].gate):
+                self._queue[0].chosen = True
                 gate.release()
             else:
                 self._busy = False
@@ -164,9 +170,9 @@ class Group(Generic[Target]):
             # Interrupted (Ctrl-C). If this thread was chosen to commit, choose the next.
             with self._mutex:
                 queued = task in self._queue
-                chosen = queued and not gate.locked()
                 if queued:
                     self._queue.remove(task)
-            if chosen:
+            # Not by the gate: the interrupt may have come just after it was taken.
+            if queued and task.chosen:
                 self._choose_next()
             raise

@@ -108,6 +108,11 @@ class Lock:
         """True if the calling thread holds it."""
         return self._depth > 0 and self._owner == threading.get_ident()
 
+    @property
+    def nested(self) -> bool:
+        """True if the calling thread has taken it more than once."""
+        return self._depth > 1 and self.held
+
     def exclude_threads(self) -> "threading.RLock":
         """Return the lock that excludes other threads of this process, but no other process."""
         return self._threads
