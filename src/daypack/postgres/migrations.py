@@ -1,0 +1,200 @@
+"""Brings a database to the present schema: numbered files, forward only, one process at a time.
+
+    schema/0001_memories.sql …   applied in their order, each in one transaction with its row in `migrations`
+
+Workers of an earlier version may continue while a later one migrates, so a migration only adds. One that earlier
+workers cannot live with says so in its first line, `-- requires: NUMBER`: they then refuse, naming the version.
+
+Tables belong to daypack_owner. The others are what a connection becomes (`SET ROLE`): the account of the address needs
+to be a member of them, nothing else. It needs the right to create roles only for the first migration.
+"""
+
+import re
+from contextlib import suppress
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from daypack.errors import AccessDenied, BadConfig, StorageFailed
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+SCHEMA = "daypack"
+OWNER, APP, ERASER, OPERATOR = ROLES = ("daypack_owner", "daypack_app", "daypack_eraser", "daypack_operator")
+LEAST_SERVER, LEAST_VECTOR = 160_000, (0, 8)
+# An account may have other ones (ALTER ROLE … SET); a transaction has these.
+PLAIN_SETTINGS = (
+    "set_config('standard_conforming_strings', 'on', true), set_config('row_security', 'on', true),"
+    " set_config('bytea_output', 'hex', true), set_config('extra_float_digits', '1', true)"
+)
+_LOCK = 0x6461_7970_6163_6B21  # "daypack!"
+_OPERATION = "open store"
+_REQUIRES = re.compile(r"-- requires: (\d+)")
+
+
+class Migration(NamedTuple):
+    """A file of the schema; `requires` is the lowest number that a worker must know to use the database after it."""
+
+    number: int
+    name: str
+    requires: int
+    text: str
+
+
+def list_migrations() -> list[Migration]:
+    """Return the migrations of this version, in their order."""
+    found: list[Migration] = []
+    for file in files("daypack.postgres").joinpath("schema").iterdir():
+        if file.name.endswith(".sql"):
+            text = file.read_text("utf-8")
+            requires = _REQUIRES.match(text)
+            number = int(file.name[:4])
+            found.append(Migration(number, file.name[5:-4], int(requires[1]) if requires else 0, text))
+    return sorted(found)
+
+
+def applied(connection: "Connection[Any]", place: str) -> int:
+    """Return the number of the last migration, 0 for an empty database; raise if this version is too old for it."""
+    known = list_migrations()[-1].number
+    if not _exists(connection, place):
+        return 0
+    row = connection.execute("SELECT max(number), max(requires) FROM daypack.migrations").fetchone()
+    number, requires = row if row else (0, 0)
+    if (requires or 0) > known:
+        problem = f"the database is of a later version: schema {number}, this version knows {known}"
+        raise BadConfig(problem, operation=_OPERATION, place=place, hint="install a later daypack")
+    return number or 0
+
+
+def _exists(connection: "Connection[Any]", place: str) -> bool:
+    """Return True if the schema is there; raise BadConfig if one of that name is not ours."""
+    # Not to_regclass: it may answer from a cache that is older than the lock.
+    query = (
+        "SELECT attname FROM pg_namespace n LEFT JOIN pg_class c ON n.oid = relnamespace AND relname = 'migrations'"
+        " LEFT JOIN pg_attribute ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped WHERE nspname = %s"
+    )
+    columns = {row[0] for row in connection.execute(query, (SCHEMA,)).fetchall()}
+    if columns and not columns >= {"number", "name", "requires"}:
+        problem = f"the database has a schema {SCHEMA} that is not of daypack: no table migrations with its columns"
+        hint = f"use another database, or rename it: ALTER SCHEMA {SCHEMA} RENAME TO other;"
+        raise BadConfig(problem, operation=_OPERATION, place=place, hint=hint)
+    return bool(columns)
+
+
+def migrate(connection: "Connection[Any]", place: str) -> None:
+    """Apply what is missing. The connection is in autocommit mode and has the rights of the address."""
+    _check_server(connection, place)
+    steps = list_migrations()
+    if applied(connection, place) >= steps[-1].number:
+        return
+    connection.read_only = False  # its transactions, whatever the account begins with
+    for step in (None, *steps):
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            done = applied(connection, place)  # another process may have been faster
+            if step is None:
+                if not done and not _exists(connection, place):
+                    _prepare(connection, place)
+            elif step.number > done:
+                connection.execute(f"SET LOCAL ROLE {OWNER}")
+                path = f"{SCHEMA}, {schema_of_vector(connection)}"
+                connection.execute(f"SELECT set_config('search_path', %s, true), {PLAIN_SETTINGS}", (path,))
+                connection.execute(step.text.encode())
+                query = "INSERT INTO migrations(number, name, requires) VALUES (%s, %s, %s)"
+                connection.execute(query, (step.number, step.name, step.requires))
+
+
+def check_encoding(connection: "Connection[Any]", place: str) -> None:
+    """Raise BadConfig for a database that is not UTF-8: of SQL_ASCII, even names would arrive as bytes."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        hint = f"CREATE DATABASE {_quoted(connection.info.dbname)} ENCODING 'UTF8' TEMPLATE template0; under a new name"
+        problem = f"the encoding of the database is {encoding}, not UTF8"
+        raise BadConfig(problem, operation=_OPERATION, place=place, hint=hint)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _check_server(connection: "Connection[Any]", place: str) -> None:
+    version = connection.info.server_version
+    if version < LEAST_SERVER:
+        problem = f"PostgreSQL {version // 10_000} is too old"
+        raise BadConfig(problem, operation=_OPERATION, place=place, hint="use PostgreSQL 16 or later")
+
+
+def _prepare(connection: "Connection[Any]", place: str) -> None:
+    """Create the extension, the roles and the schema."""
+    from psycopg import errors  # noqa: PLC0415
+
+    me, wanted = connection.info.user, _list_missing(connection)
+    try:
+        with connection.transaction():
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except (errors.UndefinedFile, errors.FeatureNotSupported) as error:
+        hint = "install pgvector 0.8 or later on the server"
+        raise BadConfig("the server has no pgvector", operation=_OPERATION, place=place, hint=hint) from error
+    except errors.InsufficientPrivilege as error:
+        hint = f"have an administrator run: {wanted}"
+        problem = f"{me} may not create the extension vector"
+        raise AccessDenied(problem, operation=_OPERATION, place=place, hint=hint) from error
+    _check_vector(connection, place)
+    try:
+        for role in ROLES:
+            _make_role(connection, role)
+        connection.execute(f"CREATE SCHEMA {SCHEMA} AUTHORIZATION {OWNER}")
+        connection.execute(f"SET LOCAL ROLE {OWNER}")
+        connection.execute(f"GRANT USAGE ON SCHEMA {SCHEMA} TO {APP}, {ERASER}, {OPERATOR}")
+        connection.execute(
+            f"CREATE TABLE {SCHEMA}.migrations(number int PRIMARY KEY, name text NOT NULL, requires int NOT NULL,"
+            " applied timestamptz NOT NULL DEFAULT now())"
+        )
+        connection.execute(f"GRANT SELECT ON {SCHEMA}.migrations TO PUBLIC")
+        connection.execute(f"GRANT USAGE ON SCHEMA {SCHEMA} TO PUBLIC")
+    except errors.InsufficientPrivilege as error:
+        problem = f"{me} may not create roles and schemas: {str(error).splitlines()[0]}"
+        hint = f"have an administrator run: {wanted}"
+        raise AccessDenied(problem, operation=_OPERATION, place=place, hint=hint) from error
+
+
+def _list_missing(connection: "Connection[Any]") -> str:
+    """Return the statements that an administrator runs for an account without the rights for the first use."""
+    account, database = _quoted(connection.info.user), _quoted(connection.info.dbname)
+    known = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
+    extended = connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone()
+    statements = [] if extended else ["CREATE EXTENSION vector"]
+    statements += [f"CREATE ROLE {role} NOLOGIN" for role in ROLES if role not in known]
+    statements += [f"GRANT {', '.join(ROLES)} TO {account}", f"GRANT CREATE ON DATABASE {database} TO {account}"]
+    return " ".join(f"{statement};" for statement in statements)
+
+
+def _make_role(connection: "Connection[Any]", role: str) -> None:
+    """Create a role, unless the server has it: roles belong to all its databases, which may be migrated at once."""
+    from psycopg import errors  # noqa: PLC0415
+
+    if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
+        with suppress(errors.DuplicateObject, errors.UniqueViolation), connection.transaction():
+            connection.execute(f"CREATE ROLE {role} NOLOGIN".encode())
+    member = connection.execute("SELECT pg_has_role(%s, 'SET')", (role,)).fetchone()
+    if not member or not member[0]:
+        connection.execute(f"GRANT {role} TO CURRENT_USER WITH SET TRUE, INHERIT FALSE".encode())
+
+
+def _check_vector(connection: "Connection[Any]", place: str) -> None:
+    row = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
+    if row is None:
+        raise StorageFailed("pgvector is not installed in the database", operation=_OPERATION, place=place)
+    if tuple(map(int, row[0].split(".")[:2])) < LEAST_VECTOR:
+        hint = "install pgvector 0.8 or later on the server, then run: ALTER EXTENSION vector UPDATE;"
+        raise BadConfig(f"pgvector {row[0]} is too old", operation=_OPERATION, place=place, hint=hint)
+
+
+def schema_of_vector(connection: "Connection[Any]") -> str:
+    """Return the schema in which the types of pgvector are, quoted."""
+    query = (
+        "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace"
+        " WHERE extname = 'vector'"
+    )
+    row = connection.execute(query).fetchone()
+    return row[0] if row else "public"

@@ -1,0 +1,53 @@
+"""Addresses of databases: what is refused, and what is shown of them."""
+
+import pytest
+
+from daypack.errors import BadConfig
+from daypack.postgres.address import check_address, shown
+from daypack.postgres.database import Database
+
+AMBIGUOUS = (
+    "postgresql://u:S3C%RETx@h/db",
+    "postgresql://u:S3CRET%@h/db",
+    "postgresql://u:S3CRET%00@h/db",
+    "postgresql://u@h/db?password=S3CRET%x",
+    "postgresql://u@h/db?password=S3CRET@x",
+    "postgresql://u:12/S3CRETx@h/db",
+    "postgresql://u:a,S3CRETx/y@h",
+    "postgresql://u:1#S3CRET@h/db",
+    "postgresql://u:1?S3CRET@h/db",
+    "postgresql://u:1@S3CRET@h/db",
+    "postgresql://u%3AS3CRET@h/db",
+    "postgresql://u%3aS3CRET@h/db",
+    "postgresql://u:S3CRET",
+    "postgresql://u:S3CRET/db",
+    "postgresql://u:p@h/db#S3CRET",
+    "postgresql://u@[S3CRET/db",
+)
+
+
+@pytest.mark.parametrize("address", AMBIGUOUS)
+def test_an_address_that_can_be_read_in_two_ways_is_refused_without_its_password(address: str) -> None:
+    for refused in (lambda: check_address(address, "--store-url"), lambda: Database(address)):
+        with pytest.raises(BadConfig, match=r"the address cannot be read .*percent-encode") as error:
+            refused()
+        assert "S3C" not in str(error.value)
+        assert error.value.__cause__ is None
+    assert shown(address) == "postgresql://…"
+
+
+@pytest.mark.parametrize(
+    ("address", "visible"),
+    [
+        ("postgresql://ada:s3cret@db.example:5432/m?sslmode=require", "postgresql://ada@db.example:5432/m"),
+        ("postgresql://ada@/m?host=/run&password=x", "postgresql://ada@/m"),
+        ("postgres://a%40b:p%2Fq:r@h1:1,h2:2,[::1]:3/m", "postgres://a%40b@h1:1,h2:2,[::1]:3/m"),
+        ("postgresql://%2Frun%2Fpg/m", "postgresql://%2Frun%2Fpg/m"),
+        ("postgresql:///m", "postgresql:///m"),
+        ("postgresql://", "postgresql://"),
+        ("postgresql://h/m&password=s3cret", "postgresql://…"),
+    ],
+)
+def test_what_is_shown_of_an_address_has_no_password(address: str, visible: str) -> None:
+    assert check_address(address, "") == address
+    assert shown(address) == visible
