@@ -1,6 +1,8 @@
 """An index that is built newest part first gives the same answers as one that is built from the beginning."""
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,7 +46,7 @@ def block_start(entry: int) -> int:
 def contents(index: Lexical) -> dict[str, Any]:
     """Everything an answer is made from; stretches and authors are named by what they contain, not by number."""
 
-    def work(connection: Any) -> dict[str, Any]:
+    with closing(sqlite3.connect(index.path)) as connection:
         rows = connection.execute("SELECT * FROM entries ORDER BY id").fetchall()
         first_of: dict[int, int] = {}
         for entry, stretch, *_ in rows:
@@ -60,8 +62,6 @@ def contents(index: Lexical) -> dict[str, Any]:
             "stretches": connection.execute("SELECT stretches FROM totals").fetchone()[0],
             "end": connection.execute("SELECT newest, moment, length FROM groups WHERE newest").fetchall(),
         }
-
-    return index._file.run("look", work) or {}  # pyright: ignore[reportPrivateUsage]
 
 
 @settings(deadline=None, max_examples=60)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from daypack.search import matches
+from daypack.search.fts_tables import FtsTables
 from daypack.search.matches import Matches
 from daypack.search.postings import ENTRY_BITS, Extent, posting, read_terms
 
@@ -28,7 +29,7 @@ def fill(connection: sqlite3.Connection, chunks: list[tuple[int, int, str]]) -> 
 
 
 def match(connection: sqlite3.Connection, query: str, extent: Extent) -> Matches:
-    return Matches(read_terms(connection, query.split(), extent)[0], extent)
+    return Matches(read_terms(FtsTables(connection), query.split(), extent)[0], extent)
 
 
 def test_the_best_chunk_stands_for_its_entry(connection: sqlite3.Connection) -> None:

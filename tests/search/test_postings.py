@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from daypack.search import postings
+from daypack.search.fts_tables import FtsTables
 from daypack.search.indexing import Doc
 from daypack.search.lexical import Lexical
 from daypack.search.matches import Matches
@@ -30,7 +31,7 @@ def fill(connection: sqlite3.Connection, texts: list[str]) -> Extent:
 
 
 def match(connection: sqlite3.Connection, terms: list[str], extent: Extent) -> Matches:
-    return Matches(read_terms(connection, terms, extent)[0], extent)
+    return Matches(read_terms(FtsTables(connection), terms, extent)[0], extent)
 
 
 def entries(matches: Matches) -> list[int]:
@@ -78,7 +79,7 @@ def test_two_words_that_always_stand_together_both_count(connection: sqlite3.Con
 
 def test_words_that_no_entry_contains_are_returned(connection: sqlite3.Connection) -> None:
     extent = fill(connection, ["golden retriever", "other", "more"])
-    found, absent = read_terms(connection, ["golden", "unicorn", "retriever", "griffin"], extent)
+    found, absent = read_terms(FtsTables(connection), ["golden", "unicorn", "retriever", "griffin"], extent)
     assert [one.term for one in found] == ["golden", "retriever"]
     assert absent == ["unicorn", "griffin"]
 
@@ -99,24 +100,26 @@ def test_terms_are_read_whole_the_rarest_first_and_the_others_where_they_are_wan
 ) -> None:
     extent = fill(connection, ["rare", "rare common", "rare"] + ["common", *["other"] * 9] * 200)
     extent.postings = 60
-    terms = read_terms(connection, ["common", "rare"], extent)[0]
+    terms = read_terms(FtsTables(connection), ["common", "rare"], extent)[0]
     assert [(one.term, one.whole) for one in terms] == [("rare", True), ("common", False)]
     assert terms[1].count == 201
     found = Matches(terms, extent)
-    found.add(read_within(connection, terms, [1, 2, 3]))
+    found.add(read_within(FtsTables(connection), terms, [1, 2, 3]))
     assert score(found, 2) > score(found, 1) == score(found, 3)
 
 
 def test_what_is_wanted_is_read_exactly(connection: sqlite3.Connection) -> None:
     extent = fill(connection, ["common"] * 900 + ["other"] * 100)
     extent.postings = 70
-    terms = read_terms(connection, ["common"], extent)[0]
-    assert [row >> ENTRY_BITS for row in sorted(read_within(connection, terms, [3, 500, 880, 950, 5000])[0])] == [
+    terms = read_terms(FtsTables(connection), ["common"], extent)[0]
+    assert [
+        row >> ENTRY_BITS for row in sorted(read_within(FtsTables(connection), terms, [3, 500, 880, 950, 5000])[0])
+    ] == [
         3,
         500,
     ]
-    assert read_within(connection, terms, [3, 500], visits=100) == [[]]
-    assert read_within(connection, terms, []) == [[]]
+    assert read_within(FtsTables(connection), terms, [3, 500], visits=100) == [[]]
+    assert read_within(FtsTables(connection), terms, []) == [[]]
 
 
 def test_an_old_chunk_where_two_common_terms_meet_is_found(
@@ -139,8 +142,8 @@ def test_what_is_read_does_not_grow_with_the_index(connection: sqlite3.Connectio
         steps += 1
 
     connection.set_progress_handler(count_steps, 1)  # of SQLite's own machine: a few for each row it hands over
-    terms = read_terms(connection, ["red", "green", "blue"], extent)[0]
-    read_within(connection, terms, range(1, count), extent.visits)
+    terms = read_terms(FtsTables(connection), ["red", "green", "blue"], extent)[0]
+    read_within(FtsTables(connection), terms, range(1, count), extent.visits)
     assert sum(len(one.rows) for one in terms) <= 600
     assert steps < 20_000
 
@@ -148,7 +151,7 @@ def test_what_is_read_does_not_grow_with_the_index(connection: sqlite3.Connectio
 def test_a_term_is_estimated_where_it_is_too_common_to_be_counted(connection: sqlite3.Connection) -> None:
     extent = fill(connection, ["red", "other"] * 5_000)
     extent.postings, extent.visits = 300, 1_200
-    (term,) = read_terms(connection, ["red"], extent)[0]
+    (term,) = read_terms(FtsTables(connection), ["red"], extent)[0]
     assert 4_500 <= term.count <= 5_500
 
 

@@ -3,42 +3,19 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from daypack.errors import BadInput
 from daypack.search.neighbours import speaker
 from daypack.search.postings import MAX_ID, posting
+from daypack.search.tables import Batch, Entry, Gap, GroupEnd, IndexTables
 from daypack.search.words import MAX_CHUNKS, find_speaker, fold, index_header, name_words, split_chunks
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 STRETCH_ENTRIES = 20  # length of a stretch without a group; a gap in time always ends one
 GAP_SECONDS = 3_600
 _FLUSH_ENTRIES = 2_000
 _SPOKEN_BY = ("", "user", "assistant")  # roles whose text may begin with the speaker's name
-
-SCHEMA = """
-CREATE VIRTUAL TABLE postings USING fts5(words, content='', columnsize=0, detail=none, tokenize='porter ascii');
-INSERT INTO postings(postings, rank) VALUES ('hashsize', 8000000);
-CREATE TABLE entries(id INTEGER PRIMARY KEY, stretch INT, before INT, after INT, speaker INT, cuts BLOB);
-CREATE TABLE groups(name TEXT PRIMARY KEY, newest INT, moment REAL, stretch INT, length INT) WITHOUT ROWID;
-CREATE TABLE authors(number INTEGER PRIMARY KEY, name TEXT UNIQUE, given INT, entries INT);
-CREATE INDEX busy ON authors(entries);
-CREATE TABLE names(word TEXT, author INT, PRIMARY KEY(word, author)) WITHOUT ROWID;
-CREATE TABLE totals(newest INT, oldest INT, entries INT, chunks INT, words INT, stretches INT, persons INT);
-INSERT INTO totals VALUES (0, 0, 0, 0, 0, 0, 0);
-CREATE TABLE gap(start INT, stop INT, newest INT, moment REAL, stretch INT, length INT, after INT, after_moment REAL)
-"""
-_INSERTS = (
-    ("INSERT INTO postings(rowid, words) VALUES (?, ?)", "postings"),
-    ("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", "entries"),
-    ("UPDATE entries SET after = ? WHERE id = ?", "links"),
-    ("INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?)", "groups"),
-    ("UPDATE authors SET given = max(given, ?), entries = entries + ? WHERE number = ?", "authors"),
-)
 
 
 class Doc(Struct, frozen=True):
@@ -54,59 +31,6 @@ class Doc(Struct, frozen=True):
     when: str = ""
     group: str = ""
     summary: str = ""  # a paraphrase: words of it find the entry
-
-
-class Totals:
-    """Counts over the whole index."""
-
-    def __init__(self, connection: "Connection") -> None:
-        row = connection.execute("SELECT * FROM totals").fetchone()
-        self.newest, self.oldest, self.entries, self.chunks, self.words, self.stretches, self.persons = row
-
-    def save(self, connection: "Connection") -> None:
-        """Write them to the database."""
-        values = self.newest, self.oldest, self.entries, self.chunks, self.words, self.stretches, self.persons
-        connection.execute(
-            "UPDATE totals SET newest=?, oldest=?, entries=?, chunks=?, words=?, stretches=?, persons=?", values
-        )
-
-
-class _Group:
-    """The end of a conversation, to which the next entry is linked."""
-
-    def __init__(self, newest: int = 0, moment: float | None = None, stretch: int = 0, length: int = 0) -> None:
-        self.newest = newest
-        self.moment = moment
-        self.stretch = stretch
-        self.length = length
-
-
-class Gap(Struct):
-    """Ids from `start` to before `stop` that are not indexed yet, while later ones are. There is at most one.
-
-    `before` is the end of the conversation before it, `after` the first entry after it: they become neighbours of what
-    fills it.
-    """
-
-    start: int
-    stop: int
-    before: _Group
-    after: int = 0
-    after_moment: float | None = None
-
-    @classmethod
-    def read(cls, connection: "Connection") -> "Gap | None":
-        """Read it from the database; None if there is none."""
-        row = connection.execute("SELECT * FROM gap").fetchone()
-        return Gap(row[0], row[1], _Group(*row[2:6]), row[6], row[7]) if row else None
-
-    def save(self, connection: "Connection") -> None:
-        """Write it to the database; a gap that is filled is removed."""
-        connection.execute("DELETE FROM gap")
-        if self.start < self.stop:
-            before = self.before.newest, self.before.moment, self.before.stretch, self.before.length
-            values = self.start, self.stop, *before, self.after, self.after_moment
-            connection.execute("INSERT INTO gap VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 
 class _Author:
@@ -125,24 +49,23 @@ class IndexWriter:
     same neighbours and stretches whether the entries before them are known or not.
     """
 
-    def __init__(self, connection: "Connection", block: int = 0) -> None:
-        self.totals = Totals(connection)
-        self.gap = Gap.read(connection)
-        self._connection = connection
+    def __init__(self, tables: IndexTables, block: int = 0) -> None:
+        self.totals = tables.totals()
+        self.gap = tables.gap()
+        self._tables = tables
         self._block = block
         self._first: tuple[int, float | None] | None = None  # the first entry without a group that was added
-        self._groups: dict[str, _Group] = {}
+        self._groups: dict[str, GroupEnd] = {}
         self._authors: dict[str, _Author] = {}
-        self._entries: dict[int, list[int | bytes]] = {}
-        self._postings: list[tuple[int, str]] = []
-        self._links: list[tuple[int, int]] = []
+        self._entries: dict[int, Entry] = {}
+        self._batch = Batch()
 
     def skip_to(self, start: int) -> None:
         """Leave a gap between the newest entry and `start`, the beginning of a block."""
         assert self.gap is None
         assert is_block_start(start, self._block)
         self.gap = Gap(self.totals.newest + 1, start, self._load_group(""))
-        self._groups[""] = _Group()
+        self._groups[""] = GroupEnd()
         self.totals.newest = start - 1
 
     def add(self, doc: Doc) -> None:
@@ -158,13 +81,13 @@ class IndexWriter:
         assert gap is not None
         assert start == gap.start or is_block_start(start, self._block)
         newest = self._load_group("")
-        self._groups[""] = end = gap.before if start == gap.start else _Group()
+        self._groups[""] = end = gap.before if start == gap.start else GroupEnd()
         for doc in docs:
             self._add(doc)
         if gap.after:
             if end.newest and not _are_apart(end.moment, gap.after_moment):
                 self._link(end.newest, gap.after)
-                self._connection.execute("UPDATE entries SET before = ? WHERE id = ?", (end.newest, gap.after))
+                self._batch.before.append((end.newest, gap.after))
             self._groups[""] = newest
         elif not end.newest:
             self._groups[""] = newest
@@ -207,7 +130,7 @@ class IndexWriter:
     def _add_posting(self, entry: int, chunk: int, words: int, head: str, text: str) -> None:
         body = fold(text)
         if body:
-            self._postings.append((posting(entry, chunk, words), f"{head} {body}" if head else body))
+            self._batch.postings.append((posting(entry, chunk, words), f"{head} {body}" if head else body))
             self.totals.chunks += 1
             self.totals.words += words
 
@@ -237,12 +160,10 @@ class IndexWriter:
         if before in self._entries:
             self._entries[before][3] = after
         else:
-            self._links.append((after, before))
+            self._batch.after.append((after, before))
 
-    def _load_group(self, name: str) -> _Group:
-        query = "SELECT newest, moment, stretch, length FROM groups WHERE name = ?"
-        row = self._connection.execute(query, (clean(name),)).fetchone()
-        return _Group(*row) if row else _Group()
+    def _load_group(self, name: str) -> GroupEnd:
+        return self._tables.group(clean(name)) or GroupEnd()
 
     def _number(self, name: str, doc: Doc) -> int:
         """Return the number of the author, negative if the name was found in the text."""
@@ -259,32 +180,19 @@ class IndexWriter:
         return author.number if doc.author else -author.number
 
     def _load_author(self, words: str) -> _Author:
-        row = self._connection.execute("SELECT number, given FROM authors WHERE name = ?", (words,)).fetchone()
-        if row:
-            return _Author(*row)
-        number = self._connection.execute("INSERT INTO authors(name, given, entries) VALUES (?, 0, 0)", (words,))
-        author = _Author(number.lastrowid or 0, 0)
-        rows = [(word, author.number) for word in words.split()]
-        self._connection.executemany("INSERT OR IGNORE INTO names VALUES (?, ?)", rows)
-        return author
+        known = self._tables.author(words)
+        return _Author(*known) if known else _Author(self._tables.add_author(words), 0)
 
     def _flush(self) -> None:
-        rows: dict[str, list[Any]] = {
-            "postings": self._postings,
-            "entries": list(self._entries.values()),
-            "links": self._links,
-            "groups": [
-                (clean(name), group.newest, group.moment, group.stretch, group.length)
-                for name, group in self._groups.items()
-            ],
-            "authors": [(author.given, author.entries, author.number) for author in self._authors.values()],
-        }
-        for statement, name in _INSERTS:
-            if rows[name]:
-                self._connection.executemany(statement, rows[name])
+        batch = self._batch
+        batch.entries = list(self._entries.values())
+        batch.groups = [(clean(name), end) for name, end in self._groups.items()]
+        batch.authors = [(author.number, author.given, author.entries) for author in self._authors.values()]
+        self._tables.write(batch)
+        self._batch = Batch()
         conversation = self._groups.get("")
-        for batch in (self._postings, self._entries, self._links, self._groups, self._authors):
-            batch.clear()
+        for written in (self._entries, self._groups, self._authors):
+            written.clear()
         if conversation:
             self._groups[""] = conversation  # within a gap, its stored state is that of the newest entries
 
@@ -293,9 +201,9 @@ class IndexWriter:
         if self.gap and not self.gap.after and self._first:
             self.gap.after, self.gap.after_moment = self._first
         self._flush()
-        self.totals.save(self._connection)
+        self._tables.save_totals(self.totals)
         if self.gap:
-            self.gap.save(self._connection)
+            self._tables.save_gap(self.gap if self.gap.start < self.gap.stop else None)
         return self.totals.newest
 
 
@@ -305,7 +213,7 @@ def is_block_start(entry: int, block: int) -> bool:
 
 
 def clean(text: str) -> str:
-    """Return text that SQLite can store: lone surrogates become question marks."""
+    """Return text that a database can store: lone surrogates become question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 

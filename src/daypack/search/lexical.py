@@ -1,43 +1,32 @@
-"""Word search over entries that are added in order: no model, one SQLite file, a bounded cost per search.
+"""Word search over entries that are added in order: no model, a bounded cost per search.
 
 The index is derived from texts that are stored elsewhere, and does not contain them. It matches stems in English, words
-in other languages and pairs of characters in scripts without spaces.
+in other languages and pairs of characters in scripts without spaces. It is one SQLite file, or what else has the tables
+of `IndexTables`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from daypack.errors import BadInput
 from daypack.search.floor import Query, QueryWords, read_query
+from daypack.search.fts_tables import FtsFile
 from daypack.search.fuse import Participants, Ranked, rank
-from daypack.search.index_file import IndexFile
-from daypack.search.indexing import SCHEMA, Doc, Gap, IndexWriter, Totals
+from daypack.search.indexing import Doc, IndexWriter
 from daypack.search.matches import Chunk, Matches, Scores
 from daypack.search.neighbours import EntryTerms, Place, Rated, rate_entries
 from daypack.search.postings import MAX_TRIED, POSTINGS, Extent, read_terms, read_within
 from daypack.search.resident import Resident, ResidentMatches
+from daypack.search.tables import IndexPlace, IndexTables, Totals
 from daypack.search.words import query_terms
 from daypack.types.deadline import Deadline
 
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-VERSION = 3
 SEEDS = 160  # best matches whose neighbours are examined
 NARROW = 10_000  # allowed entries up to which no match is missed
 _GUESSED_SHARE = 8  # a name that one in so many entries begins with is a speaker's
-
-_CUTS = "SELECT id, cuts FROM entries WHERE id IN ({})"
-_BUSY = "SELECT number FROM authors WHERE entries >= ? LIMIT ?"
-_CALLED = """SELECT author, count(*) FROM names JOIN authors ON number = author
-    WHERE word IN ({}) AND (given OR entries >= ?) GROUP BY author ORDER BY 2 DESC LIMIT 2"""
-_NAMED = """SELECT DISTINCT word FROM names JOIN authors ON number = author
-    WHERE word IN ({}) AND (given OR entries >= ?)"""
-_PLACES = "SELECT id, stretch, before, after, speaker FROM entries WHERE id IN ({})"
 
 
 class Hit(Struct, frozen=True):
@@ -114,17 +103,19 @@ class _Found(NamedTuple):
 
 
 class Lexical:
-    """An index at `path`; threads and processes may share it. An unreadable file is replaced by an empty one.
+    """An index at a path or at another place; threads and processes may share it.
+
+    An unreadable file is replaced by an empty one.
 
     A search reads at most so many `postings`: more of them miss less among a hundred thousand entries. An index with
     `block`s of so many ids can be built newest part first: see `add` and `fill`.
     """
 
-    def __init__(self, path: str, *, postings: int = POSTINGS, block: int = 0) -> None:
-        self._file = IndexFile(path, SCHEMA, VERSION)
+    def __init__(self, place: str | IndexPlace, *, postings: int = POSTINGS, block: int = 0) -> None:
+        self._place = FtsFile(place) if isinstance(place, str) else place
         self._postings = postings
         self._block = block
-        self.path = self._file.path
+        self.path = self._place.path
         self._last_newest = 0
         self._resident = Resident()
 
@@ -135,23 +126,23 @@ class Lexical:
 
     @property
     def identity(self) -> int:
-        """A number of the file that was used last: it changes when the index is replaced or opened again."""
-        return self._file.times_opened
+        """A number of the index that was used last: it changes when the index is replaced or opened again."""
+        return self._place.times_opened
 
     def coverage(self) -> Coverage:
         """Return which ids are in the index."""
 
-        def work(connection: "Connection") -> Coverage:
-            gap = Gap.read(connection)
-            return Coverage(Totals(connection).newest, (gap.start, gap.stop) if gap else None)
+        def work(tables: IndexTables) -> Coverage:
+            gap = tables.gap()
+            return Coverage(tables.totals().newest, (gap.start, gap.stop) if gap else None)
 
-        coverage = self._file.run("open index", work) or Coverage()
+        coverage = self._place.run("open index", work) or Coverage()
         self._last_newest = coverage.newest
         return coverage
 
     def waiting(self, deadline: Deadline) -> AbstractContextManager[None]:
         """Wait until the deadline only for another process that writes to the index; then `add` and `fill` fail."""
-        return self._file.waiting("index", deadline)
+        return self._place.waiting("index", deadline)
 
     def add(self, docs: Iterable[Doc], *, start: int = 0, through: int = 0) -> int:
         """Add entries, ids ascending, all or none; return the newest id in the index. Known ids are skipped.
@@ -163,8 +154,8 @@ class Lexical:
         nothing is added. `through`: this id is reached, even if the last entries do not exist.
         """
 
-        def work(connection: "Connection") -> int:
-            writer = IndexWriter(connection, self._block)
+        def work(tables: IndexTables) -> int:
+            writer = IndexWriter(tables, self._block)
             skipping = start > writer.totals.newest + 1
             if writer.totals.newest < self._last_newest or (skipping and writer.gap):
                 return writer.totals.newest
@@ -175,7 +166,7 @@ class Lexical:
             writer.totals.newest = max(writer.totals.newest, through)
             return writer.finish()
 
-        self._last_newest = self._file.run("index", work, writing=True) or 0
+        self._last_newest = self._place.run("index", work, writing=True) or 0
         return self._last_newest
 
     def fill(self, docs: Iterable[Doc], start: int, stop: int) -> bool:
@@ -184,15 +175,15 @@ class Lexical:
         Return False if the gap does not end there (any more): then nothing is added.
         """
 
-        def work(connection: "Connection") -> bool:
-            writer = IndexWriter(connection, self._block)
+        def work(tables: IndexTables) -> bool:
+            writer = IndexWriter(tables, self._block)
             if writer.gap is None or writer.gap.stop != stop or writer.gap.start > start:
                 return False
             writer.fill(start, _ascending(docs))
             writer.finish()
             return True
 
-        return bool(self._file.run("index", work, writing=True))
+        return bool(self._place.run("index", work, writing=True))
 
     def search(
         self, query: str, *, limit: int, below: int | None = None, allowed: Collection[int] | None = None
@@ -207,33 +198,32 @@ class Lexical:
             return []
         request = _Request(asked, self._postings, below, None if allowed is None else frozenset(allowed))
 
-        def work(connection: "Connection") -> list[Hit]:
-            found = _match(connection, request)
+        def work(tables: IndexTables) -> list[Hit]:
+            found = _match(tables, request)
             ranked = rank(found.rated, found.places, found.participants, limit, allowed=request.allowed)
-            return _locate(connection, ranked, found)
+            return _locate(tables, ranked, found)
 
-        return self._file.run("search", work) or []
+        return self._place.run("search", work) or []
 
     def match(
         self, query: str, *, also: Collection[int] = (), allowed: frozenset[int] | None = None, seeds: int = SEEDS
     ) -> WordMatches:
         """Return the best `seeds` matches and their neighbours, without ranking them, and the entries in `also`."""
         request = _Request(read_query(query), self._postings, None, allowed, also, seeds, self._resident)
-        return self._file.run("search", lambda connection: _match(connection, request)) or WordMatches()
+        return self._place.run("search", lambda tables: _match(tables, request)) or WordMatches()
 
     def names_in(self, query: str) -> list[str]:
         """Return the words of a query that are names of participants."""
         words = query_terms(query)[:MAX_TRIED]
 
-        def work(connection: "Connection") -> list[str]:
-            floor = _floor(Totals(connection))
-            return [row[0] for row in connection.execute(_NAMED.format(_marks(words)), [*words, floor])]
+        def work(tables: IndexTables) -> list[str]:
+            return sorted(tables.names_among(words, floor=_floor(tables.totals())))
 
-        return (self._file.run("search", work) or []) if words else []
+        return (self._place.run("search", work) or []) if words else []
 
     def close(self) -> None:
-        """Close the file; the next call opens it again."""
-        self._file.close()
+        """Close the index; the next call opens it again."""
+        self._place.close()
 
 
 def _ascending(docs: Iterable[Doc]) -> Iterator[Doc]:
@@ -245,13 +235,13 @@ def _ascending(docs: Iterable[Doc]) -> Iterator[Doc]:
         yield doc
 
 
-def _match(connection: "Connection", request: _Request) -> WordMatches:
-    totals = Totals(connection)
+def _match(tables: IndexTables, request: _Request) -> WordMatches:
+    totals = tables.totals()
     end = totals.newest + 1 if request.below is None else min(request.below, totals.newest + 1)
     if not totals.chunks or end <= totals.oldest:
         return WordMatches()
     extent = Extent(totals.oldest, end, totals.chunks, totals.words, postings=request.postings)
-    found = _find_in_memory(connection, request, totals, extent) or _find_in_file(connection, request, extent)
+    found = _find_in_memory(tables, request, totals, extent) or _find_in_tables(tables, request, extent)
     chunks, scores = found.chunks, found.scores
     shared: dict[tuple[int, float], EntryTerms] = {}  # one object for equal values: they are compared often
     entry_terms: dict[int, EntryTerms] = {}
@@ -261,7 +251,7 @@ def _match(connection: "Connection", request: _Request) -> WordMatches:
     return WordMatches(
         rate_entries(entry_terms, found.places, scores.worth),
         found.places,
-        _find_participants(connection, totals, list(request.query.weights)),
+        _find_participants(tables, totals, list(request.query.weights)),
         {entry: chunk.number for entry, chunk in chunks.items()},
         scores.all_worth + len(found.absent) * extent.rarity(0),
         totals.entries,
@@ -270,26 +260,26 @@ def _match(connection: "Connection", request: _Request) -> WordMatches:
     )
 
 
-def _find_in_file(connection: "Connection", request: _Request, extent: Extent) -> _Found:
+def _find_in_tables(tables: IndexTables, request: _Request, extent: Extent) -> _Found:
     """Find the best chunks by reading postings."""
-    terms, absent = read_terms(connection, list(request.query.weights), extent)
+    terms, absent = read_terms(tables, list(request.query.weights), extent)
     matches = Matches(terms, extent)
     allowed = request.allowed
     if allowed is not None and len(allowed) <= NARROW:
-        matches.add(read_within(connection, terms, allowed))
-    places = _surroundings(partial(_read_places, connection), _seeds(matches, request), request.also, extent)
+        matches.add(read_within(tables, terms, allowed))
+    places = _surroundings(tables.places, _seeds(matches, request), request.also, extent)
     wanted = _with_neighbours(places)
     if not all(term.whole for term in terms):
-        matches.add(read_within(connection, terms, wanted, extent.visits))
+        matches.add(read_within(tables, terms, wanted, extent.visits))
     return _Found(matches.find(wanted), places, matches.scores, [(term.term, term.count) for term in terms], absent)
 
 
-def _find_in_memory(connection: "Connection", request: _Request, totals: Totals, extent: Extent) -> _Found | None:
+def _find_in_memory(tables: IndexTables, request: _Request, totals: Totals, extent: Extent) -> _Found | None:
     """Find the best chunks in the resident index; None if there is none."""
     resident = request.resident
-    if resident is None or not resident.follow(connection, totals):
+    if resident is None or not resident.follow(tables, totals):
         return None
-    terms, absent = resident.read_terms(connection, list(request.query.weights), extent)
+    terms, absent = resident.read_terms(tables, list(request.query.weights), extent)
     matches = ResidentMatches(resident, terms, extent)
     places = _surroundings(resident.read_places, _seeds(matches, request), request.also, extent)
     chunks = matches.find(_with_neighbours(places))
@@ -324,31 +314,22 @@ def _surroundings(
     return places | read(entry for entry in following if 0 < entry < end and entry not in places)
 
 
-def _read_places(connection: "Connection", ids: Iterable[int]) -> dict[int, Place]:
-    wanted = list(ids)
-    rows = connection.execute(_PLACES.format(_marks(wanted)), wanted).fetchall()
-    return {row[0]: row for row in rows}
-
-
 def _floor(totals: Totals) -> int:
     """Return how many entries must begin with a name for it to count as a speaker's."""
     return max(2, totals.entries // _GUESSED_SHARE)
 
 
-def _find_participants(connection: "Connection", totals: Totals, terms: list[str]) -> Participants:
+def _find_participants(tables: IndexTables, totals: Totals, terms: list[str]) -> Participants:
     """Find the author that the query names, and which authors are persons."""
-    floor = _floor(totals)
-    guessed = frozenset(row[0] for row in connection.execute(_BUSY, (floor, _GUESSED_SHARE)))
-    words = terms[:MAX_TRIED]
-    called = connection.execute(_CALLED.format(_marks(words)), [*words, floor]).fetchall()
+    found = tables.participation(terms[:MAX_TRIED], floor=_floor(totals), limit=_GUESSED_SHARE)
+    called = found.called
     alone = len(called) == 1 or (len(called) == 2 and called[0][1] > called[1][1])
-    return Participants(called[0][0] if alone else 0, persons=totals.persons > 1, guessed=guessed)
+    return Participants(called[0][0] if alone else 0, persons=totals.persons > 1, guessed=frozenset(found.busy))
 
 
-def _locate(connection: "Connection", ranked: list[Ranked], found: WordMatches) -> list[Hit]:
+def _locate(tables: IndexTables, ranked: list[Ranked], found: WordMatches) -> list[Hit]:
     """Return the matching range of each entry; the beginning, if only its neighbours match."""
-    wanted = [entry.id for entry in ranked]
-    cuts: dict[int, bytes] = dict(connection.execute(_CUTS.format(_marks(wanted)), wanted).fetchall())
+    cuts = tables.cuts([entry.id for entry in ranked])
     hits: list[Hit] = []
     for entry in ranked:
         at = 8 * found.chunks.get(entry.id, 0)
@@ -357,9 +338,3 @@ def _locate(connection: "Connection", ranked: list[Ranked], found: WordMatches) 
         about = found.relevance(entry.id), found.information(entry.id)
         hits.append(Hit(entry.id, start, stop, entry.score, entry.parts, *about))
     return hits
-
-
-def _marks(values: list[Any]) -> str:
-    """Return placeholders for values, padded with the last value so that few statements are prepared."""
-    values += values[-1:] * (-len(values) % 64)
-    return ",".join("?" * len(values))

@@ -188,7 +188,7 @@ class Codec:
 
     def compare_pairs(self, checked: CheckedRows) -> tuple[int, float, float]:
         """Return the number, mean and standard deviation of the cosines between a sample of rows of different ids."""
-        places = np.unique(np.linspace(0, checked.total - 1, min(_SAMPLED, checked.total)).astype(np.intp))
+        places = sample(checked.total)
         values = checked.rows[places, self._values :].view(np.int8).astype(np.float32) * 2 + 1
         lengths = np.sqrt(np.einsum("ij,ij->i", values, values))
         values /= lengths[:, None]
@@ -196,6 +196,14 @@ class Codec:
         first, second = np.nonzero(np.triu(ids[:, None] != ids[None, :]))
         cosines = (values @ values.T)[first, second]
         return (len(cosines), float(cosines.mean()), float(cosines.std())) if len(cosines) else (0, 0.0, 0.0)
+
+    def directions(self, rows: Bytes) -> list[list[int] | None]:
+        """Return vectors with the direction of rows: odd numbers, so that nine bits suffice; None for zeros."""
+        nine = rows[:, self._values :].view(np.int8).astype(np.int16) * 2
+        nine += np.unpackbits(rows[:, _PLANE : self._values], axis=1)
+        odd = (nine[:, : self.dimensions] * 2 + 1).tolist()
+        scales = rows[:, _SCALE:_PLANE].view(np.float32)[:, 0].tolist()
+        return [numbers if scale else None for numbers, scale in zip(odd, scales, strict=True)]
 
     def count_differing(self, signs: Words, query: Floats) -> Distances:
         """Return for every row the number of signs that differ from a prepared query."""
@@ -316,6 +324,11 @@ class Scan:
             if cosine > best.get(entry_id, -2.0):
                 best[entry_id] = cosine
         return best
+
+
+def sample(total: int) -> Places:
+    """Return the places of the rows among so many whose similarity to each other is that of the memory."""
+    return np.unique(np.linspace(0, total - 1, min(_SAMPLED, total)).astype(np.intp))
 
 
 def _scales(parts: Floats, numbers: Floats) -> Floats:

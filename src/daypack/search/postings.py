@@ -2,20 +2,16 @@
 
 A posting is one number, which is all that scoring needs: entry · 2^12 + chunk · 2^4 + length class. Terms are read
 completely, rarest first, until the budget is used up. The remaining, more common terms are only looked up in the
-entries found so far: SQLite filters those postings itself, which is cheaper than returning all of them. If even the
-rarest term is too common, its newest postings are read, and those where terms co-occur.
+entries found so far: the tables filter those postings, which is cheaper than returning all of them. If even the rarest
+term is too common, its newest postings are read, and those where terms co-occur.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from math import inf, log, log2
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from msgspec.json import Decoder
-
+from daypack.search.tables import IndexTables, TermQuery
 from daypack.text.english import irregular_forms
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 POSTINGS = 3_000  # read by one search, over all terms
 VISITS = 2  # per posting read, so many may be counted or skipped
@@ -30,17 +26,6 @@ CHUNK_BITS, LENGTH_BITS = 8, 4
 ENTRY_BITS = CHUNK_BITS + LENGTH_BITS
 LENGTHS = 1 << LENGTH_BITS
 MAX_ID = 1 << 50
-
-# Returned as one JSON text: a row for each posting would cost as much as the rest of the search.
-_FIRST = """SELECT json_group_array(rowid) FROM
-    (SELECT rowid FROM postings WHERE postings MATCH ? AND rowid < ? ORDER BY rowid LIMIT ?)"""
-_AFTER = "SELECT json_group_array(rowid) FROM postings WHERE postings MATCH ? AND rowid > ? AND rowid < ?"
-_NEWEST = """SELECT json_group_array(rowid) FROM
-    (SELECT rowid FROM postings WHERE postings MATCH ? AND rowid > ? AND rowid < ? ORDER BY rowid DESC LIMIT ?)"""
-_WITHIN = """SELECT json_group_array(rowid) FROM postings WHERE postings MATCH ? AND rowid >= ? AND rowid < ?
-    AND (rowid >> 12) IN (SELECT value FROM json_each(?))"""
-_COUNT = "SELECT count(*) FROM (SELECT 1 FROM postings WHERE postings MATCH ? AND rowid < ? LIMIT ?)"
-_NUMBERS = Decoder(list[int])
 
 
 def posting(entry: int, chunk: int, words: int) -> int:
@@ -77,116 +62,118 @@ class _Counted(Protocol):
 Found = TypeVar("Found", bound=_Counted)
 
 
+Asked = Sequence[tuple[str, TermQuery]]  # terms, each with its query
+
+
 class Term:
     """The postings of a term in any of its forms: all of them if `whole`, else the newest and some more."""
 
-    def __init__(self, term: str, query: str, connection: "Connection", extent: Extent) -> None:
+    def __init__(self, term: str, query: TermQuery, rows: list[int], extent: Extent) -> None:
+        """`rows`: the newest postings, at most a sample."""
         self.term = term
         self.query = query
-        self.rows = _read(connection, self.query, extent, SAMPLE)
-        self.whole = len(self.rows) < SAMPLE
-        self.count = len(self.rows)
-        self.reach = self.rows[-1] if self.rows else 0
+        self.rows = rows
+        self.whole = len(rows) < SAMPLE
+        self.count = len(rows)
+        self.reach = rows[-1]
         if not self.whole:
             # Assumes an even distribution; enough to separate rare from common terms.
             self.count = SAMPLE * (extent.newest - extent.oldest) // max(1, extent.newest - self.reach)
 
 
-def read_terms(connection: "Connection", terms: list[str], extent: Extent) -> tuple[list[Term], list[str]]:
+def read_terms(tables: IndexTables, terms: list[str], extent: Extent) -> tuple[list[Term], list[str]]:
     """Return the terms that occur, rarest first, with their postings, and those that do not occur."""
 
-    def read(term: str, query: str) -> Term | None:
-        candidate = Term(term, query, connection, extent)
-        return candidate if candidate.rows else None
+    def read(asked: Asked) -> list[Term | None]:
+        queries = [query for _, query in asked]
+        read = tables.newest_postings(queries, after=0, before=extent.newest, limit=SAMPLE)
+        return [Term(*pair, rows, extent) if rows else None for pair, rows in zip(asked, read, strict=True)]
 
     found, absent = find_terms(terms, read, lambda term, other: term.rows == other.rows)
-    _read_rarest(connection, found, extent)
+    _read_rarest(tables, found, extent)
     return sorted(found, key=lambda candidate: candidate.count), absent
 
 
 def find_terms(
-    terms: list[str], read: Callable[[str, str], Found | None], agree: Callable[[Found, Found], bool]
+    terms: list[str], read: Callable[[Asked], Iterable[Found | None]], agree: Callable[[Found, Found], bool]
 ) -> tuple[list[Found], list[str]]:
-    """Return the terms that occur, rarest first, and those that do not occur; `read` takes a term and its query.
+    """Return the terms that occur, rarest first, and those that do not occur.
 
-    Terms with the same stem, as `paint` and `painting`, are one. SQLite stems, so postings that `agree` show it.
+    Terms with the same stem, as `paint` and `painting`, are one. The tables stem, so postings that `agree` show it.
     """
     if len(terms) > MAX_TRIED:
         terms = terms[: MAX_TRIED // 2] + terms[-MAX_TRIED // 2 :]
-    found: list[Found] = []
+    asked: list[tuple[str, TermQuery]] = []
     known_forms: set[str] = set()
-    absent: list[str] = []
     for term in terms:
         forms = irregular_forms(term)
         if known_forms.isdisjoint(forms):
             known_forms.update(forms)
-            candidate = read(term, " OR ".join(f'"{form}"' for form in forms))
-            if candidate is None:
-                absent.append(term)
-            elif not any(term[:3] == other.term[:3] and agree(candidate, other) for other in found):
-                found.append(candidate)
+            asked.append((term, TermQuery(forms)))
+    found: list[Found] = []
+    absent: list[str] = []
+    for (term, _), candidate in zip(asked, read(asked), strict=True):
+        if candidate is None:
+            absent.append(term)
+        elif not any(term[:3] == other.term[:3] and agree(candidate, other) for other in found):
+            found.append(candidate)
     found.sort(key=lambda candidate: candidate.count)
     return found[:MAX_TERMS], absent
 
 
-def read_after(connection: "Connection", query: str, row: int, extent: Extent) -> list[int]:
-    """Return all postings after a row, oldest first."""
-    return _NUMBERS.decode(connection.execute(_AFTER, (query, row, extent.newest)).fetchone()[0])
-
-
 def read_within(
-    connection: "Connection", terms: Iterable[Term], ids: Collection[int], visits: float = inf
+    tables: IndexTables, terms: Sequence[Term], ids: Collection[int], visits: float = inf
 ) -> list[list[int]]:
     """Return the unread postings of each term in these entries; after so many visits, common terms are skipped."""
-    wanted = f"[{','.join(map(str, ids))}]"
-    low, high = min(ids, default=0) << ENTRY_BITS, (max(ids, default=0) + 1) << ENTRY_BITS
-    read: list[list[int]] = []
-    for candidate in terms:
+    chosen: list[int] = []
+    for number, candidate in enumerate(terms):
         visits -= 0 if candidate.whole else candidate.count
-        if candidate.whole or visits < 0:
-            read.append([])
-        else:
-            values = (candidate.query, low, min(high, candidate.reach), wanted)
-            read.append(_NUMBERS.decode(connection.execute(_WITHIN, values).fetchone()[0]))
+        if not candidate.whole and visits >= 0:
+            chosen.append(number)
+    read: list[list[int]] = [[] for _ in terms]
+    if chosen:
+        wanted = [(terms[number].query, terms[number].reach) for number in chosen]
+        for number, rows in zip(chosen, tables.postings_within(wanted, ids), strict=True):
+            read[number] = rows
     return read
 
 
-def _read(connection: "Connection", query: str, extent: Extent, limit: int, back: int = 0) -> list[int]:
-    """Return the newest postings after `back`, newest first."""
-    return _NUMBERS.decode(connection.execute(_NEWEST, (query, back, extent.newest, limit)).fetchone()[0])
-
-
-def _read_rarest(connection: "Connection", found: list[Term], extent: Extent) -> None:
+def _read_rarest(tables: IndexTables, found: list[Term], extent: Extent) -> None:
     """Read terms completely until the budget is used up, and count the others."""
     left = extent.postings
+    common: list[Term] = []
     for number, candidate in enumerate(found):
         if not candidate.whole and candidate.count <= left:
-            rows = _NUMBERS.decode(connection.execute(_FIRST, (candidate.query, extent.newest, left + 1)).fetchone()[0])
+            rows = tables.first_postings(candidate.query, before=extent.newest, limit=left + 1)
             candidate.whole = len(rows) <= left
             if candidate.whole:
                 candidate.rows, candidate.count = rows, len(rows)
         if candidate.whole:
             left -= candidate.count
             continue
-        limit = extent.visits // len(found)
-        count = connection.execute(_COUNT, (candidate.query, extent.newest, limit)).fetchone()[0]
-        candidate.count = count if count < limit else max(limit, candidate.count)
+        common.append(candidate)
         if not number:  # all terms are common
-            candidate.rows = _read(connection, candidate.query, extent, left)
+            (candidate.rows,) = tables.newest_postings([candidate.query], after=0, before=extent.newest, limit=left)
             candidate.reach = candidate.rows[-1]
-            _read_co_occurrences(connection, found, extent)
+            _read_co_occurrences(tables, found, extent)
+    if common:
+        limit = extent.visits // len(found)
+        counts = tables.count_postings([term.query for term in common], before=extent.newest, limit=limit)
+        for candidate, count in zip(common, counts, strict=True):
+            candidate.count = count if count < limit else max(limit, candidate.count)
 
 
-def _read_co_occurrences(connection: "Connection", common: list[Term], extent: Extent) -> None:
+def _read_co_occurrences(tables: IndexTables, common: list[Term], extent: Extent) -> None:
     """Find older postings where the least common of the common terms co-occurs with others."""
     leader, *others = common
     others = [candidate for candidate in others if candidate.count * COMMONEST < extent.chunks][:CO_OCCURRING_TERMS]
     if others:
         visits = CO_OCCURRENCES // len(others)
         back = max(0, leader.reach - (extent.newest - leader.reach) * visits // len(leader.rows))
+        queries = [TermQuery(leader.query.forms, candidate.query.forms) for candidate in others]
+        read = tables.newest_postings(queries, after=back, before=extent.newest, limit=POSTINGS)
         rows = set(leader.rows)
-        for candidate in others:
-            shared = _read(connection, f"({leader.query}) AND ({candidate.query})", extent, POSTINGS, back)
+        for candidate, shared in zip(others, read, strict=True):
             candidate.rows = shared
             rows.update(shared)
         leader.rows = list(rows)

@@ -4,23 +4,19 @@ Chunks are numbered in the order of their postings. A term is one byte for each 
 added up, each shifted by one bit, are a plane: one byte for each chunk, the mask of the terms in it. Adding, counting
 and selecting bytes costs microseconds where a loop over postings costs milliseconds, and the result is the same.
 
-It follows the file: what was added since is read before a search, and another file replaces everything.
+It follows the tables: what was added since is read before a search, and another index replaces everything.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import compress
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from daypack.search.indexing import Totals
 from daypack.search.matches import Chunk, Scores
 from daypack.search.neighbours import Place
-from daypack.search.postings import CHUNK_BITS, ENTRY_BITS, LENGTH_BITS, LENGTHS, Extent, find_terms, read_after
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
+from daypack.search.postings import CHUNK_BITS, ENTRY_BITS, LENGTH_BITS, LENGTHS, Asked, Extent, find_terms
+from daypack.search.tables import IndexTables, TermQuery, Totals
 
 FROM_SEARCHES = 4  # before that, reading the whole index would not pay
 MAX_CHUNKS = 1 << 16
@@ -28,7 +24,6 @@ MAX_BYTES = 8 << 20  # of terms
 _PLANE = 8  # terms in a byte
 _LAST_CHUNK, _LAST_LENGTH = (1 << CHUNK_BITS) - 1, LENGTHS - 1
 _DIGITS = b"01".ljust(256, b"0")
-_ENTRIES = "SELECT id, stretch, before, after, speaker, length(cuts) / 8 FROM entries WHERE id > ? ORDER BY id"
 
 
 class ResidentTerm(Struct, frozen=True):
@@ -55,7 +50,7 @@ class Resident:
 
     def __init__(self) -> None:
         self._searches = 0
-        self._connection: Connection | None = None
+        self._identity: object = None
         self._start()
 
     def _start(self) -> None:
@@ -67,18 +62,18 @@ class Resident:
         self.lengths = bytearray()  # chunk -> length class, known if a term occurs in it
         self.shortest, self.longest = LENGTHS - 1, 0
         self._newest = 0
-        self._terms: dict[str, _Flags] = {}
+        self._terms: dict[TermQuery, _Flags] = {}
 
-    def follow(self, connection: "Connection", totals: Totals) -> bool:
+    def follow(self, tables: IndexTables, totals: Totals) -> bool:
         """Read what was added; return False if the index is too large, or was searched too seldom until now."""
         self._searches += 1
         if self._searches < FROM_SEARCHES or totals.chunks > MAX_CHUNKS:
             return False
-        if connection is not self._connection or totals.newest < self._newest:
+        if tables.identity != self._identity or totals.newest < self._newest:
             self._start()
-            self._connection = connection
+            self._identity = tables.identity
         if totals.newest > self._newest:
-            for entry, stretch, before, after, speaker, chunks in connection.execute(_ENTRIES, (self._newest,)):
+            for entry, stretch, before, after, speaker, chunks in tables.entries_after(self._newest):
                 self._add(Place(entry, stretch, before, after, speaker), chunks)
             self._newest = totals.newest
         return len(self.places) == totals.entries  # not if a gap was filled meanwhile
@@ -100,33 +95,44 @@ class Resident:
         places = self.places
         return {entry: places[entry] for entry in ids if entry in places}
 
-    def read_terms(
-        self, connection: "Connection", terms: list[str], extent: Extent
-    ) -> tuple[list[ResidentTerm], list[str]]:
+    def read_terms(self, tables: IndexTables, terms: list[str], extent: Extent) -> tuple[list[ResidentTerm], list[str]]:
         """Return the terms that occur, rarest first, and those that do not occur."""
 
-        def read(term: str, query: str) -> ResidentTerm | None:
-            flags = self._read(connection, query, extent)
-            return ResidentTerm(term, flags.data, flags.bits, flags.count) if flags.count else None
+        def read(asked: Asked) -> list[ResidentTerm | None]:
+            read = self._read(tables, [query for _, query in asked], extent)
+            return [
+                ResidentTerm(term, flags.data, flags.bits, flags.count) if flags.count else None
+                for (term, _), flags in zip(asked, read, strict=True)
+            ]
 
         return find_terms(terms, read, lambda term, other: term.flags == other.flags)
 
-    def _read(self, connection: "Connection", query: str, extent: Extent) -> _Flags:
-        flags = self._terms.pop(query, None) or _Flags()
-        self._terms[query] = flags  # now the one used last
-        if flags.reach < extent.newest - 1:
-            data = bytearray(flags.data) + bytes(len(self.owners) - len(flags.data))
-            for row in (rows := read_after(connection, query, flags.reach, extent)):
-                chunk = self.firsts[row >> ENTRY_BITS] + (row >> LENGTH_BITS & _LAST_CHUNK)
-                data[chunk] = 1
-                self.lengths[chunk] = length = row & _LAST_LENGTH
-                self.shortest, self.longest = min(self.shortest, length), max(self.longest, length)
-            flags.data, flags.bits = bytes(data), int(data.translate(_DIGITS) or b"0", 2)
-            flags.count += len(rows)
-            flags.reach = extent.newest - 1
+    def _read(self, tables: IndexTables, queries: list[TermQuery], extent: Extent) -> list[_Flags]:
+        """Return the chunks of each query; what is not known yet is read at once."""
+        read: list[_Flags] = []
+        for query in queries:
+            flags = self._terms.pop(query, None) or _Flags()
+            self._terms[query] = flags  # now the one used last
+            read.append(flags)
+        stale = [pair for pair in zip(queries, read, strict=True) if pair[1].reach < extent.newest - 1]
+        if stale:
+            wanted = [(query, flags.reach) for query, flags in stale]
+            for (_, flags), rows in zip(stale, tables.postings_after(wanted, before=extent.newest), strict=True):
+                self._mark(flags, rows)
+                flags.reach = extent.newest - 1
             while len(self._terms) > 1 and len(self._terms) * len(self.owners) > MAX_BYTES:
                 del self._terms[next(iter(self._terms))]
-        return flags
+        return read
+
+    def _mark(self, flags: _Flags, rows: list[int]) -> None:
+        data = bytearray(flags.data) + bytes(len(self.owners) - len(flags.data))
+        for row in rows:
+            chunk = self.firsts[row >> ENTRY_BITS] + (row >> LENGTH_BITS & _LAST_CHUNK)
+            data[chunk] = 1
+            self.lengths[chunk] = length = row & _LAST_LENGTH
+            self.shortest, self.longest = min(self.shortest, length), max(self.longest, length)
+        flags.data, flags.bits = bytes(data), int(data.translate(_DIGITS) or b"0", 2)
+        flags.count += len(rows)
 
 
 class ResidentMatches:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from daypack.search.nearest import CheckedRows, Scan
+    from daypack.search.nearest import CheckedRows, Codec, Scan
 
 NAME = "vectors.bin"
 _MAGIC = b"daypvec1"
@@ -77,16 +77,11 @@ class Vectors:
     """The vectors in `folder`, of one model; the first `add` discards those of another model."""
 
     def __init__(self, folder: str, *, model: str, dimensions: int) -> None:
-        try:
-            from daypack.search.nearest import Codec  # noqa: PLC0415 — imports numpy
-        except ImportError as error:
-            hint = "pip install 'daypack[vectors]'"
-            raise ExtraMissing("numpy is not installed", operation="open vectors", hint=hint) from error
         from hashlib import sha256  # noqa: PLC0415 — costs milliseconds
 
         self.path = os.path.join(os.path.abspath(folder), NAME)
         self._header = _HEADER.pack(_MAGIC, dimensions, sha256(model.encode()).digest())
-        self._codec = Codec(dimensions)
+        self._codec = open_codec(dimensions)
         self._threads = ThreadLock(self._drop)
         self._drop()
 
@@ -280,6 +275,16 @@ class Vectors:
             return os.stat(self.path).st_ino == os.fstat(fd).st_ino
         except OSError:
             return False
+
+
+def open_codec(dimensions: int) -> "Codec":
+    """Return what encodes and compares vectors of so many dimensions, or raise ExtraMissing."""
+    try:
+        from daypack.search.nearest import Codec  # noqa: PLC0415 — imports numpy
+    except ImportError as error:
+        hint = "pip install 'daypack[vectors]'"
+        raise ExtraMissing("numpy is not installed", operation="open vectors", hint=hint) from error
+    return Codec(dimensions)
 
 
 def _describe(status: os.stat_result) -> _File:

@@ -9,6 +9,7 @@ import pytest
 
 from daypack.errors import ModelMissing
 from daypack.memory.search import index_cache as module
+from daypack.memory.search.index import IndexParts
 from daypack.memory.search.index_cache import IndexCache
 from daypack.memory.store.port import StoreFeed
 from daypack.memory.store.sqlite import SqliteStore
@@ -20,10 +21,10 @@ class Opened:
     live: ClassVar[set[str]] = set()
     embedders: ClassVar[list[object]] = []
 
-    def __init__(self, folder: str, _: object, embedder: object) -> None:
-        self.name = Path(folder).name
+    def __init__(self, parts: IndexParts, _: object) -> None:
+        self.name = Path(parts.words.path).parent.name
         self.live.add(self.name)
-        self.embedders.append(embedder)
+        self.embedders.append(parts.vectors and vars(parts.vectors)["_embedder"])
 
     def close(self) -> None:
         self.live.discard(self.name)
@@ -32,6 +33,7 @@ class Opened:
 class Model:
     """An embedding model that counts how often it was opened and closed."""
 
+    name = "model"
     opened: ClassVar[int] = 0
     closed: ClassVar[int] = 0
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 import daypack
-from daypack.history.layout import Home, find_home
+from daypack.history.home import find_home
+from daypack.history.layout import Home
 from daypack.memory.search.lookup import INDEXED, WORDS, MemoryLookup
+from daypack.memory.search.open_lookup import open_lookup
 from daypack.memory.store.port import NewEntry
 from daypack.types.memory import About
 
@@ -36,7 +38,7 @@ def memory_id(home: Home) -> str:
 
 
 def look(home: Home, memory_id: str) -> MemoryLookup:
-    return MemoryLookup(home, "local", memory_id)
+    return open_lookup(home, "local", memory_id)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from memory.search.feeds import Knowing, ListFeed, document, entry, many, seqs, 
 
 from daypack.memory.search import vectors as module
 from daypack.memory.search.index import Index, IndexProgress
+from daypack.memory.search.index_files import index_files
 
 SAID = [
     entry(1, "The hound barks at night.", session="a"),
@@ -22,16 +23,16 @@ def folder(tmp_path: Path) -> str:
 
 
 def test_what_is_meant_is_found_without_a_word_in_common(folder: str) -> None:
-    index = Index(folder, ListFeed(SAID), Knowing())
+    index = Index(index_files(folder, Knowing()), ListFeed(SAID))
     assert seqs(index.search("puppy", 1)) == [1]
     assert seqs(index.search("vehicle", 1)) == [2]
     assert seqs(index.search("vehicle", 3, allowed=[1, 3])) == []  # neither means a vehicle
-    assert Index(folder, ListFeed(SAID)).search("puppy", 1) == []
+    assert Index(index_files(folder), ListFeed(SAID)).search("puppy", 1) == []
     index.close()
 
 
 def test_a_filter_leaves_scores_as_they_are(folder: str) -> None:
-    index = Index(folder, ListFeed(many(200)), Knowing())
+    index = Index(index_files(folder, Knowing()), ListFeed(many(200)))
     index.catch_up()
     every = {one.seq: one for one in index.search("the hound in a storm", 100)}
     some = index.search("the hound in a storm", 5, allowed=[seq for seq in every if seq % 3 == 0])
@@ -43,7 +44,7 @@ def test_a_filter_leaves_scores_as_they_are(folder: str) -> None:
 def test_names_of_who_speaks_are_not_embedded_with_a_query(folder: str) -> None:
     embedder = Knowing()
     said = [entry(1, "My hound barks.", author="Ana"), entry(2, "My lorry is old.", author="Bo")]
-    index = Index(folder, ListFeed(said), embedder)
+    index = Index(index_files(folder, embedder), ListFeed(said))
     index.search("What is Ana's puppy called?", 1)
     assert embedder.texts[-1] == "What is puppy called?"
     index.close()
@@ -52,7 +53,7 @@ def test_names_of_who_speaks_are_not_embedded_with_a_query(folder: str) -> None:
 def test_a_summary_in_other_words_has_a_vector_of_its_own(folder: str) -> None:
     embedder = Knowing()
     told = entry(4, "It was red and fast.", "Ana described a new vehicle")
-    index = Index(folder, ListFeed([*SAID[:1], told, entry(5, "It rains.", "It rains.")]), embedder)
+    index = Index(index_files(folder, embedder), ListFeed([*SAID[:1], told, entry(5, "It rains.", "It rains.")]))
     index.catch_up()
     assert embedder.texts == [SAID[0].raw_entry, told.raw_entry, told.summary, "It rains."]
     assert seqs(index.search("lorry", 1)) == [4]
@@ -61,10 +62,10 @@ def test_a_summary_in_other_words_has_a_vector_of_its_own(folder: str) -> None:
 
 def test_another_embedder_begins_anew_and_the_former_vectors_go_when_all_are_made(folder: str) -> None:
     feed = ListFeed(many(200))
-    first = Index(folder, feed, Knowing("one"))
+    first = Index(index_files(folder, Knowing("one")), feed)
     first.catch_up()
     (former,) = vectors_in(folder)
-    second = Index(folder, feed, Knowing("two"))
+    second = Index(index_files(folder, Knowing("two")), feed)
     found = second.search("puppy", 5)
     assert seqs(found)
     assert "dense" not in found[0].parts
@@ -84,7 +85,7 @@ def test_embedding_goes_on_where_it_stopped_and_tells_how_far_it_is(
 ) -> None:
     monkeypatch.setattr(module, "_BATCH", 50)
     embedder = Knowing()
-    index = Index(folder, ListFeed(many(200)), embedder)
+    index = Index(index_files(folder, embedder), ListFeed(many(200)))
     steps: list[IndexProgress] = []
 
     def stop(reached: IndexProgress) -> None:
@@ -105,7 +106,7 @@ def test_embedding_goes_on_where_it_stopped_and_tells_how_far_it_is(
 def test_a_search_makes_a_few_vectors_and_leaves_many_to_others(folder: str) -> None:
     embedder = Knowing()
     feed = ListFeed(many(60))
-    index = Index(folder, feed, embedder)
+    index = Index(index_files(folder, embedder), feed)
     index.search("puppy", 5)
     assert index.notes == ()
     assert len(embedder.texts) == 61
@@ -120,7 +121,7 @@ def test_a_search_makes_a_few_vectors_and_leaves_many_to_others(folder: str) -> 
 
 def test_an_embedder_that_fails_is_a_note_and_a_problem(folder: str) -> None:
     embedder = Knowing()
-    index = Index(folder, ListFeed(SAID, [document(1, "words")]), embedder)
+    index = Index(index_files(folder, embedder), ListFeed(SAID, [document(1, "words")]))
     embedder.failing = True
     assert seqs(index.search("lorry", 3)) == [2]
     assert any("does not answer" in note for note in index.notes)
@@ -136,7 +137,7 @@ def test_an_embedder_that_fails_is_a_note_and_a_problem(folder: str) -> None:
 
 
 def test_vectors_that_were_deleted_are_made_again(folder: str) -> None:
-    index = Index(folder, ListFeed(SAID), Knowing())
+    index = Index(index_files(folder, Knowing()), ListFeed(SAID))
     index.catch_up()
     (name,) = vectors_in(folder)
     for file in os.listdir(os.path.join(folder, name)):

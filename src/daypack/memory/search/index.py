@@ -1,30 +1,23 @@
 """The search index of one memory: derived from the store, updated by searches and barriers.
 
-    <folder>/words.sqlite       the words of entries
-    <folder>/documents.sqlite   the words of the context document's versions
-    <folder>/vectors-…/         the vectors of entries, if there is an embedder (see `vectors`)
-    <folder>/skipped.json       what the index lacks because it is damaged in the store (see `skipped`)
-
-The store is the queue: indexing continues after the newest number in each file. A file that is missing, broken or of
-an unknown format is rebuilt and gives the same results.
+It has parts, which are files (see `index_files`) or tables of a database. The store is the queue: indexing continues
+after the newest number in each part. A part that is missing, broken or of an unknown format is rebuilt and gives the
+same results.
 """
 
-import os
-import shutil
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
 from daypack.errors import DaypackError, StorageFailed
-from daypack.files.atomic import discard
-from daypack.memory.search.lookup import WORDS, entry_doc
+from daypack.memory.search.lookup import entry_doc
 from daypack.memory.search.skipped import Skipped
-from daypack.memory.search.vectors import EntryVectors, VectorQuery
+from daypack.memory.search.vectors import EntryVectorIndex, VectorQuery
 from daypack.memory.store.port import next_after, split_damaged
 from daypack.search.floor import EXAMINED, relevant
 from daypack.search.fuse import Closeness, Ranked, rank, without_names
@@ -32,9 +25,6 @@ from daypack.search.indexing import Doc
 from daypack.search.lexical import Lexical, WordMatches
 from daypack.search.words import is_paraphrase
 from daypack.types.memory import PLACEHOLDER, ContextDocument, DamagedRecord, Entry
-
-if TYPE_CHECKING:
-    from daypack.llm.embedding.port import Embedder
 
 POSTINGS = 40_000  # read per search; with 100,000 entries as good as reading all
 CLOSEST = 100  # entries taken from the vectors, at least
@@ -61,6 +51,17 @@ class Feed(Protocol):
     def documents(self, after: int, limit: int) -> Sequence[ContextDocument | DamagedRecord]:
         """Return later versions, ascending."""
         ...
+
+
+class IndexParts(NamedTuple):
+    """What an index is made of, wherever it is; `erase` removes all of it, and the next use begins anew."""
+
+    words: Lexical  # of entries
+    documents: Lexical  # the words of the context document's versions
+    vectors: EntryVectorIndex | None  # of entries, if there is an embedder
+    skipped: Skipped  # what the index lacks because it is damaged in the store
+    erase: Callable[[], None]
+    together: Callable[[], AbstractContextManager[None]] = nullcontext  # lets reads share one transaction
 
 
 class RankedEntry(Struct, frozen=True):
@@ -108,16 +109,12 @@ class _Answers:
 
 
 class Index:
-    """The index of one memory in `folder`; threads and processes may share it."""
+    """The index of the memory that `feed` reads; threads and processes may share it."""
 
-    def __init__(self, folder: str, feed: Feed, embedder: "Embedder | None" = None) -> None:
-        self.folder = folder
+    def __init__(self, parts: IndexParts, feed: Feed) -> None:
+        self._words, self._documents, self._vectors, self._skipped, self._erase, self.together = parts
         self._feed = feed
-        self._words = Lexical(os.path.join(folder, WORDS), postings=POSTINGS)
-        self._documents = Lexical(os.path.join(folder, "documents.sqlite"))
-        self._vectors = EntryVectors(folder, embedder) if embedder else None
         self._notes = _Notes()
-        self._skipped = Skipped(folder, self._is_intact)
         # Read for the words, used again for the vectors.
         self._last_batch: tuple[int, Sequence[Entry | DamagedRecord]] = (-1, ())
         self._answers = _Answers()
@@ -175,6 +172,12 @@ class Index:
 
         return self._retry_once(work)
 
+    def is_complete(self) -> bool:
+        """Return True if nothing that is stored is missing, so that a search has nothing to write."""
+        known = self._words.newest, self._documents.newest, self._vectors.newest if self._vectors else None
+        entries, documents = self._feed.newest()
+        return known == (entries, documents, entries if self._vectors else None)
+
     def lag(self) -> int:
         """Return how many entries are stored and not indexed by their words yet."""
         return max(0, self._feed.newest()[0] - self._words.newest)
@@ -185,8 +188,9 @@ class Index:
         # The index is read first, so that the store can only be ahead.
         known = IndexProgress(self._words.newest, self._documents.newest if documents else 0)
         there = IndexProgress(*self._feed.newest())
-        if known.entries > there.entries or known.documents > there.documents or self._skipped.is_outdated():
-            erase_index(self.folder)
+        is_ahead = known.entries > there.entries or known.documents > there.documents
+        if is_ahead or self._skipped.is_outdated(self._is_intact):
+            self._erase()
             self._skipped.forget()
             known = IndexProgress(self._words.newest, self._documents.newest)
         return known, there
@@ -196,16 +200,21 @@ class Index:
             self._last_batch = newest, batch
             entries, damaged = split_damaged(batch)
             self._skipped.add(damaged)
-            added = self._words.add(entry_doc(entry) for entry in entries if entry.seq > newest) if entries else 0
-            newest = max(added, next_after(batch, newest))
+            reached = next_after(batch, newest)
+            if entries:
+                added = self._words.add(entry_doc(entry) for entry in entries if entry.seq > newest)
+                reached = max(added, reached) if added >= entries[-1].seq else added  # less: it was erased meanwhile
+            newest = reached
         return newest
 
     def _add_documents(self, newest: int, goal: int, deadline: float | None) -> int:
         while newest < goal and not _has_passed(deadline) and (batch := self._feed.documents(newest, _BATCH)):
             documents, damaged = split_damaged(batch)
             self._skipped.add(damaged)
-            added = self._documents.add(map(_document_doc, documents)) if documents else 0
-            newest = max(added, next_after(batch, newest))
+            newest = next_after(batch, newest)
+            if documents:
+                added = self._documents.add(map(_document_doc, documents))
+                newest = max(added, newest) if added >= documents[-1].version else added
         return newest
 
     def _is_intact(self, record: DamagedRecord) -> bool:
@@ -217,7 +226,7 @@ class Index:
 
     def _embed(
         self,
-        vectors: EntryVectors,
+        vectors: EntryVectorIndex,
         reached: IndexProgress,
         deadline: float | None,
         progress: Callable[[IndexProgress], object] | None = None,
@@ -320,24 +329,11 @@ class Index:
             return work()  # a lasting problem fails again
 
     def close(self) -> None:
-        """Close the files; the next call opens them again."""
+        """Close files and connections; the next call opens them again."""
         self._words.close()
         self._documents.close()
         if self._vectors:
             self._vectors.close()
-
-
-def erase_index(folder: str) -> None:
-    """Remove the files of an index."""
-    with suppress(FileNotFoundError):
-        for name in sorted(os.listdir(folder), reverse=True):  # journals before their database
-            path = os.path.join(folder, name)
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                discard(path)
-        with suppress(OSError):
-            os.rmdir(folder)
 
 
 def _rate(ranked: Ranked, matches: WordMatches, closeness: Closeness | None) -> RankedEntry:

@@ -1,20 +1,31 @@
 """Keeps the search indexes of recently used memories open, and the embedding model they share."""
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from daypack.errors import DaypackError
+from daypack.errors import DaypackError, StorageFailed
 from daypack.forks import ThreadLock
 from daypack.memory.store.port import StoreFeed
 
 if TYPE_CHECKING:
     from daypack.llm.embedding.port import Embedder
-    from daypack.memory.search.index import Index
+    from daypack.memory.search.index import Index, IndexParts
 
 MAX_OPEN = 64
+
+
+class IndexLocation(Protocol):
+    """Where the indexes of all memories are: below a folder, or in a database."""
+
+    def open(self, feed: StoreFeed, embedder: "Embedder | None") -> "IndexParts":
+        """Return the parts of the index of the memory that `feed` reads; nothing is read yet."""
+        ...
+
+    def erase(self, memory_id: str) -> None:
+        """Remove the index of a memory, if there is one."""
+        ...
 
 
 class _Opened:
@@ -26,15 +37,16 @@ class _Opened:
 
 
 class IndexCache:
-    """Opens an index at its first use and keeps the most recently used ones open."""
+    """Opens an index at its first use and keeps the most recently used ones open; a path is a folder of indexes."""
 
-    def __init__(self, folder: str, open_embedder: "Callable[[], Embedder | None]") -> None:
-        self.folder = folder
+    def __init__(self, location: "str | IndexLocation", open_embedder: "Callable[[], Embedder | None]") -> None:
+        self.folder = location if isinstance(location, str) else ""
+        self._location = None if isinstance(location, str) else location
         self._open_embedder = open_embedder
         self._embedder: Embedder | None = None
         self._embedder_known = False
         self._problem = ""
-        self._opened: OrderedDict[tuple[str, str], _Opened] = OrderedDict()
+        self._opened: OrderedDict[tuple[str, str, bool], _Opened] = OrderedDict()
         self._threads = ThreadLock(self._drop)
 
     def _drop(self) -> None:
@@ -42,16 +54,17 @@ class IndexCache:
         self._embedder_known = False
 
     @contextmanager
-    def use(self, feed: StoreFeed) -> "Generator[Index]":
-        """Yield the index of the memory that `feed` reads."""
+    def use(self, feed: StoreFeed, copy: "IndexLocation | None" = None) -> "Generator[Index]":
+        """Yield the index of the memory that `feed` reads; `copy`: the one in a replica."""
         from daypack.memory.search.index import Index  # noqa: PLC0415 — 25 ms that only a search needs
 
         with self._threads:
             # By user too: another user may import a memory with an id that was erased.
-            key = feed.memory_id, feed.user
+            key = feed.memory_id, feed.user, copy is not None
             opened = self._opened.get(key)
             if opened is None:
-                opened = _Opened(Index(self._path(feed.memory_id), feed, self._find_embedder()))
+                location = copy or self._find_location()
+                opened = _Opened(Index(location.open(feed, self._find_embedder()), feed))
                 self._opened[key] = opened
             self._opened.move_to_end(key)
             opened.users += 1
@@ -76,7 +89,7 @@ class IndexCache:
     def lag(self) -> int:
         """Return how many stored entries the open indexes do not have yet."""
         with self._threads:
-            opened = list(self._opened.values())
+            opened = [use for key, use in self._opened.items() if not key[2]]
             for use in opened:
                 use.users += 1
         lag = 0
@@ -90,6 +103,13 @@ class IndexCache:
                     use.users -= 1
         return lag
 
+    def _find_location(self) -> IndexLocation:
+        if self._location is None:
+            from daypack.memory.search.index_files import IndexFiles  # noqa: PLC0415 — as slow as the index
+
+            self._location = IndexFiles(self.folder)
+        return self._location
+
     def _find_embedder(self) -> "Embedder | None":
         if not self._embedder_known:
             self._embedder_known = True
@@ -100,15 +120,13 @@ class IndexCache:
         return self._embedder
 
     def erase(self, memory_id: str) -> None:
-        """Remove the index of a memory from disk."""
-        from daypack.memory.search.index import erase_index  # noqa: PLC0415
-
+        """Remove the index of a memory."""
         with self._threads:
             keys = [key for key in self._opened if key[0] == memory_id]
             removed = [self._opened.pop(key) for key in keys]
         for opened in removed:
             opened.index.close()
-        erase_index(self._path(memory_id))
+        self._find_location().erase(memory_id)
 
     def close(self) -> None:
         """Close idle indexes and the embedding model; the next use opens them again."""
@@ -124,5 +142,23 @@ class IndexCache:
         for key in idle[: max(0, len(self._opened) - keep)]:
             self._opened.pop(key).index.close()
 
-    def _path(self, memory_id: str) -> str:
-        return os.path.join(self.folder, memory_id)
+
+class CopiedIndexes:
+    """The indexes of a cache as a replica has them: only to search, and only if they lack nothing."""
+
+    def __init__(self, cache: IndexCache, location: IndexLocation) -> None:
+        self._cache = cache
+        self._location = location
+
+    @property
+    def problem(self) -> str:
+        """Why the configured embedding model could not be opened; empty if it could."""
+        return self._cache.problem
+
+    @contextmanager
+    def use(self, feed: StoreFeed) -> "Generator[Index]":
+        """Yield the index of the memory that `feed` reads, or raise StorageFailed if something is not indexed there."""
+        with self._cache.use(feed, self._location) as index:
+            if not index.is_complete():
+                raise StorageFailed("the index in the replica is not complete", operation="search")
+            yield index

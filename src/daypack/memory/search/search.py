@@ -6,7 +6,7 @@ import msgspec
 
 from daypack.errors import Damaged
 from daypack.memory.document.document import is_placeholder
-from daypack.memory.search.index_cache import IndexCache
+from daypack.memory.search.index_cache import CopiedIndexes, IndexCache
 from daypack.memory.search.supersession import mark_superseded
 from daypack.memory.store.port import MAX_DAMAGED, Store, StoreFeed, split_damaged
 from daypack.search.floor import EXAMINED
@@ -25,17 +25,19 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     where: Where | None = None
 
 
-def search(store: Store, indexes: IndexCache, user: str, memory_id: str, question: Question) -> SearchResult:
+def search(
+    store: Store, indexes: IndexCache | CopiedIndexes, user: str, memory_id: str, question: Question
+) -> SearchResult:
     """Search a memory of this user."""
     latest = _latest_document(store, user, memory_id)  # raises MemoryMissing if the user has no such memory
     allowed = None if question.where is None else store.find(user, memory_id, question.where)
-    with indexes.use(StoreFeed(store, user, memory_id)) as index:
+    with indexes.use(StoreFeed(store, user, memory_id)) as index, index.together():
         # More than asked for: the newer value of a matter may rank below the older one.
         ranked = index.search(question.query, max(question.top_k, EXAMINED), allowed=allowed)
         best, score = _best_document(store, user, index, memory_id, question.query)
         notes = (*index.notes, *filter(None, (indexes.problem,)))
         skipped = index.damaged
-    intact, damaged = split_damaged(store.pick(user, memory_id, [entry.seq for entry in ranked]).values())
+        intact, damaged = split_damaged(store.pick(user, memory_id, [entry.seq for entry in ranked]).values())
     stored = {entry.seq: entry for entry in intact}
     # An entry may have been erased in the meantime.
     hits = [_hit(stored[entry.seq], entry, explain=question.explain) for entry in ranked if entry.seq in stored]

@@ -2,11 +2,13 @@
 
     <folder>/skipped.json   [{"kind":"entry","id":"…","number":17,"problem":"checksum mismatch"}]
 
-Every search and barrier reports them, also in a later process. The file is removed with the index.
+Every search and barrier reports them, also in a later process. They are removed with the index.
 """
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Protocol
 
 import msgspec
 
@@ -19,12 +21,39 @@ _MOST = 1_000
 _DECODER = msgspec.json.Decoder(tuple[DamagedRecord, ...])
 
 
-class Skipped:
-    """What the index in `folder` lacks; `is_intact` asks the store whether a record can be read now."""
+class SkippedRecords(Protocol):
+    """Where the records are: one JSON list beside the index."""
 
-    def __init__(self, folder: str, is_intact: Callable[[DamagedRecord], bool]) -> None:
+    def load(self) -> bytes:
+        """Return the list, empty if there is none."""
+        ...
+
+    def save(self, records: bytes) -> None:
+        """Replace the list; raises StorageFailed or OSError if it cannot be written."""
+        ...
+
+
+class SkippedFile:
+    """The records in a file of `folder`."""
+
+    def __init__(self, folder: str) -> None:
         self._path = os.path.join(folder, NAME)
-        self._is_intact = is_intact
+
+    def load(self) -> bytes:
+        """Return the contents of the file."""
+        return read(self._path) or b""
+
+    def save(self, records: bytes) -> None:
+        """Replace the file; what it holds is found again after a crash, so it is not flushed."""
+        make_folders(os.path.dirname(self._path), durable=False)
+        replace(self._path, records, durable=False)
+
+
+class Skipped:
+    """What an index lacks."""
+
+    def __init__(self, place: SkippedRecords) -> None:
+        self._place = place
         self._known: dict[tuple[str, int], DamagedRecord] | None = None
 
     @property
@@ -40,15 +69,12 @@ class Skipped:
         if new.keys() <= known.keys() or len(known) >= _MOST:
             return
         known.update(new)
-        try:
-            make_folders(os.path.dirname(self._path), durable=False)
-            replace(self._path, msgspec.json.encode(self.records), durable=False)
-        except (OSError, StorageFailed):
-            pass  # a full or read-only disk: this process still knows them
+        with suppress(OSError, StorageFailed):  # a full or read-only disk: this process still knows them
+            self._place.save(msgspec.json.encode(self.records))
 
-    def is_outdated(self) -> bool:
+    def is_outdated(self, is_intact: Callable[[DamagedRecord], bool]) -> bool:
         """Return True if a record that the index lacks is intact now: the store was restored. Asked once."""
-        return self._known is None and any(map(self._is_intact, self._read().values()))
+        return self._known is None and any(map(is_intact, self._read().values()))
 
     def forget(self) -> None:
         """Forget everything: the index was erased."""
@@ -57,7 +83,7 @@ class Skipped:
     def _read(self) -> dict[tuple[str, int], DamagedRecord]:
         if self._known is None:
             try:
-                found = _DECODER.decode(read(self._path) or b"[]")
+                found = _DECODER.decode(self._place.load() or b"[]")
             except (StorageFailed, msgspec.MsgspecError, UnicodeError):
                 found = ()
             self._known = {(record.kind, record.number): record for record in found}

@@ -53,6 +53,36 @@ class VectorQuery(NamedTuple):
         return self.nearest.ids + (self.allowed.ids if self.allowed else [])
 
 
+class EntryVectorIndex(Protocol):
+    """The vectors of one memory's entries, made by one embedder; threads and processes may share them."""
+
+    @property
+    def newest(self) -> int:
+        """The newest entry that has a vector."""
+        ...
+
+    @property
+    def instant(self) -> bool:
+        """True if the embedder is fast enough for a search to embed a few missing entries."""
+        ...
+
+    def catch_up(self, goal: int, texts: Texts, deadline: float | None) -> str | None:
+        """Embed entries up to `goal` and return the problem, if any. No batch starts after the deadline."""
+        ...
+
+    def search(self, query: str, limit: int, allowed: Collection[int] | None) -> VectorQuery | None:
+        """Return the entries closest to a query, overall and among those allowed; None if there are no vectors."""
+        ...
+
+    def compare(self, query: VectorQuery, ids: Collection[int]) -> Closeness:
+        """Return how close these entries are to a query."""
+        ...
+
+    def close(self) -> None:
+        """Close files and connections; the embedder is shared and stays open."""
+        ...
+
+
 class EntryVectors:
     """The vectors below `folder`, made by `embedder`; threads and processes may share them."""
 

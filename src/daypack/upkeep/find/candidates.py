@@ -15,8 +15,9 @@ from msgspec.json import Decoder
 
 from daypack.errors import BadInput
 from daypack.search.floor import QueryWords, read_query
+from daypack.search.fts_tables import match_text
 from daypack.search.neighbours import EntryTerms, Place, rate_entries
-from daypack.search.postings import find_terms
+from daypack.search.postings import Asked, find_terms
 from daypack.upkeep.find.index import ID_SHIFT, LENGTHS, LINE_BITS, Indexed
 from daypack.upkeep.find.log_words import identifier_parts
 from daypack.upkeep.find.relevance import Judge, absent_worths
@@ -147,8 +148,11 @@ class _TermReader:
         self._dead = bool(connection.execute("SELECT dead FROM totals").fetchone()[0])
         self.parts = _parts_of(query)
 
-    def read(self, term: str, query: str) -> Term | None:
-        """Return a term with its postings; None if it does not occur."""
+    def read(self, asked: Asked) -> list[Term | None]:
+        """Return terms with their postings; None where a term does not occur."""
+        return [self._read(term, match_text(query)) for term, query in asked]
+
+    def _read(self, term: str, query: str) -> Term | None:
         if term in self.parts:
             parts = " AND ".join(f'"{part}"' for part in self.parts[term])
             query = f"{query} OR ({parts})"

@@ -12,8 +12,8 @@ from daypack.files import read_only
 from daypack.files.database import BUSY_SECONDS
 from daypack.memory.search.skipped import NAME as SKIPPED
 from daypack.memory.search.vectors import PREFIX
+from daypack.search.fts_tables import VERSION
 from daypack.search.index_file import APPLICATION
-from daypack.search.lexical import VERSION
 from daypack.search.vectors import NAME as VECTORS
 from daypack.types.memory import DamagedRecord
 
