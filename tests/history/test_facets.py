@@ -9,8 +9,9 @@ import pytest
 import daypack
 from daypack.config import Config
 from daypack.errors import BadConfig, BadInput
+from daypack.history.creation import create
 from daypack.history.layout import Home
-from daypack.history.session import History, create
+from daypack.history.session import History
 from daypack.session import Session
 from daypack.types.history import Event, Message
 

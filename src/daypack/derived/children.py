@@ -38,7 +38,6 @@ from daypack.derived.child_files import (
     root_of,
 )
 from daypack.errors import BadInput, BadMessage, DamageWarning, DaypackError
-from daypack.files import atomic, blobs
 from daypack.history.draft import draft_event
 from daypack.history.layout import check_name, refuse_lookalike
 from daypack.history.session import History
@@ -110,7 +109,8 @@ def put_child(
     given = replace(given, **{part: value for part, value in parts.items() if value is not None})
     texts = _texts(given)
     artifacts = {check_artifact(path): _limited(data, path) for path, data in given.artifacts.items()}
-    with history.lock:
+
+    def record() -> Event:
         root = root_of(history)
         if not is_folder(root):
             restore_children(history, history.events.records())  # this one makes the folder: the others must be in it
@@ -134,6 +134,8 @@ def put_child(
         with replaced(folder, files):
             # Without its event a text would not survive a rebuild: it is as before when that fails.
             return history.append_event(draft_event(UPDATED, data))
+
+    return history.locked(record)
 
 
 def notes_of(event: Event) -> tuple[str, ...]:
@@ -269,8 +271,7 @@ def _notes(given: ChildUpdate, former: Child | None) -> list[str]:
 
 
 def _keep(history: History, path: str, data: bytes) -> dict[str, Any]:
-    atomic.make_folders(history.layout.blob)
-    blob = blobs.put(history.layout.blob, data)
+    blob = history.blobs.put(data)
     return {"name": path, "digest": digest_bytes(data), "blob": blob, "bytes": len(data)}
 
 
@@ -327,7 +328,7 @@ def _files(history: History, data: Mapping[str, Any]) -> dict[str, Callable[[], 
     found: dict[str, Callable[[], bytes | None]] = {_PATHS[part]: partial(bytes, text) for part, text in texts.items()}
     for artifact in data.get("artifacts", ()):
         path, blob = check_artifact(artifact["name"]), str(artifact["blob"])
-        if os.path.isfile(os.path.join(history.layout.blob, blob)):
+        if history.blobs.has(blob):
             found[f"{ARTIFACTS}/{path}"] = partial(_blob, history, blob)
         else:
             _warn(f"{history.layout.blob}/{blob}: is missing: the artifact {path} cannot be had again")
@@ -336,7 +337,7 @@ def _files(history: History, data: Mapping[str, Any]) -> dict[str, Callable[[], 
 
 def _blob(history: History, name: str) -> bytes | None:
     try:
-        return blobs.get(history.layout.blob, name)
+        return history.blobs.get(name)
     except DaypackError as error:
         _warn(str(error))
         return None

@@ -14,7 +14,7 @@ from daypack.derived.children import UPDATED
 from daypack.derived.repeated_content import content_of, is_large, printed, written
 from daypack.errors import DaypackError
 from daypack.files import blobs
-from daypack.history.reader import Reader
+from daypack.history.logs.reader import Reader
 from daypack.history.session import LARGE_BYTES, OWN_EVENTS, History
 from daypack.types.history import Event, Message
 

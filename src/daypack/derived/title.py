@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from daypack.derived.compaction.utterances import user_words
-from daypack.history.lines import ROLE_SHIFT
+from daypack.history.logs.lines import ROLE_SHIFT
 from daypack.history.session import History
 from daypack.text.redact.redact import redact
 from daypack.types.authority import users_part

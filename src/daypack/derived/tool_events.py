@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, cast
 from daypack.derived.artifacts.settled_calls import SettledCall, settle_call
 from daypack.derived.artifacts.tool_calls import read_call
 from daypack.history.draft import MAX_KEY_CHARS
-from daypack.history.lines import CALLS, ROLE_SHIFT
+from daypack.history.logs.lines import CALLS, ROLE_SHIFT
+from daypack.history.logs.reader import Reader
 from daypack.history.message_events import CALLED, PROVIDER_ERROR, RETURNED, is_provider_error
-from daypack.history.reader import Reader
 from daypack.types.digest import digest_text
 from daypack.types.history import Event, Message, ToolCall
 

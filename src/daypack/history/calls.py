@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from daypack.errors import BadMessage
-from daypack.history.lines import CALLS, ROLE_SHIFT
-from daypack.history.reader import Reader
+from daypack.history.logs.lines import CALLS, ROLE_SHIFT
+from daypack.history.logs.reader import Reader
 from daypack.history.session import History
 from daypack.types.history import Message, ToolCall
 from daypack.types.kinds import ROLES

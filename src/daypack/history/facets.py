@@ -7,7 +7,7 @@ latest.md    the newest assistant text     meta.json    who the session belongs 
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -17,15 +17,37 @@ import msgspec
 from daypack.errors import DaypackError
 from daypack.files import atomic
 from daypack.history.layout import Layout
-from daypack.history.lines import UNREADABLE
+from daypack.history.logs.lines import UNREADABLE
 from daypack.types.kinds import SESSION_STATES, SessionState
 
 _LATEST_EVERY_SECONDS = 1.0
+Condition = Callable[[dict[str, Any]], bool]  # of a change: asked with the meta.json that would be changed
 
 
 def moment(seconds: float) -> str:
     """Return a time in the format of the small files, to the second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def format_meta(meta: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a meta.json."""
+    return msgspec.json.format(msgspec.json.encode(meta), indent=2) + b"\n"
+
+
+def parse_meta(data: bytes) -> dict[str, Any] | None:
+    """Return what a meta.json says; None if it is unreadable."""
+    try:
+        value = msgspec.json.decode(data)
+    except UNREADABLE:
+        return None
+    return cast(dict[str, Any], value) if isinstance(value, dict) else None
+
+
+def place_of(memory: object) -> object:
+    """Return which memory the "memory" of a meta.json means, without how much of the session it has captured."""
+    if not isinstance(memory, dict):
+        return memory
+    return {name: value for name, value in cast("dict[str, Any]", memory).items() if name != "captured_through"}
 
 
 class Facets:
@@ -35,6 +57,8 @@ class Facets:
         """`redacting`: latest.md is for others to read, so it has no secrets."""
         self._layout = layout
         self._redacting = redacting
+        # Of a cache: changes meta.json where other workers see it, and returns the result.
+        self.change_meta: Callable[[Mapping[str, Any], Condition | None], bytes] | None = None
         self.second = 0  # of the newest append noted in updated_at
         self.stale = False  # latest.md does not have the newest text
         self._latest_at = float("-inf")
@@ -45,19 +69,28 @@ class Facets:
 
     def _read_meta(self) -> dict[str, Any] | None:
         try:
-            value = msgspec.json.decode(atomic.read(self._layout.meta) or b"{}")
-        except (DaypackError, *UNREADABLE):
+            return parse_meta(atomic.read(self._layout.meta) or b"{}")
+        except DaypackError:
             return None
-        return cast(dict[str, Any], value) if isinstance(value, dict) else None
 
-    def write_meta(self, changes: Mapping[str, Any]) -> None:
+    @property
+    def is_unreadable(self) -> bool:
+        """True if meta.json is missing, empty or damaged."""
+        return not self._read_meta()
+
+    def write_meta(self, changes: Mapping[str, Any], only_if: Condition | None = None) -> None:
         """Change keys of meta.json and keep the others; called under the session's lock.
 
-        An unreadable file is not overwritten: its remains may be the only copy.
+        `only_if` is asked where no other worker can change it before it is written; if it returns False, nothing is
+        changed. An unreadable file is not overwritten: its remains may be the only copy.
         """
         meta = self._read_meta()
-        if meta is not None and meta != (changed := {**meta, **changes}):
-            atomic.replace(self._layout.meta, msgspec.json.format(msgspec.json.encode(changed), indent=2) + b"\n")
+        if meta is None or meta == (changed := {**meta, **changes}):
+            return
+        if self.change_meta is not None and list(changes) != ["counters"]:  # which are counted from the logs
+            atomic.replace(self._layout.meta, self.change_meta(changes, only_if))
+        elif only_if is None or only_if(meta):
+            atomic.replace(self._layout.meta, format_meta(changed))
 
     def read(self, path: str) -> str:
         """Return the content of a one-value file; "" if it is missing."""

@@ -2,15 +2,16 @@
 
 <root>/home/<uid>/config.toml
 <root>/home/<uid>/agent/<agent>/session/<session>/messages.jsonl …
+<root>/home/<uid>/store/<database>/agent/<agent>/session/<session>/messages.jsonl …   a cache of a database
 """
 
 import os
 import unicodedata
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from daypack.errors import BadName, UnsafePath
-from daypack.files.atomic import refusal
+from daypack.files.atomic import exists, refusal
 from daypack.types.digest import digest_text
 from daypack.types.names import invisible_in
 
@@ -62,9 +63,9 @@ def refuse_lookalike(folder: str, name: str, what: str) -> None:
         return  # nothing is there yet, or creating something there reports the problem
     if name in names:
         return
-    folded = _fold(name)
+    folded = fold(name)
     for other in names:
-        if _fold(other) == folded and not _is_spelled(folder, other, name):
+        if fold(other) == folded and not _is_spelled(folder, other, name):
             raise BadName(
                 f"{name!r} differs from the existing {other!r} only in case or normalisation: macOS takes both for one",
                 operation="check name",
@@ -73,7 +74,8 @@ def refuse_lookalike(folder: str, name: str, what: str) -> None:
             )
 
 
-def _fold(name: str) -> str:
+def fold(name: str) -> str:
+    """Return what names have in common that macOS takes for one."""
     if name.isascii():
         return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
@@ -116,11 +118,47 @@ def default_root(environ: Mapping[str, str]) -> str:
     return os.path.join(os.path.expanduser("~"), ".daypack")
 
 
+class StoredSessions(Protocol):
+    """The sessions of a user in a database: which there are, and the address. `history/postgres` has them."""
+
+    @property
+    def cache_name(self) -> str:
+        """The name of the folder with their caches."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """The address, which may have a password."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """The address, without its password."""
+        ...
+
+    def agents(self) -> list[str]:
+        """Return the agents that have sessions."""
+        ...
+
+    def names(self, agent: str) -> list[str]:
+        """Return the names of an agent's sessions."""
+        ...
+
+    def has(self, agent: str, name: str) -> bool:
+        """Return True if there is a session of that name."""
+        ...
+
+    def wait_at_most(self, seconds: float) -> None:
+        """Give up after so many seconds if the database does not answer."""
+        ...
+
+
 class Home(NamedTuple):
-    """The part of the root that belongs to one user."""
+    """The part of the root that belongs to one user. `database`: sessions are there, their folders are caches."""
 
     root: str
     uid: str
+    database: StoredSessions | None = None
 
     @property
     def folder(self) -> str:
@@ -150,7 +188,7 @@ class Home(NamedTuple):
     @property
     def find_index(self) -> str:
         """The index of all sessions, which `find` searches."""
-        return os.path.join(self.folder, "find", "index.sqlite")
+        return os.path.join(self._above_agents, "find", "index.sqlite")
 
     @property
     def audit(self) -> str:
@@ -171,27 +209,82 @@ class Home(NamedTuple):
         """The folder with the small files of all projects."""
         return os.path.join(self.folder, "project")
 
+    @property
+    def caches(self) -> str:
+        """The folder with the caches of sessions in databases; it may be deleted at any time."""
+        return os.path.join(self.folder, "store")
+
+    @property
+    def _above_agents(self) -> str:
+        return self.folder if self.database is None else os.path.join(self.caches, self.database.cache_name)
+
+    @property
+    def _agents(self) -> str:
+        return os.path.join(self._above_agents, "agent")
+
+    @property
+    def sessions_place(self) -> str:
+        """Where the sessions are, to show: the user's folder, or the address of the database without its password."""
+        return self.folder if self.database is None else self.database.place
+
+    @property
+    def here(self) -> "Home":
+        """The same home with the sessions that have a folder here: nothing is asked of a database."""
+        return self if self.database is None else self._replace(database=_CachedSessions(self, self.database))
+
     def sessions(self, agent: str) -> str:
         """The folder that holds an agent's sessions."""
-        return os.path.join(self.folder, "agent", check_name(agent, "agent"), "session")
+        return os.path.join(self._agents, check_name(agent, "agent"), "session")
 
     def session(self, agent: str, name: str) -> "Layout":
         """The paths of one session."""
-        return Layout(self.root, os.path.join(self.sessions(agent), check_name(name, "session")))
+        return Layout(self.root, os.path.join(self.sessions(agent), check_name(name, "session")), self)
 
     def agents(self) -> list[str]:
-        """The names of the agents that have a folder."""
-        return _folders(os.path.join(self.folder, "agent"))
+        """The names of the agents that have sessions."""
+        return _folders(self._agents) if self.database is None else self.database.agents()
 
     def list(self, agent: str) -> list[str]:
         """The names of an agent's sessions."""
-        return _folders(self.sessions(agent))
+        folder = self.sessions(agent)
+        return _folders(folder) if self.database is None else self.database.names(agent)
+
+    def has(self, agent: str, name: str) -> bool:
+        """Return True if a session exists; one in a database may have no folder here."""
+        folder = self.session(agent, name).folder
+        return exists(folder) if self.database is None else self.database.has(agent, name)
 
 
-def find_home(home: "str | os.PathLike[str] | None" = None, uid: str | None = None) -> Home:
-    """Return the home of these arguments; DAYPACK_HOME and DAYPACK_UID are the defaults."""
-    root: str = os.path.abspath(os.fspath(home)) if home else default_root(os.environ)
-    return Home(root, uid or os.environ.get("DAYPACK_UID") or str(os.getuid()))
+class _CachedSessions:
+    """The sessions of a database that have a folder here, for those who must not wait for it."""
+
+    def __init__(self, home: Home, stored: StoredSessions) -> None:
+        self._home = home
+        self._stored = stored
+
+    @property
+    def cache_name(self) -> str:
+        return self._stored.cache_name
+
+    @property
+    def url(self) -> str:
+        return self._stored.url
+
+    @property
+    def place(self) -> str:
+        return self._stored.place
+
+    def agents(self) -> list[str]:
+        return _folders(os.path.join(self._home.caches, self.cache_name, "agent"))
+
+    def names(self, agent: str) -> list[str]:
+        return _folders(self._home.sessions(agent))
+
+    def has(self, agent: str, name: str) -> bool:
+        return exists(self._home.session(agent, name).folder)
+
+    def wait_at_most(self, seconds: float) -> None:
+        self._stored.wait_at_most(seconds)
 
 
 def _folders(path: str) -> list[str]:
@@ -216,8 +309,9 @@ def _usable(folder: str, name: str) -> str:
 class Layout:
     """The files of one session."""
 
-    def __init__(self, root: str, folder: str) -> None:
+    def __init__(self, root: str, folder: str, home: Home | None = None) -> None:
         self.root = root
+        self._home = home
         self.folder = folder
         self.messages = os.path.join(folder, "messages.jsonl")
         self.events = os.path.join(folder, "events.jsonl")
@@ -243,24 +337,22 @@ class Layout:
     @property
     def prompts(self) -> str:
         """The user's own prompt texts, which override those shipped with daypack."""
-        return os.path.join(self._user, "prompts")
+        return os.path.join(self.home.folder, "prompts")
 
     @property
     def models(self) -> str:
         """The folder of the models the user pulled."""
-        return os.path.join(self._user, "model")
+        return os.path.join(self.home.folder, "model")
 
     @property
     def home(self) -> Home:
         """The part of the root that belongs to the session's user."""
-        return Home(self.root, os.path.basename(self._user))
-
-    @property
-    def _user(self) -> str:
+        if self._home is not None:
+            return self._home
         above = self.folder
         for _ in ("<session>", "session", "<agent>", "agent"):
             above = os.path.dirname(above)
-        return above
+        return Home(self.root, os.path.basename(above))
 
     # Under context/: all of it can be deleted and is rebuilt.
 

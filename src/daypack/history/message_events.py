@@ -10,9 +10,9 @@ a process writes them, so that each exists once.
 from collections.abc import Callable, Iterator, Sequence
 
 from daypack.files.offsets import UNCOUNTED
-from daypack.history.lines import BROKEN, CALLS, ROLE_SHIFT
-from daypack.history.log import Log
-from daypack.history.reader import Reader
+from daypack.history.logs.lines import BROKEN, CALLS, ROLE_SHIFT
+from daypack.history.logs.log import Log
+from daypack.history.logs.reader import Reader
 from daypack.types.history import Event, Message
 from daypack.types.kinds import ROLES
 

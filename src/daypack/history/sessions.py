@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from daypack.errors import BadInput, DaypackError, SessionMissing
-from daypack.files import atomic
 from daypack.history.layout import Home
 from daypack.types.names import complete, did_you_mean
 
@@ -29,7 +28,7 @@ class Found(NamedTuple):
 
 def find_session(home: Home, agent: str, name: str) -> str:
     """Return the name of an existing session: the name itself, else the only one that begins with it."""
-    if atomic.exists(home.session(agent, name).folder):
+    if home.has(agent, name):
         return name
     what = f"sessions of agent {agent}"
     if found := complete(name, _without_children(name, home.list(agent)), what=what, min_chars=1):
@@ -45,10 +44,10 @@ def find_anywhere(home: Home, usual: str, name: str) -> Found:
     agent, slash, rest = name.rpartition("/")
     if slash and agent in home.agents():
         return Found(agent, find_session(home, agent, rest))
-    if atomic.exists(home.session(usual, name).folder):
+    if home.has(usual, name):
         return Found(usual, name)
     others = [other for other in home.agents() if other != usual]
-    exact = [Found(other, name) for other in others if atomic.exists(home.session(other, name).folder)]
+    exact = [Found(other, name) for other in others if home.has(other, name)]
     if not exact and any(known.startswith(name) for known in home.list(usual)):
         return Found(usual, find_session(home, usual, name))
     found = exact or [Found(other, known) for other in others for known in _starting(home, other, name)]
@@ -64,7 +63,7 @@ def find_anywhere(home: Home, usual: str, name: str) -> Found:
 def agent_of(home: Home, agent: str, name: str) -> str:
     """Return the agent that has an imported session: an earlier import may have stored it with the default one."""
     for holder in (agent, DEFAULT_AGENT):
-        if atomic.exists(home.session(holder, name).folder):
+        if home.has(holder, name):
             return holder
     return agent
 
@@ -76,8 +75,9 @@ def session_missing(home: Home, agent: str, name: str, operation: str) -> Sessio
         hint = did_you_mean(name, home.list(agent))
         if others := [other for other in home.agents() if other != agent and name in home.list(other)]:
             hint = f"{hint} agent {others[0]} has a session {name!r}: add --agent {others[0]}".strip()
-    hint = hint or "list them with `daypack session list`"
-    return SessionMissing(problem, operation=operation, place=home.sessions(agent), hint=hint)
+    hint = hint or _in_files(home, name) or "list them with `daypack session list`"
+    place = home.sessions(agent) if home.database is None else home.sessions_place
+    return SessionMissing(problem, operation=operation, place=place, hint=hint)
 
 
 def _missing_anywhere(home: Home, name: str) -> SessionMissing:
@@ -86,9 +86,19 @@ def _missing_anywhere(home: Home, name: str) -> SessionMissing:
     for agent in home.agents():
         with suppress(DaypackError):  # a folder of an agent may be unreadable
             known += home.list(agent)
-    hint = did_you_mean(name, known) or "list them with `daypack session list`"
+    hint = did_you_mean(name, known) or _in_files(home, name) or "list them with `daypack session list`"
     problem = f"no such session: {name!r} of any agent"
-    return SessionMissing(problem, operation="find session", place=home.folder, hint=hint)
+    return SessionMissing(problem, operation="find session", place=home.sessions_place, hint=hint)
+
+
+def _in_files(home: Home, name: str) -> str:
+    """Return what helps if a session is in files of the home, while sessions are in a database; "" if it is not."""
+    if home.database is None:
+        return ""
+    files = home._replace(database=None)
+    if not any(files.has(agent, name) for agent in files.agents()):
+        return ""
+    return "it is in files of the home: copy it into the database with `daypack copy`"
 
 
 def _starting(home: Home, agent: str, start: str) -> Sequence[str]:

@@ -3,7 +3,7 @@
 from daypack.derived.rules.book import Finding, RuleBook, given_at, in_force, take_finding
 from daypack.derived.rules.recognition import find_rules
 from daypack.derived.rules.supersession import repeats, superseded_by
-from daypack.history.lines import ROLE_SHIFT
+from daypack.history.logs.lines import ROLE_SHIFT
 from daypack.history.session import History
 from daypack.text.redact.redact import redact
 from daypack.types.history import Message

@@ -22,8 +22,8 @@ from msgspec import Struct
 from daypack.errors import DaypackError
 from daypack.files import atomic
 from daypack.history.layout import Home
-from daypack.history.lines import UNREADABLE
 from daypack.history.listing.row import FILES, Row, Status, Title, read_row, statuses_of
+from daypack.history.logs.lines import UNREADABLE
 
 _NAME = "sessions.idx"
 _MAGIC = b"daypack-sessions-1 "

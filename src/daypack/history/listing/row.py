@@ -13,12 +13,12 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
-from daypack.config import Config
+from daypack.config import OF_SESSIONS
 from daypack.files.jsonl import read_at
 from daypack.files.offsets import HEADER, MAGIC, PLAIN, SLOT, START, UNCOUNTED, Slot
 from daypack.files.rewrite import JOURNAL
-from daypack.history.lines import UNREADABLE
-from daypack.history.reader import decoder_of
+from daypack.history.logs.lines import UNREADABLE
+from daypack.history.logs.reader import decoder_of
 from daypack.system import boot_id
 from daypack.types.history import Message
 from daypack.types.kinds import SESSION_STATES
@@ -79,7 +79,7 @@ class _Meta(Struct, frozen=True):
 
 
 _meta = msgspec.json.Decoder(_Meta)
-_CHECKED = tuple(field for field in Config.__struct_fields__ if field not in ("model", "workspace"))
+_CHECKED = tuple(field for field in OF_SESSIONS if field not in ("model", "workspace"))
 
 
 def statuses_of(folder: str) -> tuple[Status, ...]:

@@ -16,13 +16,15 @@ from daypack.files.atomic import refusal
 from daypack.files.commit import Handle, reentered
 from daypack.files.lock import Lock
 from daypack.files.offsets import DAMAGED, SLOT, UNCOUNTED, Offsets, Slot
-from daypack.history.lines import KEYED, UNREADABLE, extend, fits
-from daypack.history.reader import PREFIX, Record, decoder_of
+from daypack.history.logs.lines import KEYED, UNREADABLE, extend, fits
+from daypack.history.logs.reader import PREFIX, Record, decoder_of
+from daypack.history.logs.upstream import Mark, Upstream
 from daypack.types.history import Event, Message
 
 MAX_LINE_BYTES = 64 << 20
 
 Weigh = Callable[[Record], tuple[int, int]]  # tokens and flags of a record
+Batch = tuple[Sequence[Record], float]  # the records of one call, and when it was made
 _NO_RECORD = UNCOUNTED, DAMAGED
 _encode = msgspec.json.Encoder().encode
 
@@ -59,12 +61,16 @@ def _too_long(record: Message | Event, length: int) -> BadMessage:
 
 
 class Writer(Generic[Record]):
-    """Appends to one log; nothing else does."""
+    """Appends to one log; nothing else does.
+
+    With an `upstream` the log is a cache: lines are stored there first, and what is wrong here is fetched again.
+    """
 
     def __init__(self, path: str, lock: Lock, offsets: Offsets, shape: type[Record], weigh: Weigh[Record]) -> None:
         self.path = path
         self.lock = lock
         self.repairs: list[Repair] = []
+        self.upstream: Upstream | None = None
         self._offsets = offsets
         self._prefix = PREFIX[shape]
         self._decoder = decoder_of(shape)
@@ -114,7 +120,15 @@ class Writer(Generic[Record]):
         """Number the records, append them and return the log's new end; under the lock, after `begin`."""
         self._enter()
         try:
-            return self._write(handle, records, now)
+            return self._write(handle, (records, now))
+        finally:
+            self._writing = False
+
+    def write_several(self, handle: Handle, batches: Sequence[Batch[Record]]) -> int:
+        """Do that with the records of several calls, which go upstream together."""
+        self._enter()
+        try:
+            return self._write(handle, *batches)
         finally:
             self._writing = False
 
@@ -122,7 +136,7 @@ class Writer(Generic[Record]):
         """Do `begin` and `write`; the caller holds the lock."""
         self._enter()
         try:
-            return self._write(self._start_commit(), records, now)
+            return self._write(self._start_commit(), (records, now))
         except OSError as error:
             raise refusal(self.path, error, "open for append") from error
         finally:
@@ -157,37 +171,47 @@ class Writer(Generic[Record]):
             self._catch_up(handle, size)
         return handle
 
-    def _write(self, handle: Handle, records: Sequence[Record], now: float) -> int:
-        if int(now) != self._second:
-            self._begin_second(int(now))
-        time = f"{self._time}.{int(now * 1000) % 1000:03d}Z"
+    def _write(self, handle: Handle, *batches: Batch[Record]) -> int:
         seq, crc, end = self._seq, self._crc, self._end
         lines: list[bytes] = []
         slots: list[bytes] = []
-        mark, count, earlier = b"", len(records), self._lines - self._begun
-        for number, record in enumerate(records, 1):
-            seq += 1
-            if count > 1 or earlier:
-                mark = jsonl.batch_mark(number, count, earlier)
-            # No other code has these values yet: setting fields in place saves a copy of each.
-            force_setattr(record, "seq", seq)
-            force_setattr(record, "id", f"{self._prefix}-{seq}")
-            if not record.ts:
-                force_setattr(record, "ts", time)
+        for records, now in batches:
+            if int(now) != self._second:
+                self._begin_second(int(now))
+            time = f"{self._time}.{int(now * 1000) % 1000:03d}Z"
+            mark, count, earlier = b"", len(records), self._lines - self._begun + len(lines)
+            for number, record in enumerate(records, 1):
+                seq += 1
+                if count > 1 or earlier:
+                    mark = jsonl.batch_mark(number, count, earlier)
+                # No other code has these values yet: setting fields in place saves a copy of each.
+                force_setattr(record, "seq", seq)
+                force_setattr(record, "id", f"{self._prefix}-{seq}")
+                force_setattr(record, "crc", "")  # of an attempt that another worker overtook
+                if not record.ts:
+                    force_setattr(record, "ts", time)
+                try:
+                    line, seal = jsonl.seal(_encode(record), mark)
+                except UnicodeEncodeError as error:
+                    raise _not_utf8(record, error) from error
+                force_setattr(record, "crc", seal)
+                tokens, flags = self._weigh(record)
+                crc = crc32(line, crc)
+                length = len(line)
+                if length > MAX_LINE_BYTES:
+                    raise _too_long(record, length)
+                lines.append(line)
+                slots.append(SLOT.pack(end, length, tokens, seq, crc, flags))
+                end += length
+        data = lines[0] if len(lines) == 1 else b"".join(lines)
+        if self.upstream is None:
+            self._append(handle, data)
+        else:
+            self.upstream.append(self.path, Mark(self._end, self._crc), data, crc)
             try:
-                line, seal = jsonl.seal(_encode(record), mark)
-            except UnicodeEncodeError as error:
-                raise _not_utf8(record, error) from error
-            force_setattr(record, "crc", seal)
-            tokens, flags = self._weigh(record)
-            crc = crc32(line, crc)
-            length = len(line)
-            if length > MAX_LINE_BYTES:
-                raise _too_long(record, length)
-            lines.append(line)
-            slots.append(SLOT.pack(end, length, tokens, seq, crc, flags))
-            end += length
-        self._append(handle, lines[0] if count == 1 else b"".join(lines))
+                self._append(handle, data)
+            except WriteFailed:
+                return end  # it is stored; this log has fewer lines until the next call fetches them
         self.dirty = True
         handle.written = end
         self._offsets.add_packed(b"".join(slots))
@@ -202,7 +226,7 @@ class Writer(Generic[Record]):
         rewritten, the next sync includes them.
         """
         for slot in slots:
-            if slot.end <= handle.durable:
+            if slot.end <= handle.durable or self.upstream is not None:
                 continue
             try:
                 line = jsonl.read_at(handle.fd, slot.offset, slot.length)
@@ -224,6 +248,8 @@ class Writer(Generic[Record]):
 
     def commit(self, handle: Handle, start: int, end: int) -> None:
         """Return when the bytes up to `end` are on disk; called without the lock."""
+        if self.upstream is not None:
+            return  # they are stored there
         try:
             handle.commit(end)
         except OSError as error:
@@ -271,7 +297,8 @@ class Writer(Generic[Record]):
         if offsets.last().end != size or not fits(offsets, handle.fd, size):
             if offsets.replaced:
                 offsets.follow()
-            extend(offsets, handle.fd, size, self._measure, self._known)
+            # In a cache every line was stored: damaged lines, and a write of which a part was fetched, are not torn.
+            extend(offsets, handle.fd, size, self._measure, self._known if self.upstream is None else size)
             self._known = 0
             size = self._cut(handle, offsets.last().end, size)
         last = offsets.last()
@@ -296,7 +323,7 @@ class Writer(Generic[Record]):
         if whole != tail:
             os.ftruncate(handle.fd, offset + len(whole))
         jsonl.write_all(handle.fd, b"\n")
-        self.repairs.append(Repair(os.path.basename(self.path), offset, len(tail), moved))
+        self._note_repair(offset, len(tail), moved)
         return offset + len(whole) + 1
 
     def _cut(self, handle: Handle, end: int, size: int) -> int:
@@ -305,10 +332,16 @@ class Writer(Generic[Record]):
             tail = jsonl.read_at(handle.fd, end, size - end)
             moved = self._set_aside(tail)
             os.ftruncate(handle.fd, end)
-            self.repairs.append(Repair(os.path.basename(self.path), end, len(tail), moved))
+            self._note_repair(end, len(tail), moved)
         return end
 
-    def _set_aside(self, tail: bytes) -> str:
+    def _note_repair(self, offset: int, length: int, moved: str | None) -> None:
+        if self.upstream is None:
+            self.repairs.append(Repair(os.path.basename(self.path), offset, length, moved))
+
+    def _set_aside(self, tail: bytes) -> str | None:
+        if self.upstream is not None:
+            return None  # half of what another process was fetching or had stored
         number = 1
         while (former := atomic.read(path := f"{self.path}.torn-{number}")) is not None:
             if former == tail:

@@ -19,7 +19,7 @@ from daypack.files.lock import Lock, Watch
 from daypack.files.offsets import DAMAGED, PLAIN, SLOT, START, UNCOUNTED, UNSEALED, Offsets, Slot
 from daypack.files.rewrite import JOURNAL
 from daypack.forks import ThreadLock
-from daypack.history.lines import UNREADABLE, examine, extend
+from daypack.history.logs.lines import UNREADABLE, examine, extend, lines_with
 from daypack.plain_files import open_fd
 from daypack.types.history import Damage, Event, Message
 
@@ -50,6 +50,10 @@ _numbers = msgspec.json.Decoder(_Numbered)
 
 class _Rebuilt(Exception):
     """The slots were rebuilt, so known positions are invalid."""
+
+
+class _Unfaithful(Exception):
+    """A line is damaged here that may be whole where the log comes from."""
 
 
 class _Unsettled(Exception):
@@ -85,6 +89,7 @@ class Reader(Generic[Record]):
         self.damage: dict[int, Damage] = {}
         self.sidecar_is_wrong = False  # the next writer rebuilds it
         self.generation = 0  # grows when positions may have changed
+        self.restore: Callable[[], bool] | None = None  # of a cache: fetches lines that are damaged here
         self._rebuilds = 0
         self._offsets = offsets
         self._decoder = decoder_of(shape)
@@ -248,10 +253,15 @@ class Reader(Generic[Record]):
             except _Unsettled:  # out of `_reading`: a thread that holds the session's lock may wait for it
                 with self._lock:
                     continue  # taking the lock completes it
+            except _Unfaithful:
+                restore, self.restore = self.restore, None
+                if restore is not None and restore():
+                    self.restore = restore  # else it is damaged there too, and reported
 
     def _rebuild(self) -> None:
         if self._rebuilds:
             return  # the slots were just rebuilt from the log: the log itself is damaged
+        self._require_faithful()
         self._rebuilds += 1
         self.generation += 1
         self.sidecar_is_wrong = True
@@ -259,6 +269,10 @@ class Reader(Generic[Record]):
         self._offsets.ignore()
         extend(self._offsets, self._fd, self._size, None, known)
         raise _Rebuilt
+
+    def _require_faithful(self) -> None:
+        if self.restore is not None and not self._lock.held:
+            raise _Unfaithful
 
     def _cover(self) -> int:
         """Extend the slots to the last terminated line and return their number."""
@@ -320,7 +334,7 @@ class Reader(Generic[Record]):
         if not data:
             return self._decode(start, stop)
         try:
-            return self._decoder.decode_lines(b"".join(_lines_with(data, words)))
+            return self._decoder.decode_lines(b"".join(lines_with(data, words)))
         except UNREADABLE:
             return self._decode(start, stop)
 
@@ -359,6 +373,7 @@ class Reader(Generic[Record]):
         return records
 
     def _report(self, damage: Damage) -> None:
+        self._require_faithful()
         self.damage[damage.line] = damage
         if len(self.damage) <= _MOST_WARNINGS:
             warnings.warn(DamageWarning(str(damage)), stacklevel=8)
@@ -371,17 +386,6 @@ class Reader(Generic[Record]):
         force_setattr(record, "seq", seq)
         force_setattr(record, "id", f"{self._prefix}-{seq}")
         return record
-
-
-def _lines_with(data: bytes, words: Sequence[bytes]) -> list[bytes]:
-    """Return the lines that contain one of some words, in their order."""
-    starts: set[int] = set()
-    for word in words:
-        at = data.find(word)
-        while at >= 0:
-            starts.add(data.rfind(b"\n", 0, at) + 1)
-            at = data.find(word, data.index(b"\n", at))
-    return [data[start : data.index(b"\n", start) + 1] for start in sorted(starts)]
 
 
 class Records(Generic[Record]):

@@ -6,8 +6,8 @@ from daypack.errors import KeyConflict, StorageFailed
 from daypack.files.keys import Keys
 from daypack.files.offsets import UNCOUNTED
 from daypack.history.draft import same_payload
-from daypack.history.lines import KEYED
-from daypack.history.reader import Reader
+from daypack.history.logs.lines import KEYED
+from daypack.history.logs.reader import Reader
 from daypack.types.history import Message
 
 _BATCH = 10_000

@@ -1,13 +1,15 @@
 """One append-only log: a reader without locks and a writer under the session's lock, over the same file."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Generic
+from functools import partial
+from typing import Generic, cast
 
+from daypack.errors import BadMessage, DaypackError, Overtaken
 from daypack.files.commit import Answer, Group, Handle, Task
 from daypack.files.lock import Lock
 from daypack.files.offsets import Offsets
-from daypack.history.reader import Reader, Record, Records
-from daypack.history.writer import Weigh, Writer
+from daypack.history.logs.reader import Reader, Record, Records
+from daypack.history.logs.writer import Batch, Weigh, Writer
 
 
 class Log(Generic[Record]):
@@ -33,7 +35,9 @@ class Log(Generic[Record]):
 
     def append(self, records: Sequence[Record], now: float, *, durable: bool) -> None:
         """Append records, all or none; if durable, return when they are on disk."""
-        if durable:
+        if self.writer.upstream is not None and not self.lock.held:
+            self._group.do(_Plain(self, (records, now)))
+        elif durable or self.writer.upstream is not None:
             self.write(lambda handle: self.writer.write(handle, records, now), durable=True)
         else:
             with self.lock:
@@ -43,6 +47,8 @@ class Log(Generic[Record]):
 
     def write(self, run: Callable[[Handle], Answer], *, durable: bool) -> Answer:
         """Call `run` under the lock and return its answer; if durable, when what it wrote is on disk."""
+        if self.writer.upstream is not None:
+            run = partial(self.repeat, run)
         if durable and not self.lock.held:
             return self._group.do(run)
         with self.lock:
@@ -54,16 +60,50 @@ class Log(Generic[Record]):
             self.writer.commit(handle, start, end)
         return answer
 
+    def repeat(self, run: Callable[[Handle], Answer], handle: Handle) -> Answer:
+        """Call `run`, again if other workers have appended to the session meanwhile: they may have the same client key.
+
+        Within a block that holds the lock, what the block has read before is out of date too: the block is repeated.
+        """
+        while True:
+            try:
+                return run(handle)
+            except Overtaken:
+                if self.lock.nested or self.writer.upstream is None:
+                    raise
+                self.writer.upstream.refresh()
+                handle = self.begin()
+
     def _write_all(self, tasks: Sequence[Task[Handle]]) -> None:
         with self.lock:
             handle = self.begin()
             start = handle.written
+            if self.writer.upstream is not None and len(tasks) > 1:
+                tasks = self._write_plain(tasks, handle)
+                handle = self.begin() if tasks else handle
             for task in tasks:
                 task.attempt(handle)
                 if task.error:
                     handle = self.begin()  # a failed write may leave torn bytes
             end = handle.written
         self.writer.commit(handle, start, end)
+
+    def _write_plain(self, tasks: Sequence[Task[Handle]], handle: Handle) -> list[Task[Handle]]:
+        """Store the tasks that only append, as one; return those that are still to do."""
+        plain = [task for task in tasks if isinstance(task.run, _Plain)]
+        batches = [cast(_Plain[Record], task.run).batch for task in plain]
+        if batches:
+            try:
+                self.repeat(lambda handle: self.writer.write_several(handle, batches), handle)
+            except BadMessage:
+                return list(tasks)  # one of them cannot be stored
+            except DaypackError as error:
+                for task in plain:
+                    task.error = error
+            else:
+                for task in plain:
+                    task.answers.append(None)
+        return [task for task in tasks if not isinstance(task.run, _Plain)]
 
     def rebuild(self) -> int:
         """Rebuild the sidecar and return the number of lines; the next append repairs a torn tail."""
@@ -94,3 +134,15 @@ class Log(Generic[Record]):
         """Close the files; the log can still be used and opens them again."""
         self.reader.close()
         self.writer.close()
+
+
+class _Plain(Generic[Record]):
+    """An append that needs nothing but its place at the end of the log."""
+
+    def __init__(self, log: Log[Record], batch: Batch[Record]) -> None:
+        self._log = log
+        self.batch = batch
+
+    def __call__(self, handle: Handle) -> None:
+        """Do it alone."""
+        self._log.repeat(lambda handle: self._log.writer.write(handle, *self.batch), handle)

@@ -1,6 +1,6 @@
 """Checks the lines of a log, and adds the slots that its sidecar lacks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 from zlib import crc32
 
@@ -173,3 +173,14 @@ def fits(offsets: Offsets, fd: int, size: int) -> bool:
     if line.find(b"\n") != last.length - 1 or crc32(line, before.crc) != last.crc:
         return False
     return next_seq(before.seq, examine(line[:-1])) == last.seq
+
+
+def lines_with(data: bytes, words: Sequence[bytes]) -> list[bytes]:
+    """Return the lines that contain one of some words, in their order."""
+    starts: set[int] = set()
+    for word in words:
+        at = data.find(word)
+        while at >= 0:
+            starts.add(data.rfind(b"\n", 0, at) + 1)
+            at = data.find(word, data.index(b"\n", at))
+    return [data[start : data.index(b"\n", start) + 1] for start in sorted(starts)]

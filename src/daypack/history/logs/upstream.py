@@ -1,0 +1,22 @@
+"""Where the lines of a session are stored whose folder is only a cache."""
+
+from typing import NamedTuple, Protocol
+
+
+class Mark(NamedTuple):
+    """A place in a log: the bytes before it, and their running checksum."""
+
+    end: int = 0
+    crc: int = 0
+
+
+class Upstream(Protocol):
+    """Where the lines of a cached session are stored; `history/postgres/cache.py` has the one there is."""
+
+    def append(self, path: str, place: Mark, data: bytes, crc: int) -> None:
+        """Store lines at the end of a log, whose checksum is then `crc`; raise Overtaken if others are there."""
+        ...
+
+    def refresh(self) -> None:
+        """Bring the folder up to date."""
+        ...
