@@ -1,0 +1,1 @@
+"""Sessions in PostgreSQL: their logs are there, and a local folder is a cache of them."""
