@@ -1,6 +1,7 @@
 """The history of one session: its two logs, captured texts and pins."""
 
 import os
+import random
 import threading
 import time
 import warnings
@@ -8,57 +9,39 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from daypack.config import Config
-from daypack.errors import BadConfig, BadInput, BadMessage, Damaged, DamageWarning, DaypackError
-from daypack.files import atomic, blobs
-from daypack.files.atomic import refusal
-from daypack.files.commit import Handle
+from daypack.errors import BadConfig, BadInput, BadMessage, DamageWarning, DaypackError, Overtaken
+from daypack.files import atomic
+from daypack.files.blobs import BlobFolder
+from daypack.files.commit import Answer, Handle
 from daypack.files.lock import Lock
 from daypack.forks import cached_property, forks
+from daypack.history.creation import absent, default_tokenizer, require_stored
 from daypack.history.draft import draft_event
-from daypack.history.facets import Facets, moment
-from daypack.history.keys import ClientKeys
+from daypack.history.facets import Facets
 from daypack.history.layout import Layout, refuse_lookalike
-from daypack.history.lines import BROKEN, CALLS, KEYED, ROLE_SHIFT
-from daypack.history.log import Log
+from daypack.history.logs.keys import ClientKeys
+from daypack.history.logs.lines import BROKEN, CALLS, KEYED, ROLE_SHIFT
+from daypack.history.logs.log import Log
 from daypack.history.message_events import OF_MESSAGE, TYPES, Describe, MessageEvents, message_of
-from daypack.history.sessions import session_missing
 from daypack.text.injected import RECALLED
 from daypack.types.digest import digest_bytes
 from daypack.types.history import Event, Message
 from daypack.types.kinds import ROLES, SESSION_STATES, SessionState
 
-HISTORY_FORMAT = "1"
+if TYPE_CHECKING:
+    from daypack.history.postgres.cache import Cache
+    from daypack.history.postgres.store import Opened
+
 INLINE_BYTES = 4096  # longer text from outside is stored in blob/ instead of its event
 LARGE_BYTES = 2048  # a smaller content costs about as much as a reference to it
 OWN_EVENTS = ("context.", "import.")  # they record what was shown, made or imported: no new content
+_PATIENCE_SECONDS = 30.0  # for a session to which other workers append all the time
+_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.002, 0.1
 _LATEST_AMONG = 50  # messages searched for the newest assistant text
 _ROLE_FLAGS = {role: (number + 1) << ROLE_SHIFT for number, role in enumerate(ROLES)}
-
-
-def create(layout: Layout, meta: Mapping[str, Any], clock: Callable[[], float] = time.time) -> None:
-    """Create the missing files of a session; an existing session is unchanged."""
-    layout.refuse_lookalike()
-    atomic.make_folders(layout.folder)
-    layout.guard()
-    now = f"{moment(clock())}\n".encode()
-    for path in (layout.messages, layout.events):
-        try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        except OSError as error:
-            raise refusal(path, error, "create session") from error
-    for path, data in (
-        (layout.created_at, now),
-        (layout.updated_at, now),
-        (layout.cwd, _here() + b"\n"),
-        (layout.state, b"active\n"),
-    ):
-        atomic.create(path, data, named=False)
-    # Last, and durable: if it exists, all files above do.
-    if atomic.read(layout.meta) is None:
-        Facets(layout).write_meta({**meta, "tokenizer": _default_tokenizer(meta.get("model"))})
 
 
 class History:
@@ -70,14 +53,24 @@ class History:
         config: Config,
         clock: Callable[[], float] = time.time,
         describe: Describe | None = None,
+        opened: "Opened | None" = None,
     ) -> None:
-        if not atomic.exists(layout.messages):
+        """`opened`: the session as it was found in the database of its home; looked up there if it is not given."""
+        if layout.home.database is not None:
+            opened = opened or require_stored(layout)
+            from daypack.history.postgres.cache import make_folder  # noqa: PLC0415 — most sessions are files
+
+            make_folder(layout, opened)
+        elif not atomic.exists(layout.messages):
             raise absent(layout, "open session")
         layout.guard()
         self.layout = layout
         self.config = config
         self.facets = Facets(layout, redacting=config.redaction == "on")
         self.lock = Lock(layout.messages, flock=config.locking == "flock")
+        self._cache = self._open_cache(opened) if opened else None
+        self.is_cache = self._cache is not None  # of a session in a database
+        self.blobs = BlobFolder(layout.blob, self._cache)
         self.clock = clock
         self._durable = config.durability == "sync"
         sidecar = layout.index("messages"), self.tokenizer
@@ -90,6 +83,41 @@ class History:
         self.on_large: Callable[[Sequence[Message]], None] | None = None
         self.dated_by_messages = False  # updated_at is the time of the newest message: of an import, that is long ago
         forks.watch(self)
+        if self._cache is not None:
+            self._cache.attach(self.messages, self.events, self.captured)
+
+    def _open_cache(self, opened: "Opened") -> "Cache":
+        from daypack.history.postgres.cache import Cache  # noqa: PLC0415
+
+        cache = Cache(self.layout, opened, self.lock, self.facets)
+        self.facets.change_meta = cache.change_meta
+        return cache
+
+    def refresh(self) -> None:
+        """Fetch what other workers have appended to a session in a database; reading alone reads the folder."""
+        if self._cache is not None:
+            self._cache.refresh()
+
+    def locked(self, work: Callable[[], Answer]) -> Answer:
+        """Call `work` under the lock, for what is read and then appended.
+
+        In a database no worker waits for the lock of another: if one was faster, nothing is stored, and `work` is
+        called again with what it has appended. So `work` undoes what it has done when an append fails.
+        """
+        if self._cache is None or self.lock.held:
+            with self.lock:
+                return work()
+        until, pause = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                with self.lock:
+                    return work()
+            except Overtaken:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(pause * random.random())  # noqa: S311 — so that two workers do not meet again
+            pause = min(2 * pause, _MAX_PAUSE_SECONDS)
+            self._cache.refresh()
 
     def forget(self) -> None:
         """In a forked child: drop the open files of the parent, and what another thread was changing."""
@@ -101,7 +129,7 @@ class History:
     @cached_property
     def tokenizer(self) -> str:
         """The token counter, fixed when the session is created, because its sidecar stores the counts."""
-        name = self.facets.meta().get("tokenizer") or _default_tokenizer(self.config.model)
+        name = self.facets.meta().get("tokenizer") or default_tokenizer(self.config.model)
         if not isinstance(name, str):
             hint = "remove the key, or restore the file"
             raise BadConfig(f"tokenizer is {name!r}", operation="open session", place=self.layout.meta, hint=hint)
@@ -143,6 +171,7 @@ class History:
 
     def is_stored(self, draft: Message) -> bool:
         """Return True if a message with the same client key is stored; raise KeyConflict if its payload differs."""
+        self.refresh()
         with self.lock:
             return self._keys.find(draft) is not None
 
@@ -158,20 +187,19 @@ class History:
         return draft
 
     def _complete_events(self, appended: Sequence[Message], now: float) -> None:
-        with suppress(DaypackError), self.lock:  # the messages are stored; the next append tries again
-            self._message_events.complete(appended, now)
+        with suppress(DaypackError):  # the messages are stored; the next append tries again
+            self.locked(partial(self._message_events.complete, appended, now))
 
     def capture(self, data: bytes) -> dict[str, Any]:
         """Store text from outside, independent of its file; the returned reference belongs in an event."""
         digest = digest_bytes(data)
         if len(data) <= INLINE_BYTES:
             return {"digest": digest, "text": data.decode()}
-        atomic.make_folders(self.layout.blob)
-        return {"digest": digest, "blob": blobs.put(self.layout.blob, data), "bytes": len(data)}
+        return {"digest": digest, "blob": self.blobs.put(data), "bytes": len(data)}
 
     def captured(self, reference: Mapping[str, Any]) -> bytes:
         """Return the bytes that `capture` stored."""
-        return reference["text"].encode() if "text" in reference else blobs.get(self.layout.blob, reference["blob"])
+        return reference["text"].encode() if "text" in reference else self.blobs.get(reference["blob"])
 
     def pin(self, name: str, text: str) -> Event:
         """Pin a text: every pack contains it until it is unpinned."""
@@ -185,34 +213,39 @@ class History:
         if not text.strip():
             hint = f"to remove a pin: session.unpin({name!r}), on the command line --remove"
             raise BadMessage("the text is empty", operation="pin", place=name, hint=hint)
-        with self.lock:
-            if not os.path.isdir(self.layout.pinned):
-                self._restore_pins()  # creating the folder must not hide the other pins
-            atomic.make_folders(self.layout.pinned)
-            refuse_lookalike(self.layout.pinned, os.path.basename(path), "pin")
-            former = atomic.read(path)
-            atomic.replace(path, data)
-            try:
-                kept = self.capture(data)
-                return self.append_event(draft_event("pin.set", {"name": os.path.basename(path), **kept}))
-            except DaypackError:
-                # Without its event a pin would not survive a rebuild, so undo it.
-                if former is None:
-                    atomic.discard(path)
-                else:
-                    atomic.replace(path, former)
-                raise
+        return self.locked(partial(self._pin, path, data))
+
+    def _pin(self, path: str, data: bytes) -> Event:
+        if not os.path.isdir(self.layout.pinned):
+            self._restore_pins()  # creating the folder must not hide the other pins
+        atomic.make_folders(self.layout.pinned)
+        refuse_lookalike(self.layout.pinned, os.path.basename(path), "pin")
+        former = atomic.read(path)
+        atomic.replace(path, data)
+        try:
+            kept = self.capture(data)
+            return self.append_event(draft_event("pin.set", {"name": os.path.basename(path), **kept}))
+        except DaypackError:
+            # Without its event a pin would not survive a rebuild, so undo it.
+            if former is None:
+                atomic.discard(path)
+            else:
+                atomic.replace(path, former)
+            raise
 
     def unpin(self, name: str) -> Event | None:
         """Unpin a text; return None if it is not pinned."""
-        with self.lock:
-            pins = self.pins()
-            file = name if name in pins else os.path.basename(self.layout.pin(name))
-            if file not in pins:
-                return None
-            event = self.append_event(draft_event("pin.removed", {"name": file}))
-            atomic.remove(os.path.join(self.layout.pinned, file))
-            return event
+        self.refresh()  # an unknown pin appends nothing, so an old folder would not be noticed
+        return self.locked(partial(self._unpin, name))
+
+    def _unpin(self, name: str) -> Event | None:
+        pins = self.pins()
+        file = name if name in pins else os.path.basename(self.layout.pin(name))
+        if file not in pins:
+            return None
+        event = self.append_event(draft_event("pin.removed", {"name": file}))
+        atomic.remove(os.path.join(self.layout.pinned, file))
+        return event
 
     def pins(self) -> dict[str, str]:
         """Return the pinned texts by file name, sorted; a deleted folder is restored from the events."""
@@ -230,9 +263,11 @@ class History:
         if state not in SESSION_STATES:
             hint = f"use one of {', '.join(SESSION_STATES)}"
             raise BadInput(f"{state!r} is not a state", operation="set state", place=self.layout.folder, hint=hint)
-        with self.lock:
-            event = self.append_event(draft_event("session.state", {"from": self.facets.state(), "to": state}))
-            self.facets.write_state(state)
+        return self.locked(partial(self._set_state, state))
+
+    def _set_state(self, state: SessionState) -> Event:
+        event = self.append_event(draft_event("session.state", {"from": self.facets.state(), "to": state}))
+        self.facets.write_state(state)
         return event
 
     def newest_within(self, tokens: int) -> int:
@@ -358,40 +393,6 @@ class History:
         if message.meta and message.incomplete:
             flags |= BROKEN
         return self.count_tokens(message), flags
-
-
-def _here() -> bytes:
-    try:
-        return os.getcwdb()
-    except OSError:
-        return b""  # the current folder was deleted
-
-
-def _default_tokenizer(model: str | None) -> str:
-    from daypack.text.tokens import counter_for  # noqa: PLC0415
-
-    return counter_for(model).name
-
-
-def check_format(layout: Layout, meta: Mapping[str, Any]) -> None:
-    """Raise BadConfig if the session was written in another format."""
-    protocols = meta.get("protocols")
-    written = cast(Mapping[str, Any], protocols).get("history") if isinstance(protocols, Mapping) else None
-    if written not in (None, HISTORY_FORMAT):
-        raise BadConfig(
-            f"the session is written in history format {written!r}, this daypack knows {HISTORY_FORMAT!r}",
-            operation="open session",
-            place=layout.meta,
-            hint="use the daypack that wrote it, or a newer one",
-        )
-
-
-def absent(layout: Layout, operation: str) -> DaypackError:
-    """Return the error for a session without messages.jsonl: damaged, or no session at all."""
-    if atomic.exists(layout.meta):
-        hint = "restore it from a backup; no other file has the messages"
-        return Damaged("the log is missing", operation=operation, place=layout.messages, hint=hint)
-    return session_missing(layout.home, layout.agent, layout.name, operation)
 
 
 def _event_weight(event: Event) -> tuple[int, int]:
