@@ -2,20 +2,24 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from daypack.config import Config, Settings, from_environment, from_file, settle
+from daypack.config import OF_SESSIONS, Config, Settings, from_environment, from_file, settle
 from daypack.errors import BadConfig, StorageFailed
 from daypack.files import atomic
-from daypack.history import session as history_session
-from daypack.history.facets import Facets
-from daypack.history.layout import find_home
+from daypack.history import creation
+from daypack.history.facets import Facets, parse_meta
+from daypack.history.home import find_home
+from daypack.history.layout import Layout
+from daypack.history.logs.reader import Reader
 from daypack.history.message_events import Describe
-from daypack.history.reader import Reader
 from daypack.history.session import History
 from daypack.session.repeats import Repeats
 from daypack.session.session import Session
 from daypack.types.history import Event, Message
+
+if TYPE_CHECKING:
+    from daypack.history.postgres.store import Opened
 
 
 def open_session(
@@ -24,13 +28,16 @@ def open_session(
     agent: str = "default",
     home: str | os.PathLike[str] | None = None,
     uid: str | None = None,
+    store: str | None = None,
     create: bool = True,
     **settings: Unpack[Settings],
 ) -> Session:
     """Open a session; create it if it does not exist, unless `create` is false.
 
     `home` is the root folder (default: DAYPACK_HOME, else /ctx if writable, else ~/.daypack), `uid` the user's
-    folder in it. Settings passed here take precedence over the environment, the session's meta.json and the user's
+    folder in it. `store` is the address of a database, postgresql://…: the session is there, for every worker that has
+    the address, and the folder is a cache (default: DAYPACK_STORE_URL, else [store] url in config.toml; "": files of
+    the home). Settings passed here take precedence over the environment, the session's meta.json and the user's
     config.toml:
 
     - `model`: the model that is called, which decides how tokens are counted.
@@ -39,18 +46,20 @@ def open_session(
     - `window`: numbers of the window's policy; `redaction`: on or off.
     - `durability`, `locking`: how appends reach the disk.
     """
-    if unknown := settings.keys() - set(Config.__struct_fields__):
+    if unknown := settings.keys() - set(OF_SESSIONS):
         raise BadConfig(
             f"no setting {', '.join(sorted(unknown))}",
             operation="open session",
             place=name,
-            hint=f"there are {', '.join(Config.__struct_fields__)}",
+            hint=f"there are {', '.join(OF_SESSIONS)}",
         )
     _check_models(settings)
-    place = find_home(home, uid)
+    place = find_home(home, uid, store)
     layout = place.session(agent, name)
-    known = atomic.exists(layout.meta)  # first: settings of an unreadable home would be taken as missing
-    meta = Facets(layout).meta()
+    opened = None if place.database is None else creation.find_stored(layout)
+    # First: settings of an unreadable home would be taken as missing.
+    known = atomic.exists(layout.meta) if place.database is None else opened is not None
+    meta = Facets(layout).meta() if opened is None else parse_meta(opened.files.meta) or {}
     layers: list[tuple[str, Mapping[str, Any]]] = [
         ("argument", settings),
         ("environment", from_environment(os.environ)),
@@ -58,16 +67,23 @@ def open_session(
         (place.config, from_file(place.config)),
     ]
     chosen = settle(layers)
-    history_session.check_format(layout, meta)
+    creation.check_format(layout, meta)
     if create and not known:
-        try:
-            history_session.create(layout, _first_meta(name, agent, chosen))
-        except StorageFailed:
-            if not atomic.exists(layout.messages):
-                raise  # a session without meta.json can still be read on a read-only file system
-    history = History(layout, chosen, describe=_LazyDescription())
+        opened = _create(layout, _first_meta(name, agent, chosen))
+    history = History(layout, chosen, describe=_LazyDescription(), opened=opened)
     history.on_large = Repeats(history)
     return Session(history, name=name, agent=agent)
+
+
+def _create(layout: Layout, meta: Mapping[str, Any]) -> "Opened | None":
+    if layout.home.database is not None:
+        return creation.create_stored(layout, meta)
+    try:
+        creation.create(layout, meta)
+    except StorageFailed:
+        if not atomic.exists(layout.messages):
+            raise  # a session without meta.json can still be read on a read-only file system
+    return None
 
 
 class _LazyDescription:
@@ -103,6 +119,6 @@ def _first_meta(name: str, agent: str, config: Config) -> dict[str, Any]:
         "client": f"daypack/{__version__}",
         "model": config.model,
         **({} if config.workspace is None else {"workspace": config.workspace}),
-        "protocols": {"history": history_session.HISTORY_FORMAT},
+        "protocols": {"history": creation.HISTORY_FORMAT},
         "counters": {"messages": 0, "events": 0},
     }

@@ -7,7 +7,8 @@ from weakref import finalize
 
 from daypack.errors import StorageFailed
 from daypack.history.draft import draft_event, draft_message, drafts_from
-from daypack.history.reader import Records
+from daypack.history.facets import place_of
+from daypack.history.logs.reader import Records
 from daypack.history.session import History
 from daypack.session.closing import close_dropped, closed_error, end_receptions
 from daypack.types.history import Damage, Event, Message
@@ -72,6 +73,16 @@ class Session:
     def _require_open(self) -> None:
         if self._closed:
             raise closed_error(f"{self.agent}/{self.name}")
+
+    def _read(self) -> History:
+        """Return the history with what other workers appended up to now."""
+        self.history.refresh()
+        return self._history
+
+    def _read_stored(self) -> History:
+        with suppress(StorageFailed):  # reading works on a full disk; the next append or turn reports it
+            self._store_abandoned()
+        return self._read()
 
     # Append
 
@@ -163,7 +174,7 @@ class Session:
         """The child agents, in order of name."""
         from daypack.derived.children import read_children  # noqa: PLC0415
 
-        return read_children(self.history)
+        return read_children(self._read())
 
     def add_question(self, question: str, **details: "Unpack[QuestionDetails]") -> str:
         """Record an open question and return its id; turns report it as missing until it is resolved."""
@@ -189,9 +200,11 @@ class Session:
         - `protocol`: ask the reply for a snapshot of the model's own memory; None follows the switch of that name.
         - `dry_run`: record nothing.
         """
-        self._store_abandoned()
-        self._follow_binding()
-        return self.turns.prepare(**options)
+        turns = self.turns
+        if self._receptions:
+            turns.store_abandoned()
+        self._follow_binding(turns)
+        return turns.prepare(**options)
 
     def refresh(self) -> None:
         """Make the next turn begin a new epoch, with a prefix that has all changes."""
@@ -221,10 +234,6 @@ class Session:
         """Store what came of the streams that are no longer read, before anything else is written."""
         if self._receptions:
             self.turns.store_abandoned()
-
-    def _try_store_abandoned(self) -> None:
-        with suppress(StorageFailed):  # reading works on a full disk; the next append or turn reports it
-            self._store_abandoned()
 
     @property
     def tiers(self) -> "Projection":
@@ -291,14 +300,16 @@ class Session:
     def turns(self) -> "Turns":
         """The layer below `prepare` and `replay`."""
         self._require_open()
+        if self._history.is_cache:
+            self._history.refresh()
         if self._turns is None:
             from daypack.turn.prepare import Turns  # noqa: PLC0415 — 20 ms that an append need not pay
 
             self._turns = Turns(
                 self.history, self.history.config, name=self.name, agent=self.agent, receptions=self._receptions
             )
-            if memory := self.meta.get("memory"):
-                self._bound_to = _place_of(memory)
+            if memory := self._history.facets.meta().get("memory"):
+                self._bound_to = place_of(memory)
                 self._turns.memory = self.bound
         return self._turns
 
@@ -323,7 +334,7 @@ class Session:
             tools.close()
         self._close_memory()
         write_binding(self.history, binding)
-        self._bound_to = _place_of(self.meta.get("memory"))
+        self._bound_to = place_of(self.meta.get("memory"))
         self.memory = self.bound
 
     def unbind_memory(self) -> None:
@@ -335,17 +346,17 @@ class Session:
         self._bound_to = None
         self.memory = None
 
-    def _follow_binding(self) -> None:
+    def _follow_binding(self, turns: "Turns") -> None:
         """Use the memory that another process bound the session to since; one that the caller assigned stays."""
-        if not self.turns.inputs.ledger.read().bound:
+        if not turns.inputs.ledger.read().bound:
             return
         # Not by the event, which is written before meta.json: a turn between the two would use the former memory.
-        place = _place_of(self.meta.get("memory"))
+        place = place_of(self._history.facets.meta().get("memory"))
         if place != self._bound_to:
             self._bound_to = place
-            if self.memory is None or self.memory is self._bound:
+            if turns.memory is None or turns.memory is self._bound:
                 self._close_memory(in_turn=True)
-                self.memory = self.bound if place else None
+                turns.memory = self.bound if place else None
 
     def capture(self, *, end: bool = False, words: "Words | None" = None) -> "tuple[Added, ...]":
         """Add the messages since the last capture to the bound memory, each once.
@@ -379,36 +390,34 @@ class Session:
 
     def tail(self, count: int) -> tuple[Message, ...]:
         """Return the newest `count` messages, oldest first."""
-        self._try_store_abandoned()
-        return self.history.messages.tail(count)
+        return self._read_stored().messages.tail(count)
 
     def messages(self, start: int = 1, stop: int | None = None) -> Records[Message]:
         """Return the messages numbered `start` to `stop`, both included, read lazily while iterating."""
-        self._try_store_abandoned()
-        return self.history.messages.records(start, stop)
+        return self._read_stored().messages.records(start, stop)
 
     def events(self, start: int = 1, stop: int | None = None) -> Records[Event]:
         """Return the events numbered `start` to `stop`, both included, read lazily while iterating."""
-        return self.history.events.records(start, stop)
+        return self._read().events.records(start, stop)
 
     def newest_within(self, tokens: int) -> int:
         """Return how many of the newest messages fit into `tokens`."""
-        return self.history.newest_within(tokens)
+        return self._read().newest_within(tokens)
 
     @property
     def pins(self) -> dict[str, str]:
         """The pinned texts by file name."""
-        return self.history.pins()
+        return self._read().pins()
 
     @property
     def state(self) -> SessionState:
         """The session's state."""
-        return self.history.facets.state()
+        return self._read().facets.state()
 
     @property
     def meta(self) -> dict[str, Any]:
         """The session's meta.json."""
-        return self.history.facets.meta()
+        return self._read().facets.meta()
 
     @property
     def damage(self) -> list[Damage]:
@@ -439,10 +448,3 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<daypack session {self.agent}/{self.name}>"
-
-
-def _place_of(memory: object) -> object:
-    """Return which memory the "memory" of a meta.json means, without how much of the session it has captured."""
-    if not isinstance(memory, dict):
-        return memory
-    return {name: value for name, value in cast("dict[str, Any]", memory).items() if name != "captured_through"}

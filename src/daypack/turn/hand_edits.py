@@ -41,10 +41,13 @@ class HandEdits:
         except (TypeError, ValueError) as error:
             raise BadInput(str(error), operation="set budget", place="budget", hint=BUDGET_HINT) from error
         parse_budget_file(text, "model", self._path)
-        with self._history.lock:
+
+        def write() -> None:
             atomic.make_folders(self._history.layout.context)
             atomic.replace(self._path, f"{text}\n".encode())
             self.record_budget()
+
+        self._history.locked(write)
 
     def record_budget(self) -> None:
         """Append an event if context/budget differs from the newest one."""
@@ -54,14 +57,16 @@ class HandEdits:
 
     def record_pins(self) -> None:
         """Append an event for each pin that was written, changed or removed by hand."""
-        with self._history.lock:  # pin() changes file and event together
-            pins, recorded = self._history.pins(), self._ledger.read().pins
-            for name, text in pins.items():
-                if recorded.get(name) != digest_text(text):
-                    captured = self._history.capture(text.encode("utf-8", "replace"))
-                    self._history.append_event(draft_event("pin.set", {"name": name, **captured}))
-            for name in [name for name in recorded if name not in pins]:
-                self._history.append_event(draft_event("pin.removed", {"name": name}))
+        self._history.locked(self._record_pins)  # pin() changes file and event together
+
+    def _record_pins(self) -> None:
+        pins, recorded = self._history.pins(), self._ledger.read().pins
+        for name, text in pins.items():
+            if recorded.get(name) != digest_text(text):
+                captured = self._history.capture(text.encode("utf-8", "replace"))
+                self._history.append_event(draft_event("pin.set", {"name": name, **captured}))
+        for name in [name for name in recorded if name not in pins]:
+            self._history.append_event(draft_event("pin.removed", {"name": name}))
 
     def _budget(self) -> str | None:
         data = atomic.read(self._path)

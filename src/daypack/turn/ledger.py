@@ -21,7 +21,7 @@ from daypack.errors import DaypackError
 from daypack.files import atomic
 from daypack.forks import ThreadLock
 from daypack.history.layout import check_name
-from daypack.history.lines import UNREADABLE
+from daypack.history.logs.lines import UNREADABLE
 from daypack.history.session import History
 from daypack.turn.items import STAMP, UNSEARCHED, Missing
 from daypack.types.digest import digest_of

@@ -15,6 +15,7 @@ from daypack.files.blobs import name_of
 from daypack.history.draft import draft_event
 from daypack.history.layout import Home
 from daypack.history.session import History
+from daypack.postgres.address import is_address, shown
 from daypack.text.injected import strip_injected
 from daypack.text.redact.redact import redact_message
 from daypack.turn.evidence.shown_texts import ShownTexts
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from daypack.memory.keeper import Keeper
     from daypack.memory.port import MemoryTools
 
-CLOSING_SECONDS = 10.0  # for the document on a server; without it, the next capture writes it
+CLOSING_SECONDS = 5.0  # for the document on a server or in a database; without it, the next capture writes it
 _MAX_HIT_CHARS = 1_500  # of a longer entry the summary is shown
 _AUTHOR_CHARS = 256  # as a memory allows
 _OVERSAMPLING = 3  # request this many times more hits, because those of this session are skipped
@@ -51,13 +52,18 @@ Words = Callable[[Message], str]  # what of a message is worth an entry; empty: 
 
 def open_tools(home: Home, binding: Binding) -> "MemoryTools":
     """Open the memories of a binding; the address in it is from a file, so that not every token is sent there."""
+    if binding.url is not None and is_address(binding.url):
+        hint = "set DAYPACK_STORE_URL, or url in the table [store] of config.toml; then bind it without an address"
+        problem = "a session is not bound by the address of a database, which may have a password"
+        raise BadInput(problem, operation="bind memory", place=shown(binding.url), hint=hint)
     if binding.url is not None:
         from daypack.memory.remote import RemoteMemories  # noqa: PLC0415 — HTTP costs 30 ms
 
         return RemoteMemories(binding.url, user=binding.user, named=False)
     from daypack.memory.tools import open_memory  # noqa: PLC0415
 
-    return open_memory(home=home.root, uid=home.uid, user=binding.user)
+    url = home.database.url if home.database is not None else None
+    return open_memory(home=home.root, uid=home.uid, user=binding.user, url=url)
 
 
 convert({"memory_id": ""}, Binding)  # here, by one thread: the first conversion to a type is not safe by several
@@ -75,9 +81,12 @@ def read_binding(meta: dict[str, Any]) -> Binding | None:
 def write_binding(history: History, binding: Binding | None) -> None:
     """Bind a session to a memory, or unbind it with None; the change is recorded as an event."""
     value = to_builtins(binding) if binding else None
-    with history.lock:
+
+    def record() -> None:
         history.append_event(draft_event(BOUND, {"memory": value}))
         history.facets.write_meta({"memory": value})
+
+    history.locked(record)
 
 
 class Bound:
@@ -207,9 +216,10 @@ class Bound:
 
     def _save_progress(self, binding: Binding, captured: int) -> None:
         """Store the last captured message, unless the binding changed or another process stored a later one."""
+        self._history.refresh()
+        progress = {"memory": to_builtins(replace(binding, captured_through=captured))}
         with self._history.lock:
-            if read_binding(self._history.facets.meta()) == binding:
-                self._history.facets.write_meta({"memory": to_builtins(replace(binding, captured_through=captured))})
+            self._history.facets.write_meta(progress, only_if=lambda meta: read_binding(meta) == binding)
 
     def _uncaptured(self, binding: Binding) -> Iterator[Message]:
         # Redact secrets before text leaves this machine.

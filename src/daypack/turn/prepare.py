@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from msgspec.structs import replace
@@ -167,9 +168,8 @@ class Turns:
             ids=request.ids,
         )
         if not recording:
-            return self._record(packed, recording=False)
-        with self._history.lock:  # an erasure waits until the texts of this turn can be found
-            return self._record(packed, recording=True) if self.inputs.ledger.read().erased == erased else None
+            return self._record(packed, None)
+        return self._history.locked(partial(self._record, packed, erased))
 
     def _with_rules(
         self, request: Request, surface: Surface, fitted: Fitted, *, recording: bool
@@ -187,8 +187,15 @@ class Turns:
         self.compactions.left_rules = recording and self.inputs.rules.unread > 0
         return surface, fitted
 
-    def _record(self, packed: Packed, *, recording: bool) -> Turn:
-        """Append the evidence of a turn and write the pack."""
+    def _record(self, packed: Packed, erased: int | None) -> Turn | None:
+        """Append the evidence of a turn and write the pack; None: something was erased since the turn began.
+
+        Called under the lock: an erasure waits until the texts of this turn can be found. `erased` is the newest
+        erasure when the turn began; None for a dry run, which records nothing.
+        """
+        recording = erased is not None
+        if recording and self.inputs.ledger.read().erased != erased:
+            return None
         record, epoch = describe(packed)
         event_id = None
         if recording:

@@ -16,7 +16,7 @@ from daypack.derived.swap import LARGE_TOKENS, chunk_for, id_of, range_of
 from daypack.errors import BadInput, Damaged, DaypackError, SourceMissing
 from daypack.files.offsets import DAMAGED
 from daypack.history.layout import Layout
-from daypack.history.lines import UNREADABLE
+from daypack.history.logs.lines import UNREADABLE
 from daypack.history.resolve import resolve, text_of
 from daypack.history.searchable import searchable
 from daypack.plain_files import open_plain

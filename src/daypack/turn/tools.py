@@ -16,7 +16,6 @@ import msgspec
 from msgspec import Struct
 
 from daypack.errors import BadInput, BadMessage, BudgetTooSmall, Damaged, DaypackError
-from daypack.files import atomic, blobs
 from daypack.history.draft import plain
 from daypack.history.session import History
 from daypack.text.tokens import Counter
@@ -119,15 +118,14 @@ def require_space(tools: Tools, limits: Limits) -> None:
 
 def store_tools(history: History, tools: Tools) -> None:
     """Store the definitions in blob/, once."""
-    atomic.make_folders(history.layout.blob)
-    blobs.put(history.layout.blob, tools.data, durable=history.config.durability == "sync")
+    history.blobs.put(tools.data, durable=history.config.durability == "sync")
 
 
 def load_tools(history: History, digest: str) -> tuple[Block, ...]:
     """Return the definitions with a digest."""
     name = file_name_of(digest)
     try:
-        return tuple(msgspec.json.decode(blobs.get(history.layout.blob, name), type=list[Block]))
+        return tuple(msgspec.json.decode(history.blobs.get(name), type=list[Block]))
     except msgspec.MsgspecError as error:
         problem = f"the tools of the turn are not definitions: {error}"
         raise Damaged(problem, operation="replay", place=name, hint="see `daypack doctor`") from error

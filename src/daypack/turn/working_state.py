@@ -68,17 +68,23 @@ class WorkingState:
 
         One that was started before an erasure is dropped too: it may hold what was erased.
         """
-        with self._history.lock:
+
+        def record() -> Compaction | None:
             if self.newest_seq != previous_seq:
                 return None
             self._history.append_event(draft_event(COMPACTED, store(self._history, compaction)))
             return self._update_files().current
 
+        return self._history.locked(record)
+
     def undo(self, compaction_id: str) -> Folded:
         """Take a compaction back by appending an event; its files show the state before it again."""
-        with self._history.lock:
+
+        def record() -> Folded:
             self._history.append_event(draft_event(UNDONE, {"compaction": compaction_id}))
             return self._update_files()
+
+        return self._history.locked(record)
 
     def _update_files(self) -> Folded:
         """Write the files; if that fails the event still counts, and the next reader writes them."""

@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from daypack.files import atomic, blobs
 from daypack.history.session import History
 from daypack.text.redact.redact import RULES_VERSION
 from daypack.turn.budget import Limits
@@ -251,14 +250,13 @@ def capture(history: History, items: Sequence[Item]) -> tuple[Item, ...]:
         if item.source == RUNTIME:
             captured.append(item)
             continue
-        atomic.make_folders(history.layout.blob)
         text = item.text.encode("utf-8", "replace")
-        blobs.put(history.layout.blob, text, durable=durable)
+        history.blobs.put(text, durable=durable)
         stated = msgspec.json.encode(item.stated)
         if len(stated) <= _SHORT_BYTES:
             captured.append(replace(item, text=""))
         else:
-            digest = digest_of(blobs.put(history.layout.blob, stated, durable=durable))
+            digest = digest_of(history.blobs.put(stated, durable=durable))
             captured.append(replace(item, text="", stated={}, stated_digest=digest))
     return tuple(captured)
 

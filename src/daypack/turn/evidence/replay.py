@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from daypack.derived.records import load
 from daypack.errors import BadInput, Damaged, DaypackError, Erased, ReplayMismatch, SourceMissing
-from daypack.files import blobs
 from daypack.history.resolve import resolve
 from daypack.history.session import History
 from daypack.turn.evidence.record import VERSION, ExcerptRef, TurnRecord, expand, is_current
@@ -190,7 +189,7 @@ def restore(history: History, items: Sequence[Item]) -> tuple[Item, ...]:
 
 def _blob_of(history: History, item: Item, digest: str) -> bytes:
     try:
-        return blobs.get(history.layout.blob, file_name_of(digest))
+        return history.blobs.get(file_name_of(digest))
     except DaypackError as error:
         problem = f"the text of {item.id} is gone: {error.problem}"
         raise type(error)(problem, operation="replay", place=error.place, hint=error.hint) from error

@@ -9,13 +9,14 @@ follows. If that event could not be written, the next turn finds the message wit
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from daypack.derived.tiers import SNAPSHOT, Accepted, Policies, find_below_threshold
-from daypack.errors import BadConfig, DaypackError
+from daypack.errors import BadConfig, DaypackError, Overtaken
 from daypack.history.draft import RESERVED, draft_event, draft_from
 from daypack.turn.evidence.replay import read_turn
 from daypack.turn.items import stamp_of
@@ -52,21 +53,34 @@ class Snapshots:
             draft = replace(draft, meta={**(draft.meta or {}), RESERVED: {SECTION: section}})
         if turn is None:
             return self._history.append((draft,))[0]
-        # Under the lock, so that no other reply comes between a message and its event.
-        with self._history.lock:
-            with suppress(DaypackError):
+
+        def store() -> tuple[Message, bool]:
+            try:
                 self.catch_up()
+            except Overtaken:
+                raise
+            except DaypackError:
+                pass
             message = self._history.append((draft,))[0]
             # The message is stored, so a failure from here on must not raise. The next turn records the section.
-            with suppress(DaypackError):
+            try:
                 self._record(message, reply, turn, stamp)
+            except Overtaken:
+                return message, False
+            except DaypackError:
+                pass
+            return message, True
+
+        message, tried = self._history.locked(store)  # so that no other reply comes between a message and its event
+        if not tried:
+            with suppress(DaypackError):
+                self._history.locked(partial(self._record, message, reply, turn, stamp))
         return message
 
     def settle(self) -> None:
         """Record the sections whose event could not be written with the message."""
         if self._inputs.ledger.read().protocol_used:
-            with self._history.lock:
-                self.catch_up()
+            self._history.locked(self.catch_up)
 
     def catch_up(self) -> None:
         """Record the sections of stored replies that have no event yet."""
@@ -75,11 +89,15 @@ class Snapshots:
         for message in self._history.messages.records(start, last) if start <= last else ():
             section = _section_of(message)
             if message.role == "assistant" and "turn" in section:
-                with suppress(KeyError, TypeError, ValueError, AttributeError, DaypackError):
+                try:
                     original = self._original_text(message, section)
                     stamp = self._stamp(section["turn"])
                     if reply := parse_reply({"content": original, "meta": message.meta}, stamp):
                         self._record(message, reply, section["turn"], stamp)
+                except Overtaken:
+                    raise
+                except (KeyError, TypeError, ValueError, AttributeError, DaypackError):
+                    continue
 
     def _stamp(self, turn: str) -> Stamp:
         return stamp_of(read_turn(self._history, turn).items) if turn else None

@@ -7,7 +7,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from daypack.errors import BadInput, DaypackError
-from daypack.files import atomic, blobs
 from daypack.history.session import History
 from daypack.turn.conformance.digests import Verification
 from daypack.turn.conformance.document import read_document
@@ -70,8 +69,7 @@ def keep_envelope(history: History, data: bytes, checked: Checked) -> dict[str, 
         hint = "get the document again from its producer; nothing was stored"
         raise BadInput("; ".join(map(str, bad[:3])), operation="import envelope", place=checked.context_id, hint=hint)
     items_of(checked.document, checked.items)  # items that turns could not use are refused now
-    atomic.make_folders(history.layout.blob)
-    digest = digest_of(blobs.put(history.layout.blob, data))
+    digest = digest_of(history.blobs.put(data))
     return {"context_id": checked.context_id, "items": len(checked.items), "digest": digest}
 
 
@@ -80,7 +78,7 @@ def imported_items(history: History, digests: Sequence[str]) -> "Iterator[Found]
     found: dict[str, tuple[Item, ...]] = {}
     for digest in digests:
         try:
-            data = blobs.get(history.layout.blob, file_name_of(digest))
+            data = history.blobs.get(file_name_of(digest))
             document = read_document(data, digest)  # its digests were compared when it was imported
             items = items_of(document, read_document_items(document, digest)[0])
         except DaypackError as error:

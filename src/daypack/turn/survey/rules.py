@@ -68,11 +68,14 @@ class StandingRules:
 
     def _record(self, found: Finding, erased: int) -> bool:
         """Record what was found; not if something was erased since then: it may hold that."""
-        with self._history.lock:
+
+        def append() -> bool:
             if self._ledger.read().erased != erased:
                 return False
             self._history.append_event(draft_event(FOUND, to_builtins(found)))
-        return True
+            return True
+
+        return self._history.locked(append)
 
     @property
     def unread(self) -> int:
@@ -91,14 +94,17 @@ class StandingRules:
         text = redact(text.strip()).text if self.redacting else text.strip()
         if not text:
             raise BadInput("the rule is empty", operation="add rule", place="text", hint="pass the rule as a text")
-        newest = self._history.messages.reader.newest().seq
-        with self._history.lock:
+
+        def append() -> Rule:
+            newest = self._history.messages.reader.newest().seq
             book = self.examine(newest, recording=False)
             number = 1 + sum(rule.source == BY_HAND for rule in book.rules.values())
             rule = Rule(id=f"rule-a{number}", text=text, source=BY_HAND, position=newest)
             superseded = dict.fromkeys(superseded_by(rule, in_force(book)), rule.id)
             self._history.append_event(draft_event(ADDED, {"rule": to_builtins(rule), "superseded": superseded}))
-        return self._shown(rule)
+            return rule
+
+        return self._shown(self._history.locked(append))
 
     def drop(self, rule_id: str) -> Rule:
         """Drop a rule; recognition does not bring it back."""

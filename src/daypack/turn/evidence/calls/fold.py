@@ -20,8 +20,8 @@ from daypack.files import atomic
 from daypack.files.offsets import START
 from daypack.forks import ThreadLock
 from daypack.history.layout import Layout
-from daypack.history.lines import UNREADABLE
-from daypack.history.reader import Reader, Record
+from daypack.history.logs.lines import UNREADABLE
+from daypack.history.logs.reader import Reader, Record
 from daypack.history.session import History
 from daypack.plain_files import open_fd
 from daypack.turn.evidence.calls.observed import ObservedCalls, ObservedState

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from daypack.derived.records import COMPACTED, UNDONE
 from daypack.errors import DaypackError
 from daypack.files.offsets import UNCOUNTED
-from daypack.history.lines import BROKEN, ROLE_SHIFT
+from daypack.history.logs.lines import BROKEN, ROLE_SHIFT
 from daypack.history.message_events import PROVIDER_ERROR
 from daypack.history.session import History
 from daypack.turn.evidence.calls.excerpt_tokens import ExcerptTokens

@@ -8,7 +8,6 @@ import msgspec
 from msgspec import Struct
 
 from daypack.errors import DaypackError, Erased, ReplayMismatch, SourceMissing
-from daypack.files import blobs
 from daypack.forks import cached_property
 from daypack.history.session import History
 from daypack.turn.evidence.observed.blocks import api_role, blocks_of
@@ -139,7 +138,7 @@ class RequestReader:
 
     def blob(self, name: str) -> bytes:
         """Return captured bytes by their name."""
-        return blobs.get(self.history.layout.blob, name)
+        return self.history.blobs.get(name)
 
     def _rebuild(self, sent: SentMessage) -> RebuiltMessage:
         try:

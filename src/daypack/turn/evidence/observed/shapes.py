@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from daypack.errors import DaypackError
-from daypack.files import blobs
 from daypack.history.session import History
 from daypack.types.digest import file_name_of
 
@@ -56,7 +55,7 @@ def read_shape(history: History, digest: str) -> Shape | None:
     if not digest:
         return Shape()
     try:
-        value = msgspec.json.decode(blobs.get(history.layout.blob, file_name_of(digest)))
+        value = msgspec.json.decode(history.blobs.get(file_name_of(digest)))
     except (DaypackError, msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     fields = cast(dict[str, Any], value) if isinstance(value, dict) else dict[str, Any]()
