@@ -9,8 +9,8 @@ from zlib import crc32
 import pytest
 
 from daypack.errors import BadInput
-from daypack.memory.positions import Position, Positions
 from daypack.memory.tools import Memories, open_memory
+from daypack.memory.writes.positions import Position, Positions
 
 STORE = "ab" * 8
 HERE = Position(STORE, "cd" * 16, 7, 2)
@@ -35,6 +35,19 @@ def test_a_token_is_good_for_its_user_and_its_store_only() -> None:
 
 
 @pytest.mark.requirement("G13")
+def test_the_token_of_a_database_has_the_position_of_its_log_and_the_key_from_there() -> None:
+    here = HERE._replace(log=2**63)
+    token = Positions(lambda: b"k" * 32).write_token("ada", here)
+    assert Positions(lambda: b"k" * 32).read_token("ada", token, STORE) == here
+    data = bytearray(urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    data[34] ^= 1  # within the position of the log
+    older = bytes([2, *data[1:33], *data[41:]])  # as a version without one
+    for forged in (bytes(data), older):
+        with pytest.raises(BadInput, match="of this user"):
+            Positions(lambda: b"k" * 32).read_token("ada", urlsafe_b64encode(forged).decode().rstrip("="), STORE)
+
+
+@pytest.mark.requirement("G13")
 def test_a_position_that_no_write_returned_cannot_be_waited_for(memories: Memories, memory_id: str) -> None:
     token = memories.add_entry(memory_id, "one", "one").token
     data = bytearray(urlsafe_b64decode(token + "=" * (-len(token) % 4)))
@@ -45,6 +58,16 @@ def test_a_position_that_no_write_returned_cannot_be_waited_for(memories: Memori
     for forged in (changed, unsigned, token[:-6], f"{token}AAAA"):
         with pytest.raises(BadInput, match="of this user"):
             memories.await_consistency(token=forged, timeout_ms=600_000)
+
+
+@pytest.mark.requirement("G13")
+def test_reads_since_a_write_need_its_token(memories: Memories, memory_id: str) -> None:
+    token = memories.add_entry(memory_id, "one", "one").token
+    assert memories.since(token).list_entries(memory_id).count == 1
+    with pytest.raises(BadInput, match="of this user"):
+        memories.as_user("eve").since(token)
+    with pytest.raises(BadInput, match="of this user"):
+        memories.since(token[:-6])
 
 
 def test_the_key_is_private_and_outlives_the_process(home: str) -> None:

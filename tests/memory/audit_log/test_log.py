@@ -13,7 +13,7 @@ import pytest
 
 from daypack.errors import WriteFailed
 from daypack.files import jsonl
-from daypack.memory.audit_log import log as logs
+from daypack.memory.audit_log import port
 from daypack.memory.audit_log.log import AuditLog
 from daypack.memory.audit_log.reading import verify
 from daypack.memory.audit_log.record import Actor, Deed, actor
@@ -126,7 +126,7 @@ def test_lines_of_a_full_disk_are_written_when_there_is_space(log: AuditLog, mon
 
 
 def test_lines_that_are_too_many_to_keep_are_counted(log: AuditLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "MAX_PENDING", 3)
+    monkeypatch.setattr(port, "MAX_PENDING", 3)
     with monkeypatch.context() as full:
         fail_writes(full)
         for number in range(5):

@@ -32,7 +32,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AuditLog:
 
 
 def hours(log: AuditLog, **wanted: Any) -> list[int]:
-    return [record.seq - 1 for record in select(log.path, Selection(**wanted))]
+    return [record.seq - 1 for record in select(log.lines(), Selection(**wanted))]
 
 
 def test_a_selection_names_user_memory_action_and_time(log: AuditLog) -> None:
@@ -48,12 +48,12 @@ def test_a_selection_names_user_memory_action_and_time(log: AuditLog) -> None:
 @pytest.mark.parametrize("wanted", [{"since": "yesterday"}, {"until": "x"}, {"action": "look"}])
 def test_a_selection_that_means_nothing_is_refused(log: AuditLog, wanted: dict[str, Any]) -> None:
     with pytest.raises(BadInput):
-        list(select(log.path, Selection(**wanted)))
+        list(select(log.lines(), Selection(**wanted)))
 
 
 def test_no_log_is_an_empty_log(tmp_path: Path) -> None:
     log = AuditLog(str(tmp_path / "none"))
-    assert list(select(log.path, Selection())) == []
+    assert list(select(log.lines(), Selection())) == []
     assert verify(log.path) == []
     assert plan_cut(log, "2026-01-01").lines == 0
     assert not Path(log.path).exists()
@@ -92,7 +92,7 @@ def test_a_cut_is_planned_then_applied_and_recorded(log: AuditLog, tmp_path: Pat
     assert verify(log.path) == []
     assert verify(str(archive)) == []
     other.record(Deed(action="read"))
-    told = list(select(log.path, Selection()))
+    told = list(select(log.lines(), Selection()))
     assert [record.seq for record in told] == list(range(13, 28))
     assert (told[-2].action, told[-2].seqs) == ("audit.cut", (1, 12))
     again = tmp_path / "newer.jsonl"

@@ -7,69 +7,42 @@ refuses further writes.
 
 import os
 import time
-from collections import deque
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 
 import msgspec
 
-from daypack.errors import DaypackError, LockUnavailable, StorageFailed, WriteFailed
+from daypack.errors import LockUnavailable, StorageFailed, WriteFailed
 from daypack.files import jsonl
-from daypack.files.atomic import READ_ONLY_HINT, make_folders, refusal, release, sync_folder
+from daypack.files.atomic import READ_ONLY_HINT, TEMPORARY, discard, make_folders, refusal, release, sync_folder
 from daypack.files.commit import Handle
 from daypack.files.durable import sync
 from daypack.files.lock import Lock
 from daypack.files.read_only import is_read_only
-from daypack.forks import ThreadLock, forks
-from daypack.memory.audit_log.record import OK, STARTED, Actor, Deed, Record, actor
+from daypack.forks import forks
+from daypack.memory.audit_log.port import Cut, Due, Log, cut_deed, cut_refused, render, write_new
+from daypack.memory.audit_log.reading import Line, Wrong, read_lines, verify
+from daypack.memory.audit_log.record import Actor, Deed, Record, actor
+from daypack.plain_files import open_plain
 
 NAME = "audit.jsonl"
-MAX_PENDING = 10_000
 _LAST_BYTES = 64 << 10  # more than any line
 
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Record).decode
-_Due = tuple[Deed, Actor, float]
 
 
-class AuditLog:
+class AuditLog(Log):
     """The audit log in a folder; it is created by the first line."""
 
     def __init__(self, folder: str, *, flock: bool = True) -> None:
-        self.path = os.path.join(folder, NAME)
+        super().__init__(os.path.join(folder, NAME))
+        self.path = self.place
         self.lock = Lock(self.path, flock=flock)
         self._handle: Handle | None = None
         self._checks = -1
         self._forks = forks.count
         self._end = self._seq = 0
-        self._pending: deque[_Due] = deque()
-        self._lost = 0
-        self._threads = ThreadLock()
-
-    @property
-    def pending(self) -> int:
-        """How many lines wait for being written, and how many were too many to keep."""
-        return len(self._pending) + self._lost
-
-    def record(self, deed: Deed, *, durable: bool = False) -> bool:
-        """Append a line; return False if it has to wait. `durable`: return when it is on disk."""
-        due = deed, actor.get(), time.time()
-        try:
-            self._append((due,), durable=durable)
-        except DaypackError:
-            with self._threads:
-                if len(self._pending) < MAX_PENDING:
-                    self._pending.append(due)
-                else:
-                    self._lost += 1
-            return False
-        return True
-
-    def require(self) -> None:
-        """Raise if lines cannot be written: then nothing may be written that they would be about."""
-        if self.pending:
-            self._append((), durable=True)
 
     def check(self) -> None:
         """Raise if a line could not be written now."""
@@ -83,32 +56,42 @@ class AuditLog:
             if not room.f_bavail:
                 raise WriteFailed("no space left on device", operation="audit-log", place=self.path, hint="free space")
 
-    @contextmanager
-    def recording(self, deed: Deed) -> Generator[dict[str, Any]]:
-        """Record what the owner does before it begins and when it has ended, with the error if it failed.
+    def is_read_only(self) -> bool:
+        """Return True if the place of the file cannot be written."""
+        return is_read_only(self.path)
 
-        If the first line cannot be written, it does not begin; except an export from a home that cannot be written:
-        copying the files of such a home leaves no line either. Fields of the Deed that are known only at the end, such
-        as the id of what was created, are put into the yielded dict.
-        """
-        more: dict[str, Any] = {}
-        if deed.action == "export" and is_read_only(self.path):
-            yield more
-            return
-        self._append(((msgspec.structs.replace(deed, result=STARTED), actor.get(), time.time()),), durable=True)
-        result = OK
-        try:
-            yield more
-        except BaseException as error:
-            result = type(error).__name__
-            raise
-        finally:
-            self.record(msgspec.structs.replace(deed, **more, result=result), durable=True)
+    def exists(self) -> bool:
+        """Return True if there is a file."""
+        return os.path.exists(self.path)
 
-    def render(self, deed: Deed) -> bytes:
-        """Return the next line as it would be appended; the caller holds the lock and writes it."""
-        self._ready()
-        return jsonl.seal(_encode(_line(self._seq + 1, deed, actor.get(), time.time())))[0]
+    def lines(self) -> Iterator[Line]:
+        """Yield every complete line, in order."""
+        return read_lines(self.path)
+
+    def verify(self) -> list[Wrong]:
+        """Return damaged lines, missing numbers and a torn tail."""
+        return verify(self.path)
+
+    def cut(self, plan: Callable[[], Cut], archive: str) -> Cut:
+        """Copy the lines of a plan to a new file, then put a shorter file in the place of the log."""
+        shortened = os.path.join(os.path.dirname(self.path), f"{TEMPORARY}audit.{os.getpid()}")
+        with self.lock:
+            cut = plan()
+            self._ready()
+            last_line = render(self._seq + 1, (cut_deed(cut), actor.get(), time.time()))
+            try:
+                with open_plain(self.path) as source:
+                    write_new(archive, _pieces(source.fileno(), 0, cut.bytes))
+                    sync_folder(os.path.dirname(os.path.abspath(archive)))
+                    kept = _pieces(source.fileno(), cut.bytes, os.path.getsize(self.path))
+                    write_new(shortened, chain(kept, (last_line,)))
+                os.replace(shortened, self.path)
+            except OSError as error:
+                discard(shortened)
+                raise cut_refused(archive, error) from error
+            sync_folder(os.path.dirname(self.path))
+        self.close()
+        return cut
 
     def close(self) -> None:
         """Close the file; the next line opens it again."""
@@ -118,7 +101,7 @@ class AuditLog:
 
     # Appending
 
-    def _append(self, dues: Sequence[_Due], *, durable: bool) -> None:
+    def _append(self, dues: Sequence[Due], *, durable: bool) -> None:
         try:
             self._create()
             with self.lock:
@@ -191,16 +174,14 @@ class AuditLog:
             release(fd)
         os.ftruncate(handle.fd, size - len(tail))
 
-    def _write(self, handle: Handle, dues: Sequence[_Due]) -> int:
+    def _write(self, handle: Handle, dues: Sequence[Due]) -> int:
         """Write what waits, then these lines; if that fails, the file is as before and what waits keeps waiting."""
-        with self._threads:
-            waiting, lost = list(self._pending), self._lost
-        missed = [(Deed(action="audit.lost", count=lost), Actor(), time.time())] if lost else []
+        waiting, lost = self._waiting()
         lines: list[bytes] = []
         seq = self._seq
-        for deed, who, when in (*waiting, *missed, *dues):
+        for due in (*waiting, *dues):
             seq += 1
-            lines.append(jsonl.seal(_encode(_line(seq, deed, who, when)))[0])
+            lines.append(render(seq, due))
         data = b"".join(lines)
         try:
             jsonl.write_all(handle.fd, data)
@@ -210,10 +191,7 @@ class AuditLog:
             raise
         self._seq, self._end = seq, self._end + len(data)
         handle.written = self._end
-        with self._threads:
-            for _ in waiting:
-                self._pending.popleft()
-            self._lost -= lost
+        self._written(waiting, lost)
         return self._end
 
 
@@ -231,24 +209,7 @@ def last_seq(fd: int, size: int) -> int:
         start = max(0, start - (1 << 20))
 
 
-def _line(seq: int, deed: Deed, who: Actor, when: float) -> Record:
-    moment = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(when))}.{int(when * 1000) % 1000:03d}Z"
-    return Record(
-        seq=seq,
-        time=moment,
-        action=deed.action,
-        tool=deed.tool,
-        user=deed.user,
-        door=who.door,
-        token=who.token,
-        uid=who.uid,
-        request=who.request,
-        memory=deed.memory,
-        memories=deed.memories,
-        entries=deed.entries,
-        version=deed.version,
-        target=deed.target,
-        seqs=deed.seqs,
-        count=deed.count,
-        result=deed.result,
-    )
+def _pieces(fd: int, start: int, stop: int) -> Iterator[bytes]:
+    while start < stop and (data := os.pread(fd, min(1 << 20, stop - start), start)):
+        yield data
+        start += len(data)

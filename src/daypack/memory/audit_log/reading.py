@@ -1,7 +1,7 @@
 """Reads the audit log: every sealed line, filtered, and what is wrong with the rest."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -17,12 +17,17 @@ _decode = msgspec.json.Decoder(Record).decode
 
 
 class Line(NamedTuple):
-    """A line of the file, without its LF; `record` is None if it cannot be read."""
+    """A line of the log, without its LF; `record` is None if it cannot be read."""
 
     number: int
     offset: int
     data: bytes
     record: Record | None
+
+    @classmethod
+    def read(cls, number: int, offset: int, data: bytes) -> "Line":
+        """Return a line with the record in it."""
+        return cls(number, offset, data, _read(data))
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -49,7 +54,7 @@ class Wrong(NamedTuple):
 
 
 def read_lines(path: str) -> Iterator[Line]:
-    """Yield every complete line of the log, in order; a torn last line is not one. No file: no lines."""
+    """Yield every complete line of a file, in order; a torn last line is not one. No file: no lines."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -58,15 +63,15 @@ def read_lines(path: str) -> Iterator[Line]:
         raise refusal(path, error, "read") from error
     try:
         for number, (offset, line) in enumerate(jsonl.scan(fd, 0, os.fstat(fd).st_size), 1):
-            yield Line(number, offset, line[:-1], _read(line[:-1]))
+            yield Line.read(number, offset, line[:-1])
     finally:
         release(fd)
 
 
-def select(path: str, wanted: Selection) -> Iterator[Record]:
+def select(lines: Iterable[Line], wanted: Selection) -> Iterator[Record]:
     """Yield the records that a selection names, oldest first; damaged lines are skipped (see `verify`)."""
     matches = _matcher(wanted)
-    for line in read_lines(path):
+    for line in lines:
         if line.record is not None and matches(line.record):
             yield line.record
 
@@ -76,20 +81,28 @@ def named_memories(record: Record) -> tuple[str, ...]:
     return (record.memory, *record.memories) if record.memory else record.memories
 
 
-def owned_by(path: str, user: str) -> frozenset[str]:
+def owned_by(lines: Iterable[Line], user: str) -> frozenset[str]:
     """Return the memories that the log shows to be of a user: only an owner's call succeeds. Erased ones too."""
-    mine = select(path, Selection(user=user))
+    mine = select(lines, Selection(user=user))
     return frozenset(memory for record in mine if record.result == OK for memory in named_memories(record))
 
 
 def verify(path: str) -> list[Wrong]:
-    """Return what is wrong: damaged lines, missing numbers, a torn tail. A cut that is recorded is not."""
+    """Return what is wrong with a file: damaged lines, missing numbers, a torn tail. A cut that is recorded is not."""
+    wrong, end = verify_lines(read_lines(path))
+    if os.path.exists(path) and os.path.getsize(path) > end:
+        wrong.append(Wrong(0, end, f"{os.path.getsize(path) - end:,} bytes of an unfinished line at the end"))
+    return wrong
+
+
+def verify_lines(lines: Iterable[Line]) -> tuple[list[Wrong], int]:
+    """Return which lines are damaged and which numbers are missing, unless a cut is recorded; and where they end."""
     wrong: list[Wrong] = []
     expected = 0
     first: Line | None = None
     cuts: set[int] = set()
     end = 0
-    for line in read_lines(path):
+    for line in lines:
         end = line.offset + len(line.data) + 1
         if line.record is None:
             wrong.append(Wrong(line.number, line.offset, "damaged: the checksum or the form of the line is wrong"))
@@ -107,9 +120,7 @@ def verify(path: str) -> list[Wrong]:
         start = first.record.seq - (first.number - 1)  # damaged lines before it have numbers too
         if start != 1 and start - 1 not in cuts:
             wrong.insert(0, Wrong(1, 0, f"the first line has number {start}, and no cut is recorded"))
-    if os.path.exists(path) and os.path.getsize(path) > end:
-        wrong.append(Wrong(0, end, f"{os.path.getsize(path) - end:,} bytes of an unfinished line at the end"))
-    return wrong
+    return wrong, end
 
 
 def _read(data: bytes) -> Record | None:
