@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from daypack.history.layout import find_home
+from daypack.history.home import find_home
 from daypack.memory.store.entry_count import find_counted
 from daypack.memory.tools import Memories, open_memory
 

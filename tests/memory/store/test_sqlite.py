@@ -1,21 +1,18 @@
 """Memories in a SQLite file: what every store must do, and what is special about the file."""
 
-import os
 import sqlite3
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from campaigns import Campaign
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from memory.ownership import OwnershipConformance
 from memory.store.conformance import StoreConformance
+from memory.store.sharing import Sharing
 from memory.store.stores import ME, TEXTS, everything, fill, make, new_entry, usage
 
 from daypack.errors import Damaged, StorageFailed
@@ -25,7 +22,6 @@ from daypack.memory.store.sqlite import SqliteStore
 from daypack.memory.store.tables import GUARDED
 from daypack.types.memory import Where
 
-WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
 SECRET = "the-launch-code-is-xyzzy-4711"
 
 
@@ -41,7 +37,7 @@ def store(path: Path) -> Iterator[SqliteStore]:
     store.close()
 
 
-class TestSqliteStore(StoreConformance, OwnershipConformance):
+class TestSqliteStore(StoreConformance, OwnershipConformance, Sharing):
     """The store in a file is a store."""
 
 
@@ -60,16 +56,6 @@ def test_raw_is_stored_as_its_exact_bytes_and_a_summary_only_when_it_differs(sto
     store.add(ME, memory, [new_entry(text, text) for text in TEXTS] + [new_entry("one", "two")])
     rows = raw(path, "SELECT raw, summary FROM texts ORDER BY number")
     assert rows == [*((text.encode(), None) for text in TEXTS), (b"one", "two")]
-
-
-@given(st.lists(st.tuples(WORDS, WORDS), max_size=20))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_text_is_read_as_it_was_written(store: SqliteStore, pairs: list[tuple[str, str]]) -> None:
-    memory = make(store)
-    store.add(ME, memory, [new_entry(text, summary, author=summary) for text, summary in pairs])
-    assert [(one.raw_entry, one.summary, one.author) for one in everything(store, memory)] == [
-        (text, summary, summary) for text, summary in pairs
-    ]
 
 
 def test_a_full_disk_is_refused_and_nothing_of_it_is_stored(
@@ -251,33 +237,6 @@ def test_readers_do_not_wait_for_a_writer(store: SqliteStore, path: Path) -> Non
     writer.close()
 
 
-def test_threads_of_one_process_add_and_read_at_once(store: SqliteStore) -> None:
-    memory = make(store)
-    problems: list[object] = []
-
-    def work(writer: int) -> None:
-        try:
-            for number in range(40):
-                (entry,) = fill(store, memory, f"{writer} {number}")
-                seq = store.seq_of(ME, memory, entry)
-                ((found,), _) = split_damaged(store.pick(ME, memory, [seq]).values())
-                assert found.raw_entry == f"{writer} {number}"
-        except Exception as error:
-            problems.append(error)
-
-    threads = [threading.Thread(target=work, args=(writer,)) for writer in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert problems == []
-    read = everything(store, memory)
-    assert [entry.seq for entry in read] == list(range(1, 321))
-    for writer in range(8):
-        mine = [entry.raw_entry for entry in read if entry.raw_entry.startswith(f"{writer} ")]
-        assert mine == [f"{writer} {number}" for number in range(40)]
-
-
 def test_two_processes_add_entries_and_all_are_there(store: SqliteStore, path: Path, campaign: Campaign) -> None:
     each = campaign.size("concurrent writes", 500)
     memory = make(store)
@@ -298,21 +257,6 @@ def test_two_processes_add_entries_and_all_are_there(store: SqliteStore, path: P
         mine = [entry.raw_entry for entry in read if entry.raw_entry.startswith(f"{writer} ")]
         assert mine == [f"{writer} {number}" for number in range(each)]
     assert usage(store).entries == 2 * each
-
-
-def test_a_forked_child_uses_the_store_beside_its_parent(store: SqliteStore) -> None:
-    memory = make(store)
-    fill(store, memory, "parent")
-    child = os.fork()
-    if child == 0:
-        try:
-            fill(store, memory, "child")
-            os._exit(0 if len(everything(store, memory)) == 2 else 1)
-        finally:
-            os._exit(2)
-    assert os.waitpid(child, 0)[1] == 0
-    fill(store, memory, "parent")
-    assert [entry.raw_entry for entry in everything(store, memory)] == ["parent", "child", "parent"]
 
 
 def test_bytes_that_another_process_erased_meanwhile_are_still_to_be_cleaned(path: Path) -> None:

@@ -72,9 +72,18 @@ def right_numbers(connection: "Connection", number: int, now: int) -> tuple[int,
         " WHERE memory = ?1 AND typeof(version) = 'integer' AND version <= ?2 AND typeof(created) = 'integer'",
         (number, _MAX_NUMBER),
     ).fetchone()
-    made = max(times, document_times)
-    known = isinstance(latest, int) and 0 <= latest <= max(now + _CLOCK_MS, made)
-    return _number(newest, seqs), _number(documents, versions), latest if known else min(made, now)
+    return plausible_numbers((newest, documents, latest), (seqs, versions, max(times, document_times)), now)
+
+
+def plausible_numbers(
+    stored: tuple[object, object, object], found: tuple[int, int, int], now: int
+) -> tuple[int, int, int]:
+    """Return the newest entry and document and the latest time: as stored if that can be, else as the records have."""
+    newest, documents, latest = stored
+    seqs, versions, made = found
+    if not isinstance(latest, int) or not 0 <= latest <= max(now + _CLOCK_MS, made):
+        latest = min(made, now)
+    return _number(newest, seqs), _number(documents, versions), latest
 
 
 def _number(stored: object, least: int) -> int:

@@ -7,11 +7,11 @@ truncated. Until then the store is marked unclean, and the next process that ope
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from daypack.errors import EntryMissing, StorageFailed
+from daypack.errors import StorageFailed
 from daypack.memory.store.checksums import UNVERIFIABLE, checksum, is_intact
 from daypack.memory.store.counts import recount
 from daypack.memory.store.inserts import MemoryRow
-from daypack.memory.store.port import ID_CHARS, Rewritten, is_id, memory_missing, split_id
+from daypack.memory.store.port import Rewritten, entry_missing, is_id, memory_missing, split_id
 from daypack.memory.store.reading import tolerant
 from daypack.memory.store.rows import (
     WRONG_VALUES,
@@ -28,6 +28,7 @@ from daypack.types.digest import digest_bytes
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
+KEY = 10  # the column of an ENTRY row with the client key
 _ERASED = "SELECT m.number, m.owner, m.entries, m.bytes FROM memories m JOIN users u ON u.number = m.owner"
 _MEMORIES = (
     "SELECT m.number, m.owner, u.user, m.id, m.title, m.description FROM memories m JOIN users u ON u.number = m.owner"
@@ -96,14 +97,60 @@ def _is_among(memory_id: str, memory_ids: Collection[str] | None) -> bool:
     return memory_ids is None or memory_id in memory_ids
 
 
+class Rewriter:
+    """What an erasure makes of the rows of one memory. Rows that were damaged stay damaged."""
+
+    def __init__(self, change: Callable[[str], str], owner: Owner) -> None:
+        self._change = change
+        self._owner = owner
+
+    def value(self, value: Any) -> Any:  # noqa: ANN401 — of a row that may be damaged
+        """Return a value without what is erased; also one that is no text any more."""
+        if isinstance(value, bytes):
+            return self._change(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        return self._change(value) if isinstance(value, str) else value
+
+    def entry(self, row: Row) -> Row | None:
+        """Return what an ENTRY row becomes; None if it stays as it is."""
+        seq, stem, created, moment, *words, key, raw, summary, _ = row
+        new_raw, new_summary, new_key = self.value(raw), self.value(summary), self.value(key)
+        new_words = [self.value(word) for word in words]
+        same = (new_raw, new_summary, new_words) == (raw, summary, words)
+        if not same and isinstance(raw, bytes) and isinstance(new_raw, bytes) and isinstance(new_key, str):
+            # `capture` makes keys with the digest of the text, which could confirm a guess.
+            new_key = new_key.replace(_key_digest(raw), _key_digest(new_raw))
+        if same and new_key == key:
+            return None
+        return self.sealed_entry(row, (seq, stem, created, moment, *new_words, new_key, new_raw, new_summary))
+
+    def sealed_entry(self, row: Row, new: Row) -> Row:
+        """Return a changed ENTRY row, which lacks its checksum, with the one it gets."""
+        return (*new, self._sealed(entry_record, row, (*new, 0)))
+
+    def document(self, row: Row) -> Row | None:
+        """Return what a DOCUMENT row becomes; None if it stays as it is."""
+        version, stem, created, content, _ = row
+        changed = self.value(content)
+        if changed == content:
+            return None
+        new = (version, stem, created, changed)
+        return (*new, self._sealed(document_record, row, (*new, 0)))
+
+    def _sealed(self, record: Callable[[Row, Owner], Any], row: Row, new: Row) -> int:
+        try:
+            return checksum(record(new, self._owner)) if is_intact(record(row, self._owner), row[-1]) else UNVERIFIABLE
+        except WRONG_VALUES:
+            return UNVERIFIABLE
+
+
 class _Rewriting:
     """The rows of one memory that change. Rows are replaced, never updated: triggers protect entries and documents."""
 
     def __init__(self, connection: "Connection", change: Callable[[str], str], row: Row) -> None:
         self._connection = connection
-        self._change = change
         self._number, _, user, memory_id, title, description = row
         self._owner = Owner(user, memory_id)
+        self._rewriter = Rewriter(change, self._owner)
         self._names = change(title), change(description)
         self._renamed = self._names != (title, description)
         self._entries: list[tuple[Row, Any]] = []  # as ENTRY, with the number of the text
@@ -124,52 +171,29 @@ class _Rewriting:
             self._connection.execute("SELECT seq, text FROM entries WHERE memory = ?", (self._number,))
         )
         for row in self._connection.execute(f"{ENTRY} ORDER BY e.seq", (self._number,)):
-            seq, stem, created, moment, *words, key, raw, summary, crc = row
-            new_raw = self._changed(raw)
-            new_words = [self._changed(word) for word in words]
-            new_key = self._changed(key)
-            self._keys_with_text += new_key != key
-            same = (new_raw, self._changed(summary), new_words) == (raw, summary, words)
-            if not same and isinstance(raw, bytes) and isinstance(new_raw, bytes) and isinstance(new_key, str):
-                # `capture` makes keys with the digest of the text, which could confirm a guess.
-                new_key = new_key.replace(_key_digest(raw), _key_digest(new_raw))
-            if same and new_key == key:
+            new = self._rewriter.entry(row)
+            if new is None:
                 continue
-            if new_key != key:
-                self._keys.append((key, new_key, seq))
-            new = (seq, stem, created, moment, *new_words, new_key, new_raw, self._changed(summary))
-            self._entries.append(((*new, self._sealed(entry_record, row, (*new, crc))), texts.get(seq)))
+            seq, key = row[0], row[KEY]
+            self._keys_with_text += self._rewriter.value(key) != key
+            if new[KEY] != key:
+                self._keys.append((key, new[KEY], seq))
+            self._entries.append((new, texts.get(seq)))
 
     def _read_documents(self) -> None:
         numbers: dict[Any, Any] = dict(
             self._connection.execute("SELECT version, number FROM documents WHERE memory = ?", (self._number,))
         )
         for row in self._connection.execute(DOCUMENT, (self._number,)):
-            version, stem, created, content, crc = row
-            new = self._changed(content)
-            if new != content:
-                sealed = self._sealed(document_record, row, (version, stem, created, new, crc))
-                self._documents.append(((version, stem, created, new, sealed), numbers.get(version)))
+            if new := self._rewriter.document(row):
+                self._documents.append((new, numbers.get(row[0])))
 
     def _read_quarantine(self) -> None:
         query = "SELECT value, record, field FROM quarantine WHERE memory = ?"
         for value, record, field in self._connection.execute(query, (self._owner.memory_id,)):
-            new = self._changed(value)
+            new = self._rewriter.value(value)
             if new != value:
                 self._quarantine.append((new, record, field))
-
-    def _changed(self, value: Any) -> Any:  # noqa: ANN401 — of a row that may be damaged
-        """Return a value without what is erased; also one that is no text any more."""
-        if isinstance(value, bytes):
-            return self._change(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-        return self._change(value) if isinstance(value, str) else value
-
-    def _sealed(self, record: Callable[[Row, Owner], Any], row: Row, new: Row) -> int:
-        """Return the checksum of a changed row; what was damaged stays damaged."""
-        try:
-            return checksum(record(new, self._owner)) if is_intact(record(row, self._owner), row[-1]) else UNVERIFIABLE
-        except WRONG_VALUES:
-            return UNVERIFIABLE
 
     def write(self) -> None:
         """Write the rows and count the memory's bytes again."""
@@ -221,9 +245,7 @@ def find_seq(connection: "Connection", memory: MemoryRow, entry_id: str) -> int:
         query = "SELECT 1 FROM entries WHERE memory = ? AND seq = ? AND stem = ?"
         if connection.execute(query, (memory.number, seq, stem)).fetchone():
             return seq
-    place = str(entry_id)[:ID_CHARS].encode("utf-8", "replace").decode()
-    hint = "call list_entries without before and after to get the newest entries"
-    raise EntryMissing("there is no such entry in this memory", operation="find entry", place=place, hint=hint)
+    raise entry_missing(entry_id)
 
 
 def _begin(connection: "Connection", number: int) -> None:

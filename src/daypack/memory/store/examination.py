@@ -15,8 +15,7 @@ from daypack.memory.store.counts import count_memory, right_numbers
 from daypack.memory.store.port import is_id, is_store_id
 from daypack.memory.store.reading import tolerant
 from daypack.memory.store.rows import Owner, Row, as_text, document_of, entry_of, token_of
-from daypack.memory.store.schema import compare_schema
-from daypack.memory.store.tables import DOCUMENT, ENTRY, TOKEN
+from daypack.memory.store.tables import DOCUMENT, ENTRY, TOKEN, compare_schema
 from daypack.memory.times import now_ms
 from daypack.types.memory import DamagedRecord
 
@@ -53,11 +52,15 @@ class Step(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class StoreProblem(Struct, frozen=True):
-    """What is wrong with a record, a count or the file, and the step that repairs it; None: only a backup does."""
+    """What is wrong with a record, a count or the file, and the step that repairs it; None: only a backup does.
+
+    `remedy` is what people can do instead, if it is not about what is stored.
+    """
 
     what: str
     problem: str
     step: Step | None = None
+    remedy: str = ""
 
 
 class Examination:

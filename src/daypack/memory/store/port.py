@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, Protocol, TypeGuard, TypeVar
 
 from msgspec import Struct
 
-from daypack.errors import MemoryMissing
+from daypack.errors import EntryMissing, MemoryMissing
 from daypack.types.memory import About, ContextDocument, DamagedRecord, Entry, Memory, User, Where
 
 ID_CHARS = 32
@@ -82,6 +82,17 @@ class EntryRange(Struct, frozen=True, kw_only=True):
     def forward(self) -> bool:
         """True if the range extends towards newer entries."""
         return self.after_seq is not None or self.after_time is not None
+
+    @property
+    def conditions(self) -> dict[str, int]:
+        """What the columns of its entries are compared with."""
+        bounds = {
+            "seq <": self.before_seq,
+            "seq >": self.after_seq,
+            "created <": self.before_time,
+            "created >": self.after_time,
+        }
+        return {comparison: bound for comparison, bound in bounds.items() if bound is not None}
 
 
 class Newest(NamedTuple):
@@ -354,3 +365,10 @@ def memory_missing(memory_id: object, operation: str) -> MemoryMissing:
     if isinstance(memory_id, Memory):
         place, hint = "memory_id", "pass memory.memory_id, not the memory"
     return MemoryMissing("there is no such memory", operation=operation, place=place, hint=hint)
+
+
+def entry_missing(entry_id: object) -> EntryMissing:
+    """Return the error for an entry that a memory does not have."""
+    place = str(entry_id)[:ID_CHARS].encode("utf-8", "replace").decode()
+    hint = "call list_entries without before and after to get the newest entries"
+    return EntryMissing("there is no such entry in this memory", operation="find entry", place=place, hint=hint)

@@ -38,13 +38,7 @@ _DOCUMENTS = _Table("document", DOCUMENT, "version", document_of)
 
 def read_entries(connection: "Connection", memory: MemoryRow, entries: EntryRange) -> list[Entry | DamagedRecord]:
     """Return the entries of a range in its order: ascending if it extends forward, else descending."""
-    conditions = {
-        "e.seq < ?": entries.before_seq,
-        "e.seq > ?": entries.after_seq,
-        "e.created < ?": entries.before_time,
-        "e.created > ?": entries.after_time,
-    }
-    applied = {condition: value for condition, value in conditions.items() if value is not None}
+    applied = {f"e.{comparison} ?": bound for comparison, bound in entries.conditions.items()}
     order = "ASC" if entries.forward else "DESC"
     query = " AND ".join((ENTRY, *applied)) + f" ORDER BY e.seq {order} LIMIT ?"
     try:
@@ -95,7 +89,9 @@ def find_seqs(
 
     Those that cannot be read are among them: if a search finds one by its index, it is reported as damaged.
     """
-    query = " AND ".join(("SELECT seq FROM entries WHERE memory = ?", *conditions))
+    query = " AND ".join(
+        ("SELECT seq FROM entries WHERE memory = ?", *(f"{comparison} ?" for comparison in conditions))
+    )
     values = (memory.number, *conditions.values())
     tagged = " AND seq IN (SELECT seq FROM tags WHERE memory = ? AND tag = ?)" * len(tags)
     tag_values = [value for tag in tags for value in (memory.number, tag)]

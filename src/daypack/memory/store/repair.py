@@ -12,7 +12,7 @@ from daypack.memory.store.examination import Step, StoreProblem
 from daypack.memory.store.port import join_id
 from daypack.memory.store.reading import tolerant
 from daypack.memory.store.rows import Row, as_text, damaged_row, seal_memory, seal_user
-from daypack.memory.store.schema import columns_of, make_again
+from daypack.memory.store.tables import columns_of, make_again
 from daypack.memory.times import now_ms
 from daypack.types.memory import PLACEHOLDER
 

@@ -1,6 +1,9 @@
-"""Rows of store.sqlite as values: each is verified by its checksum, and a damaged row becomes a DamagedRecord."""
+"""Rows of a store as values: each is verified by its checksum, and a damaged row becomes a DamagedRecord."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from daypack.errors import Damaged
 from daypack.memory.store.checksums import (
@@ -13,7 +16,7 @@ from daypack.memory.store.checksums import (
     is_intact,
 )
 from daypack.memory.store.port import Token, join_id
-from daypack.memory.times import format_time
+from daypack.memory.times import format_time, parse_end_time, parse_time
 from daypack.types.memory import (
     About,
     ContextDocument,
@@ -24,12 +27,14 @@ from daypack.types.memory import (
     Stats,
     Usage,
     User,
+    Where,
 )
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
 Row = tuple[Any, ...]
+_Kind = TypeVar("_Kind", Memory, ContextDocument, User, Token, Entry)
 # What a damaged file makes of a value: another type, an impossible number, bytes that are no text.
 WRONG_VALUES = (TypeError, ValueError, AttributeError, OverflowError)
 _REPAIR = "run `daypack doctor --repair`, or restore a backup"
@@ -173,6 +178,41 @@ def damage_of(record: DamagedRecord, operation: str) -> Damaged:
     return Damaged(
         f"{record.kind}{number} is damaged: {record.problem}", operation=operation, place=record.id, hint=_REPAIR
     )
+
+
+def intact(found: "_Kind | DamagedRecord", operation: str) -> "_Kind":
+    """Return a record, or raise Damaged."""
+    if isinstance(found, DamagedRecord):
+        raise damage_of(found, operation)
+    return found
+
+
+def newest_intact(versions: Iterable[ContextDocument | DamagedRecord | None], owner: Owner) -> ContextDocument:
+    """Return the first of the versions, newest first, that is intact, with the damaged ones after it."""
+    damaged: list[DamagedRecord] = []
+    for document in versions:
+        if isinstance(document, DamagedRecord):
+            damaged.append(document)
+        elif document is not None:
+            return replace(document, damaged=tuple(damaged)) if damaged else document
+    return intact(damaged[0] if damaged else missing_document(owner, 0), "get_context")
+
+
+def missing_document(owner: Owner, version: int) -> DamagedRecord:
+    """Return the report of a version that is not there."""
+    return DamagedRecord(kind="document", id=owner.memory_id, number=version, problem="it is missing")
+
+
+def where_conditions(where: Where) -> dict[str, str | int]:
+    """Return what the columns of entries that match a filter are compared with; its tags are not included."""
+    bounds = {
+        "moment >=": parse_time(where.since),
+        "moment <=": None if where.until is None else parse_end_time(where.until),
+        "role =": where.role,
+        "author =": where.author,
+        "session =": where.session,
+    }
+    return {comparison: bound for comparison, bound in bounds.items() if bound is not None}
 
 
 def as_text(value: object) -> str:

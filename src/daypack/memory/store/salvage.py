@@ -21,8 +21,8 @@ from daypack.files.database import BUSY_SECONDS, COMPANIONS, Database, is_damage
 from daypack.files.durable import sync, sync_path
 from daypack.memory.store.reading import tolerant
 from daypack.memory.store.rows import Row
-from daypack.memory.store.schema import columns_of, expected_columns
 from daypack.memory.store.store_format import APPLICATION, FORMAT, VERSION
+from daypack.memory.store.tables import columns_of, expected_columns
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

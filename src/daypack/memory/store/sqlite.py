@@ -8,12 +8,9 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from msgspec.structs import replace
-
 from daypack.errors import StorageFailed
 from daypack.files.database import Database, is_damage
 from daypack.files.group_writer import GroupWriter
-from daypack.memory.store.checksums import MemoryRecord, checksum
 from daypack.memory.store.erasure import (
     clean,
     erase_entry,
@@ -22,14 +19,7 @@ from daypack.memory.store.erasure import (
     find_seq,
     rewrite_texts,
 )
-from daypack.memory.store.inserts import (
-    EntryInserts,
-    MemoryRow,
-    add_documents,
-    check_quota,
-    find_keyed,
-    find_memory_row,
-)
+from daypack.memory.store.inserts import MemoryRow
 from daypack.memory.store.port import (
     EntryRange,
     NewDocument,
@@ -43,11 +33,12 @@ from daypack.memory.store.port import (
     memory_missing,
 )
 from daypack.memory.store.reading import find_seqs, pick_entries, read_document, read_documents, read_entries
-from daypack.memory.store.rows import damage_of, memory_of, seal_memory
-from daypack.memory.store.sqlite_accounts import SqliteAccounts, user_number
+from daypack.memory.store.rows import intact, memory_of, missing_document, newest_intact, seal_memory, where_conditions
+from daypack.memory.store.sqlite_accounts import SqliteAccounts
+from daypack.memory.store.sqlite_inserts import add_documents, add_entries, find_keyed, find_memory_row, make_memory
 from daypack.memory.store.store_format import FORMAT
 from daypack.memory.store.tables import MEMORY
-from daypack.memory.times import now_ms, parse_end_time, parse_time
+from daypack.memory.times import now_ms
 from daypack.types.memory import ContextDocument, DamagedRecord, Entry, Memory, Where
 
 if TYPE_CHECKING:
@@ -56,7 +47,6 @@ if TYPE_CHECKING:
 _NO_STORE_ID = "0" * 16
 _VERSIONS_TRIED = 10_000  # of a document, newest first, until one is intact
 _Answer = TypeVar("_Answer")
-_Kind = TypeVar("_Kind", Memory, ContextDocument)
 _Work = Callable[["Connection"], _Answer]
 _RowWork = Callable[["Connection", MemoryRow], _Answer]
 
@@ -86,15 +76,12 @@ class SqliteStore:
         def work(connection: "Connection") -> Memory:
             memory = find_memory_row(connection, user, new.memory_id) if new.memory_id else None
             if memory is None:
-                memory = _make_memory(connection, user, new)
+                memory = _memory_row(connection, user, make_memory(connection, user, new), "create_memory")
             add_documents(connection, memory, documents)
             memory = find_memory_row(connection, user, memory.memory_id) or memory
-            inserts = EntryInserts(connection, memory)
-            for entry in entries:
-                inserts.add(entry)
-            inserts.execute()
+            add_entries(connection, memory, entries)
             row = connection.execute(f"{MEMORY} WHERE m.number = ?", (memory.number,)).fetchone()
-            return _intact(memory_of(row), "create_memory")
+            return intact(memory_of(row), "create_memory")
 
         return self._write("create_memory", work)
 
@@ -106,7 +93,7 @@ class SqliteStore:
             row = connection.execute(query, (memory_id, user)).fetchone() if is_id(memory_id) else None
             if not row:
                 raise memory_missing(memory_id, "get_memory")
-            return _intact(memory_of(row), "get_memory")
+            return intact(memory_of(row), "get_memory")
 
         return self._read("get_memory", work)
 
@@ -141,7 +128,7 @@ class SqliteStore:
             row = connection.execute(query, (memory_id, user)).fetchone() if is_id(memory_id) else None
             if not row:
                 raise memory_missing(memory_id, operation)
-            _intact(memory_of(row), operation)  # else what is damaged would get a right checksum
+            intact(memory_of(row), operation)  # else what is damaged would get a right checksum
             update = "UPDATE memories SET deleted = ? WHERE id = ? RETURNING number"
             seal_memory(connection, connection.execute(update, (when, memory_id)).fetchone()[0])
 
@@ -166,14 +153,7 @@ class SqliteStore:
 
     def add(self, user: str, memory_id: str, entries: Sequence[NewEntry]) -> list[StoredEntry]:
         """Store entries in one transaction."""
-
-        def work(connection: "Connection", memory: MemoryRow) -> list[StoredEntry]:
-            inserts = EntryInserts(connection, memory)
-            stored = [inserts.add(entry) for entry in entries]
-            inserts.execute()
-            return stored
-
-        return self._write_memory("add_entry", user, memory_id, work)
+        return self._write_memory("add_entry", user, memory_id, lambda file, memory: add_entries(file, memory, entries))
 
     def find_key(self, user: str, memory_id: str, client_key: str) -> Entry | None:
         """Return the entry stored with a client key."""
@@ -208,15 +188,7 @@ class SqliteStore:
 
     def find(self, user: str, memory_id: str, where: Where) -> frozenset[int]:
         """Return the seqs of the entries that match all filters."""
-        until = None if where.until is None else parse_end_time(where.until)
-        conditions = {
-            "moment >= ?": parse_time(where.since),
-            "moment <= ?": until,
-            "role = ?": where.role,
-            "author = ?": where.author,
-            "session = ?": where.session,
-        }
-        applied = {condition: value for condition, value in conditions.items() if value is not None}
+        applied = where_conditions(where)
         return self._read_memory(
             "search_memories", user, memory_id, lambda file, memory: find_seqs(file, memory, applied, where.tags)
         )
@@ -232,8 +204,8 @@ class SqliteStore:
         """Store a new version of the document."""
 
         def work(connection: "Connection", memory: MemoryRow) -> ContextDocument:
-            ((version, _),) = add_documents(connection, memory, (NewDocument(content),))
-            return _document(connection, memory, version, "put_context")
+            (row,) = add_documents(connection, memory, (NewDocument(content),))
+            return _document(connection, memory, row.version, "put_context")
 
         return self._write_memory("put_context", user, memory_id, work)
 
@@ -326,48 +298,13 @@ def _memory_row(connection: "Connection", user: str, memory_id: str, operation: 
     return memory
 
 
-def _make_memory(connection: "Connection", user: str, new: NewMemory) -> MemoryRow:
-    owner = user_number(connection, user)
-    count, quota = connection.execute("SELECT memories, max_memories FROM users WHERE number = ?", (owner,)).fetchone()
-    check_quota("memories", count + 1, quota)
-    memory_id = new.memory_id
-    if memory_id is None or connection.execute("SELECT 1 FROM memories WHERE id = ?", (memory_id,)).fetchone():
-        import uuid  # noqa: PLC0415 — 4 ms that only a new memory needs
-
-        memory_id = uuid.uuid4().hex
-    created = now_ms() if new.created_at is None else new.created_at
-    fields = (new.title, new.memory_type, new.description, created)
-    crc = checksum(MemoryRecord(user, memory_id, *fields, None))
-    query = "INSERT INTO memories(id, owner, title, type, description, created, crc) VALUES (?, ?, ?, ?, ?, ?, ?)"
-    connection.execute(query, (memory_id, owner, *fields, crc))
-    connection.execute("UPDATE users SET memories = memories + 1 WHERE number = ?", (owner,))
-    return _memory_row(connection, user, memory_id, "create_memory")
-
-
 def _document(connection: "Connection", memory: MemoryRow, version: int, operation: str) -> ContextDocument:
     document = read_document(connection, memory, version)
     if document is None:
-        document = DamagedRecord(kind="document", id=memory.memory_id, number=version, problem="it is missing")
-    return _intact(document, operation)
+        document = missing_document(memory.owner_id, version)
+    return intact(document, operation)
 
 
 def _newest_document(connection: "Connection", memory: MemoryRow) -> ContextDocument:
-    """Return the newest version that is intact, with the damaged ones after it."""
-    damaged: list[DamagedRecord] = []
-    for version in range(memory.documents, max(0, memory.documents - _VERSIONS_TRIED), -1):
-        document = read_document(connection, memory, version)
-        if isinstance(document, DamagedRecord):
-            damaged.append(document)
-        elif document is not None:
-            return replace(document, damaged=tuple(damaged)) if damaged else document
-    return (
-        _intact(damaged[0], "get_context")
-        if damaged
-        else _document(connection, memory, memory.documents, "get_context")
-    )
-
-
-def _intact(found: "_Kind | DamagedRecord", operation: str) -> "_Kind":
-    if isinstance(found, DamagedRecord):
-        raise damage_of(found, operation)
-    return found
+    versions = range(memory.documents, max(0, memory.documents - _VERSIONS_TRIED), -1)
+    return newest_intact((read_document(connection, memory, version) for version in versions), memory.owner_id)

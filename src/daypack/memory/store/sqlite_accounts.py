@@ -1,18 +1,17 @@
 """Users and tokens in the SQLite file of a memory store."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from daypack.memory.store.checksums import TokenRecord, UserRecord, checksum
 from daypack.memory.store.port import Profile, Token
-from daypack.memory.store.rows import damage_of, seal_user, token_of, user_of
+from daypack.memory.store.rows import intact, seal_user, token_of, user_of
 from daypack.memory.store.tables import TOKEN, USER
 from daypack.types.memory import DamagedRecord, User
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-_Found = TypeVar("_Found", User, Token)
 Run = Callable[[str, Callable[["Connection"], Any]], Any]
 
 
@@ -28,7 +27,7 @@ class SqliteAccounts:
         row = self._read(
             "get_user", lambda connection: connection.execute(f"{USER} WHERE user = ?", (user,)).fetchone()
         )
-        return _intact(user_of(row), "get_user") if row else None
+        return intact(user_of(row), "get_user") if row else None
 
     def list(self) -> tuple[User, ...]:
         """Return all profiles that are intact, by name."""
@@ -56,13 +55,13 @@ class SqliteAccounts:
         def work(connection: "Connection") -> User:
             number = user_number(connection, user)
             found = connection.execute(f"{USER} WHERE number = ?", (number,)).fetchone()
-            _intact(user_of(found), "change user")  # else what is damaged would get a right checksum
+            intact(user_of(found), "change user")  # else what is damaged would get a right checksum
             if changes:
                 setting = ", ".join(f"{name} = ?" for name in changes)
                 connection.execute(f"UPDATE users SET {setting} WHERE number = ?", (*changes.values(), number))  # noqa: S608
                 seal_user(connection, number)
             changed = connection.execute(f"{USER} WHERE number = ?", (number,)).fetchone()
-            return _intact(user_of(changed), "change user")
+            return intact(user_of(changed), "change user")
 
         return self._write("change user", work)
 
@@ -78,7 +77,7 @@ class SqliteAccounts:
         """Return the token whose secret has this digest; raise Damaged if its scope or time cannot be trusted."""
         query = f"{TOKEN} WHERE digest = ?"
         row = self._read("check token", lambda connection: connection.execute(query, (digest,)).fetchone())
-        return _intact(token_of(row), "check token") if row else None
+        return intact(token_of(row), "check token") if row else None
 
     def tokens(self, user: str | None = None) -> tuple[Token, ...]:
         """Return the intact tokens of a user, or of all users."""
@@ -97,9 +96,3 @@ def user_number(connection: "Connection", user: str) -> int:
     crc = checksum(UserRecord(user, user, "", None, None, None))
     connection.execute("INSERT OR IGNORE INTO users(user, name, crc) VALUES (?, ?, ?)", (user, user, crc))
     return connection.execute("SELECT number FROM users WHERE user = ?", (user,)).fetchone()[0]
-
-
-def _intact(found: "_Found | DamagedRecord", operation: str) -> "_Found":
-    if isinstance(found, DamagedRecord):
-        raise damage_of(found, operation)
-    return found

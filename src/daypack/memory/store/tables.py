@@ -1,4 +1,4 @@
-"""The tables of store.sqlite and the statements that read their rows.
+"""The tables of store.sqlite, the statements that read their rows, and what differs from them in a file.
 
     users      names, quotas (NULL: no limit) and usage, updated in the transaction that writes
     memories   title, type, time of deletion; `newest` and `documents` only grow, so no number is reused
@@ -14,6 +14,14 @@
 Times are milliseconds since 1970. `moment` is an entry's `at` if that is an ISO time, else the time it was stored.
 """
 
+from contextlib import closing
+from functools import cache
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+Difference = Literal["missing", "unknown", "different"]
 _TABLES = """
 CREATE TABLE store(id TEXT NOT NULL, unclean INT NOT NULL DEFAULT 0);
 INSERT INTO store(id) VALUES (lower(hex(randomblob(8))));
@@ -79,3 +87,66 @@ MEMORY = (
 )
 USER = "SELECT user, name, email, max_memories, max_entries, max_bytes, crc, memories, entries, bytes FROM users"
 TOKEN = "SELECT id, digest, user, name, scope, created, expires, crc FROM tokens"  # noqa: S105 — a statement
+_OBJECTS = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
+
+
+class SchemaProblem(NamedTuple):
+    """An object that is missing or different, or a trigger that daypack did not make."""
+
+    type: str
+    name: str
+    difference: Difference
+
+    @property
+    def made(self) -> bool:
+        """True if it can be made again; a new table of records would be empty."""
+        return self.type != "table" or (self.difference == "missing" and self.name not in RECORDS)
+
+
+def compare_schema(connection: "Connection") -> list[SchemaProblem]:
+    """Return what differs; tables, indexes and views that daypack does not know are left alone."""
+    expected = _expected()
+    found = {(kind, name): sql for kind, name, sql in connection.execute(_OBJECTS)}
+    problems = [SchemaProblem(*key, "missing") for key in expected if key not in found]
+    for (kind, name), sql in found.items():
+        if kind == "trigger" and sql != expected.get((kind, name)):
+            known = (kind, name) in expected
+            problems.append(SchemaProblem(kind, name, "different" if known else "unknown"))
+        elif kind == "table" and (kind, name) in expected and columns_of(connection, name) != expected_columns(name):
+            problems.append(SchemaProblem(kind, name, "different"))
+    return problems
+
+
+def make_again(connection: "Connection", type_: str, name: str) -> None:
+    """Create a missing object, replace a trigger, or remove one that daypack did not make."""
+    if type_ == "trigger":
+        quoted = name.replace('"', '""')
+        connection.execute(f'DROP TRIGGER IF EXISTS "{quoted}"')
+    if sql := _expected().get((type_, name)):
+        connection.execute(sql)
+
+
+def columns_of(connection: "Connection", table: str) -> list[tuple[str, str]]:
+    """Return the columns of a table with their types."""
+    return connection.execute("SELECT name, type FROM pragma_table_info(?)", (table,)).fetchall()
+
+
+@cache
+def _expected() -> dict[tuple[str, str], str]:
+    with closing(_empty()) as connection:
+        return {(kind, name): sql for kind, name, sql in connection.execute(_OBJECTS)}
+
+
+@cache
+def expected_columns(table: str) -> list[tuple[str, str]]:
+    """Return the columns that a table of the format has."""
+    with closing(_empty()) as connection:
+        return columns_of(connection, table)
+
+
+def _empty() -> "Connection":
+    import sqlite3  # noqa: PLC0415 — 5 ms
+
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(SCHEMA)
+    return connection
